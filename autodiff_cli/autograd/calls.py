@@ -1,0 +1,117 @@
+"""Calling ops with tensor handles: overloads, conversion, views, in-place forms.
+
+What PyTorch's argument parser does: the first overload whose signature fits is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import AutodiffError, fail
+from ..graph import params
+from ..graph.node import Node
+from ..graph.op import OUTPUT, Op
+from ..graph.params import BindError
+from ..graph.registry import F, overloads
+from .tensor import Tensor, view_steps, wrap_view
+
+
+class Results(tuple):
+    """Several results with names, PyTorch's `torch.return_types`: `.values`, `.indices`."""
+
+    fields: tuple[str, ...] = ()
+    name = ""
+
+
+def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply the op with public name `name`; tensors in, tensors out.
+
+    Raises E205 when no overload fits, and what the op itself raises.
+    """
+    return call_ops(overloads(name), name, args, kwargs)
+
+
+def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Apply the first of `ops` whose signature fits."""
+    if not ops:
+        raise fail("E202", f"unknown operation `{name}`", help="list all: autodiff ops")
+    problems: list[tuple[Op, BindError]] = []
+    for op in ops:
+        try:
+            bound = op.bind(args, kwargs)
+        except BindError as error:
+            problems.append((op, error))
+            continue
+        return wrapped(op, op.apply(bound), args, kwargs)
+    raise does_not_fit(name, problems)
+
+
+def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffError:
+    """E205: what is wrong with the best overload, and all signatures."""
+    op, error = problems[0]
+    for other, other_error in problems:
+        if other_error.argument in other.index and error.argument not in op.index:
+            op, error = other, other_error
+    signatures = dict.fromkeys(o.signature() for o, _ in problems)
+    return fail("E205", f"`{name}` {error.message}", help="write " + " or ".join(f"`{s}`" for s in signatures))
+
+
+def wrapped(op: Op, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Handles for the nodes of a result; views share storage with the argument they look at."""
+    if type(result) is Node:
+        if result.op.view or result.op is OUTPUT or result.handle is not None:
+            return _maybe_view(result, args, kwargs)
+        return Tensor(result)
+    if type(result) is tuple:
+        parts = [wrapped(op, part, args, kwargs) for part in result]
+        if op.fields:
+            named = Results(parts)
+            named.fields = op.fields
+            named.name = op.name
+            return named
+        return tuple(parts)
+    return result
+
+
+def _maybe_view(node: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    for value in (*args, *kwargs.values()):
+        for tensor in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(tensor, Tensor):
+                if tensor.node is node:
+                    return tensor
+                if view_steps(node, tensor.node) is not None:
+                    return wrap_view(node, tensor)
+    return Tensor(node)
+
+
+def method(name: str) -> list[Op]:
+    """Ops that answer as a method of this name (`x.sum()`), or []."""
+    return [op for op in overloads(name) if op.method and op.tensor_params and op.tensor_params[0] == 0]
+
+
+def in_place(tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """`x.add_(y)`: the op's result is written into `x`."""
+    tensor.check_writable()
+    result = call_ops(ops, name, (tensor, *args), kwargs)
+    if tuple(result.shape) != tuple(tensor.shape):
+        raise fail("E308", f"`{name}` would change the shape of the tensor from {tuple(tensor.shape)} to "
+                   f"{tuple(result.shape)}", help="write `x = x ...` to make a new tensor")
+    tensor.write(result.node)
+    return tensor
+
+
+def node_of_list(values: Any) -> Node:
+    """The node of a (nested) list of numbers and tensors; E107 when it is ragged."""
+    from .literals import array_of_list, has_tensor
+
+    if has_tensor(values):
+        nodes = [params.to_tensor(v) for v in values]
+        shapes = {n.shape for n in nodes}
+        if len(shapes) > 1:
+            raise fail("E107", f"the rows of the list have different shapes: {sorted(shapes)}",
+                       help="all entries of a list must have one shape to be stacked")
+        return F.stack(tuple(nodes), 0)
+    return array_of_list(values)
+
+
+params.LATE.node_of_list = node_of_list

@@ -1,0 +1,100 @@
+"""Python lists as tensors: dtype rules of `torch.tensor`, and where a list is ragged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import fail
+from ..graph.dtypes import BOOL, INT64
+from ..graph.node import Node
+from ..graph.op import constant
+from ..graph.params import node_of
+from ..graph.state import STATE
+
+
+def has_tensor(values: Any) -> bool:
+    """Whether a (nested) list holds a tensor."""
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list | tuple):
+            pending.extend(value)
+        elif node_of(value) is not None:
+            return True
+    return False
+
+
+def array_of(values: Any, dtype: np.dtype | None = None) -> np.ndarray:
+    """The array of a number or a (nested) list of numbers, in `dtype` or the one PyTorch infers:
+    bool, int64, or the default float dtype. Raises E107 (ragged) and E208 (not numeric)."""
+    try:
+        array = np.array(values)
+    except (ValueError, OverflowError):
+        array = None
+    if array is None or array.dtype.kind not in "biuf":
+        array = _checked(values)
+    if dtype is not None:
+        return array.astype(dtype, copy=False)
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind in "iu" and array.size:
+        return array.astype(INT64, copy=False)
+    return array.astype(STATE.default_dtype, copy=False)
+
+
+def _checked(values: Any) -> np.ndarray:
+    """Slow path of lists NumPy does not make numeric: name the defect, or convert big integers."""
+    shape = ragged_shape(values)
+    flat: list[Any] = []
+    _flatten(values, flat)
+    for value in flat:
+        if not isinstance(value, bool | int | float):
+            raise fail("E208", f"a tensor is made of numbers, not of {type(value).__name__} {value!r}"[:120],
+                       help="write numbers, for example `[1.0, 2.0]`")
+    try:
+        return np.array([float(v) for v in flat]).reshape(shape)
+    except OverflowError:
+        raise fail("E504", "an integer is too large for a tensor", help="write it as a float") from None
+
+
+def _flatten(values: Any, flat: list[Any]) -> None:
+    pending = [values]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list | tuple):
+            pending.extend(reversed(value))
+        else:
+            flat.append(value)
+
+
+def ragged_shape(values: Any) -> tuple[int, ...]:
+    """The shape of a regular nested list; E107 names the first row that differs."""
+    shape: list[int] = []
+    level = values
+    while isinstance(level, list | tuple):
+        shape.append(len(level))
+        if not level:
+            break
+        level = level[0]
+    rows: list[tuple[Any, str]] = [(values, "")]
+    for depth, size in enumerate(shape):
+        below: list[tuple[Any, str]] = []
+        for row, place in rows:
+            if not isinstance(row, list | tuple) or len(row) != size:
+                found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
+                raise fail("E107", f"ragged list: row {place or '[]'} has {found}, the first has {size} entries",
+                           help="give every row the same number of entries")
+            if depth + 1 < len(shape):
+                below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
+            elif any(isinstance(r, list | tuple) for r in row):
+                raise fail("E107", f"ragged list: row {place or '[]'} mixes numbers and lists",
+                           help="give every row the same depth")
+        rows = below
+    return tuple(shape)
+
+
+def array_of_list(values: Any) -> Node:
+    """A constant node of a numeric list."""
+    return constant(array_of(values))

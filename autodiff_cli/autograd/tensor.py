@@ -1,0 +1,409 @@
+"""The mutable handle of PyTorch's users: a node that may be replaced, `grad`, `requires_grad`.
+
+A `Tensor` shows a node. In-place changes replace the node; views share a `Storage` with the tensor
+they look at, and are made anew from it when it has changed. Nodes themselves never change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from ..errors import Label, fail
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..graph.op import LEAF, OUTPUT, cast, constant, leaf, value_of
+from ..graph.registry import F
+from ..graph.state import STATE, grad_mode
+from . import reverse
+
+
+class AccumulateGrad:
+    """Where a leaf's gradient adds up; shared by all nodes the leaf has been."""
+
+    __slots__ = ("grad", "hooks", "name", "written_as_int")
+
+    def __init__(self, written_as_int: bool = False):
+        self.grad: Tensor | None = None
+        self.hooks: dict[int, Any] = {}
+        self.name = ""
+        self.written_as_int = written_as_int
+
+    def receive(self, g: Node, create_graph: bool) -> None:
+        """Add a cotangent to `grad`, in the same tensor when it exists, as PyTorch does."""
+        grad = self.grad
+        if grad is None:
+            self.grad = Tensor(g if create_graph else without_history(g))
+        elif create_graph:
+            self.grad = Tensor(F.add(grad.node, g))
+        else:
+            with grad_mode(False):
+                grad.overwrite(F.add(grad.node, g))
+
+
+class GradSlot(AccumulateGrad):
+    """Where `retain_grad()` keeps a result's gradient (of one node only)."""
+
+    __slots__ = ()
+
+
+class Storage:
+    """Memory that several tensors look at: the node of the whole, and how often it was replaced."""
+
+    __slots__ = ("node", "version")
+
+    def __init__(self, node: Node):
+        self.node = node
+        self.version = 0
+
+
+Step = tuple[Any, tuple[Any, ...], int]
+
+
+class Tensor:
+    """A handle. `node` is always current; `steps` are the view ops that lead from the storage's
+    node to it (op, arguments after the first, index of the result or -1)."""
+
+    __slots__ = ("__weakref__", "_node", "accumulator", "is_parameter", "seen", "steps", "storage", "tag")
+
+    def __init__(self, node: Node, accumulator: AccumulateGrad | None = None):
+        self._node = node
+        self.accumulator = accumulator
+        self.storage: Storage | None = None
+        self.steps: tuple[Step, ...] = ()
+        self.seen = 0
+        self.is_parameter = False
+        self.tag: Any = None
+        node.handle = ref(self)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    @property
+    def node(self) -> Node:
+        storage = self.storage
+        if storage is not None and storage.version != self.seen:
+            self._refresh(storage)
+        return self._node
+
+    def _refresh(self, storage: Storage) -> None:
+        self.seen = storage.version
+        node = storage.node
+        for op, rest, index in self.steps:
+            found = op.apply([node, *rest])
+            node = found if index < 0 else found[index]
+        if self.accumulator is not None and node.op is not LEAF and self.steps:
+            node = leaf(node, self.accumulator, self._node.requires_grad)
+        self._node = node
+        node.handle = ref(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.node.dtype
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.node.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:
+        node = self.node
+        return not node.requires_grad or node.op is LEAF
+
+    @property
+    def grad(self) -> Tensor | None:
+        return None if self.accumulator is None else self.accumulator.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
+            raise fail("E308", f"the gradient must have shape {self.shape} and dtype {self.dtype.name}, "
+                       f"not {value.shape} and {value.dtype.name}", help="assign None to clear it")
+        if self.accumulator is None:
+            self.accumulator = AccumulateGrad()
+        self.accumulator.grad = value
+
+    @property
+    def grad_name(self) -> str | None:
+        """Name of the backward function, None for leaves."""
+        node = self.node
+        if not node.requires_grad or node.op is LEAF:
+            return None
+        return grad_fn_name(node)
+
+    def numpy(self) -> np.ndarray:
+        """The values, shared with the graph: callers must not write to them."""
+        return value_of(self.node)
+
+    def item(self) -> Any:
+        node = self.node
+        if node.numel != 1:
+            raise fail("E408", f"a tensor with {node.numel} elements, shape {tuple(node.shape)}, "
+                       "cannot become one number", help="reduce it first: `.sum().item()`, or use `.tolist()`")
+        return value_of(node).item()
+
+    # -- leaves and history -------------------------------------------------------------------
+
+    def set_requires_grad(self, flag: bool) -> None:
+        """`requires_grad_()`: turn a result without history into a leaf, or a leaf into a constant."""
+        node = self.node
+        if flag == node.requires_grad:
+            return
+        if flag and not is_float(node.dtype):
+            raise fail("E306", f"only floating point tensors can require grad, this one is {node.dtype.name}",
+                       help="write `.to(torch.float64)` first, or use floats: `[1.0, 2.0]`")
+        if not flag and node.op is not LEAF:
+            raise fail("E411", "requires_grad can be switched off only for leaves",
+                       help="use `detach()` for a tensor without history")
+        if self.accumulator is None:
+            self.accumulator = AccumulateGrad()
+        self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
+
+    def retain_grad(self) -> None:
+        """Keep this result's gradient after backward."""
+        node = self.node
+        if not node.requires_grad:
+            raise fail("E402", "retain_grad() needs a tensor that requires grad",
+                       help="make its inputs require grad")
+        if node.op is LEAF or self.accumulator is not None:
+            return
+        self.accumulator = slot = GradSlot()
+        node.mark().slots.append(slot)
+
+    def _show(self, node: Node) -> None:
+        """Show another node of the same shape and dtype as the storage's new content."""
+        self._node = node
+        node.handle = ref(self)
+        storage = self.storage
+        if storage is not None:
+            if self.steps:
+                storage.node = written_through(storage.node, self.steps, node)
+            else:
+                storage.node = node
+            storage.version += 1
+            self.seen = storage.version
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def share(self) -> Storage:
+        """The storage of this tensor, made on first use."""
+        if self.storage is None:
+            self.storage = Storage(self._node)
+        return self.storage
+
+    def check_writable(self) -> None:
+        """E405 for leaves (and views of leaves) that require grad while grad mode is on."""
+        if not STATE.grad:
+            return
+        node = self.node
+        whole = self.storage.node if self.storage is not None else node
+        if node.requires_grad and node.op is LEAF and not self.steps:
+            raise fail("E405", "a leaf that requires grad cannot be changed in place",
+                       help="wrap the update in `with torch.no_grad():`, or make a new tensor")
+        if self.steps and whole.requires_grad and whole.op is LEAF and node.requires_grad:
+            raise fail("E405", "a view of a leaf that requires grad cannot be changed in place",
+                       help="wrap the update in `with torch.no_grad():`, or change a clone")
+
+    def write(self, node: Node) -> None:
+        """In-place change: this tensor, and all that share its memory, show `node` from now on."""
+        self.check_writable()
+        self.overwrite(node)
+
+    def overwrite(self, node: Node) -> None:
+        """`write` without the check for leaves."""
+        old = self.node
+        node = cast(node, old.dtype)
+        if node.shape != old.shape:
+            node = F.expand(node, old.shape)
+        _mark_overwritten(old)
+        if self.storage is not None:
+            _mark_overwritten(self.storage.node)
+        recorded = STATE.grad and (node.requires_grad or old.requires_grad)
+        if self.steps:
+            self._write_through(node, old)
+            return
+        if old.op is LEAF and old.requires_grad:
+            node = leaf(node, self.accumulator, True)
+        elif not recorded and old.requires_grad:
+            node = F.with_value(old, node)
+        elif node is old or node.op is LEAF:
+            node = F.alias(node)
+        self._show(node)
+
+    def _write_through(self, node: Node, old: Node) -> None:
+        storage = self.storage
+        assert storage is not None
+        whole = storage.node
+        if not STATE.grad and whole.requires_grad:
+            with grad_mode(False):
+                content = written_through(whole, self.steps, node)
+            if whole.op is LEAF:
+                storage.node = leaf(content, whole.args[0], True)
+            else:
+                storage.node = F.with_value(whole, content)
+        else:
+            storage.node = written_through(whole, self.steps, node)
+        storage.version += 1
+
+    def adopt(self, other: Tensor) -> None:
+        """`x.data = y`: take on the values of another tensor, keep being this leaf."""
+        node = other.node
+        requires = self.node.requires_grad
+        if requires and self.accumulator is None:
+            self.accumulator = AccumulateGrad()
+        self.storage = None
+        self.steps = ()
+        self.seen = 0
+        self._show(leaf(node, self.accumulator, True) if requires else without_history(node))
+
+    # -- autograd -----------------------------------------------------------------------------
+
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None,
+                 create_graph: bool = False) -> None:
+        backward([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self._node!r})"
+
+
+def _mark_overwritten(node: Node) -> None:
+    node.mark().overwritten = STATE.span or True
+    reverse.note_overwriting()
+
+
+def written_through(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:
+    """The whole after `value` was written to the view that `steps` lead to."""
+    bases = [whole]
+    for op, rest, index in steps[:-1]:
+        found = op.apply([bases[-1], *rest])
+        bases.append(found if index < 0 else found[index])
+    for base, (op, rest, index) in zip(reversed(bases), reversed(steps), strict=True):
+        value = F.copy_slices(base, value, (op, rest, index))
+    return value
+
+
+def without_history(node: Node) -> Node:
+    """The same values, not requiring grad."""
+    return F.detach(node) if node.requires_grad else node
+
+
+def grad_fn_name(node: Node) -> str:
+    """PyTorch's name of the function that made a result."""
+    return node.args[0].grad_name if node.op is OUTPUT else node.grad_name
+
+
+def wrap(node: Any) -> Any:
+    """Handles for a node or a tuple of nodes."""
+    return tuple(wrap(n) for n in node) if type(node) is tuple else Tensor(node)
+
+
+def view_steps(node: Node, root: Node) -> tuple[Step, ...] | None:
+    """The view ops that lead from `root` to `node`; None when it is no view of it."""
+    steps: list[Step] = []
+    while node is not root:
+        index = -1
+        if node.op is OUTPUT:
+            index = node.args[1]
+            node = node.args[0]
+        if not node.op.view:
+            return None
+        steps.append((node.op, node.args[1:], index))
+        node = node.args[0]
+    steps.reverse()
+    return tuple(steps)
+
+
+def wrap_view(node: Node, of: Tensor) -> Tensor:
+    """A handle for a result that may look at the memory of `of`."""
+    root = of.node
+    if node is root:
+        return of
+    tensor = Tensor(node)
+    if node.op.view or node.op is OUTPUT:
+        steps = view_steps(node, root)
+        if steps:
+            tensor.storage = of.share()
+            tensor.steps = of.steps + steps
+            tensor.seen = tensor.storage.version
+    return tensor
+
+
+def new_leaf(array: np.ndarray, requires_grad: bool = False, written_as_int: bool = False) -> Tensor:
+    """A tensor of given values; a leaf when it requires grad."""
+    if not requires_grad:
+        return Tensor(constant(array))
+    accumulator = AccumulateGrad(written_as_int)
+    return Tensor(leaf(array, accumulator), accumulator)
+
+
+# -- backward and grad ---------------------------------------------------------------------------
+
+
+def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:
+    node = tensor.node
+    if not node.requires_grad:
+        labels = (Label(node.span, "built only from constants"),) if node.span else ()
+        raise fail("E402", f"{what} does not require grad: it does not depend on any tensor that "
+                   "requires grad", labels=labels,
+                   help="write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`")
+    if gradient is None:
+        if node.numel != 1:
+            raise fail("E401", f"{what} must be a single number, but it has shape {tuple(node.shape)}: "
+                       f"{node.numel} numbers",
+                       help="reduce it: `.sum()` or `.mean()`; or give a gradient of that shape")
+        return node, reverse.ones_like(node)
+    g = gradient.node
+    if g.shape != node.shape:
+        if g.numel != node.numel or node.numel != 1:
+            raise fail("E308", f"the gradient has shape {tuple(g.shape)}, the tensor {tuple(node.shape)}",
+                       help="give one weight for every element, for example `torch.ones_like(y)`")
+        g = F.reshape(g, node.shape)
+    return node, cast(g, node.dtype)
+
+
+def backward(tensors: list[Tensor], gradients: list[Tensor | None], *, retain_graph: bool | None = None,
+             create_graph: bool = False, inputs: list[Tensor] | None = None) -> None:
+    """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
+    retain = create_graph if retain_graph is None else retain_graph
+    with grad_mode(create_graph):
+        seeds = [_seed(t, g, "the tensor of backward()") for t, g in zip(tensors, gradients, strict=True)]
+    targets = None if inputs is None else [t.node for t in inputs]
+    reached = reverse.Pass(seeds, targets, create_graph, retain).run()
+    for node, g in reached.items():
+        accumulator = node.args[0] if node.op is LEAF else None
+        if accumulator is not None:
+            accumulator.receive(g, create_graph)
+    for tensor in inputs or ():
+        node = tensor.node
+        if node.op is not LEAF and node in reached:
+            if tensor.accumulator is None:
+                tensor.accumulator = GradSlot()
+            tensor.accumulator.receive(reached[node], create_graph)
+
+
+def grad(outputs: list[Tensor], inputs: list[Tensor], grad_outputs: list[Tensor | None], *,
+         retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
+         materialize: bool = False) -> tuple[Tensor | None, ...]:
+    """`torch.autograd.grad`."""
+    retain = create_graph if retain_graph is None else retain_graph
+    with grad_mode(create_graph):
+        seeds = [_seed(t, g, "the output of grad()") for t, g in zip(outputs, grad_outputs, strict=True)]
+    for i, tensor in enumerate(inputs):
+        if not tensor.requires_grad:
+            raise fail("E402", f"input {i} of grad() does not require grad",
+                       help="make it a leaf: `requires_grad=True`")
+    found = reverse.gradients(seeds, [t.node for t in inputs], create_graph=create_graph, retain_graph=retain)
+    results: list[Tensor | None] = []
+    for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
+        if g is None and not (allow_unused or materialize):
+            raise fail("E410", f"input {i} of grad(), shape {tuple(tensor.shape)}, was not used to compute the output",
+                       help="pass allow_unused=True to get None for it")
+        if g is None and materialize:
+            g = reverse.zeros_like(tensor.node)
+        results.append(None if g is None else Tensor(g if create_graph else without_history(g)))
+    return tuple(results)

@@ -1,0 +1,181 @@
+"""Diagnostics as plain data: what went wrong, where, and what to type instead.
+
+Nothing here prints. Codes are never reused; the first digit is the phase (1 text, 2 names,
+3 shapes and dtypes, 4 graph, 5 evaluation, 6 checks, 7 data files, 9 internal).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from .source import Span
+
+
+class Exit(IntEnum):
+    """The exit codes of every command."""
+
+    OK = 0
+    NO = 1
+    USAGE = 2
+    PROGRAM = 3
+    EVALUATION = 4
+    EMPTY = 5
+    INTERNAL = 70
+    INTERRUPTED = 130
+    PIPE = 141
+
+
+KINDS: dict[str, str] = {
+    "E101": "unclosed",
+    "E102": "syntax",
+    "E103": "unterminated-string",
+    "E104": "indentation",
+    "E105": "caret-power",
+    "E106": "unsupported-python",
+    "E107": "ragged-list",
+    "E108": "too-nested",
+    "E109": "bad-text",
+    "E110": "bad-number",
+    "E111": "misplaced-statement",
+    "E201": "unknown-name",
+    "E202": "unknown-op",
+    "E203": "not-supported",
+    "E204": "unknown-define",
+    "E205": "wrong-argument",
+    "E206": "used-before-assignment",
+    "E207": "unknown-attribute",
+    "E208": "wrong-type",
+    "E209": "unknown-import",
+    "E210": "missing-item",
+    "E211": "unpack",
+    "E212": "raised",
+    "E301": "matmul-shape",
+    "E302": "broadcast",
+    "E303": "reshape",
+    "E304": "dim-range",
+    "E305": "index",
+    "E306": "integer-grad",
+    "E307": "dtype-mismatch",
+    "E308": "shape-mismatch",
+    "E309": "bad-size",
+    "E401": "not-scalar",
+    "E402": "nothing-requires-grad",
+    "E403": "not-connected",
+    "E404": "no-derivative",
+    "E405": "leaf-in-place",
+    "E406": "graph-freed",
+    "E407": "changed-after-saving",
+    "E408": "not-one-element",
+    "E409": "custom-function",
+    "E410": "unused-input",
+    "E411": "not-a-leaf",
+    "E501": "nan",
+    "E502": "inf",
+    "E503": "singular",
+    "E504": "domain",
+    "E505": "too-large",
+    "E506": "too-many-steps",
+    "E507": "recursion",
+    "E508": "timeout",
+    "E601": "assertion",
+    "E602": "gradient-check",
+    "E603": "expectation",
+    "E604": "snapshot",
+    "E605": "orphaned-snapshot",
+    "E701": "cannot-read",
+    "E702": "wrong-data",
+    "E703": "pickled",
+    "E704": "outside-folder",
+    "E900": "internal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A secondary place with a few words about it."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One error or warning.
+
+    `message` is lower case without a full stop and names real shapes and values; `label` stands
+    beside the primary span; `notes` explain; `helps` say what to type.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    label: str = ""
+    labels: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
+    severity: str = "error"
+
+    @property
+    def kind(self) -> str:
+        return KINDS["E" + self.code[1:]]
+
+    @property
+    def exit_code(self) -> Exit:
+        if self.code == "E204":
+            return Exit.USAGE
+        return {
+            "1": Exit.PROGRAM,
+            "2": Exit.PROGRAM,
+            "3": Exit.PROGRAM,
+            "4": Exit.PROGRAM,
+            "5": Exit.EVALUATION,
+            "6": Exit.NO,
+            "7": Exit.EVALUATION,
+            "9": Exit.INTERNAL,
+        }[self.code[1]]
+
+
+class AutodiffError(Exception):
+    """A failure of a program, its data or a command, carrying its `Diagnostic`."""
+
+    def __init__(self, diagnostic: Diagnostic):
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+    @property
+    def code(self) -> str:
+        return self.diagnostic.code
+
+    @property
+    def message(self) -> str:
+        return self.diagnostic.message
+
+    @property
+    def span(self) -> Span | None:
+        return self.diagnostic.span
+
+    def amend(self, **changes: object) -> AutodiffError:
+        """Add to the diagnostic in place (a span found by an outer layer, labels, helps)."""
+        self.diagnostic = replace(self.diagnostic, **changes)  # type: ignore[arg-type]  # field names checked at run time by replace
+        return self
+
+    def __str__(self) -> str:
+        span = self.span
+        where = f"{span.source.name}:{span.line}:{span.column}: " if span else ""
+        return f"{where}error[{self.code}]: {self.message}"
+
+
+def fail(
+    code: str,
+    message: str,
+    span: Span | None = None,
+    *,
+    label: str = "",
+    labels: tuple[Label, ...] = (),
+    notes: tuple[str, ...] = (),
+    help: str | tuple[str, ...] = (),
+) -> AutodiffError:
+    """Build the error of a failure; the caller raises it."""
+    helps = (help,) if isinstance(help, str) else tuple(help)
+    return AutodiffError(Diagnostic(code, message, span, label, labels, notes, helps))

@@ -1,0 +1,142 @@
+"""How entries of the table are written: one decorator per kind, above the op's signature.
+
+The decorated function gives name, signature and documentation. For composites and functions its
+body is the definition in graph ops; for the other kinds it is empty and the decorator's first
+argument is the kernel, `kernel(*args)` with arrays in place of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .op import Kind, Op, Promote
+from .params import (
+    REQUIRED,
+    Dim,
+    DimList,
+    Dims,
+    Dtype,
+    Floats,
+    Ints,
+    Mask,
+    NewDim,
+    OptionalTensors,
+    Param,
+    Scalar,
+    Size,
+    Tensor,
+    Tensors,
+)
+from .registry import register
+from .shapes import reduced_shape
+
+
+def camel(key: str) -> str:
+    """`log_softmax` -> `LogSoftmaxBackward0`."""
+    return "".join(part[:1].upper() + part[1:] for part in key.split("_")) + "Backward0"
+
+
+def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    defaults = function.__defaults__ or ()
+    keyword_defaults = function.__kwdefaults__ or {}
+    annotations = function.__annotations__
+    first_default = code.co_argcount - len(defaults)
+    params = []
+    for i, name in enumerate(names):
+        keyword_only = i >= code.co_argcount
+        if keyword_only:
+            default = keyword_defaults.get(name, REQUIRED)
+        else:
+            default = defaults[i - first_default] if i >= first_default else REQUIRED
+        params.append(Param(name, annotations[name], default, keyword_only))
+    return tuple(params)
+
+
+def _declare(kind: Kind, kernel: Any, options: dict[str, Any]) -> Callable[[Callable[..., Any]], Op]:
+    def decorate(function: Callable[..., Any]) -> Op:
+        key = function.__name__.rstrip("_") if function.__name__ != "_" else function.__name__
+        op = Op(options.pop("key", key), kind)
+        op.name = options.pop("name", op.key)
+        op.doc = (function.__doc__ or "").strip()
+        op.declare_params(_params(function))
+        op.kernel = kernel
+        op.family = function.__module__.rpartition(".")[2]
+        op.aliases = tuple(options.pop("aliases", ()))
+        op.grad_fn = options.pop("grad_fn", None) or camel(op.key)
+        op.vjp_rule = options.pop("vjp", None)
+        op.shape_rule = options.pop("shape", None)
+        op.inplace = options.pop("inplace", kind is Kind.POINTWISE)
+        for option, value in options.items():
+            if option in ("samples", "errors", "fields"):
+                value = tuple(value)
+            setattr(op, option, value)
+        register(op)
+        return op
+
+    return decorate
+
+
+def pointwise(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Element by element with broadcasting and PyTorch's promotion (`promote=`)."""
+    return _declare(Kind.POINTWISE, kernel, options)
+
+
+def reduction(kernel: Any, *, dtype: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """Over `dim` with `keepdim`; `kernel(x, dim, keepdim)` with dims as a tuple or None.
+
+    `dtype(input) -> dtype` of the result, default that of the input.
+    """
+
+    def shape(input: Any, dim: Any = None, keepdim: bool = False, *rest: Any) -> Any:
+        result = dtype(input, *rest) if dtype else input.dtype
+        return reduced_shape(input.shape, dim, keepdim), result
+
+    options.setdefault("shape", shape)
+    return _declare(Kind.REDUCTION, kernel, options)
+
+
+def movement(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """A view or an index map; needs a shape rule. `view=True` when it shares memory in PyTorch."""
+    return _declare(Kind.MOVEMENT, kernel, options)
+
+
+def contraction(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """A product of BLAS; needs a shape rule."""
+    return _declare(Kind.CONTRACTION, kernel, options)
+
+
+def opaque(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """A function of whole arrays; needs a shape rule. `eager=True` evaluates when applied."""
+    return _declare(Kind.OPAQUE, kernel, options)
+
+
+def composite(**options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """A named node whose body is the decorated function; shape and dtype are the body's."""
+
+    def decorate(function: Callable[..., Any]) -> Op:
+        op = _declare(Kind.COMPOSITE, None, options)(function)
+        op.body = function
+        return op
+
+    return decorate
+
+
+def function(**options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """A composite without a node of its own: what PyTorch records are the ops of the body."""
+
+    def decorate(body: Callable[..., Any]) -> Op:
+        op = _declare(Kind.FUNCTION, None, options)(body)
+        op.body = body
+        return op
+
+    return decorate
+
+
+__all__ = [
+    "Any", "Dim", "DimList", "Dims", "Dtype", "Floats", "Ints", "Mask", "NewDim", "OptionalTensors",
+    "Promote", "Scalar", "Size", "Tensor", "Tensors", "camel", "composite", "contraction",
+    "function", "movement", "opaque", "pointwise", "reduction",
+]

@@ -1,0 +1,94 @@
+"""Element types: PyTorch's names for NumPy dtypes, and PyTorch's promotion rules.
+
+A dtype is a `numpy.dtype` everywhere; its `.name` is PyTorch's name too.
+Source of the rules: PyTorch's "Tensor Attributes" page and `c10/core/ScalarType.h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+FLOAT64 = np.dtype(np.float64)
+FLOAT32 = np.dtype(np.float32)
+FLOAT16 = np.dtype(np.float16)
+INT64 = np.dtype(np.int64)
+INT32 = np.dtype(np.int32)
+INT16 = np.dtype(np.int16)
+INT8 = np.dtype(np.int8)
+UINT8 = np.dtype(np.uint8)
+BOOL = np.dtype(np.bool_)
+
+DTYPES: dict[str, np.dtype] = {
+    "float64": FLOAT64,
+    "double": FLOAT64,
+    "float32": FLOAT32,
+    "float": FLOAT32,
+    "float16": FLOAT16,
+    "half": FLOAT16,
+    "int64": INT64,
+    "long": INT64,
+    "int32": INT32,
+    "int": INT32,
+    "int16": INT16,
+    "short": INT16,
+    "int8": INT8,
+    "uint8": UINT8,
+    "bool": BOOL,
+}
+
+# PyTorch's short names in messages ("expected m1 and m2 to have the same dtype, but got: double != float").
+SCALAR_NAMES = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "c10::Half",
+    "int64": "long int",
+    "int32": "int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+
+
+def is_float(dtype: np.dtype) -> bool:
+    return dtype.kind == "f"
+
+
+def is_integral(dtype: np.dtype) -> bool:
+    """Integers, bool excluded."""
+    return dtype.kind in "iu"
+
+
+def promote(a: np.dtype, b: np.dtype) -> np.dtype:
+    """The dtype that holds both, PyTorch's table (int64 with float32 is float32)."""
+    if a == b:
+        return a
+    if a.kind == "f" and b.kind != "f":
+        return a
+    if b.kind == "f" and a.kind != "f":
+        return b
+    return np.promote_types(a, b)
+
+
+def _category(dtype: np.dtype) -> int:
+    return 0 if dtype.kind == "b" else 2 if dtype.kind == "f" else 1
+
+
+def result_dtype(operands: Iterable[tuple[np.dtype, bool, bool]]) -> np.dtype:
+    """Promotion over `(dtype, is_0d, is_python_number)`: tensors with dims decide first, then 0-d
+    tensors, then Python numbers; a lower rank matters only when its category is higher."""
+    ranks: list[np.dtype | None] = [None, None, None]
+    for dtype, scalar, weak in operands:
+        rank = 2 if weak else 1 if scalar else 0
+        current = ranks[rank]
+        ranks[rank] = dtype if current is None else promote(current, dtype)
+    result: np.dtype | None = None
+    for candidate in ranks:
+        if candidate is None:
+            continue
+        if result is None or _category(candidate) > _category(result):
+            result = candidate
+    assert result is not None
+    return result

@@ -1,0 +1,122 @@
+"""The node of the lazy expression graph.
+
+A node is one application of an op: it knows its shape and dtype at once and its value only when
+somebody asked for it. Nodes never change what they mean; `seq` grows with creation, so ascending
+`seq` is a topological order. Two applications are two nodes, even when equal.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .state import STATE
+
+if TYPE_CHECKING:
+    from ..source import Span
+    from .op import Op
+
+_SEQ = count(1).__next__
+
+Shape = tuple[int, ...]
+
+
+class Node:
+    """One application of `op`.
+
+    `args` are all arguments in the order of the op's signature (nodes, tuples of nodes, static
+    values); `inputs` are the nodes among them, flat. A node with several results has `outputs`
+    (a tuple of `(shape, dtype)`) and is read through `output` nodes. `body` is what a composite
+    stands for. `weak` marks a Python number (it does not decide dtypes). `marks` holds what few
+    nodes have: gradient slots and hooks, whether the graph was freed, whether the value was
+    overwritten.
+    """
+
+    __slots__ = (
+        "args",
+        "body",
+        "dtype",
+        "handle",
+        "inputs",
+        "marks",
+        "op",
+        "outputs",
+        "requires_grad",
+        "seq",
+        "shape",
+        "span",
+        "value",
+        "weak",
+    )
+
+    def __init__(
+        self,
+        op: Op,
+        args: tuple[Any, ...],
+        inputs: tuple[Node, ...],
+        shape: Shape,
+        dtype: np.dtype,
+        requires_grad: bool = False,
+        value: Any = None,
+    ):
+        self.op = op
+        self.args = args
+        self.inputs = inputs
+        self.shape = shape
+        self.dtype = dtype
+        self.requires_grad = requires_grad
+        self.value = value
+        self.seq = _SEQ()
+        self.span: Span | None = STATE.span
+        self.body: Any = None
+        self.handle: Any = None
+        self.marks: Marks | None = None
+        self.outputs: tuple[tuple[Shape, np.dtype], ...] | None = None
+        self.weak = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def numel(self) -> int:
+        n = 1
+        for size in self.shape:
+            n *= size
+        return n
+
+    @property
+    def grad_name(self) -> str:
+        """PyTorch's name of the backward function of this application."""
+        name = self.op.grad_fn
+        return name if isinstance(name, str) else name(*self.args)
+
+    def mark(self) -> Marks:
+        """The node's marks, made on first use."""
+        if self.marks is None:
+            self.marks = Marks()
+        return self.marks
+
+    def __repr__(self) -> str:
+        where = f" at {self.span.line}:{self.span.column}" if self.span else ""
+        return f"<{self.op.name} {self.shape} {self.dtype}{where}>"
+
+
+class Marks:
+    """What only few nodes have.
+
+    `slots`: where a finished cotangent is delivered (retain_grad); `hooks`: functions that may
+    replace it; `freed`: span of the backward that freed the graph here; `overwritten`: span of
+    the in-place change that replaced this value; `context`: a custom Function's context.
+    """
+
+    __slots__ = ("context", "freed", "hooks", "overwritten", "slots")
+
+    def __init__(self) -> None:
+        self.slots: list[Any] = []
+        self.hooks: dict[int, Any] = {}
+        self.freed: Any = None
+        self.overwritten: Any = None
+        self.context: Any = None

@@ -1,0 +1,502 @@
+"""Ops: what the table declares about an operation, and how arguments are bound to its signature.
+
+Binding gives every rule canonical arguments: dims are non-negative, sizes are tuples, tensors are
+nodes, defaults are filled in. Kinds tell the engine what it may do with an op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from ..errors import AutodiffError, fail
+from .dtypes import BOOL, result_dtype
+from .node import Node, Shape
+from . import params
+from .params import REQUIRED, BindError, Param
+from .state import STATE
+
+
+# NumPy's names of keywords.
+NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": "correction"}
+
+
+class Kind(Enum):
+    """What the engine may do with an op."""
+
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    MOVEMENT = "movement"
+    CONTRACTION = "contraction"
+    OPAQUE = "opaque"
+    COMPOSITE = "composite"
+    FUNCTION = "function"  # a composite that leaves no node of its own
+    SOURCE = "source"  # constants, leaves, results of several-result nodes
+
+
+class Promote(Enum):
+    """How a pointwise op chooses the dtype it computes in and the one it returns."""
+
+    SAME = "same"  # promotion of the operands
+    FLOAT = "float"  # the same, integers become the default float dtype
+    BOOL = "bool"  # computes in the promoted dtype, returns bool
+    LOGICAL = "logical"  # operands as they are, returns bool
+
+
+class Op:
+    """One entry of the table; see `declare` for how entries are written.
+
+    `key` is unique, `name` is the public name (several ops may share it as overloads).
+    """
+
+    __slots__ = (
+        "aliases",
+        "body",
+        "check",
+        "compute",
+        "doc",
+        "eager",
+        "errors",
+        "family",
+        "fields",
+        "grad_fn",
+        "inplace",
+        "kernel",
+        "key",
+        "kink",
+        "kind",
+        "method",
+        "name",
+        "params",
+        "positions",
+        "promote",
+        "properties",
+        "samples",
+        "scatter",
+        "shape_rule",
+        "strides_rule",
+        "vjp_rule",
+        "view",
+        "index",
+        "tensor_params",
+        "positional",
+        "variadic_at",
+        "defaults",
+    )
+
+    def __init__(self, key: str, kind: Kind):
+        self.key = key
+        self.name = key
+        self.kind = kind
+        self.aliases: tuple[str, ...] = ()
+        self.params: tuple[Param, ...] = ()
+        self.tensor_params: tuple[int, ...] = ()
+        self.index: dict[str, int] = {}
+        self.kernel: Callable[..., Any] | None = None
+        self.shape_rule: Callable[..., Any] | None = None
+        self.vjp_rule: Callable[..., Any] | None = None
+        self.body: Callable[..., Any] | None = None
+        self.promote = Promote.SAME
+        self.view = False
+        self.eager = False
+        self.inplace = False
+        self.method = True
+        self.fields: tuple[str, ...] = ()
+        self.samples: tuple[Any, ...] = ()
+        self.errors: tuple[Any, ...] = ()
+        self.kink: Any = None
+        self.doc = ""
+        self.family = ""
+        self.grad_fn: str | Callable[..., str] = ""
+        self.scatter: Callable[..., Any] | None = None
+        self.strides_rule: Callable[..., Any] | None = None
+        self.properties: frozenset[str] = frozenset()
+        self.positional = 0
+        self.variadic_at = -1
+        self.defaults: tuple[Any, ...] = ()
+
+    def declare_params(self, params: tuple[Param, ...]) -> None:
+        """Set the signature and what binding derives from it."""
+        self.params = params
+        self.index = {p.name: i for i, p in enumerate(params)}
+        self.defaults = tuple(p.default for p in params)
+        self.positional = sum(not p.keyword_only for p in params)
+        self.tensor_params = tuple(i for i, p in enumerate(params) if p.tensorial)
+        self.variadic_at = next((i for i, p in enumerate(params) if p.variadic), -1)
+
+    # -- declaring ----------------------------------------------------------------------------
+
+    def vjp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: the reverse rule `rule(g, out, *args)`; one cotangent per tensor parameter."""
+        self.vjp_rule = rule
+        return rule
+
+    def shape(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: `rule(*args) -> (shape, dtype)`, or a tuple of those for several results."""
+        self.shape_rule = rule
+        return rule
+
+    def view_inverse(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator for views: `rule(base, value, *rest)`, the base with `value` written through."""
+        self.scatter = rule
+        return rule
+
+    def strides(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator for views: `rule(strides, *args)`, strides of the result in elements, given
+        those of the first argument."""
+        self.strides_rule = rule
+        return rule
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether gradients flow through (a composite without a rule uses its body)."""
+        return self.vjp_rule is not None or self.kind is Kind.COMPOSITE
+
+    # -- applying -----------------------------------------------------------------------------
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Arguments in signature order, converted; raises `BindError` when they do not fit."""
+        params = self.params
+        n = len(args)
+        variadic = self.variadic_at
+        if 0 <= variadic < n - 1:
+            args = (*args[:variadic], tuple(args[variadic:]))
+            n = len(args)
+        if n > self.positional:
+            count = self.positional
+            raise BindError(
+                f"takes {count} positional argument{'' if count == 1 else 's'} but {n} were given"
+            )
+        bound: list[Any] = [*args, *self.defaults[n:]]
+        if kwargs:
+            index = self.index
+            for name, value in kwargs.items():
+                at = index.get(name)
+                if at is None:
+                    at = index.get(NUMPY_KEYWORDS.get(name, ""))
+                    if at is None:
+                        raise BindError(f"got an unexpected keyword argument `{name}`", name)
+                if at < n:
+                    raise BindError(f"got several values for argument `{name}`", name)
+                bound[at] = value
+        first: Node | None = None
+        for i, param in enumerate(params):
+            value = bound[i]
+            if type(value) is Node and param.tensorial:
+                if first is None:
+                    first = value
+                if param.annotation == "Tensor" or param.annotation == "Mask":
+                    continue
+            if value is REQUIRED:
+                raise BindError(f"misses its argument `{param.name}`", param.name)
+            bound[i] = value = param.convert(value, first)
+            if first is None and param.tensorial and value is not None:
+                first = (value[0] if value else None) if type(value) is tuple else value
+        return bound
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply to nodes (and numbers) as rules do; `BindError` becomes a diagnostic."""
+        try:
+            bound = self.bind(args, kwargs)
+        except BindError as error:
+            raise fail("E205", f"`{self.name}` {error.message}", help=f"`{self.signature()}`") from None
+        return self.apply(bound)
+
+    def apply(self, bound: list[Any]) -> Any:
+        """Make the node (or nodes) of bound arguments."""
+        kind = self.kind
+        if kind is Kind.FUNCTION:
+            return self.body(*bound)  # type: ignore[misc]  # declared with the kind
+        if kind is Kind.POINTWISE:
+            return self._apply_pointwise(bound)
+        args = tuple(bound)
+        inputs = self._inputs(args)
+        if kind is Kind.COMPOSITE:
+            return self._apply_composite(args, inputs)
+        result = self.shape_rule(*args)  # type: ignore[misc]  # declared with the kind
+        if len(result) == 2 and isinstance(result[1], np.dtype):
+            return self._make(args, inputs, result[0], result[1])
+        return self._make_several(args, inputs, tuple(result))
+
+    def _inputs(self, args: tuple[Any, ...]) -> tuple[Node, ...]:
+        inputs: list[Node] = []
+        for i in self.tensor_params:
+            value = args[i]
+            if type(value) is tuple:
+                inputs.extend(v for v in value if v is not None)
+            elif value is not None:
+                inputs.append(value)
+        return tuple(inputs)
+
+    def _recorded(self, inputs: tuple[Node, ...]) -> bool:
+        if STATE.grad and (self.vjp_rule is not None or self.kind is Kind.COMPOSITE):
+            for node in inputs:
+                if node.requires_grad:
+                    return True
+        return False
+
+    def _make(self, args: tuple[Any, ...], inputs: tuple[Node, ...], shape: Shape, dtype: np.dtype) -> Node:
+        if self.kind is not Kind.MOVEMENT:
+            check_size(shape, dtype)
+        needs = dtype.kind == "f" and self._recorded(inputs)
+        node = Node(self, args, inputs, shape, dtype, needs)
+        if self.eager:
+            value_of(node)
+        return node
+
+    def _make_several(self, args: tuple[Any, ...], inputs: tuple[Node, ...], outputs: Any) -> tuple[Node, ...]:
+        for shape, dtype in outputs:
+            check_size(shape, dtype)
+        node = Node(self, args, inputs, (), BOOL, self._recorded(inputs))
+        node.outputs = outputs
+        if self.eager:
+            value_of(node)
+        return results_of(node)
+
+    def _apply_pointwise(self, bound: list[Any]) -> Node:
+        positions = self.tensor_params
+        if len(positions) == 1:
+            x = bound[positions[0]]
+            shape = x.shape
+            common = x.dtype
+        else:
+            nodes = [bound[i] for i in positions if bound[i] is not None]
+            first = nodes[0]
+            shape = first.shape
+            common = first.dtype
+            plain = not first.weak
+            for node in nodes[1:]:
+                if node.shape != shape:
+                    shape = broadcast(nodes)
+                    plain = False
+                    break
+            for node in nodes:
+                if node.dtype is not common or node.weak:
+                    plain = False
+                    break
+            if not plain:
+                typed = [bound[i] for i in positions if bound[i] is not None and self.params[i].promotes]
+                common = result_dtype([(v.dtype, not v.shape, v.weak) for v in typed])
+        promote = self.promote
+        if promote is Promote.SAME:
+            dtype = common
+        elif promote is Promote.FLOAT:
+            dtype = common = common if common.kind == "f" else STATE.default_dtype
+        else:
+            dtype = BOOL
+        if promote is not Promote.LOGICAL:
+            for i in positions:
+                value = bound[i]
+                if value is not None and value.dtype is not common and self.params[i].promotes:
+                    bound[i] = cast(value, common)
+        args = tuple(bound)
+        inputs = args if len(positions) == len(args) else self._inputs(args)
+        if None in inputs:
+            inputs = self._inputs(args)
+        if shape:
+            check_size(shape, dtype)
+        needs = dtype.kind == "f" and self._recorded(inputs)
+        node = Node(self, args, inputs, shape, dtype, needs)
+        if self.eager:
+            value_of(node)
+        return node
+
+    def _apply_composite(self, args: tuple[Any, ...], inputs: tuple[Node, ...]) -> Any:
+        body = self.body(*args)  # type: ignore[misc]  # declared with the kind
+        needs = self._recorded(inputs)
+        if type(body) is tuple:
+            node = Node(self, args, inputs, (), BOOL, needs)
+            node.body = body
+            node.outputs = tuple((b.shape, b.dtype) for b in body)
+            return results_of(node)
+        node = Node(self, args, inputs, body.shape, body.dtype, needs and body.dtype.kind == "f")
+        node.body = body
+        return node
+
+    # -- describing ---------------------------------------------------------------------------
+
+    def signature(self) -> str:
+        """The signature as a person writes it: `sum(input, dim=None, keepdim=False)`."""
+        parts: list[str] = []
+        star = False
+        for param in self.params:
+            if param.keyword_only and not star:
+                parts.append("*")
+                star = True
+            parts.append(param.describe())
+        return f"{self.name}({', '.join(parts)})"
+
+    def __repr__(self) -> str:
+        return f"<op {self.key}>"
+
+
+def check_size(shape: Shape, dtype: np.dtype) -> None:
+    """Refuse a tensor that would not fit before anything is allocated."""
+    n = dtype.itemsize
+    for size in shape:
+        n *= size
+    if n > STATE.max_bytes:
+        raise fail(
+            "E505",
+            f"a tensor of shape {shape} would need {bytes_text(n)}, the limit is "
+            f"{bytes_text(STATE.max_bytes)}",
+            help="use a smaller shape, or raise the limit: --max-memory 8G",
+        )
+
+
+def bytes_text(n: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if n < 1024 or unit == "PiB":
+            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+        n /= 1024
+    return ""
+
+
+def broadcast(nodes: list[Node]) -> Shape:
+    """The common shape of operands; E302 when there is none."""
+    ndim = max(len(node.shape) for node in nodes)
+    out = [1] * ndim
+    for node in nodes:
+        offset = ndim - len(node.shape)
+        for i, size in enumerate(node.shape):
+            if size != 1:
+                at = offset + i
+                if out[at] == 1:
+                    out[at] = size
+                elif out[at] != size:
+                    raise cannot_broadcast([n.shape for n in nodes])
+    return tuple(out)
+
+
+def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
+    texts = [shape_text(s) for s in shapes]
+    text = " with ".join(texts) if len(texts) == 2 else ", ".join(texts)
+    width = max(len(s) for s in shapes)
+    rows = ["  ".join(str(v) for v in (("",) * (width - len(s)) + s)) for s in shapes]
+    helps = []
+    if len(shapes) == 2:
+        a, b = shapes
+        if len(a) == 2 and b == (a[0],):
+            helps.append("for one value per row index the second as `[:, None]`, shape "
+                         f"({a[0]}, 1)")
+        elif len(b) == 2 and a == (b[0],):
+            helps.append("for one value per row index the first as `[:, None]`, shape "
+                         f"({b[0]}, 1)")
+    if not helps:
+        helps.append("sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
+                     "`unsqueeze` may bring them together")
+    return fail("E302", f"cannot broadcast {text}",
+                notes=("shapes align from the right: " + "  against  ".join(rows),), help=tuple(helps))
+
+
+def shape_text(shape: Shape) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+class _Late:
+    """Functions that upper layers provide; bound once when those layers are imported."""
+
+    __slots__ = ("evaluate",)
+
+    def __init__(self) -> None:
+        self.evaluate: Callable[[list[Node]], None] | None = None
+
+
+LATE = _Late()
+
+
+def value_of(node: Node) -> Any:
+    """The array of a node, computed if it is not known yet."""
+    if node.value is None:
+        assert LATE.evaluate is not None
+        LATE.evaluate([node])
+    return node.value
+
+
+# -- source nodes: constants, leaves, casts, results of several-result nodes -----------------------
+
+
+def _source(key: str) -> Op:
+    op = Op(key, Kind.SOURCE)
+    op.method = False
+    return op
+
+
+CONSTANT = _source("constant")
+LEAF = _source("leaf")
+OUTPUT = _source("output")
+OUTPUT.vjp_rule = lambda g, out, parent, index: (g,)
+CAST = Op("cast", Kind.MOVEMENT)
+CAST.method = False
+CAST.kernel = lambda x, dtype: x.astype(dtype)
+CAST.vjp_rule = lambda g, out, x, dtype: (cast(g, x.dtype),)
+CAST.grad_fn = "ToCopyBackward0"
+CAST.tensor_params = (0,)
+
+_SMALL: dict[tuple[Any, type, np.dtype], Node] = {}
+
+
+def constant(value: Any) -> Node:
+    """A node of a known array; keeps its dtype."""
+    return Node(CONSTANT, (), (), value.shape, value.dtype, False, value)
+
+
+def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
+    """A Python number as a weak 0-d node; with `dtype` it is of that dtype already."""
+    if dtype is None:
+        kind = type(value)
+        dtype = BOOL if kind is bool else np.dtype(np.int64) if kind is int else STATE.default_dtype
+    key = (value, type(value), dtype)
+    node = _SMALL.get(key) if value else None
+    if node is None:
+        try:
+            array = np.array(value, dtype)
+        except OverflowError:
+            raise fail("E504", f"the number {str(value)[:40]} does not fit into {dtype.name}",
+                       help="write it as a float, for example `1e20`") from None
+        span, STATE.span = STATE.span, None
+        node = Node(CONSTANT, (), (), (), dtype, False, array)
+        STATE.span = span
+        node.weak = True
+        if len(_SMALL) < 4096:
+            _SMALL[key] = node
+    return node
+
+
+def leaf(value: Any, accumulator: Any, requires_grad: bool = True) -> Node:
+    """A leaf of the autograd graph. `value` is an array or a node whose value it takes on."""
+    if isinstance(value, Node):
+        return Node(LEAF, (accumulator, value), (value,), value.shape, value.dtype, requires_grad)
+    return Node(LEAF, (accumulator, None), (), value.shape, value.dtype, requires_grad, value)
+
+
+def cast(x: Node, dtype: np.dtype) -> Node:
+    """`x` in another dtype; gradients come back in the first."""
+    if x.dtype == dtype:
+        return x
+    if x.weak:
+        return number(x.value.item(), dtype)
+    needs = STATE.grad and x.requires_grad and dtype.kind == "f"
+    node = Node(CAST, (x, dtype), (x,), x.shape, dtype, needs)
+    if x.op is CONSTANT and x.value is not None and not x.shape:
+        node.value = x.value.astype(dtype)
+    return node
+
+
+def output(parent: Node, index: int) -> Node:
+    """The `index`-th result of a node that has several."""
+    shape, dtype = parent.outputs[index]  # type: ignore[index]  # only such nodes come here
+    return Node(OUTPUT, (parent, index), (parent,), shape, dtype, parent.requires_grad and dtype.kind == "f")
+
+
+def results_of(parent: Node) -> tuple[Node, ...]:
+    """Fresh nodes for all results of a several-result node."""
+    return tuple(output(parent, i) for i in range(len(parent.outputs or ())))
+
+
+params.LATE.number = number
+params.LATE.value = value_of

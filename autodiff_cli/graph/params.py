@@ -1,0 +1,311 @@
+"""Parameters of ops: what an annotation in the table means and how a given value becomes canonical.
+
+| annotation | canonical value |
+|---|---|
+| `Tensor`, `Mask` | a node; `Mask` takes no part in dtype promotion |
+| `Tensors` | a tuple of nodes |
+| `Dim`, `NewDim` | a non-negative int below ndim of the first tensor (`NewDim`: below ndim + 1) |
+| `Dims` | a tuple of those, ascending as given, or None for all |
+| `DimList` | the same, may be given one by one |
+| `Size` | a tuple of ints, may be given one by one |
+| `Ints` | an int or a tuple of ints, as given |
+| `int`, `float`, `bool`, `str`, `Scalar`, `Dtype`, `Any` | a Python value |
+
+`X | None` also takes None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import fail
+from .dtypes import DTYPES
+from .node import Node
+
+
+class _Required:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = _Required()
+
+
+class BindError(Exception):
+    """Arguments do not fit a signature; another overload may fit. `argument` is the name meant."""
+
+    def __init__(self, message: str, argument: str = ""):
+        super().__init__(message)
+        self.message = message
+        self.argument = argument
+
+
+class _Late:
+    """Conversions that upper layers provide; bound once."""
+
+    __slots__ = ("node_of_list", "number", "value")
+
+    def __init__(self) -> None:
+        self.node_of_list: Callable[[Any], Node] | None = None
+        self.number: Callable[[Any], Node] | None = None
+        self.value: Callable[[Node], Any] | None = None
+
+
+LATE = _Late()
+
+Converter = Callable[[Any, Node | None], Any]
+
+
+def node_of(value: Any) -> Node | None:
+    """The node of a node or of a tensor handle, None of anything else."""
+    if type(value) is Node:
+        return value
+    node = getattr(value, "node", None)
+    return node if type(node) is Node else None
+
+
+def _kind(value: Any) -> str:
+    node = node_of(value)
+    if node is not None:
+        return f"a tensor of shape {tuple(node.shape)}"
+    if value is None:
+        return "None"
+    if callable(value):
+        return "a function"
+    return f"{type(value).__name__} {value!r}"[:80]
+
+
+def to_tensor(value: Any, first: Node | None = None) -> Node:
+    node = node_of(value)
+    if node is not None:
+        return node
+    if isinstance(value, bool | int | float):
+        return LATE.number(value)  # type: ignore[misc]  # bound at import of graph
+    if isinstance(value, list | tuple):
+        return LATE.node_of_list(value)  # type: ignore[misc]  # bound at import of autograd
+    raise BindError(f"must be a tensor, not {_kind(value)}")
+
+
+def strict_tensor(value: Any, first: Node | None = None) -> Node:
+    return to_tensor(value)
+
+
+def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(to_tensor(v) for v in value)
+    raise BindError(f"must be a list or tuple of tensors, not {_kind(value)}")
+
+
+def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(None if v is None else to_tensor(v) for v in value)
+    raise BindError(f"must be a list or tuple of tensors, not {_kind(value)}")
+
+
+def python_number(value: Any) -> bool | int | float:
+    """The number of a Python number or a one-element tensor."""
+    if isinstance(value, bool | int | float):
+        return value
+    node = node_of(value)
+    if node is not None and node.numel == 1:
+        item = LATE.value(node).item()  # type: ignore[misc]  # bound at import of graph
+        return item
+    if isinstance(value, np.generic):
+        return value.item()
+    raise BindError(f"must be a number, not {_kind(value)}")
+
+
+def to_int(value: Any, first: Node | None = None) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    node = node_of(value)
+    if node is not None and node.numel == 1 and (node.dtype.kind in "iub" or written_as_int(node)):
+        return int(python_number(node))
+    if isinstance(value, np.integer):
+        return int(value)
+    raise BindError(f"must be an int, not {_kind(value)}")
+
+
+def written_as_int(node: Node) -> bool:
+    """Whether the node is a leaf that a file wrote as an integer (`n = 3`)."""
+    return bool(node.op.key == "leaf" and getattr(node.args[0], "written_as_int", False))
+
+
+def to_float(value: Any, first: Node | None = None) -> float:
+    return float(python_number(value))
+
+
+def to_scalar(value: Any, first: Node | None = None) -> bool | int | float:
+    return python_number(value)
+
+
+def to_bool(value: Any, first: Node | None = None) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    raise BindError(f"must be True or False, not {_kind(value)}")
+
+
+def to_str(value: Any, first: Node | None = None) -> str:
+    if isinstance(value, str):
+        return value
+    raise BindError(f"must be a string, not {_kind(value)}")
+
+
+def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
+    if isinstance(value, np.dtype):
+        return value
+    if value is float:
+        return DTYPES["float64"]
+    if value is int:
+        return DTYPES["int64"]
+    if value is bool:
+        return DTYPES["bool"]
+    dtype = getattr(value, "dtype", None)
+    if isinstance(dtype, np.dtype) and node_of(value) is None:
+        return dtype
+    raise BindError(f"must be a dtype such as torch.float64, not {_kind(value)}")
+
+
+def dim_in_range(dim: int, ndim: int) -> int:
+    """A dim counted from the front; E304 when it is out of range (a 0-d tensor has dims -1, 0)."""
+    span = max(ndim, 1)
+    if not -span <= dim < span:
+        raise fail(
+            "E304",
+            f"dim {dim} is out of range: a tensor with {ndim} dim{'' if ndim == 1 else 's'} takes "
+            f"{-span} to {span - 1}",
+            help=f"use `dim={span - 1}` for the last dim" if ndim else "a 0-d tensor has no dims",
+        )
+    return dim + span if dim < 0 else dim
+
+
+def to_dim(value: Any, first: Node | None) -> int:
+    return dim_in_range(to_int(value), 0 if first is None else len(first.shape))
+
+
+def to_new_dim(value: Any, first: Node | None) -> int:
+    return dim_in_range(to_int(value), (0 if first is None else len(first.shape)) + 1)
+
+
+def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
+    ndim = 0 if first is None else len(first.shape)
+    if isinstance(value, list | tuple):
+        dims = tuple(dim_in_range(to_int(v), ndim) for v in value)
+        if len(set(dims)) != len(dims):
+            raise fail("E304", f"a dim appears more than once in {tuple(value)}",
+                       help="name each dim once")
+        return dims if ndim else ()
+    dim = dim_in_range(to_int(value), ndim)
+    return (dim,) if ndim else ()
+
+
+def to_size(value: Any, first: Node | None = None) -> tuple[int, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(to_int(v) for v in value)
+    node = node_of(value)
+    if node is not None and len(node.shape) == 1 and node.dtype.kind in "iu":
+        return tuple(int(v) for v in LATE.value(node))  # type: ignore[misc]  # bound at import of graph
+    return (to_int(value),)
+
+
+def to_ints(value: Any, first: Node | None = None) -> int | tuple[int, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(to_int(v) for v in value)
+    return to_int(value)
+
+
+def to_floats(value: Any, first: Node | None = None) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(to_float(v) for v in value)
+    return to_float(value)
+
+
+def anything(value: Any, first: Node | None = None) -> Any:
+    return value
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Tensor": to_tensor,
+    "Mask": to_tensor,
+    "Tensors": to_tensors,
+    "OptionalTensors": to_optional_tensors,
+    "Dim": to_dim,
+    "NewDim": to_new_dim,
+    "Dims": to_dims,
+    "DimList": to_dims,
+    "Size": to_size,
+    "Ints": to_ints,
+    "Floats": to_floats,
+    "int": to_int,
+    "float": to_float,
+    "bool": to_bool,
+    "str": to_str,
+    "Scalar": to_scalar,
+    "Dtype": to_dtype,
+    "Any": anything,
+}
+
+TENSORIAL = frozenset({"Tensor", "Mask", "Tensors", "OptionalTensors"})
+VARIADIC = frozenset({"Size", "DimList"})
+
+
+class Param:
+    """One parameter of a signature."""
+
+    __slots__ = (
+        "annotation", "converter", "default", "keyword_only", "name", "optional", "promotes",
+        "tensorial", "variadic",
+    )
+
+    def __init__(self, name: str, annotation: str, default: Any, keyword_only: bool):
+        self.name = name
+        self.default = default
+        self.keyword_only = keyword_only
+        self.optional = annotation.endswith("| None")
+        self.annotation = annotation.removesuffix("| None").strip()
+        self.converter = CONVERTERS[self.annotation]
+        self.tensorial = self.annotation in TENSORIAL
+        self.promotes = self.annotation in ("Tensor", "Tensors")
+        self.variadic = self.annotation in VARIADIC
+
+    def convert(self, value: Any, first: Node | None) -> Any:
+        """The canonical form of `value`; `first` is the first tensor argument, for dims."""
+        if value is None and self.optional:
+            return None
+        try:
+            return self.converter(value, first)
+        except BindError as error:
+            if error.argument:
+                raise
+            raise BindError(f"argument `{self.name}` {error.message}", self.name) from None
+
+    def describe(self) -> str:
+        if self.default is REQUIRED:
+            return self.name
+        default = self.default
+        if isinstance(default, np.dtype):
+            default = default.name
+        return f"{self.name}={default!r}"
+
+
+# The annotations as types, for the signatures in the table.
+Tensor = Node
+Mask = Node
+Tensors = tuple[Node, ...]
+OptionalTensors = tuple[Node | None, ...]
+Dim = NewDim = int
+Dims = DimList = tuple[int, ...]
+Size = tuple[int, ...]
+Ints = int | tuple[int, ...]
+Floats = float | tuple[float, ...]
+Scalar = bool | int | float
+Dtype = np.dtype

@@ -1,0 +1,93 @@
+"""The table of ops by key and by public name, and `F`, the late-bound namespace rules are written in.
+
+Families of ops register themselves when their module is imported; `LOADER` imports the family that
+holds a name, so that a program loads only what it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .node import Node
+from .op import Op
+
+OPS: dict[str, Op] = {}
+NAMES: dict[str, list[Op]] = {}
+
+_loader: Callable[[str], None] | None = None
+
+
+def set_loader(loader: Callable[[str], None]) -> None:
+    """`loader(name)` imports the families that declare a key or public name."""
+    global _loader
+    _loader = loader
+
+
+def register(op: Op) -> None:
+    """Add an op under its key, its name and its aliases; overloads keep declaration order."""
+    if op.key in OPS:
+        raise ValueError(f"op {op.key} is declared twice")
+    OPS[op.key] = op
+    for name in (op.name, *op.aliases):
+        NAMES.setdefault(name, []).append(op)
+
+
+def overloads(name: str) -> list[Op]:
+    """The ops that answer to a public name (`relu`, `linalg.norm`, `nn.functional.pad`); or []."""
+    if _loader is not None and name not in NAMES:
+        _loader(name)
+    return NAMES.get(name, [])
+
+
+def op(key: str) -> Op:
+    """The op of a key."""
+    found = OPS.get(key)
+    if found is None:
+        if _loader is not None:
+            _loader(key)
+        found = OPS[key]
+    return found
+
+
+class Namespace:
+    """`F.softmax(x, 1)` in rules and bodies: attributes are ops by key, looked up when first used."""
+
+    def __getattr__(self, key: str) -> Op:
+        try:
+            found = op(key)
+        except KeyError:
+            raise AttributeError(f"no op {key!r}") from None
+        setattr(self, key, found)
+        return found
+
+
+F: Any = Namespace()
+
+
+def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any], Any]]:
+    def forward(self: Node, other: Any) -> Any:
+        return getattr(F, key)(self, other)
+
+    def backward(self: Node, other: Any) -> Any:
+        return getattr(F, key)(other, self)
+
+    return forward, backward
+
+
+def _install_operators() -> None:
+    """Give nodes the operators of rules: `g * other`, `1 - out`, `-g`, `x > 0`."""
+    for name, key in (
+        ("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
+        ("matmul", "matmul"), ("and", "bitwise_and"), ("or", "bitwise_or"),
+    ):
+        forward, backward = _binary(key)
+        setattr(Node, f"__{name}__", forward)
+        setattr(Node, f"__r{name}__", backward)
+    for name in ("gt", "ge", "lt", "le"):
+        setattr(Node, f"__{name}__", _binary(name)[0])
+    Node.__neg__ = lambda self: F.neg(self)  # type: ignore[attr-defined]  # operators live with F
+    Node.__invert__ = lambda self: F.logical_not(self)  # type: ignore[attr-defined]
+
+
+_install_operators()

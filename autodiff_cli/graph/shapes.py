@@ -1,0 +1,85 @@
+"""Shape arithmetic shared by shape rules and vjp rules. Pure functions of tuples."""
+
+from __future__ import annotations
+
+from ..errors import AutodiffError, fail
+from .node import Shape
+
+
+def reduced_shape(shape: Shape, dims: tuple[int, ...] | None, keepdim: bool) -> Shape:
+    """The shape after a reduction over `dims` (None or () of a 0-d tensor: all)."""
+    if dims is None:
+        return (1,) * len(shape) if keepdim else ()
+    chosen = set(dims)
+    if keepdim:
+        return tuple(1 if i in chosen else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in chosen)
+
+
+def dims_of(shape: Shape, dims: tuple[int, ...] | None) -> tuple[int, ...]:
+    """`dims`, or all dims for None."""
+    return tuple(range(len(shape))) if dims is None else dims
+
+
+def count(shape: Shape) -> int:
+    """Number of elements."""
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def reduced_count(shape: Shape, dims: tuple[int, ...] | None) -> int:
+    """How many elements go into each element of a reduction."""
+    return count(shape) if dims is None else count(tuple(shape[d] for d in dims))
+
+
+def infer_size(shape: Shape, size: Shape) -> Shape:
+    """`size` with a -1 replaced so that the element count is that of `shape`; E303 otherwise."""
+    total = count(shape)
+    unknown = [i for i, s in enumerate(size) if s == -1]
+    if len(unknown) > 1:
+        raise fail("E303", f"only one size may be -1, got {size}", help="write the other sizes out")
+    if any(s < -1 for s in size):
+        raise fail("E303", f"a size cannot be negative: {size}", help="use -1 for the size to infer")
+    if unknown:
+        rest = count(tuple(s for s in size if s != -1))
+        if rest == 0 or total % rest:
+            raise _no_reshape(shape, size, total)
+        size = (*size[: unknown[0]], total // rest, *size[unknown[0] + 1 :])
+    elif count(size) != total:
+        raise _no_reshape(shape, size, total)
+    return size
+
+
+def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
+    from .op import shape_text
+
+    return fail(
+        "E303",
+        f"cannot reshape {shape_text(shape)} with {total} element{'' if total == 1 else 's'} "
+        f"into {shape_text(size)}",
+        help="the numbers of elements must agree; -1 stands for one size to infer",
+    )
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """NumPy's broadcasting of shapes; E302 when they do not fit."""
+    from .op import cannot_broadcast
+
+    ndim = max((len(s) for s in shapes), default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        offset = ndim - len(shape)
+        for i, size in enumerate(shape):
+            if size != 1:
+                if out[offset + i] == 1:
+                    out[offset + i] = size
+                elif out[offset + i] != size:
+                    raise cannot_broadcast(list(shapes))
+    return tuple(out)
+
+
+def moved(shape: Shape, dims: tuple[int, ...]) -> Shape:
+    """`shape` permuted by `dims`."""
+    return tuple(shape[d] for d in dims)

@@ -1,0 +1,68 @@
+"""What a running program has set: grad mode, default dtype, the expression being evaluated, limits.
+
+One mutable object, because ops read it on every application; `session` resets it for each program.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .dtypes import FLOAT64
+
+if TYPE_CHECKING:
+    from ..source import Span
+
+
+class State:
+    """`grad`: whether applications are recorded for differentiation. `span`: place of the
+    expression being evaluated. `max_bytes`: memory a program's tensors may take together."""
+
+    __slots__ = (
+        "default_dtype",
+        "default_generator",
+        "grad",
+        "inference",
+        "max_bytes",
+        "max_depth",
+        "max_steps",
+        "print_options",
+        "span",
+        "steps",
+    )
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.grad = True
+        self.inference = False
+        self.default_dtype: np.dtype = FLOAT64
+        self.default_generator: Any = None
+        self.print_options: Any = None
+        self.span: Span | None = None
+        self.max_bytes = 1 << 30
+        self.max_steps = 1_000_000
+        self.max_depth = 1000
+        self.steps = 0
+
+
+STATE = State()
+
+
+class grad_mode:
+    """Context manager that sets whether applications are recorded."""
+
+    __slots__ = ("enabled", "before")
+
+    def __init__(self, enabled: bool):
+        self.enabled = enabled
+        self.before = True
+
+    def __enter__(self) -> None:
+        self.before = STATE.grad
+        STATE.grad = self.enabled
+
+    def __exit__(self, *exc: object) -> None:
+        STATE.grad = self.before

@@ -1,0 +1,58 @@
+"""The table: one file per family, loaded when a program first uses a name of it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ..graph.registry import set_loader
+
+FAMILIES = (
+    "arithmetic",
+    "elementwise",
+    "special",
+    "activation",
+    "comparison",
+    "creation",
+    "memory",
+    "shape",
+    "joining",
+    "indexing",
+    "scatter",
+    "reduction",
+    "statistics",
+    "sorting",
+    "cumulative",
+    "contraction",
+    "linalg",
+    "decomposition",
+    "normalization",
+    "convolution",
+    "pooling",
+    "resampling",
+    "attention",
+    "loss",
+    "masked",
+)
+
+
+def load_family(family: str) -> None:
+    """Import one family; its ops register themselves."""
+    import_module(f"{__name__}.{family}")
+
+
+def load_all() -> None:
+    """Import every family."""
+    for family in FAMILIES:
+        load_family(family)
+
+
+def _load(name: str) -> None:
+    from .index import WHERE
+
+    families = WHERE.get(name)
+    if families is not None:
+        for family in families:
+            load_family(family)
+
+
+set_loader(_load)

@@ -1,0 +1,96 @@
+"""Program text and places in it. A `Span` is the only way any layer points at text."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+
+class Source:
+    """One piece of program text.
+
+    `name` is what messages show (a path as the user gave it, `<stdin>`, `<expr>`), `text` is the
+    decoded text with a leading byte-order mark removed and line ends made `\\n`.
+    """
+
+    __slots__ = ("_starts", "name", "text")
+
+    def __init__(self, text: str, name: str = "<expr>"):
+        self.name = name
+        self.text = text
+        self._starts: list[int] | None = None
+
+    @property
+    def starts(self) -> list[int]:
+        """Offset of the first character of every line."""
+        if self._starts is None:
+            starts, at = [0], self.text.find("\n")
+            while at >= 0:
+                starts.append(at + 1)
+                at = self.text.find("\n", at + 1)
+            self._starts = starts
+        return self._starts
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column (both from 1, counted in characters) of an offset."""
+        line = bisect_right(self.starts, offset)
+        return line, offset - self.starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """Text of a line (from 1) without its line end; empty beyond the end."""
+        starts = self.starts
+        if not 1 <= number <= len(starts):
+            return ""
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end]
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, {len(self.text)} characters)"
+
+
+class Span:
+    """A half-open range of characters `[start, end)` of a source."""
+
+    __slots__ = ("end", "source", "start")
+
+    def __init__(self, source: Source, start: int, end: int):
+        self.source = source
+        self.start = start
+        self.end = end
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    @property
+    def line(self) -> int:
+        return self.source.position(self.start)[0]
+
+    @property
+    def column(self) -> int:
+        return self.source.position(self.start)[1]
+
+    @property
+    def end_line(self) -> int:
+        return self.source.position(self.end)[0]
+
+    @property
+    def end_column(self) -> int:
+        """Column just after the last character."""
+        return self.source.position(self.end)[1]
+
+    def to(self, other: Span) -> Span:
+        """From the start of this span to the end of `other`, in the same source."""
+        return Span(self.source, self.start, other.end)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Span)
+            and self.source is other.source
+            and (self.start, self.end) == (other.start, other.end)
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.source), self.start, self.end))
+
+    def __repr__(self) -> str:
+        return f"Span({self.source.name}:{self.line}:{self.column} {self.text[:40]!r})"
