@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,7 +91,7 @@ def graph(tensor: torch.Tensor, kind: str | None) -> torch.Tensor:
     if kind == "mul":
         return tensor.requires_grad_() * 1.0
     if kind == "long":
-        made = type(
+        made: Any = type(
             LONG.removesuffix("Backward"),
             (torch.autograd.Function,),
             {
@@ -106,7 +107,7 @@ def graph(tensor: torch.Tensor, kind: str | None) -> torch.Tensor:
     return tensor
 
 
-def record(cases: list[dict], array: np.ndarray, spec: dict, **extra: object) -> None:
+def record(cases: list[dict], array: np.ndarray, spec: dict, **extra: Any) -> None:
     options = extra.get("options", {})
     default = extra.get("default", "float32")
     torch.set_printoptions(**options)
@@ -126,12 +127,12 @@ def record(cases: list[dict], array: np.ndarray, spec: dict, **extra: object) ->
     torch.set_printoptions(**DEFAULTS)
 
 
-def listed(cases: list[dict], values: list, dtype: str, **extra: object) -> None:
+def listed(cases: list[dict], values: list, dtype: str, **extra: Any) -> None:
     array = np.array(values, dtype=dtype)
     record(cases, array, {"values": [str(value) for value in values], "dtype": dtype}, **extra)
 
 
-def made(cases: list[dict], shape: tuple[int, ...], scale: float, dtype: str, **extra) -> None:
+def made(cases: list[dict], shape: tuple[int, ...], scale: float, dtype: str, **extra: Any) -> None:
     spec = {"shape": list(shape), "scale": scale, "dtype": dtype}
     record(cases, recipe(shape, scale, dtype), spec, **extra)
 

@@ -1,0 +1,233 @@
+"""The random stream is PyTorch's (tests/oracles/random.py made the fixture)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd import random
+from autodiff_cli.autograd.random import DEFAULT_SEED, Generator
+from autodiff_cli.errors import AutodiffError
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "random.json"
+CASES = json.loads(FIXTURE.read_text(encoding="utf-8"))["cases"]
+
+# What these make has passed through log, sin, cos, ... of the C library, or through LAPACK.
+ROUNDED = {"float64": 2e-14, "float32": 5e-7, "float16": 1e-3}
+EXACT = {"rand", "uniform", "randint", "random", "randperm", "bernoulli", "multinomial", "poisson"}
+EXACT |= {"dropout", "alpha_dropout", "geometric", "init_uniform", "init_linear", "init_conv"}
+EXACT |= {"init_xavier_uniform", "init_kaiming_uniform", "init_recurrent", "init_bilinear"}
+
+
+def argument(value: Any) -> Any:
+    if isinstance(value, dict):
+        return np.array(value["data"], dtype=value["dtype"])
+    return value
+
+
+def run(generator: Generator, name: str, options: dict) -> Any:
+    arguments = {key: argument(value) for key, value in options.items()}
+    if name in ("init_constant", "init_eye", "init_dirac"):
+        return getattr(random, name)(**arguments)
+    if name.startswith("init_"):
+        return getattr(random, name)(generator, **arguments)
+    result = getattr(generator, name)(**arguments)
+    if name == "alpha_dropout":  # PyTorch was asked for the outputs at 1 and at 0
+        return [result[0] + result[1], result[1]]
+    return result
+
+
+def compare(name: str, result: Any, expected: Any, wrong: list) -> None:
+    if isinstance(expected, list):
+        for one, other in zip(result, expected, strict=True):
+            compare(name, one, other, wrong)
+        return
+    if "stride" not in expected:
+        if set(result) != set(expected):
+            wrong.append((name, sorted(result), sorted(expected)))
+        for key in expected:
+            compare(name, result[key], expected[key], wrong)
+        return
+    values = np.array(
+        [float(v) if isinstance(v, str) else v for v in expected["values"]],
+        dtype=expected["dtype"],
+    )
+    drawn = result.reshape(-1)[:: expected["stride"]]
+    form = (list(result.shape), result.dtype.name)
+    if form != (expected["shape"], expected["dtype"]):
+        wrong.append((name, form, expected["shape"], expected["dtype"]))
+    elif name in EXACT or values.dtype.kind != "f":
+        if not np.array_equal(drawn, values):
+            wrong.append((name, drawn.tolist(), values.tolist()))
+    else:
+        close = ROUNDED[expected["dtype"]]
+        # A sum with a mean, or a matrix factor, rounds relative to its largest parts.
+        absolute = 5 * close if name in ("normal", "rrelu", "init_orthogonal") else 0
+        if not np.allclose(drawn, values, rtol=close, atol=absolute):
+            error = np.abs(drawn.astype(float) - values).max()
+            wrong.append((name, error, drawn.tolist(), values.tolist()))
+
+
+def test_every_draw_equals_pytorchs() -> None:
+    wrong: list = []
+    for number, case in enumerate(CASES):
+        generator = Generator(case["seed"])
+        assert generator.initial_seed() == case["initial_seed"]
+        for (name, options), expected in zip(case["steps"], case["results"], strict=True):
+            here: list = []
+            compare(name, run(generator, name, options), expected, here)
+            wrong += [(number, options, *what) for what in here]
+    assert not wrong, f"{len(wrong)} differ, the first: {wrong[0]}"
+
+
+def slow_permutation(words: list[int], n: int) -> list[int]:
+    order = list(range(n))
+    for i in range(n - 1):
+        j = i + words[i] % (n - i)
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 50, 1000, 4097])
+def test_permutations_equal_the_loop(n: int) -> None:
+    for seed in range(20):
+        words = np.random.RandomState(seed).randint(0, 2**32, n, np.uint64).tolist()
+        words = Generator(seed)._words(n).tolist()
+        assert Generator(seed).randperm(n).tolist() == slow_permutation(words, n)
+
+
+def test_nobody_seeded() -> None:
+    assert Generator().initial_seed() == DEFAULT_SEED
+    assert np.array_equal(Generator().rand(4), Generator(DEFAULT_SEED).rand(4))
+
+
+def test_state_goes_back_to_the_same_place() -> None:
+    generator = Generator(3)
+    generator.randn(3)  # keeps a normal back
+    state = copy.deepcopy(generator.get_state())
+    first = [generator.randn(2), generator.rand(5), generator.randperm(9)]
+    other = Generator(99).set_state(state)
+    for source in (generator.set_state(state), other, other.set_state(state).clone()):
+        again = [source.randn(2), source.rand(5), source.randperm(9)]
+        assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+        assert source.initial_seed() == 3
+
+
+def test_a_clone_is_independent() -> None:
+    generator = Generator(1)
+    clone = generator.clone()
+    clone.rand(100)
+    assert np.array_equal(generator.rand(3), Generator(1).rand(3))
+
+
+def test_an_unpredictable_seed_can_be_repeated() -> None:
+    generator = Generator()
+    seed = generator.seed()
+    assert np.array_equal(generator.rand(3), Generator(seed).rand(3))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: g.rand(10**6),
+        lambda g: g.rand(10**6, np.float64),
+        lambda g: g.uniform(10**6, np.float64, -1, 2),
+        lambda g: g.randn(10**6),
+        lambda g: g.randint(0, 10, 10**6),
+        lambda g: g.bernoulli(0.5, 10**6),
+    ],
+)
+def test_a_million_draws_are_quick(draw: Any) -> None:
+    generator = Generator(0)
+    generator.rand(1)
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        draw(generator)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.4  # about 0.02 alone on a machine; this allows for a busy one
+
+
+def test_numpys_random_module_is_loaded_only_when_used() -> None:
+    program = (
+        "import sys, numpy; before = set(sys.modules); import autodiff_cli.autograd.random as r;"
+        "r.Generator(1); new = set(sys.modules) - before;"
+        "assert not any(n.split('.')[0] in ('scipy', 'inspect') for n in new), new;"
+        "assert not any(n.startswith('numpy.random') for n in new), new"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def weights(*values: float) -> np.ndarray:
+    return np.array(values, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        ("E205", lambda g: g.manual_seed("a")),
+        ("E205", lambda g: g.manual_seed(None)),
+        ("E205", lambda g: g.manual_seed(2**64)),
+        ("E205", lambda g: g.manual_seed(float("inf"))),
+        ("E205", lambda g: g.set_state(b"")),
+        ("E309", lambda g: g.rand((2, -1))),
+        ("E307", lambda g: g.rand(2, np.int64)),
+        ("E307", lambda g: g.randn(2, np.int64)),
+        ("E205", lambda g: g.uniform(2, np.float32, 1.0, 0.0)),
+        ("E205", lambda g: g.uniform(2, np.float64, -1e308, 1e308)),
+        ("E205", lambda g: g.uniform(2, np.float64, 0.0, float("nan"))),
+        ("E205", lambda g: g.normal(0.0, -1.0, (2,))),
+        ("E205", lambda g: g.normal(weights(1, 2), weights(1, -2))),
+        ("E302", lambda g: g.normal(weights(1, 2), weights(1, 2, 3))),
+        ("E205", lambda g: g.randint(5, 5, (2,))),
+        ("E205", lambda g: g.randint(0, 300, (2,), np.uint8)),
+        ("E205", lambda g: g.randint(-1, 3, (2,), np.uint8)),
+        ("E205", lambda g: g.randint(0, 2**70, (2,))),
+        ("E205", lambda g: g.randint(0, 1.5, (2,))),
+        ("E309", lambda g: g.randperm(-1)),
+        ("E505", lambda g: g.randperm(10**12)),
+        ("E205", lambda g: g.bernoulli(1.5, (2,))),
+        ("E205", lambda g: g.bernoulli(weights(0.5, 2))),
+        ("E307", lambda g: g.bernoulli(np.array([0, 1]))),
+        ("E205", lambda g: g.exponential(2, rate=0.0)),
+        ("E205", lambda g: g.geometric(2, p=1.0)),
+        ("E205", lambda g: g.log_normal(2, std=0.0)),
+        ("E205", lambda g: g.cauchy(2, sigma=0.0)),
+        ("E205", lambda g: g.multinomial(weights(1, 2), 0)),
+        ("E205", lambda g: g.multinomial(weights(1, 2), 3)),
+        ("E205", lambda g: g.multinomial(weights(1, -2), 1)),
+        ("E205", lambda g: g.multinomial(weights(0, 0), 1)),
+        ("E205", lambda g: g.multinomial(weights(1, float("nan")), 1)),
+        ("E307", lambda g: g.multinomial(np.array([1, 2]), 1)),
+        ("E308", lambda g: g.multinomial(np.ones((2, 2, 2)), 1)),
+        ("E205", lambda g: g.poisson(weights(-1))),
+        ("E205", lambda g: g.poisson(weights(float("inf")))),
+        ("E205", lambda g: g.dropout(3, 1.5)),
+        ("E205", lambda g: g.rrelu(weights(-1), 0.5, 0.1)),
+        ("E308", lambda g: random.init_xavier_uniform(g, 3)),
+        ("E309", lambda g: random.init_xavier_normal(g, (0, 0))),
+        ("E308", lambda g: random.init_orthogonal(g, (3,))),
+        ("E308", lambda g: random.init_sparse(g, (3,), 0.1)),
+        ("E308", lambda g: random.init_dirac((3, 3))),
+        ("E205", lambda g: random.init_dirac((3, 3, 3), groups=2)),
+        ("E308", lambda g: random.init_eye(3)),
+        ("E205", lambda g: random.init_kaiming_normal(g, (3, 3), mode="fan")),
+        ("E205", lambda g: random.init_kaiming_normal(g, (3, 3), nonlinearity="gelu")),
+        ("E205", lambda g: random.init_trunc_normal(g, 3, std=0.0)),
+        ("E205", lambda g: random.init_trunc_normal(g, 3, a=2.0, b=1.0)),
+        ("E506", lambda g: random.init_trunc_normal(g, 3, a=50.0, b=1e9)),
+    ],
+)
+def test_wrong_arguments_are_explained(code: str, call: Any) -> None:
+    with pytest.raises(AutodiffError) as caught:
+        call(Generator(0))
+    assert caught.value.code == code, caught.value
+    assert caught.value.diagnostic.helps
