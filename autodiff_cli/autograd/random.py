@@ -3,7 +3,8 @@
 Every method consumes exactly the 32-bit words that PyTorch 2.13 consumes, so that any sequence
 of draws after `manual_seed` goes on as it does there. Integers, float32 uniforms and everything
 computed in float64 are equal bit for bit; float32 normals of 16 or more elements agree to 5e-7,
-because PyTorch's vectorised `log`, `sin` and `cos` are approximations of their own.
+because PyTorch's vectorised `log`, `sin` and `cos` are approximations of their own, and
+orthogonal matrices to the rounding of the QR factorisation.
 Sources: PyTorch's `DistributionsHelper.h`, `DistributionTemplates.h` and `nn/init.py`.
 """
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import AutodiffError, fail
+from ..graph.op import check_size
 
 if TYPE_CHECKING:
     from numpy.random import MT19937
@@ -183,7 +185,7 @@ class Generator:
         mean, std = float(mean), float(std)
         if not std >= 0:
             raise _wrong(f"normal needs std >= 0, not {std}", "std=1.0")
-        size = _size(shape)
+        size = _size(shape, kind)
         count = math.prod(size)
         if count >= 16:
             return self._normal_blocks(count, kind, mean, std).reshape(size)
@@ -255,9 +257,9 @@ class Generator:
         if low is None and high is None:
             wide = kind in (np.float64, np.int64)
             return self._modulo(shape, kind, largest + 1, 0, wide)
-        start = 0 if low is None else _whole(low, "random_")
+        start = 0 if low is None else _whole(low, "low")
         if high is not None:
-            stop = _whole(high, "random_")
+            stop = _whole(high, "high")
         elif start == INT64_MIN and kind.itemsize >= 4 and kind != np.int32:
             return _filled(shape, kind, lambda count: self._long_words(count).view(np.int64))
         else:
@@ -292,7 +294,7 @@ class Generator:
 
         PyTorch changes its algorithm at n = 2**32 / 20; this stops before that (E505).
         """
-        count = _whole(n, "randperm")
+        count = _whole(n, "n of randperm")
         if count < 0:
             raise fail("E309", f"randperm needs n >= 0, not {count}", help="torch.randperm(10)")
         if count > MAX_PERMUTATION:
@@ -385,7 +387,7 @@ class Generator:
                 f"multinomial needs weights of 1 or 2 dimensions, not {weights.ndim}",
                 help="weights.reshape(1, -1)",
             )
-        number = _whole(count, "multinomial")
+        number = _whole(count, "num_samples")
         categories = weights.shape[-1]
         if number <= 0:
             raise _wrong(f"multinomial cannot draw {number} samples", "num_samples=1")
@@ -402,6 +404,7 @@ class Generator:
             race = weights / self.exponential(weights.shape, kind)
             return np.argsort(-race, axis=-1, kind="stable")[..., :number]
         rows = np.atleast_2d(weights)
+        _size((len(rows), 2 * number), np.int64)  # the words drawn must fit too
         uniform = self._float64(len(rows) * number).reshape(len(rows), number)
         drawn = np.empty(uniform.shape, np.int64)
         for row, sample, result in zip(rows, uniform, drawn, strict=True):
@@ -433,7 +436,7 @@ class Generator:
         _probability(p, "dropout")
         kind = _floating(dtype, "dropout")
         if p in (0, 1):
-            return np.full(_size(shape), 1 - p, kind)
+            return np.full(_size(shape, kind), 1 - p, kind)
         return self.bernoulli(1 - p, shape, kind) / kind.type(1 - p)
 
     def alpha_dropout(
@@ -443,7 +446,7 @@ class Generator:
         _probability(p, "alpha_dropout")
         kind = _floating(dtype, "alpha_dropout")
         if p in (0, 1):
-            return np.full(_size(shape), 1 - p, kind), np.zeros(_size(shape), kind)
+            return np.full(_size(shape, kind), 1 - p, kind), np.zeros(_size(shape, kind), kind)
         alpha = 1.7580993408473766  # the fixed point of SELU
         scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
         noise = self.bernoulli(1 - p, shape, kind)
@@ -569,7 +572,7 @@ def _halves(values: Any) -> tuple[Any, Any]:
 
 def _filled(shape: Shape, kind: np.dtype, draw: Callable[[int], np.ndarray]) -> np.ndarray:
     """A new array filled in order, chunk by chunk (chunks are whole blocks of 16)."""
-    size = _size(shape)
+    size = _size(shape, kind)
     values = np.empty(math.prod(size), kind)
     for start in range(0, values.size, CHUNK):
         part = values[start : start + CHUNK]
@@ -607,16 +610,21 @@ def _whole(value: object, name: str) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # what index refuses is caught
     except TypeError:
-        raise _wrong(f"{name} takes whole numbers, not {value!r:.60}", f"{name}(10)") from None
+        raise _wrong(
+            f"{name} must be a whole number, not {value!r:.60}", "a number such as 10"
+        ) from None
     if not INT64_MIN <= number <= INT64_MAX:
-        raise _wrong(f"{name}: {str(number)[:40]} does not fit 64 bits", f"{name}(10)")
+        raise _wrong(f"{name}: {str(number)[:40]} does not fit 64 bits", "a number such as 10")
     return number
 
 
-def _size(shape: Shape) -> tuple[int, ...]:
-    size = tuple(map(int, shape)) if isinstance(shape, Sequence) else (int(shape),)
+def _size(shape: Shape, kind: DType = np.float32) -> tuple[int, ...]:
+    """The shape as a tuple; E309 for negative sizes, E505 beyond the limit on memory."""
+    entries = shape if isinstance(shape, Sequence) else (shape,)
+    size = tuple(_whole(length, "a size") for length in entries)
     if any(length < 0 for length in size):
         raise fail("E309", f"a tensor cannot have the shape {size}", help="sizes from 0 on")
+    check_size(size, np.dtype(kind))
     return size
 
 
@@ -838,6 +846,8 @@ def init_sparse(
     size = _size(shape)
     if len(size) != 2:
         raise fail("E308", f"sparse_ needs 2 dimensions, not shape {size}", help="shape (3, 5)")
+    if not 0 <= sparsity <= 1:
+        raise _wrong(f"sparse_ needs a share of zeros in [0, 1], not {sparsity}", "sparsity=0.1")
     values = generator.normal(0.0, std, size, dtype)
     zeros = math.ceil(sparsity * size[0])
     for column in range(size[1]):
@@ -846,11 +856,11 @@ def init_sparse(
 
 
 def init_constant(shape: Shape, value: float, dtype: DType = np.float32) -> np.ndarray:
-    return np.full(_size(shape), value, dtype)
+    return np.full(_size(shape, dtype), value, dtype)
 
 
 def init_eye(shape: Shape, dtype: DType = np.float32) -> np.ndarray:
-    size = _size(shape)
+    size = _size(shape, dtype)
     if len(size) != 2:
         raise fail("E308", f"eye_ needs 2 dimensions, not shape {size}", help="shape (3, 3)")
     return np.eye(*size, dtype=dtype)
@@ -858,7 +868,7 @@ def init_eye(shape: Shape, dtype: DType = np.float32) -> np.ndarray:
 
 def init_dirac(shape: Shape, groups: int = 1, dtype: DType = np.float32) -> np.ndarray:
     """A convolution weight that passes its channels through."""
-    size = _size(shape)
+    size = _size(shape, dtype)
     if len(size) not in (3, 4, 5):
         raise fail(
             "E308", f"dirac_ needs 3, 4 or 5 dimensions, not shape {size}", help="shape (3, 3, 3)"
@@ -899,6 +909,11 @@ def init_conv(
     dtype: DType = np.float32,
 ) -> Parameters:
     """`nn.Conv1d/2d/3d` and `nn.ConvTranspose1d/2d/3d`, by the length of `kernel_size`."""
+    if groups < 1 or in_channels % groups or out_channels % groups:
+        raise _wrong(
+            f"{in_channels} input and {out_channels} output channels do not make {groups} groups",
+            "groups=1",
+        )
     ends = (in_channels, out_channels) if transposed else (out_channels, in_channels)
     shape = (ends[0], ends[1] // groups, *kernel_size)
     return _weight_and_bias(generator, shape, out_channels, bias, dtype)
@@ -946,6 +961,12 @@ def init_embedding(
     """`nn.Embedding` and `nn.EmbeddingBag`: standard normals, zeros in the padding row."""
     weight = generator.randn((count, length), dtype)
     if padding_idx is not None:
+        if not -count <= padding_idx < count:
+            raise fail(
+                "E305",
+                f"padding_idx={padding_idx} is outside an embedding of {count} rows",
+                help=f"padding_idx from 0 to {count - 1}",
+            )
         weight[padding_idx] = 0
     return {"weight": weight}
 

@@ -93,7 +93,7 @@ def recurrent(kind, input_size, hidden_size, num_layers=1, dtype="float32", **ot
     return module(made)
 
 
-CALLS = {
+CALLS: dict[str, Callable[..., Any]] = {
     "rand": lambda shape, dtype="float32": torch.rand(shape, dtype=dt(dtype)),
     "randn": lambda shape, dtype="float32": torch.randn(shape, dtype=dt(dtype)),
     "uniform": lambda shape, dtype, low, high: empty(shape, dtype).uniform_(low, high),
