@@ -1,0 +1,20 @@
+"""What every test shares: where the project lies, and quiet, repeatable property tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A shared machine is slow at times; a deadline for each example would make tests flaky.
+settings.register_profile(
+    "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("project")
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    """The root of the source tree."""
+    return Path(__file__).resolve().parent.parent

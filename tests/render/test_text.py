@@ -1,0 +1,69 @@
+"""Widths, safe characters, ASCII stand-ins and numbers of the text helpers."""
+
+from __future__ import annotations
+
+from autodiff_cli.render.text import (
+    ascii_text,
+    clip,
+    for_encoding,
+    format_count,
+    format_exact,
+    format_number,
+    format_shape,
+    matrix_lines,
+    pad,
+    printable,
+    text_width,
+)
+
+
+def test_widths() -> None:
+    assert text_width("abc") == 3
+    assert text_width("日本") == 4
+    assert text_width("e\u0301") == 1
+    assert pad("日", 4) == "日  "
+    assert pad("7", 3, ">") == "  7"
+    assert clip("日本語", 5) == "日本…"
+    assert clip("abc", 3) == "abc"
+
+
+def test_printable() -> None:
+    assert printable("a\tb\x1b\n") == "a    b\\x1b\\n"
+    assert printable("\ud800") == "\\ud800"
+    assert len(printable("x" * 10_000, 100)) == 101
+
+
+def test_encodings() -> None:
+    tree = "└── x × 2 …"
+    assert for_encoding(tree, "utf-8") == tree
+    assert for_encoding(tree, "ascii") == "`-- x x 2 ..."
+    assert for_encoding(tree, None) == for_encoding(tree, "no-such-encoding") == ascii_text(tree)
+    assert ascii_text("é") == "\\xe9"
+
+
+def test_numbers() -> None:
+    assert format_number(100.0) == "100"
+    assert format_number(23.958297101) == "23.9583"
+    assert format_number(float("-inf")) == "-inf"
+    assert format_number(1e-12, 3) == "1e-12"
+    assert format_number(1.5, 3, sci=True) == "1.50e+00"
+    assert format_number(True) == "True"
+    assert format_number(2**70) == str(2**70)
+    assert format_exact(0.1) == "0.1"
+    assert format_exact(100.0) == "100.0"
+    assert format_shape((2,)) == "(2,)"
+    assert format_shape((2, 3)) == "(2, 3)"
+    assert format_shape(()) == "()"
+    assert format_count(1, "element") == "1 element"
+    assert format_count(3, "matrix", "matrices") == "3 matrices"
+
+
+def test_matrices() -> None:
+    assert matrix_lines(100.0) == ["100"]
+    assert matrix_lines([]) == ["[]"]
+    assert matrix_lines([[], []]) == ["[[],", " []]"]
+    assert matrix_lines([[7.0, 10.0], [13.0, 16.0]]) == ["[[ 7, 10],", " [13, 16]]"]
+    assert matrix_lines([[[1, 2]], [[3, 4]]]) == ["[[[1, 2]],", " [[3, 4]]]"]
+    assert matrix_lines([1, 2, 3, 4, 5], edge=2) == ["[1, 2, ..., 4, 5]"]
+    rows = [[row * 10 + column for column in range(5)] for row in range(5)]
+    assert matrix_lines(rows, edge=1) == ["[[ 0, ...,  4],", " ...,", " [40, ..., 44]]"]

@@ -1,0 +1,107 @@
+"""Did-you-mean finds what was meant, and nothing where nothing is close."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autodiff_cli.suggest import SYNONYMS, _distance, suggest, synonym
+
+OPS = [
+    "abs", "add", "amax", "cat", "celu", "clamp", "concatenate", "cos", "cosh", "elu", "exp",
+    "layer_norm", "log", "log1p", "matmul", "max", "max_pool2d", "mean", "mm", "norm", "relu",
+    "relu6", "requires_grad_", "selu", "sigmoid", "sin", "sinh", "softmax", "sqrt", "sum", "tanh",
+]  # fmt: skip
+
+
+def test_typical_slips() -> None:
+    assert suggest("sigmiod", OPS) == ["sigmoid"]
+    assert suggest("reul", OPS) == ["relu", "celu", "selu"]
+    assert suggest("matmull", OPS)[0] == "matmul"
+    assert suggest("sofmax", OPS)[0] == "softmax"
+    assert suggest("mena", OPS)[0] == "mean"
+    assert suggest("Sum", OPS)[0] == "sum"
+    assert suggest("ReLU", OPS)[0] == "relu"
+    assert suggest("requires_grad", OPS)[0] == "requires_grad_"
+
+
+def test_parts_of_names() -> None:
+    assert suggest("concat", OPS)[0] == "concatenate"
+    assert suggest("max_pool", OPS)[0] == "max_pool2d"
+    assert "norm" in suggest("layernorm", OPS)
+
+
+def test_one_letter_names_differ_only_in_case() -> None:
+    assert suggest("b", ["A", "B", "c"]) == ["B"]
+    assert suggest("x", ["y", "z", "xs"]) == []
+    assert suggest("xs", ["x", "s", "y"]) == ["x"]
+
+
+def test_nothing_close() -> None:
+    assert suggest("quaternion", OPS) == []
+    assert suggest("", OPS) == []
+    assert suggest("relu", ["relu"]) == []
+    assert suggest("x" * 1_000_000, OPS) == []
+
+
+def test_order_of_candidates_does_not_matter() -> None:
+    assert suggest("selu6", OPS) == suggest("selu6", reversed(OPS)) == suggest("selu6", set(OPS))
+    assert len(suggest("relu7", OPS, limit=2)) == 2
+
+
+def _plain_distance(left: str, right: str) -> int:
+    """Optimal string alignment by its definition."""
+    table: dict[tuple[int, int], int] = {}
+    for i in range(len(left) + 1):
+        for j in range(len(right) + 1):
+            choices = [i + j] if not i or not j else []
+            if i and j:
+                same = left[i - 1] == right[j - 1]
+                choices += [
+                    table[i - 1, j] + 1,
+                    table[i, j - 1] + 1,
+                    table[i - 1, j - 1] + (not same),
+                ]
+            swapped = i > 1 and j > 1 and left[i - 2 : i] == right[j - 2 : j][::-1]
+            if swapped:
+                choices.append(table[i - 2, j - 2] + 1)
+            table[i, j] = min(choices)
+    return table[len(left), len(right)]
+
+
+@given(st.text("abc", max_size=7), st.text("abc", max_size=7), st.integers(1, 4))
+def test_distance(left: str, right: str, most: int) -> None:
+    assert _distance(left, right, most) == min(_plain_distance(left, right), most + 1)
+
+
+@given(st.text(max_size=12), st.lists(st.text(max_size=12), max_size=20))
+def test_hits_are_candidates(word: str, candidates: list[str]) -> None:
+    hits = suggest(word, candidates)
+    assert len(hits) <= 3
+    assert set(hits) <= set(candidates) - {word}
+
+
+def test_thousands_of_candidates_take_milliseconds() -> None:
+    names = [f"{name}_{number}" for name in OPS for number in range(65)]
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        suggest("sigmiod_12", names)
+        best = min(best, time.perf_counter() - start)
+    assert len(names) > 2000
+    assert best < 0.25  # a few milliseconds on an idle machine
+
+
+def test_synonyms() -> None:
+    assert synonym("reduce_sum") == "sum"
+    assert synonym("tf.reduce_sum") == "sum"
+    assert synonym("matrix_multiply") == "matmul"
+    assert synonym("concat") == "cat"
+    assert synonym("jnp.expand_dims") == "unsqueeze"
+    assert synonym("jax.lax.stop_gradient") == "detach"
+    assert synonym("Swish") == "silu"
+    assert synonym("no_such_thing") is None
+    assert synonym("x" * 1_000_000) is None
+    assert all(name == name.lower() for name in SYNONYMS)
