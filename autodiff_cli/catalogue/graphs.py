@@ -72,8 +72,8 @@ GRAPHS: dict[str, Entry] = {
     "E401": Entry(
         "what is differentiated is not a single number",
         "A gradient belongs to one number, the loss. Reduce the tensor with `sum` or `mean`, "
-        "weight its elements with `--grad-output` or `backward(gradient)`, or ask for all derivatives "
-        "with `autodiff jacobian`.",
+        "weight its elements with `--grad-output` or `backward(gradient)`, or ask for all "
+        "derivatives with `autodiff jacobian`.",
         "A = [[1, 2], [3, 4]]\ny = A * A\ny.backward()",
         "A = [[1, 2], [3, 4]]\ny = A * A\ny.sum().backward()",
     ),

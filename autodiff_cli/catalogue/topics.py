@@ -35,9 +35,9 @@ Strict JSON: non-finite numbers are the strings "nan", "inf" and "-inf".
    "scalars": {"n": 3}, "stdout": "what print wrote"}
 
   {"schema": "autodiff.run/1", "file": "b.expr", "status": "error",
-   "error": {"code": "E302", "kind": "broadcast", "message": "...", "help": "...",
-             "line": 2, "column": 8, "end_line": 2, "end_column": 13},
-   "stdout": ""}
+   "error": {"code": "E302", "kind": "broadcast", "message": "...",
+             "help": "...", "line": 2, "column": 8, "end_line": 2,
+             "end_column": 13}, "stdout": ""}
 
 `tensors` holds every tensor with a top-level name when the program ends; the
 grad of a tensor that the loss does not reach is null. Lines and columns count
