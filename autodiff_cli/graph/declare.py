@@ -8,6 +8,7 @@ argument is the kernel, `kernel(*args)` with arrays in place of nodes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from .op import Kind, Op, Promote
@@ -26,6 +27,7 @@ from .params import (
     Scalar,
     Size,
     Tensor,
+    TensorList,
     Tensors,
 )
 from .registry import register
@@ -113,12 +115,23 @@ def opaque(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
     return _declare(Kind.OPAQUE, kernel, options)
 
 
+def _positional(body: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function with its keyword-only parameters as positional ones: rules get all
+    arguments in signature order."""
+    code = body.__code__
+    if not code.co_kwonlyargcount:
+        return body
+    count = code.co_argcount + code.co_kwonlyargcount
+    code = code.replace(co_argcount=count, co_kwonlyargcount=0)
+    return FunctionType(code, body.__globals__, body.__name__, None, body.__closure__)
+
+
 def composite(**options: Any) -> Callable[[Callable[..., Any]], Op]:
     """A named node whose body is the decorated function; shape and dtype are the body's."""
 
     def decorate(function: Callable[..., Any]) -> Op:
         op = _declare(Kind.COMPOSITE, None, options)(function)
-        op.body = function
+        op.body = _positional(function)
         return op
 
     return decorate
@@ -129,7 +142,7 @@ def function(**options: Any) -> Callable[[Callable[..., Any]], Op]:
 
     def decorate(body: Callable[..., Any]) -> Op:
         op = _declare(Kind.FUNCTION, None, options)(body)
-        op.body = body
+        op.body = _positional(body)
         return op
 
     return decorate
@@ -137,6 +150,6 @@ def function(**options: Any) -> Callable[[Callable[..., Any]], Op]:
 
 __all__ = [
     "Any", "Dim", "DimList", "Dims", "Dtype", "Floats", "Ints", "Mask", "NewDim", "OptionalTensors",
-    "Promote", "Scalar", "Size", "Tensor", "Tensors", "camel", "composite", "contraction",
+    "Promote", "Scalar", "Size", "Tensor", "TensorList", "Tensors", "camel", "composite", "contraction",
     "function", "movement", "opaque", "pointwise", "reduction",
 ]

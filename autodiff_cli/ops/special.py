@@ -1,0 +1,3 @@
+"""Special functions of mathematics and statistics."""
+
+from __future__ import annotations
