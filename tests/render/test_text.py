@@ -1,4 +1,4 @@
-"""Widths, safe characters, ASCII stand-ins and numbers of the text helpers."""
+"""Widths, safe characters, ASCII stand-ins and numbers in rendered text."""
 
 from __future__ import annotations
 
