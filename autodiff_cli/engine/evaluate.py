@@ -107,7 +107,7 @@ def compute(node: Node) -> Any:
         return node.inputs[0].value
     inputs = node.inputs
     args = node.args
-    if len(inputs) == len(args):
+    if inputs is args:
         value = op.kernel(*[x.value for x in inputs])  # type: ignore[misc]  # every such kind has one
     else:
         value = op.kernel(*[_argument(arg) for arg in args])  # type: ignore[misc]

@@ -4,6 +4,7 @@
 |---|---|
 | `Tensor`, `Mask` | a node; `Mask` takes no part in dtype promotion |
 | `Tensors` | a tuple of nodes |
+| `TensorList` | the same, may be given one by one |
 | `Dim`, `NewDim` | a non-negative int below ndim of the first tensor (`NewDim`: below ndim + 1) |
 | `Dims` | a tuple of those, ascending as given, or None for all |
 | `DimList` | the same, may be given one by one |
@@ -99,6 +100,10 @@ def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_tensor(v) for v in value)
     raise BindError(f"must be a list or tuple of tensors, not {_kind(value)}")
+
+
+def to_tensor_list(value: Any, first: Node | None) -> tuple[Node, ...]:
+    return (to_tensor(value),) if node_of(value) is not None else to_tensors(value, first)
 
 
 def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ...]:
@@ -204,6 +209,8 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
             raise fail("E304", f"a dim appears more than once in {tuple(value)}",
                        help="name each dim once")
         return dims if ndim else ()
+    if type(value) is bool:
+        raise BindError(f"must be an int or a tuple of ints, not {value}")
     dim = dim_in_range(to_int(value), ndim)
     return (dim,) if ndim else ()
 
@@ -237,6 +244,7 @@ CONVERTERS: dict[str, Converter] = {
     "Tensor": to_tensor,
     "Mask": to_tensor,
     "Tensors": to_tensors,
+    "TensorList": to_tensor_list,
     "OptionalTensors": to_optional_tensors,
     "Dim": to_dim,
     "NewDim": to_new_dim,
@@ -254,8 +262,8 @@ CONVERTERS: dict[str, Converter] = {
     "Any": anything,
 }
 
-TENSORIAL = frozenset({"Tensor", "Mask", "Tensors", "OptionalTensors"})
-VARIADIC = frozenset({"Size", "DimList"})
+TENSORIAL = frozenset({"Tensor", "Mask", "Tensors", "TensorList", "OptionalTensors"})
+VARIADIC = frozenset({"Size", "DimList", "TensorList"})
 
 
 class Param:
@@ -300,7 +308,7 @@ class Param:
 # The annotations as types, for the signatures in the table.
 Tensor = Node
 Mask = Node
-Tensors = tuple[Node, ...]
+Tensors = TensorList = tuple[Node, ...]
 OptionalTensors = tuple[Node | None, ...]
 Dim = NewDim = int
 Dims = DimList = tuple[int, ...]

@@ -7,8 +7,8 @@ from .node import Shape
 
 
 def reduced_shape(shape: Shape, dims: tuple[int, ...] | None, keepdim: bool) -> Shape:
-    """The shape after a reduction over `dims` (None or () of a 0-d tensor: all)."""
-    if dims is None:
+    """The shape after a reduction over `dims` (None or (): all)."""
+    if not dims:
         return (1,) * len(shape) if keepdim else ()
     chosen = set(dims)
     if keepdim:
@@ -17,8 +17,8 @@ def reduced_shape(shape: Shape, dims: tuple[int, ...] | None, keepdim: bool) -> 
 
 
 def dims_of(shape: Shape, dims: tuple[int, ...] | None) -> tuple[int, ...]:
-    """`dims`, or all dims for None."""
-    return tuple(range(len(shape))) if dims is None else dims
+    """`dims`, or all dims for None and ()."""
+    return dims or tuple(range(len(shape)))
 
 
 def count(shape: Shape) -> int:
@@ -31,7 +31,7 @@ def count(shape: Shape) -> int:
 
 def reduced_count(shape: Shape, dims: tuple[int, ...] | None) -> int:
     """How many elements go into each element of a reduction."""
-    return count(shape) if dims is None else count(tuple(shape[d] for d in dims))
+    return count(tuple(shape[d] for d in dims if shape)) if dims else count(shape)
 
 
 def infer_size(shape: Shape, size: Shape) -> Shape:
