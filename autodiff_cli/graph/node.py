@@ -31,7 +31,7 @@ class Node:
     (a tuple of `(shape, dtype)`) and is read through `output` nodes. `body` is what a composite
     stands for. `weak` marks a Python number (it does not decide dtypes). `marks` holds what few
     nodes have: gradient slots and hooks, whether the graph was freed, whether the value was
-    overwritten.
+    overwritten. `strides` is PyTorch's layout once somebody asked (graph/strides.py).
     """
 
     __slots__ = (
@@ -47,6 +47,7 @@ class Node:
         "seq",
         "shape",
         "span",
+        "strides",
         "value",
         "weak",
     )
@@ -75,6 +76,7 @@ class Node:
         self.marks: Marks | None = None
         self.outputs: tuple[tuple[Shape, np.dtype], ...] | None = None
         self.weak = False
+        self.strides: tuple[int, ...] | None = None
 
     @property
     def ndim(self) -> int:

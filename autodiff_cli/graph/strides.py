@@ -1,0 +1,186 @@
+"""Strides: how PyTorch would have laid out a node's elements in memory.
+
+Arrays here are laid out as NumPy likes; PyTorch's layout decides only what a program can see: whether
+`view` is allowed, whether `reshape` and `contiguous` copy, and what `stride()` says. It follows from the
+graph: views rearrange strides by their op's rule, pointwise ops keep the order of their operands,
+everything else is contiguous.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .node import Node, Shape
+from .op import CAST, LEAF, OUTPUT, Kind
+
+Strides = tuple[int, ...]
+
+
+def contiguous_strides(shape: Shape) -> Strides:
+    """The strides of row-major order."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    strides.reverse()
+    return tuple(strides)
+
+
+def is_row_major(shape: Shape, strides: Strides) -> bool:
+    """Whether elements lie in row-major order without gaps (dims of size 1 do not matter)."""
+    step = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1:
+            if stride != step:
+                return 0 in shape
+            step *= size
+    return True
+
+
+def strides_of(node: Node) -> Strides:
+    """The strides of a node in elements."""
+    found = node.strides
+    if found is not None:
+        return found
+    pending = [node]
+    while pending:
+        current = pending[-1]
+        if current.strides is not None:
+            pending.pop()
+            continue
+        missing = [n for n in _deciding(current) if n.strides is None]
+        if missing:
+            pending.extend(missing)
+            continue
+        current.strides = _strides(current)
+        pending.pop()
+    assert node.strides is not None
+    return node.strides
+
+
+def is_contiguous(node: Node) -> bool:
+    """Whether PyTorch's `is_contiguous()` holds."""
+    return is_row_major(node.shape, strides_of(node))
+
+
+def _deciding(node: Node) -> tuple[Node, ...]:
+    """The nodes whose strides decide those of `node`."""
+    if len(node.shape) == 0:
+        return ()
+    body = node.body
+    if body is not None:
+        return (body,) if type(body) is Node else ()
+    op = node.op
+    if op is OUTPUT:
+        parent = node.args[0]
+        body = parent.body
+        if body is not None:
+            return (body[node.args[1]],)
+        return (parent.args[0],) if parent.op.strides_rule is not None else ()
+    if op.kind is Kind.POINTWISE or op is LEAF:
+        return node.inputs
+    if op is CAST or op.strides_rule is not None:
+        return (node.args[0],)
+    return ()
+
+
+def _strides(node: Node) -> Strides:
+    shape = node.shape
+    deciding = _deciding(node)
+    if not deciding:
+        return contiguous_strides(shape)
+    op = node.op
+    if op is LEAF or node.body is not None:
+        return deciding[0].strides  # type: ignore[return-value]  # computed before
+    if op is OUTPUT:
+        parent, index = node.args
+        if parent.body is not None:
+            return deciding[0].strides  # type: ignore[return-value]
+        return parent.op.strides_rule(deciding[0].strides, *parent.args, index)
+    if op.strides_rule is not None:
+        return op.strides_rule(deciding[0].strides, *node.args)
+    return elementwise_strides(shape, deciding)
+
+
+def elementwise_strides(shape: Shape, operands: tuple[Node, ...]) -> Strides:
+    """The layout PyTorch's TensorIterator chooses for a result: dims sorted by the operands' strides."""
+    known = [(x.shape, x.strides) for x in operands if x.shape]
+    if all(s == shape and is_row_major(s, strides) for s, strides in known):  # type: ignore[arg-type]
+        return contiguous_strides(shape)
+    spread = [_broadcast_strides(s, strides, shape) for s, strides in known]  # type: ignore[arg-type]
+    order = _iteration_order(shape, spread)
+    strides = [0] * len(shape)
+    step = 1
+    for dim in order:
+        strides[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(strides)
+
+
+def _broadcast_strides(shape: Shape, strides: Strides, to: Shape) -> Strides:
+    lead = len(to) - len(shape)
+    own = (0 if size == 1 and to[lead + i] != 1 else strides[i] for i, size in enumerate(shape))
+    return (0,) * lead + tuple(own)
+
+
+def _iteration_order(shape: Shape, operands: list[Strides]) -> list[int]:
+    """Dims from the fastest to the slowest: an insertion sort whose comparison may be undecided."""
+    order = list(range(len(shape) - 1, -1, -1))
+    for i in range(1, len(order)):
+        at = i
+        for before in range(i - 1, -1, -1):
+            compared = _compare(order[before], order[at], shape, operands)
+            if compared > 0:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif compared < 0:
+                break
+    return order
+
+
+def _compare(a: int, b: int, shape: Shape, operands: list[Strides]) -> int:
+    for strides in operands:
+        if strides[a] == 0 or strides[b] == 0:
+            continue
+        if strides[a] != strides[b]:
+            return -1 if strides[a] < strides[b] else 1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
+
+
+def view_strides(shape: Shape, strides: Strides, size: Shape) -> Strides | None:
+    """Strides with which the same memory shows as `size`; None when a copy is needed.
+
+    Runs of dims that lie without gaps are split and merged; PyTorch's `computeStride`.
+    """
+    if 0 in shape:
+        return contiguous_strides(size)
+    if not shape:
+        return (1,) * len(size)
+    new = [0] * len(size)
+    at = len(size) - 1
+    base = strides[-1]
+    run = covered = 1
+    for dim in range(len(shape) - 1, -1, -1):
+        run *= shape[dim]
+        if dim and (shape[dim - 1] == 1 or strides[dim - 1] == run * base):
+            continue
+        while at >= 0 and (covered < run or size[at] == 1):
+            new[at] = covered * base
+            covered *= size[at]
+            at -= 1
+        if covered != run:
+            return None
+        if dim:
+            base = strides[dim - 1]
+            run = covered = 1
+    return tuple(new) if at == -1 else None
+
+
+def same_strides(strides: Strides, *args: Any) -> Strides:
+    """The rule of ops that hand their first operand on."""
+    return strides

@@ -1,0 +1,1 @@
+"""Padding, and pixels moved between space and channels."""

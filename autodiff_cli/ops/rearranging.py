@@ -1,0 +1,141 @@
+"""Elements of one tensor in other places: flips, rolls, repetitions, triangles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import fail
+from ..graph.declare import Dim, DimList, Dims, Ints, Size, Tensor, function, movement
+from ..graph.op import shape_text
+from ..graph.params import dim_in_range
+from ..graph.registry import F
+from ..graph.samples import Bad, S, ints, t
+
+
+def _same(input, *rest):
+    return input.shape, input.dtype
+
+
+def _some_dims(name, least):
+    def check(input, *rest):
+        if input.ndim < least:
+            raise fail("E304", f"{name} needs at least {least} dims, this tensor has shape "
+                       f"{shape_text(input.shape)}", help="`unsqueeze` adds dims")
+        return input.shape, input.dtype
+
+    return check
+
+
+@movement(lambda x, dims: np.flip(x, dims), shape=_same, vjp=lambda g, out, input, dims: F.flip(g, dims),
+          samples=[S(t(3), 0), S(t(2, 3), (0, 1)), S(t(2, 3), -1), S(t(2), ())], errors=[Bad("E304", t(2), 1)])
+def flip(input: Tensor, dims: DimList):
+    """The order of elements reversed along dims."""
+
+
+@function(samples=[S(t(2, 3))], errors=[Bad("E304", t(3))])
+def fliplr(input: Tensor):
+    """The order of columns reversed."""
+    _some_dims("fliplr", 2)(input)
+    return F.flip(input, (1,))
+
+
+@function(samples=[S(t(2, 3))], errors=[Bad("E304", t())])
+def flipud(input: Tensor):
+    """The order of rows reversed."""
+    _some_dims("flipud", 1)(input)
+    return F.flip(input, (0,))
+
+
+def _roll_shape(input, shifts, dims):
+    amounts = (shifts,) if isinstance(shifts, int) else shifts
+    if not amounts or len(amounts) != (1 if not dims else len(dims)):
+        raise fail("E304", f"roll by {shifts} needs as many dims as shifts, got {dims or 'none'}",
+                   help="give one dim for every shift, or one shift and no dims")
+    return input.shape, input.dtype
+
+
+def _rolled(x, shifts, dims):
+    if not x.ndim:
+        return x
+    if not dims:
+        return np.roll(x, shifts if isinstance(shifts, int) else shifts[0])
+    return np.roll(x, shifts, dims)
+
+
+def _back(shifts):
+    return -shifts if isinstance(shifts, int) else tuple(-s for s in shifts)
+
+
+@movement(_rolled, shape=_roll_shape, vjp=lambda g, out, input, shifts, dims: F.roll(g, _back(shifts), dims),
+          samples=[S(t(3), 1), S(t(2, 3), (1, -1), (0, 1)), S(t(2, 3), 2, 1), S(t(2, 3), 1)],
+          errors=[Bad("E304", t(2, 3), (1, 2), 0)])
+def roll(input: Tensor, shifts: Ints, dims: Dims = ()):
+    """Elements moved along dims, those that leave come back at the other end; no dims: as one long row."""
+
+
+def _turned(input, k, dims):
+    if len(dims) != 2 or dims[0] == dims[1]:
+        raise fail("E304", f"rot90 turns from one dim to another, got dims {tuple(dims)}",
+                   help="give two different dims, for example `dims=(0, 1)`")
+    shape = list(_some_dims("rot90", 2)(input)[0])
+    if k % 2:
+        a, b = dims
+        shape[a], shape[b] = shape[b], shape[a]
+    return tuple(shape), input.dtype
+
+
+@movement(lambda x, k, dims: np.rot90(x, k, dims), shape=_turned,
+          vjp=lambda g, out, input, k, dims: F.rot90(g, -k, dims),
+          samples=[S(t(2, 3)), S(t(2, 3), 2), S(t(2, 3), -1, (1, 0))], errors=[Bad("E304", t(2)), Bad("E304", t(2, 2), 1, (0, 0))])
+def rot90(input: Tensor, k: int = 1, dims: DimList = (0, 1)):
+    """The plane of two dims turned by 90 degrees, `k` times."""
+
+
+# -- repetition --------------------------------------------------------------------------------------
+
+
+def _repeat_shape(input, repeats):
+    if len(repeats) < input.ndim or any(r < 0 for r in repeats):
+        raise fail("E303", f"repeat {shape_text(repeats)} of shape {shape_text(input.shape)} needs a count, 0 or "
+                   "more, for every dim", help="new dims go in front")
+    shape = (1,) * (len(repeats) - input.ndim) + input.shape
+    return tuple(s * r for s, r in zip(shape, repeats, strict=True)), input.dtype
+
+
+@movement(lambda x, repeats: np.tile(x, repeats), shape=_repeat_shape,
+          samples=[S(t(3), 2), S(t(2, 1), (2, 1, 3)), S(t(2), 3, 2), S(t(), 2), S(t(2), 0)],
+          errors=[Bad("E303", t(2, 3), 2), Bad("E303", t(2), -1)])
+def repeat(input: Tensor, repeats: Size):
+    """The tensor written out `repeats` times along each dim."""
+
+
+@repeat.vjp
+def _(g, out, input, repeats):
+    lead = len(repeats) - input.ndim
+    shape = (1,) * lead + input.shape
+    rows = tuple(n for r, s in zip(repeats, shape, strict=True) for n in (r, s))
+    summed = F.sum(F.reshape(g, rows), tuple(range(0, len(rows), 2))) if rows else g
+    return (F.reshape(summed, input.shape),)
+
+
+@function(samples=[S(t(3), 2), S(t(2, 1), (2, 1, 3)), S(t(2, 3), 2), S(t(2), ())])
+def tile(input: Tensor, dims: Size):
+    """The tensor written out `dims` times along each dim; missing counts in front are 1."""
+    return F.repeat(input, (1,) * (input.ndim - len(dims)) + dims)
+
+
+# -- triangles ---------------------------------------------------------------------------------------
+
+
+@movement(np.tril, inplace=True, shape=_some_dims("tril", 2),
+          vjp=lambda g, out, input, diagonal: F.tril(g, diagonal),
+          samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)], errors=[Bad("E304", t(3))])
+def tril(input: Tensor, diagonal: int = 0):
+    """Matrices with zeros above a diagonal."""
+
+
+@movement(np.triu, inplace=True, shape=_some_dims("triu", 2),
+          vjp=lambda g, out, input, diagonal: F.triu(g, diagonal),
+          samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)], errors=[Bad("E304", t(3))])
+def triu(input: Tensor, diagonal: int = 0):
+    """Matrices with zeros below a diagonal."""
