@@ -108,6 +108,7 @@ class Op:
         self.samples: tuple[Any, ...] = ()
         self.errors: tuple[Any, ...] = ()
         self.kink: Any = None
+        self.check: Callable[..., Any] | None = None
         self.doc = ""
         self.family = ""
         self.grad_fn: str | Callable[..., str] = ""
@@ -258,6 +259,8 @@ class Op:
 
     def _apply_pointwise(self, bound: list[Any]) -> Node:
         positions = self.tensor_params
+        if self.check is not None:
+            self.check(*bound)
         if len(positions) == 1:
             x = bound[positions[0]]
             shape = x.shape
