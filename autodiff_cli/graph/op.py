@@ -163,7 +163,7 @@ class Op:
         params = self.params
         n = len(args)
         variadic = self.variadic_at
-        if 0 <= variadic < n - 1:
+        if 0 <= variadic < n - 1 and not isinstance(args[variadic], list | tuple):
             args = (*args[:variadic], tuple(args[variadic:]))
             n = len(args)
         if n > self.positional:
