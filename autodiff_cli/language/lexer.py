@@ -1,0 +1,693 @@
+"""From text to tokens: words, operators, indentation, strings, f-strings, lists of numbers.
+
+Four lists of equal length describe the tokens: kind, start, end, and a value where the text alone
+is not one. A token that is wrong becomes one of kind ERROR whose value is the AutodiffError; the
+lexer then goes on at the next line. Reading is linear in the text and needs no recursion.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import AutodiffError, Label, fail
+from ..source import Source, Span
+from . import tables
+from .numbers import (
+    MAX_NESTING,
+    NumListScanner,
+    first_depth,
+    invalid_number,
+    nested_too_deep,
+    parse_number,
+)
+from .strings import (
+    body_end,
+    field_unclosed,
+    fstring_text_end,
+    single_brace,
+    spec_end,
+    unescape,
+    unterminated,
+)
+
+TERMINALS: list[str] = tables.TERMINALS.split()
+KIND: dict[str, int] = {name: number for number, name in enumerate(TERMINALS)}
+LITERALS: dict[str, int] = {
+    text: KIND[name]
+    for name, text in zip(tables.LITERAL_NAMES.split(), tables.LITERAL_TEXTS.split(), strict=True)
+}
+KEYWORDS: dict[str, int] = {text: kind for text, kind in LITERALS.items() if text.isalpha()}
+ERROR = len(TERMINALS)
+END = KIND["$END"]
+NAME, NUMBER, STRING, NUMLIST = KIND["NAME"], KIND["NUMBER"], KIND["STRING"], KIND["NUMLIST"]
+NEWLINE, INDENT, DEDENT = KIND["NEWLINE"], KIND["INDENT"], KIND["DEDENT"]
+LPAR, LSQB, LBRACE = KIND["LPAR"], KIND["LSQB"], KIND["LBRACE"]
+RPAR, RSQB, RBRACE = KIND["RPAR"], KIND["RSQB"], KIND["RBRACE"]
+COLON, WALRUS, EQUAL = KIND["COLON"], KIND["WALRUS"], KIND["EQUAL"]
+FSTRING_START, FSTRING_TEXT, FSTRING_END = (
+    KIND["FSTRING_START"], KIND["FSTRING_TEXT"], KIND["FSTRING_END"],
+)  # fmt: skip
+FIELD_START, FIELD_END = KIND["FIELD_START"], KIND["FIELD_END"]
+FIELD_EQUAL, FIELD_COLON, CONVERSION = (
+    KIND["FIELD_EQUAL"], KIND["FIELD_COLON"], KIND["CONVERSION"],
+)  # fmt: skip
+
+CLOSER = {LPAR: RPAR, LSQB: RSQB, LBRACE: RBRACE, FIELD_START: FIELD_END}
+OPERAND_ENDS = frozenset(
+    [
+        NAME, NUMBER, STRING, NUMLIST, RPAR, RSQB, RBRACE, FSTRING_END,
+        KIND["TRUE"], KIND["FALSE"], KIND["NONE"], KIND["ELLIPSIS"],
+    ]
+)  # fmt: skip
+"""Kinds after which an operand is complete, so that `[` is a subscript."""
+
+MAX_TOKENS = 3_000_000
+MAX_NAME = 10_000
+
+_BRACKETS = frozenset([LPAR, LSQB, LBRACE, RPAR, RSQB, RBRACE])
+_FIELD_MARKS = frozenset([COLON, WALRUS, EQUAL])
+_TOKEN = re.compile(tables.PATTERN)
+_BLANK_LINES = re.compile(r"(?:[ \t\f\r]*+(?:#[^\n]*+)?+\n)*+")
+_INDENTATION = re.compile(r"[ \t\f]*+")
+_REST_OF_NUMBER = re.compile(r"[\w.]++")
+_AFTER_DEBUG = re.compile(r"[ \t]*+(?:[}:]|![^=])")
+_CONVERSION = re.compile(r"!\s*+([^\W\d]\w*+)?+")
+
+
+class _FString:
+    """An f-string being read; `in_spec` tells whether literal text belongs to a format spec."""
+
+    __slots__ = ("depth", "field", "quote", "raw", "spec_depths", "start")
+
+    def __init__(self, quote: str, raw: bool, start: int, depth: int):
+        self.quote = quote
+        self.raw = raw
+        self.start = start
+        self.depth = depth
+        self.field = start
+        self.spec_depths: list[int] = []
+
+
+class Tokens:
+    """The tokens of a text, in four parallel lists."""
+
+    __slots__ = ("ends", "indents", "kinds", "open_at_end", "source", "starts", "values")
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.kinds: list[int] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.values: list[object] = []
+        self.open_at_end = False
+        self.indents: list[int] = []
+
+    def span(self, index: int) -> Span:
+        return Span(self.source, self.starts[index], self.ends[index])
+
+    def text(self, index: int) -> str:
+        return self.source.text[self.starts[index] : self.ends[index]]
+
+    def remove(self, index: int) -> None:
+        for values in (self.kinds, self.starts, self.ends, self.values):
+            del values[index]
+
+
+class _Stop(Exception):
+    """Nothing after this place can be read."""
+
+
+class Lexer:
+    """Reads one text, from `start` on, with the columns of the blocks that are open there."""
+
+    def __init__(self, source: Source, start: int = 0, indents: tuple[int, ...] = (0,)):
+        self.source = source
+        self.text = source.text
+        self.at = start
+        self.tokens = Tokens(source)
+        self.indents = list(indents)
+        self.tab_indents = list(indents)
+        self.brackets: list[tuple[int, int]] = []
+        self.fstrings: list[_FString] = []
+        self.numbers = NumListScanner(source.text)
+
+    # ---- emitting -------------------------------------------------------------------------
+
+    def emit(self, kind: int, start: int, end: int, value: object = None) -> None:
+        tokens = self.tokens
+        tokens.kinds.append(kind)
+        tokens.starts.append(start)
+        tokens.ends.append(end)
+        tokens.values.append(value)
+
+    def last_end(self) -> int:
+        ends = self.tokens.ends
+        return ends[-1] if ends else 0
+
+    def error(self, error: AutodiffError, resume: int | None = None) -> None:
+        """Put the error among the tokens and go on at the next line."""
+        span = error.span
+        start = span.start if span else self.at
+        self.emit(ERROR, start, span.end if span else start, error)
+        self.brackets.clear()
+        self.fstrings.clear()
+        end = self.text.find("\n", self.at if resume is None else resume)
+        self.at = len(self.text) if end < 0 else end
+
+    # ---- the loop -------------------------------------------------------------------------
+
+    def run(self) -> Tokens:
+        try:
+            self.begin_line()
+            while self.at < len(self.text):
+                self.run_code()
+        except _Stop:
+            pass
+        self.finish()
+        return self.tokens
+
+    def finish(self) -> None:
+        tokens = self.tokens
+        end = self.last_end()
+        if self.brackets and all(len(fstring.quote) == 3 for fstring in self.fstrings):
+            tokens.open_at_end = True
+        if not self.brackets:
+            if tokens.kinds and tokens.kinds[-1] not in (NEWLINE, DEDENT):
+                self.emit(NEWLINE, end, end)
+            for _ in self.indents[1:]:
+                self.emit(DEDENT, end, end)
+        tokens.indents = self.indents
+        self.emit(END, len(self.text), len(self.text))
+
+    def run_code(self) -> None:
+        """Read tokens until the mode changes or something is wrong."""
+        text, match_token = self.text, _TOKEN.match
+        tokens = self.tokens
+        kinds, starts, ends, values = tokens.kinds, tokens.starts, tokens.ends, tokens.values
+        at = self.at
+        keywords, literals, name_kind = KEYWORDS, LITERALS, NAME
+        while True:
+            match = match_token(text, at)
+            if match is None:
+                self.at = at
+                self.unknown_character()
+                return
+            group = match.lastindex
+            if group == 2:
+                start, at = match.span(2)
+                word = match[2]
+                kinds.append(keywords.get(word, name_kind))
+                starts.append(start)
+                ends.append(at)
+                values.append(None)
+                if at - start > 300 or not word.isascii():
+                    self.at = at
+                    self.check_name(word, start)
+                    at = self.at
+            elif group == 4:
+                start, at = match.span(4)
+                kind = literals[match[4]]
+                if kind in _BRACKETS or (self.fstrings and kind in _FIELD_MARKS):
+                    self.at = at
+                    if not self.bracket(kind, start, at):
+                        return
+                    at = self.at
+                else:
+                    kinds.append(kind)
+                    starts.append(start)
+                    ends.append(at)
+                    values.append(None)
+            elif group == 3:
+                self.at = match.end()
+                self.number(match.start(3))
+                at = self.at
+            elif group == 1:
+                self.at = match.end()
+                if not self.quote(match.start(1), match[1]):
+                    return
+                at = self.at
+            elif group == 6:
+                self.at = match.end()
+                if not self.brackets:
+                    self.newline()
+                elif self.fstrings and len(self.fstrings[-1].quote) == 1:
+                    fstring = self.fstrings[-1]
+                    self.at -= 1
+                    self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+                    return
+                at = self.at
+            else:
+                at = match.end()
+            if len(kinds) > MAX_TOKENS:
+                self.at = at
+                self.too_many()
+
+    # ---- lines ----------------------------------------------------------------------------
+
+    def newline(self) -> None:
+        kinds = self.tokens.kinds
+        if kinds and kinds[-1] not in (NEWLINE, INDENT, DEDENT):
+            self.emit(NEWLINE, self.last_end(), self.last_end())
+        self.begin_line()
+
+    def begin_line(self) -> None:
+        """Skip blank lines and compare the indentation of the next one with the open blocks."""
+        text = self.text
+        if self.at == 0 and text.startswith("\ufeff"):
+            self.at = 1
+        blank = _BLANK_LINES.match(text, self.at)
+        start = blank.end() if blank else self.at
+        indentation = _INDENTATION.match(text, start)
+        self.at = indentation.end() if indentation else start
+        if self.at >= len(text) or text[self.at] == "#":
+            # A comment here is on the last line, which has no line end.
+            self.at = len(text)
+            return
+        blanks = text[start : self.at].rpartition("\f")[2]
+        column = len(blanks.expandtabs(8)) if "\t" in blanks else len(blanks)
+        self.indent(column, len(blanks), start)
+
+    def indent(self, column: int, tab_column: int, start: int) -> None:
+        """Emit INDENT or DEDENTs. `tab_column` counts a tab as one: both must tell the same."""
+        indents, tab_indents = self.indents, self.tab_indents
+        previous = self.last_end()
+        if column > indents[-1]:
+            if tab_column <= tab_indents[-1]:
+                self.mixed_tabs(start)
+                return
+            if len(indents) > MAX_NESTING:
+                self.error(nested_too_deep(self.source, self.at, "blocks"))
+                raise _Stop
+            indents.append(column)
+            tab_indents.append(tab_column)
+            self.emit(INDENT, start, self.at, column)
+            return
+        above = indents[-1]
+        while column < indents[-1]:
+            above = indents[-1]
+            indents.pop()
+            tab_indents.pop()
+            self.emit(DEDENT, previous, previous)
+        if column != indents[-1]:
+            self.error(
+                fail(
+                    "E104",
+                    f"this line is indented by {column}, which matches no line above it",
+                    Span(self.source, start, self.at),
+                    label=f"indented by {column}",
+                    help=f"indent it by {indents[-1]} or {above} spaces",
+                )
+            )
+        elif tab_column != tab_indents[-1]:
+            self.mixed_tabs(start)
+
+    def mixed_tabs(self, start: int) -> None:
+        self.error(
+            fail(
+                "E104",
+                "this line mixes tabs and spaces differently from the lines around it",
+                Span(self.source, start, self.at),
+                label="tabs and spaces",
+                help="indent every line of the block with spaces only, 4 for each level",
+            )
+        )
+
+    # ---- names and numbers ----------------------------------------------------------------
+
+    def check_name(self, word: str, start: int) -> None:
+        """Names are compared in their NFKC form, as in Python."""
+        if len(word) > MAX_NAME:
+            self.tokens.remove(len(self.tokens.kinds) - 1)
+            span = Span(self.source, start, start + 20)
+            self.error(
+                fail(
+                    "E102",
+                    f"a name of {len(word)} characters is too long: at most {MAX_NAME}",
+                    span,
+                    label="this name",
+                    help="use a shorter name",
+                )
+            )
+        elif not word.isascii():
+            from unicodedata import normalize
+
+            name = normalize("NFKC", word)
+            if name.isidentifier():
+                self.tokens.values[-1] = name
+                return
+            self.tokens.remove(len(self.tokens.kinds) - 1)
+            bad = next((c for c in word if not ("a" + c).isidentifier()), word[0])
+            self.at = start + word.index(bad)
+            self.unknown_character()
+
+    def number(self, start: int) -> None:
+        end = self.at
+        text = self.text
+        if end < len(text) and (text[end].isalnum() or text[end] in "_."):
+            rest = _REST_OF_NUMBER.match(text, end)
+            word = rest.group() if rest else ""
+            if rest and (word not in KEYWORDS or text[end - 1] == "_"):
+                span = Span(self.source, start, rest.end())
+                self.error(invalid_number(text[start : min(rest.end(), start + 400)], span))
+                return
+        span = Span(self.source, start, end)
+        try:
+            self.emit(NUMBER, start, end, parse_number(text[start:end], span))
+        except AutodiffError as error:
+            self.error(error)
+
+    # ---- brackets -------------------------------------------------------------------------
+
+    def bracket(self, kind: int, start: int, end: int) -> bool:
+        """Open or close a bracket, or mark a part of an f-string's field.
+
+        False when the mode or the place of reading has changed.
+        """
+        if kind in _FIELD_MARKS:
+            return self.field_mark(kind, start, end)
+        if kind in CLOSER:
+            if kind == LSQB and self.number_list(start):
+                return True
+            self.open(kind, start)
+            self.emit(kind, start, end)
+            return True
+        return self.close(kind, start, end)
+
+    def open(self, kind: int, start: int) -> None:
+        if len(self.brackets) >= MAX_NESTING:
+            self.error(nested_too_deep(self.source, start))
+            raise _Stop
+        self.brackets.append((kind, start))
+
+    def number_list(self, start: int) -> bool:
+        kinds = self.tokens.kinds
+        if kinds and kinds[-1] in OPERAND_ENDS:
+            return False
+        found = self.numbers.scan(start)
+        if found is None:
+            return False
+        values, end = found
+        if first_depth(values) + len(self.brackets) > MAX_NESTING:
+            return False
+        self.emit(NUMLIST, start, end, values)
+        self.at = end
+        return True
+
+    def close(self, kind: int, start: int, end: int) -> bool:
+        opened = self.brackets[-1] if self.brackets else None
+        if opened and CLOSER[opened[0]] == kind:
+            self.brackets.pop()
+            self.emit(kind, start, end)
+            return True
+        if opened and opened[0] == FIELD_START and kind == RBRACE:
+            self.brackets.pop()
+            self.emit(FIELD_END, start, end)
+            return self.fstring_text()
+        self.error(self.mismatch(start, end, opened), resume=start)
+        return False
+
+    def mismatch(self, start: int, end: int, opened: tuple[int, int] | None) -> AutodiffError:
+        closer = self.text[start:end]
+        span = Span(self.source, start, end)
+        if opened is None:
+            return fail(
+                "E102",
+                f"`{closer}` closes nothing: no bracket is open here",
+                span,
+                label="nothing to close",
+                help=f"remove this `{closer}`",
+            )
+        at = opened[1]
+        opener = self.text[at : at + 1]
+        wanted = {"(": ")", "[": "]", "{": "}"}[opener]
+        return fail(
+            "E101",
+            f"`{opener}` is closed by `{closer}`",
+            span,
+            label=f"`{wanted}` was expected",
+            labels=(Label(Span(self.source, at, at + 1), "opened here"),),
+            help=f"write `{wanted}` instead of `{closer}`",
+        )
+
+    # ---- strings --------------------------------------------------------------------------
+
+    def quote(self, start: int, opening: str) -> bool:
+        """Read a string, or begin an f-string. False when the mode or place has changed."""
+        text = self.text
+        prefix, quote = opening[:-1].lower(), opening[-1]
+        if text.startswith(quote * 2, self.at):
+            quote *= 3
+            self.at += 2
+        if self.fstrings and self.ends_field(quote):
+            fstring = self.fstrings[-1]
+            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            return False
+        if prefix not in ("", "r", "u", "f", "fr", "rf"):
+            self.bad_prefix(start, opening, prefix)
+            return False
+        raw = "r" in prefix
+        if "f" in prefix:
+            self.emit(FSTRING_START, start, self.at)
+            if len(self.fstrings) >= MAX_NESTING:
+                self.error(nested_too_deep(self.source, start, "f-strings"))
+                raise _Stop
+            self.fstrings.append(_FString(quote, raw, start, len(self.brackets)))
+            return self.fstring_text()
+        begin = self.at
+        end = body_end(text, begin, quote)
+        if end is None:
+            return self.unclosed_string(start)
+        self.at = end + len(quote)
+        body = text[begin:end]
+        try:
+            value = body if raw else unescape(self.source, begin, body)
+        except AutodiffError as error:
+            self.error(error)
+            return False
+        self.emit(STRING, start, self.at, value)
+        return True
+
+    def unclosed_string(self, start: int) -> bool:
+        opening = self.text[start : self.at]
+        if self.fstrings:
+            fstring = self.fstrings[-1]
+            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            return False
+        self.error(unterminated(self.source, start, opening))
+        if len(opening.lstrip("rRbBuUfF")) == 3:
+            self.tokens.open_at_end = True
+            raise _Stop
+        return False
+
+    def ends_field(self, quote: str) -> bool:
+        """Whether a quote inside a field can only be the end of the f-string around it."""
+        kinds = self.tokens.kinds
+        return quote == self.fstrings[-1].quote and kinds[-1] in OPERAND_ENDS
+
+    def bad_prefix(self, start: int, opening: str, prefix: str) -> None:
+        span = Span(self.source, start, start + len(opening))
+        if "b" in prefix:
+            self.error(
+                fail(
+                    "E106",
+                    "bytes literals such as `b'...'` are not part of this language",
+                    span,
+                    label="bytes",
+                    help=f"write a text: `{opening[-1]}...{opening[-1]}`",
+                )
+            )
+            return
+        self.error(
+            fail(
+                "E102",
+                f"`{opening[:-1]}` is no prefix of a string",
+                span,
+                label="before a string",
+                help="use `r'...'`, `f'...'` or no prefix",
+            )
+        )
+
+    def fstring_text(self) -> bool:
+        """Read literal text of the innermost f-string up to its next field or its end."""
+        fstring, text, start = self.fstrings[-1], self.text, self.at
+        in_spec = bool(fstring.spec_depths) and fstring.spec_depths[-1] == len(self.brackets)
+        if in_spec:
+            end = spec_end(text, start, fstring.quote)
+        else:
+            end = fstring_text_end(text, start, fstring.quote, fstring.raw)
+        if end > start:
+            body = text[start:end]
+            if not in_spec:
+                body = body.replace("{{", "{").replace("}}", "}")
+            try:
+                value = body if fstring.raw else unescape(self.source, start, body)
+            except AutodiffError as error:
+                self.error(error)
+                return False
+            self.emit(FSTRING_TEXT, start, end, value)
+        self.at = end
+        if text.startswith("{", end):
+            self.open(FIELD_START, end)
+            fstring.field = end
+            self.at = end + 1
+            self.emit(FIELD_START, end, end + 1)
+            return True
+        if text.startswith("}", end) and in_spec:
+            fstring.spec_depths.pop()
+            self.brackets.pop()
+            self.at = end + 1
+            self.emit(FIELD_END, end, end + 1)
+            return self.fstring_text()
+        if text.startswith("}", end):
+            self.error(single_brace(self.source, end))
+        elif in_spec:
+            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+        elif text.startswith(fstring.quote, end):
+            self.at = end + len(fstring.quote)
+            self.emit(FSTRING_END, end, self.at)
+            self.fstrings.pop()
+            return True
+        else:
+            return self.unclosed_fstring(fstring)
+        return False
+
+    def unclosed_fstring(self, fstring: _FString) -> bool:
+        start = fstring.start
+        prefix = len(self.text[start : start + 3].lower()) - len(
+            self.text[start : start + 3].lstrip("rRfF")
+        )
+        opening = self.text[start : start + prefix + len(fstring.quote)]
+        self.error(unterminated(self.source, start, opening))
+        if len(fstring.quote) == 3:
+            self.tokens.open_at_end = True
+            raise _Stop
+        return False
+
+    def field_mark(self, kind: int, start: int, end: int) -> bool:
+        """`:` and `=` directly in an f-string's field are its own; elsewhere they are Python's."""
+        opened = self.brackets[-1] if self.brackets else None
+        if opened and opened[0] == FIELD_START:
+            if kind in (COLON, WALRUS):
+                self.at = start + 1
+                self.emit(FIELD_COLON, start, start + 1)
+                self.fstrings[-1].spec_depths.append(len(self.brackets))
+                return self.fstring_text()
+            if kind == EQUAL and _AFTER_DEBUG.match(self.text, end):
+                self.emit(FIELD_EQUAL, start, end)
+                return True
+        self.emit(kind, start, end)
+        return True
+
+    # ---- what cannot be read --------------------------------------------------------------
+
+    def too_many(self) -> None:
+        self.error(
+            fail(
+                "E108",
+                f"the program has more than {MAX_TOKENS} words and signs",
+                Span(self.source, self.tokens.starts[-1], self.tokens.ends[-1]),
+                label="this is one too many",
+                help="put the numbers into a file and read it with `load('data.npy')`",
+            )
+        )
+        raise _Stop
+
+    def unknown_character(self) -> None:
+        text = self.text
+        at = self.at
+        while at < len(text) and text[at] in " \t\f\r":
+            at += 1
+        if at >= len(text):
+            self.at = at
+            return
+        self.at = at
+        character = text[at]
+        if character == "!" and self.brackets and self.brackets[-1][0] == FIELD_START:
+            self.conversion()
+            return
+        kinds = self.tokens.kinds
+        if character == "!" and (not kinds or kinds[-1] in (NEWLINE, INDENT, DEDENT)):
+            self.error(_notebook_command(self.source, at), resume=at)
+            return
+        self.error(_unknown(self.source, at, character), resume=at)
+
+    def conversion(self) -> None:
+        match = _CONVERSION.match(self.text, self.at)
+        name = match.group(1) if match else None
+        start, self.at = self.at, match.end() if match else self.at + 1
+        if name not in ("r", "s", "a"):
+            self.error(
+                fail(
+                    "E103",
+                    f"`!{name or ''}` is no conversion of an f-string",
+                    Span(self.source, start, self.at),
+                    label="conversion",
+                    help="write `!r`, `!s` or nothing",
+                )
+            )
+            return
+        self.emit(CONVERSION, start, self.at, name)
+
+
+_LOOKALIKES = {
+    "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u00d7": "*",
+    "\u00b7": "*", "\u22c5": "*", "\u00f7": "/", "\u2212": "-", "\u2013": "-", "\u2014": "-",
+    "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "\u00b2": "**2", "\u00b3": "**3",
+    "\u2192": "->", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
+    "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u2009": " ", "\u202f": " ", "\ufeff": "",
+}  # fmt: skip
+
+
+def _notebook_command(source: Source, at: int) -> AutodiffError:
+    return fail(
+        "E102",
+        "notebook commands such as `!pip` are not part of a program",
+        Span(source, at, at + 1),
+        label="notebook command",
+        help="remove this line",
+    )
+
+
+def _unknown(source: Source, at: int, character: str) -> AutodiffError:
+    """The error of a character that begins no token."""
+    span = Span(source, at, at + 1)
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    if character == "\\":
+        return fail(
+            "E102",
+            "`\\` joins lines only as the last character of a line",
+            span,
+            label="something follows it",
+            help="remove what follows the `\\`, or put the expression into parentheses",
+        )
+    if character == "!":
+        return fail(
+            "E102",
+            "`!` is not an operator here",
+            span,
+            label="unexpected `!`",
+            help="write `not x`, or `x != y` to compare",
+        )
+    if character in _LOOKALIKES:
+        plain = _LOOKALIKES[character]
+        printed = f" (`{character}`)" if character.isprintable() else ""
+        what = "remove it" if not plain else "write a plain space" if plain == " " else None
+        return fail(
+            "E102",
+            f"the character U+{ord(character):04X}{printed} has no meaning here",
+            span,
+            label="not plain ASCII",
+            help=what or f"write `{plain}`",
+        )
+    return fail(
+        "E102",
+        f"the character `{shown}` has no meaning here",
+        span,
+        label="unknown character",
+        help=f"remove `{shown}`, or put it into a string",
+    )
+
+
+def tokenize(source: Source, start: int = 0, indents: tuple[int, ...] = (0,)) -> Tokens:
+    """The tokens of a text from `start`, ending with `$END`."""
+    return Lexer(source, start, indents).run()

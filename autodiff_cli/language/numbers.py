@@ -1,0 +1,293 @@
+"""Numbers and lists of numbers: from their text to Python's int, float and nested lists.
+
+Long lists are converted by the JSON decoder, at C speed and in linear time whatever the brackets
+do; lists that it refuses go through the grammar like any other list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import chain
+
+from ..errors import AutodiffError, fail
+from ..source import Source, Span
+from .syntax import NumList
+
+MAX_DIGITS = 4300
+"""Python's own bound on the digits of an integer (`sys.int_info.default_max_str_digits`)."""
+
+MAX_NESTING = 200
+
+_LONG = 256
+_NUMBERS_ONLY = re.compile(r"[-+0-9eE._,\[\]\s]*+")
+_BEGINS_NUMERIC = re.compile(r"\[[\s\[]{0,400}+[-+.0-9]")
+_BRACKET = re.compile(r"[\[\]]")
+_PIECE = re.compile(r"#[^\n]*+|[\[\],]|[^\[\],#]++")
+_BAD_UNDERSCORE = re.compile(r"_(?![0-9])|(?<![0-9])_")
+_TRAILING_COMMA = re.compile(r"([0-9.\]])\s*+,(?=\s*+\])")
+_PLUS = re.compile(r"(?<=[\[,\s])\+(?=[0-9.])")
+_BARE_POINT = re.compile(r"(?<![0-9])\.(?=[0-9])")
+_FINAL_POINT = re.compile(r"(?<=[0-9])\.(?![0-9])")
+
+
+def parse_number(text: str, span: Span) -> int | float:
+    """The value of a NUMBER token; E110 or E106 where it is none."""
+    head = text[:2].lower()
+    try:
+        if head in ("0x", "0o", "0b"):
+            if len(text) > MAX_DIGITS:
+                raise _too_long(text, span)
+            return int(text, 0)
+        if "." in text or "e" in text or "E" in text:
+            return float(text)
+        if len(text) > MAX_DIGITS:
+            raise _too_long(text, span)
+        if text[0] == "0" and text.strip("0_"):
+            plain = text.lstrip("0_")
+            raise fail(
+                "E110",
+                f"the number `{_short(text)}` begins with a zero",
+                span,
+                help=f"write `{_short(plain)}`, or `0o{_short(plain)}` for an octal number",
+            )
+        return int(text)
+    except ValueError:
+        raise invalid_number(text, span) from None
+
+
+def invalid_number(text: str, span: Span) -> AutodiffError:
+    """The error of digits and letters that make no number."""
+    digits = re.match(r"[0-9_.]*[0-9]", text)
+    rest = text[digits.end() :] if digits else ""
+    if digits and rest in ("j", "J"):
+        return fail(
+            "E106",
+            f"complex numbers such as `{_short(text)}` are not part of this language",
+            span,
+            label="imaginary number",
+            help=f"write the real number `{_short(digits.group())}`",
+        )
+    based = text[:2].lower() in ("0x", "0o", "0b")
+    if digits and not based and rest.isidentifier() and not rest.startswith("_"):
+        product = f"{_short(digits.group())} * {_short(rest)}"
+        return fail(
+            "E110",
+            f"`{_short(text)}` is not a number",
+            span,
+            label="digits followed by letters",
+            help=f"for a product write `{product}`; a name cannot begin with a digit",
+        )
+    whole = re.match(r"[0-9]+(?:\.[0-9]+)?", text.replace("_", ""))
+    plain = "0x1F" if based or not whole else whole.group()
+    return fail(
+        "E110",
+        f"`{_short(text)}` is not a number",
+        span,
+        label="not a number",
+        help=f"write a number such as `{_short(plain)}` or `1_000.5e-3`",
+    )
+
+
+def _too_long(text: str, span: Span) -> AutodiffError:
+    return fail(
+        "E110",
+        f"an integer of {len(text)} digits is too long: at most {MAX_DIGITS}",
+        span,
+        label=f"{len(text)} digits",
+        help=f"write it as a floating point number, such as `{text[0]}.0e{min(len(text), 300)}`"
+        if text[0] in "123456789"
+        else "write a shorter number",
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def nested_too_deep(source: Source, start: int, what: str = "brackets") -> AutodiffError:
+    """The error of nesting beyond the limit, at the place that exceeds it."""
+    return fail(
+        "E108",
+        f"{what} are nested more than {MAX_NESTING} levels deep",
+        Span(source, start, min(start + 1, len(source.text))),
+        label=f"level {MAX_NESTING + 1}",
+        help="name the inner part: `part = ...` on a line of its own, then use `part`",
+    )
+
+
+class NumListScanner:
+    """Finds lists of numbers in one text, looking at every character a bounded number of times.
+
+    A scan that fails at some character makes every list still open there fail too, so those are
+    remembered and never tried again.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        self.doomed: set[int] = set()
+        self.plain_until = 0
+        self.run_end = 0
+        self._decode: Callable[[str, int], tuple[list, int]] | None = None
+
+    def scan(self, at: int) -> tuple[list, int] | None:
+        """Values and end of the list of numbers at `at`; None to leave it to the grammar.
+
+        Short lists are left to the grammar too, which makes the same node of them.
+        """
+        if at < self.plain_until or at in self.doomed:
+            return None
+        if at >= self.run_end:
+            match = _NUMBERS_ONLY.match(self.text, at)
+            self.run_end = match.end() if match else at
+        if self.run_end - at < _LONG or not _BEGINS_NUMERIC.match(self.text, at):
+            return None
+        values, end = self._json(at)
+        if values is not None and end <= self.run_end:
+            return values, end
+        if end >= self.run_end:
+            self._doom(at, self.run_end)
+            return None
+        found = self._python_form(at)
+        if found is None:
+            self.plain_until = self.run_end
+        return found
+
+    def _json(self, at: int) -> tuple[list | None, int]:
+        """The values and their end, or None and where the text stops being JSON."""
+        if self._decode is None:
+            from json import JSONDecoder
+
+            self._decode = JSONDecoder().raw_decode
+        try:
+            return self._decode(self.text, at)
+        except RecursionError:
+            return None, at
+        except ValueError as error:
+            return None, getattr(error, "pos", at)
+
+    def _doom(self, at: int, end: int) -> None:
+        """Remember the brackets in `[at, end)` that are still open at `end`."""
+        opened: list[int] = []
+        for match in _BRACKET.finditer(self.text, at, end):
+            if match.group() == "[":
+                opened.append(match.start())
+            elif opened:
+                opened.pop()
+        self.doomed.update(opened)
+
+    def _python_form(self, at: int) -> tuple[list, int] | None:
+        """A list with numbers in forms that JSON does not know: `1.`, `.5`, `1_0`, `+3`, `3,]`."""
+        depth = 0
+        for match in _BRACKET.finditer(self.text, at, self.run_end):
+            depth += 1 if match.group() == "[" else -1
+            if depth == 0:
+                end = match.end()
+                break
+        else:
+            return None
+        chunk = self.text[at:end]
+        if "_" in chunk:
+            if _BAD_UNDERSCORE.search(chunk):
+                return None
+            chunk = chunk.replace("_", "")
+        chunk = _TRAILING_COMMA.sub(r"\1", chunk)
+        chunk = _PLUS.sub("", chunk)
+        chunk = _BARE_POINT.sub("0.", chunk)
+        chunk = _FINAL_POINT.sub(".0", chunk)
+        from json import loads
+
+        try:
+            return loads(chunk), end
+        except (ValueError, RecursionError):
+            return None
+
+
+def first_depth(values: list) -> int:
+    """How deep the first elements of nested lists go."""
+    depth = 0
+    inner: object = values
+    while isinstance(inner, list):
+        depth += 1
+        inner = inner[0] if inner else None
+    return depth
+
+
+def find_ragged(node: NumList) -> tuple[Span, tuple[int, ...], str] | None:
+    """The first row whose length or depth differs from the first one's.
+
+    Returns the row's span, the shape that a row at that depth should have, and a message; None for
+    a regular list. Works level by level, at C speed, and reads the text only to place the error.
+    """
+    level: list = [node.values]
+    depth = 0
+    while True:
+        kinds = set(map(type, level))
+        if list not in kinds:
+            return None
+        if len(kinds) > 1 or len(set(map(len, level))) > 1:
+            return _describe_ragged(node, level, depth)
+        level = list(chain.from_iterable(level))
+        depth += 1
+
+
+def _shape_of(value: object) -> tuple[int, ...]:
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        value = value[0] if value else None
+    return tuple(shape)
+
+
+def _describe_ragged(node: NumList, level: list, depth: int) -> tuple[Span, tuple[int, ...], str]:
+    expected = level[0]
+    size = _size(expected)
+    index = next(index for index, value in enumerate(level) if _size(value) != size)
+    value = level[index]
+    shape = _shape_of(expected)
+    span = _place(node, depth, index) or node.span
+    if not isinstance(expected, list):
+        message = f"a list where the elements before it are numbers: {_short(span.text)}"
+    elif not isinstance(value, list):
+        message = f"a number where the rows before it have {_elements(len(expected))}"
+    else:
+        message = f"this row has {_elements(len(value))}, the first row has {len(expected)}"
+    return span, shape, message
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, list) else -1
+
+
+def _elements(count: int) -> str:
+    return f"{count} element" if count == 1 else f"{count} elements"
+
+
+def _place(node: NumList, depth: int, index: int) -> Span | None:
+    """Where element `index` stands among all elements at `depth` (0: the list itself)."""
+    text, start = node.span.text, node.span.start
+    level, seen = 0, -1
+    begin: int | None = None
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        if piece[0] == "#":
+            continue
+        if piece == "]":
+            level -= 1
+            if level == depth and seen == index and begin is not None:
+                return Span(node.span.source, start + begin, start + match.end())
+        elif piece == ",":
+            continue
+        else:
+            if level == depth and (piece == "[" or piece.strip(" \t\f\r\n()+-\\")):
+                seen += 1
+                if seen == index:
+                    lead = len(piece) - len(piece.lstrip())
+                    begin = match.start() + lead
+                    if piece != "[":
+                        return Span(
+                            node.span.source, start + begin, start + begin + len(piece.strip())
+                        )
+            if piece == "[":
+                level += 1
+    return None

@@ -1,0 +1,346 @@
+"""From tokens to the tree: the LALR driver, recovery after errors, and what the REPL asks.
+
+The driver keeps its own stack, so that no text can exhaust Python's. The tables come from
+`grammar/expr.lark`; lark itself is not needed here.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from binascii import a2b_base64
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import AutodiffError, fail
+from ..source import Source, Span
+from . import syntax, tables
+from .actions import Builder
+from .lexer import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens, tokenize
+from .placement import misplaced
+from .syntax import Module, Node
+
+MAX_STACK = 4000
+MAX_ERRORS = 20
+
+
+def _decode(text: str) -> list[dict[int, int]]:
+    flat = array("h")
+    flat.frombytes(a2b_base64(text))
+    if sys.byteorder == "big":
+        flat.byteswap()
+    numbers = flat.tolist()
+    rows, at = [], 0
+    while at < len(numbers):
+        end = at + 1 + numbers[at]
+        rows.append(dict(zip(numbers[at + 1 : end : 2], numbers[at + 2 : end : 2], strict=True)))
+        at = end
+    return rows
+
+
+ACTIONS = _decode(tables.ACTIONS)
+"""For each state: terminal -> the state to shift to, or -1 - the rule to reduce by."""
+GOTOS = _decode(tables.GOTOS)
+"""For each state: nonterminal -> the state after it."""
+_SIZES = [int(size) for size in tables.RULE_SIZES.split()]
+_ORIGINS = [int(origin) for origin in tables.RULE_ORIGINS.split()]
+_METHODS = tables.RULE_ACTIONS.split()
+_NONTERMINALS = tables.NONTERMINALS.split()
+_MODULE = _NONTERMINALS.index("module")
+_COMPOUND = _NONTERMINALS.index("compound")
+_STATEMENTS = _NONTERMINALS.index("statements")
+_PASS_THROUGH = [name == "-" for name in _METHODS]
+_KINDS = len(TERMINALS) + 1
+_jumps: dict[int, int] = {}
+"""Where a nonterminal leads from a state before a terminal, unit reductions done: a memo."""
+
+
+def _jump(state: int, nonterminal: int, kind: int) -> int:
+    target = GOTOS[state][nonterminal]
+    while True:
+        action = ACTIONS[target].get(kind, 0)
+        if action >= 0 or not _PASS_THROUGH[-1 - action]:
+            return target
+        nonterminal = _ORIGINS[-1 - action]
+        target = GOTOS[state][nonterminal]
+
+
+class SyntaxProblem(Exception):
+    """The tokens do not fit the grammar at token `index`."""
+
+    def __init__(self, index: int):
+        super().__init__(index)
+        self.index = index
+
+
+class Machine:
+    """The state of one parse: stacks of states, values and starts, and the next token."""
+
+    def __init__(self, tokens: Tokens):
+        self.tokens = tokens
+        self.builder = Builder(tokens)
+        self.states = [0]
+        self.values: list[Any] = []
+        self.begins: list[int] = []
+        self.index = 0
+        methods: list[Callable[..., Any] | None] = [
+            None if name == "-" else getattr(self.builder, name) for name in _METHODS
+        ]
+        self.methods = methods
+
+    def run(self) -> Module:
+        """Parse to the end; AutodiffError of a wrong token or node, SyntaxProblem otherwise."""
+        states, values, begins = self.states, self.values, self.begins
+        tokens, methods = self.tokens, self.methods
+        kinds, starts, ends = tokens.kinds, tokens.starts, tokens.ends
+        actions, sizes, origins, jumps = ACTIONS, _SIZES, _ORIGINS, _jumps
+        while True:
+            index = self.index
+            kind = kinds[index]
+            state = states[-1]
+            while True:
+                action = actions[state].get(kind, 0)
+                if action >= 0:
+                    break
+                rule = -1 - action
+                size = sizes[rule]
+                if size:
+                    arguments = values[-size:]
+                    start = begins[-size]
+                    del values[-size:], states[-size:], begins[-size:]
+                else:
+                    arguments = []
+                    start = starts[index]
+                method = methods[rule]
+                if method is None:
+                    value = arguments[0]
+                else:
+                    value = method(arguments, start, ends[index - 1] if index else 0)
+                origin = origins[rule]
+                if origin == _MODULE:
+                    return value
+                key = (states[-1] * 128 + origin) * 128 + kind
+                state = jumps.get(key, -1)
+                if state < 0:
+                    state = jumps[key] = _jump(states[-1], origin, kind)
+                states.append(state)
+                values.append(value)
+                begins.append(start)
+            if action == 0:
+                raise SyntaxProblem(index)
+            states.append(action)
+            values.append(index)
+            begins.append(starts[index])
+            self.index = index + 1
+            if len(states) > MAX_STACK:
+                raise too_complex(tokens.span(index))
+
+    def accepts(self, kind: int) -> bool:
+        """Whether a token of this kind would fit now; reductions alone do not tell."""
+        states = list(self.states)
+        while True:
+            action = ACTIONS[states[-1]].get(kind, 0)
+            if action >= 0:
+                return action > 0
+            size, origin = _SIZES[-1 - action], _ORIGINS[-1 - action]
+            if origin == _MODULE:
+                return True
+            if size:
+                del states[-size:]
+            states.append(GOTOS[states[-1]][origin])
+
+    # ---- recovery -------------------------------------------------------------------------
+
+    def statement_state(self) -> None:
+        """Drop what is unfinished, back to where a statement may begin."""
+        while _COMPOUND not in GOTOS[self.states[-1]]:
+            self.states.pop()
+            self.values.pop()
+            self.begins.pop()
+        state = self.states[-1]
+        if _STATEMENTS in GOTOS[state]:
+            self.states.append(GOTOS[state][_STATEMENTS])
+            self.values.append([])
+            self.begins.append(self.tokens.starts[self.index])
+
+    def next_statement(self) -> bool:
+        """Go on after a node that was refused, which may be a whole block read to its end."""
+        if self.index and self.tokens.kinds[self.index - 1] in (NEWLINE, DEDENT):
+            self.statement_state()
+            return True
+        return self.skip_line()
+
+    def skip_line(self) -> bool:
+        """Go on after the logical line of the next token; False at the end of the text.
+
+        A block that belongs to the line stays, as statements of the block around it.
+        """
+        kinds = self.tokens.kinds
+        if kinds[self.index] == INDENT:
+            self.drop_block(self.index)
+        else:
+            try:
+                self.index = kinds.index(NEWLINE, self.index) + 1
+            except ValueError:
+                return False
+            if kinds[self.index] == INDENT:
+                self.drop_block(self.index)
+        self.statement_state()
+        return True
+
+    def drop_block(self, index: int) -> None:
+        """Remove an INDENT and its DEDENT."""
+        kinds = self.tokens.kinds
+        depth = 0
+        for at in range(index, len(kinds)):
+            if kinds[at] == INDENT:
+                depth += 1
+            elif kinds[at] == DEDENT:
+                depth -= 1
+                if depth == 0:
+                    self.tokens.remove(at)
+                    break
+        self.tokens.remove(index)
+
+    def restart(self, offset: int) -> None:
+        """Read again from a line that an unclosed bracket has swallowed."""
+        indents = [0]
+        tokens = self.tokens
+        for at in range(self.index):
+            if tokens.kinds[at] == INDENT:
+                column = tokens.values[at]
+                indents.append(column if isinstance(column, int) else 0)
+            elif tokens.kinds[at] == DEDENT:
+                indents.pop()
+        fresh = tokenize(tokens.source, offset, tuple(indents))
+        tokens.kinds[:], tokens.starts[:] = fresh.kinds, fresh.starts
+        tokens.ends[:], tokens.values[:] = fresh.ends, fresh.values
+        self.index = 0
+        self.statement_state()
+
+
+def too_complex(span: Span) -> AutodiffError:
+    return fail(
+        "E108",
+        "this is nested too deep",
+        span,
+        label="too deep here",
+        help="name the inner part: `part = ...` on a line of its own, then use `part`",
+    )
+
+
+def _error_of(problem: SyntaxProblem, machine: Machine) -> AutodiffError:
+    tokens = machine.tokens
+    if tokens.kinds[problem.index] == ERROR:
+        error = tokens.values[problem.index]
+        assert isinstance(error, AutodiffError)
+        return error
+    from .syntax_errors import explain
+
+    expected = {TERMINALS[kind] for kind in ACTIONS[machine.states[-1]] if machine.accepts(kind)}
+    return explain(tokens, problem.index, expected)
+
+
+def parse(source: Source) -> Module:
+    """The tree of a program. Raises the AutodiffError of the first thing that is wrong."""
+    machine = Machine(tokenize(source))
+    try:
+        module = machine.run()
+    except SyntaxProblem as problem:
+        raise _error_of(problem, machine) from None
+    for error in misplaced(module):
+        raise error
+    return module
+
+
+def parse_all(source: Source) -> tuple[Module | None, list[AutodiffError]]:
+    """The tree, or None and up to 20 independent errors in the order of the text."""
+    machine = Machine(tokenize(source))
+    errors: list[AutodiffError] = []
+    while len(errors) < MAX_ERRORS:
+        try:
+            module = machine.run()
+        except AutodiffError as error:
+            errors.append(error)
+            going = machine.next_statement()
+        except SyntaxProblem as problem:
+            found = _error_of(problem, machine)
+            if not (errors and _follows(machine.tokens, problem.index)):
+                errors.append(found)
+            going = _recover(machine, problem.index, found)
+        else:
+            if not errors:
+                errors = list(misplaced(module))[:MAX_ERRORS]
+            return (None if errors else module), errors
+        if not going:
+            break
+    errors.sort(key=lambda error: error.span.start if error.span else 0)
+    return None, errors
+
+
+def _follows(tokens: Tokens, index: int) -> bool:
+    """Whether an error only follows from an earlier one: an `else` whose `if` was wrong."""
+    return tokens.kinds[index] in (KIND["ELSE"], KIND["ELIF"])
+
+
+def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
+    """Go on after an error: at the line that an unclosed bracket swallowed, or the next line."""
+    tokens = machine.tokens
+    if error.code == "E101" and tokens.kinds[index] != ERROR:
+        offset = tokens.starts[index]
+        line_start = tokens.source.text.rfind("\n", 0, offset) + 1
+        if tokens.kinds[index] == END or index == 0 or tokens.starts[index - 1] >= line_start:
+            return False if tokens.kinds[index] == END else machine.skip_line()
+        machine.restart(line_start)
+        return True
+    return machine.skip_line()
+
+
+def parse_expression(source: Source) -> Node:
+    """The tree of one expression, for command-line options that take one."""
+    module = parse(source)
+    if len(module.body) == 1 and isinstance(module.body[0], syntax.ExprStmt):
+        return module.body[0].value
+    span = module.body[0].span if module.body else Span(source, 0, len(source.text))
+    raise fail(
+        "E102",
+        "an expression is needed here" if module.body else "an expression is missing here",
+        span,
+        label="not an expression" if module.body else "nothing here",
+        help="write one value, such as `x**2 + 1`",
+    )
+
+
+def is_incomplete(text: str) -> bool:
+    """Whether a program is cut off: an open bracket, string or block, or a `\\` at the end.
+
+    A block counts as open until an empty line ends it, as at Python's own prompt.
+    """
+    stripped = text.rstrip(" \t\r\n")
+    if stripped.endswith("\\") and text.count("\n", len(stripped)) <= 1:
+        return True
+    tokens = tokenize(Source(text, "<input>"))
+    machine = Machine(tokens)
+    try:
+        machine.run()
+    except SyntaxProblem as problem:
+        return _cut_off(tokens, problem.index, text)
+    except AutodiffError:
+        return False
+    return _open_block(tokens, text)
+
+
+def _cut_off(tokens: Tokens, index: int, text: str) -> bool:
+    kinds = tokens.kinds
+    if kinds[index] == ERROR:
+        return tokens.open_at_end and index >= len(kinds) - 3 - len(tokens.indents)
+    if kinds[index] == END:
+        return tokens.open_at_end or kinds[index - 1] in (NEWLINE, DEDENT)
+    at_end = all(kind in (DEDENT, END) for kind in kinds[index:])
+    return at_end and not text.endswith("\n\n")
+
+
+def _open_block(tokens: Tokens, text: str) -> bool:
+    kinds = tokens.kinds
+    last_line = text.removesuffix("\n").rpartition("\n")[2]
+    return len(kinds) > 1 and kinds[-2] == DEDENT and bool(last_line.strip())

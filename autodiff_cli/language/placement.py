@@ -1,0 +1,46 @@
+"""Statements in places where they mean nothing: E111, found by a walk over the finished tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import AutodiffError, fail
+from . import syntax as s
+
+_MESSAGES: dict[type, tuple[str, str, str]] = {
+    s.Return: (
+        "`return` outside a function",
+        "no `def` around it",
+        "assign the value to a name: `result = ...`",
+    ),
+    s.Break: ("`break` outside a loop", "no loop around it", "remove this line"),
+    s.Continue: ("`continue` outside a loop", "no loop around it", "remove this line"),
+    s.Nonlocal: (
+        "`nonlocal` outside a function",
+        "no function around it",
+        "remove this line: names at the top level need no declaration",
+    ),
+}
+
+
+def misplaced(module: s.Module) -> Iterator[AutodiffError]:
+    """The errors of a tree, in the order of the text."""
+    pending: list[tuple[s.Node, bool, bool]] = [(node, False, False) for node in module.body]
+    pending.reverse()
+    while pending:
+        node, in_function, in_loop = pending.pop()
+        kind = type(node)
+        if kind in _MESSAGES:
+            if not (in_loop if kind in (s.Break, s.Continue) else in_function):
+                message, label, help = _MESSAGES[kind]
+                yield fail("E111", message, node.span, label=label, help=help)
+            continue
+        inner: list[tuple[s.Node, bool, bool]] = []
+        for position, body in enumerate(s.bodies(node)):
+            function, loop = in_function, in_loop
+            if kind in (s.FunctionDef, s.ClassDef):
+                function, loop = kind is s.FunctionDef, False
+            elif kind in (s.For, s.While) and position == 0:
+                loop = True
+            inner.extend((child, function, loop) for child in body)
+        pending.extend(reversed(inner))

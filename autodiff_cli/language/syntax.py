@@ -1,0 +1,691 @@
+"""The syntax tree: one slotted class per construct, each with the span of its text.
+
+Nodes are made by the parser and never changed afterwards. The span of an expression leaves out the
+parentheses around it, the span of what contains it takes them in, as Python's positions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+from ..source import Span
+
+
+class Node:
+    """A piece of a program; `fields` of its class name its parts in the constructor's order."""
+
+    __slots__ = ("span",)
+    fields: tuple[str, ...] = ()
+    span: Span
+
+    def __init_subclass__(cls) -> None:
+        code = vars(cls)["__init__"].__code__
+        cls.fields = code.co_varnames[1 : code.co_argcount - 1]
+
+    def __repr__(self) -> str:
+        text = self.span.text
+        return f"<{type(self).__name__} {text[:40]!r}{'...' if len(text) > 40 else ''}>"
+
+
+class Keyword(NamedTuple):
+    """`name=value` in a call or a class; the name None for `**value`."""
+
+    name: str | None
+    value: Node
+    span: Span
+
+
+class Alias(NamedTuple):
+    """`name as asname` of an import; `asname` is None without `as`."""
+
+    name: str
+    asname: str | None
+    span: Span
+
+
+class WithItem(NamedTuple):
+    """`expr as target` of a `with`."""
+
+    expr: Node
+    target: Node | None
+
+
+class Comprehension(NamedTuple):
+    """`for target in iter if ... if ...`."""
+
+    target: Node
+    iter: Node
+    ifs: list[Node]
+
+
+class Param(Node):
+    """A parameter: `kind` is "normal", "rest" (`*name`), "keyword" (after a `*`) or "keywords"
+    (`**name`)."""
+
+    __slots__ = ("annotation", "default", "kind", "name")
+
+    def __init__(
+        self, name: str, default: Node | None, kind: str, annotation: Node | None, span: Span
+    ):
+        self.name = name
+        self.default = default
+        self.kind = kind
+        self.annotation = annotation
+        self.span = span
+
+
+# ---- statements ------------------------------------------------------------
+
+
+class Module(Node):
+    """A whole program."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: list[Node], span: Span):
+        self.body = body
+        self.span = span
+
+
+class ExprStmt(Node):
+    """An expression on its own."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Node, span: Span):
+        self.value = value
+        self.span = span
+
+
+class Assign(Node):
+    """`a = b = value`."""
+
+    __slots__ = ("targets", "value")
+
+    def __init__(self, targets: list[Node], value: Node, span: Span):
+        self.targets = targets
+        self.value = value
+        self.span = span
+
+
+class AugAssign(Node):
+    """`target op= value`; `op` without the `=`."""
+
+    __slots__ = ("op", "target", "value")
+
+    def __init__(self, target: Node, op: str, value: Node, span: Span):
+        self.target = target
+        self.op = op
+        self.value = value
+        self.span = span
+
+
+class AnnAssign(Node):
+    """`target: annotation = value`; the annotation is ignored."""
+
+    __slots__ = ("annotation", "target", "value")
+
+    def __init__(self, target: Node, annotation: Node, value: Node | None, span: Span):
+        self.target = target
+        self.annotation = annotation
+        self.value = value
+        self.span = span
+
+
+class FunctionDef(Node):
+    """`def name(params): body`."""
+
+    __slots__ = ("body", "decorators", "name", "name_span", "params", "returns")
+
+    def __init__(
+        self,
+        name: str,
+        params: list[Param],
+        body: list[Node],
+        decorators: list[Node],
+        returns: Node | None,
+        name_span: Span,
+        span: Span,
+    ):
+        self.name = name
+        self.params = params
+        self.body = body
+        self.decorators = decorators
+        self.returns = returns
+        self.name_span = name_span
+        self.span = span
+
+
+class ClassDef(Node):
+    """`class name(bases, keywords): body`."""
+
+    __slots__ = ("bases", "body", "decorators", "keywords", "name", "name_span")
+
+    def __init__(
+        self,
+        name: str,
+        bases: list[Node],
+        keywords: list[Keyword],
+        body: list[Node],
+        decorators: list[Node],
+        name_span: Span,
+        span: Span,
+    ):
+        self.name = name
+        self.bases = bases
+        self.keywords = keywords
+        self.body = body
+        self.decorators = decorators
+        self.name_span = name_span
+        self.span = span
+
+
+class Return(Node):
+    """`return value`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Node | None, span: Span):
+        self.value = value
+        self.span = span
+
+
+class If(Node):
+    """`if`; an `elif` is an If alone in `orelse`."""
+
+    __slots__ = ("body", "orelse", "test")
+
+    def __init__(self, test: Node, body: list[Node], orelse: list[Node], span: Span):
+        self.test = test
+        self.body = body
+        self.orelse = orelse
+        self.span = span
+
+
+class For(Node):
+    """`for target in iter: body`, `else` after a loop without break."""
+
+    __slots__ = ("body", "iter", "orelse", "target")
+
+    def __init__(self, target: Node, iter: Node, body: list[Node], orelse: list[Node], span: Span):
+        self.target = target
+        self.iter = iter
+        self.body = body
+        self.orelse = orelse
+        self.span = span
+
+
+class While(Node):
+    """`while test: body`."""
+
+    __slots__ = ("body", "orelse", "test")
+
+    def __init__(self, test: Node, body: list[Node], orelse: list[Node], span: Span):
+        self.test = test
+        self.body = body
+        self.orelse = orelse
+        self.span = span
+
+
+class With(Node):
+    """`with expr as target, ...: body`."""
+
+    __slots__ = ("body", "items")
+
+    def __init__(self, items: list[WithItem], body: list[Node], span: Span):
+        self.items = items
+        self.body = body
+        self.span = span
+
+
+class Break(Node):
+    """`break`."""
+
+    __slots__ = ()
+
+    def __init__(self, span: Span):
+        self.span = span
+
+
+class Continue(Node):
+    """`continue`."""
+
+    __slots__ = ()
+
+    def __init__(self, span: Span):
+        self.span = span
+
+
+class Pass(Node):
+    """`pass`."""
+
+    __slots__ = ()
+
+    def __init__(self, span: Span):
+        self.span = span
+
+
+class Assert(Node):
+    """`assert test, message`."""
+
+    __slots__ = ("message", "test")
+
+    def __init__(self, test: Node, message: Node | None, span: Span):
+        self.test = test
+        self.message = message
+        self.span = span
+
+
+class Delete(Node):
+    """`del targets`."""
+
+    __slots__ = ("targets",)
+
+    def __init__(self, targets: list[Node], span: Span):
+        self.targets = targets
+        self.span = span
+
+
+class Import(Node):
+    """`import a.b as c, ...`."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: list[Alias], span: Span):
+        self.names = names
+        self.span = span
+
+
+class ImportFrom(Node):
+    """`from module import names`; one name `*` for everything."""
+
+    __slots__ = ("module", "names")
+
+    def __init__(self, module: str, names: list[Alias], span: Span):
+        self.module = module
+        self.names = names
+        self.span = span
+
+
+class Global(Node):
+    """`global names`."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: list[str], span: Span):
+        self.names = names
+        self.span = span
+
+
+class Nonlocal(Node):
+    """`nonlocal names`."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: list[str], span: Span):
+        self.names = names
+        self.span = span
+
+
+class Raise(Node):
+    """`raise value from cause`."""
+
+    __slots__ = ("cause", "value")
+
+    def __init__(self, value: Node | None, cause: Node | None, span: Span):
+        self.value = value
+        self.cause = cause
+        self.span = span
+
+
+# ---- expressions ------------------------------------------------------------
+
+
+class Name(Node):
+    """A name."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: str, span: Span):
+        self.id = id
+        self.span = span
+
+
+class Constant(Node):
+    """A number, string, True, False, None or `...`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int | float | bool | str | EllipsisType | None, span: Span):
+        self.value = value
+        self.span = span
+
+
+class NumList(Node):
+    """A (nested) list of numbers only, as Python lists of int and float."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Any], span: Span):
+        self.values = values
+        self.span = span
+
+
+class List(Node):
+    """`[elements]`."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: list[Node], span: Span):
+        self.elements = elements
+        self.span = span
+
+
+class Tuple(Node):
+    """`(elements)`, with or without the parentheses."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: list[Node], span: Span):
+        self.elements = elements
+        self.span = span
+
+
+class Set(Node):
+    """`{elements}`."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self, elements: list[Node], span: Span):
+        self.elements = elements
+        self.span = span
+
+
+class Dict(Node):
+    """`{key: value}`; the key None unpacks the value (`**value`)."""
+
+    __slots__ = ("keys", "values")
+
+    def __init__(self, keys: list[Node | None], values: list[Node], span: Span):
+        self.keys = keys
+        self.values = values
+        self.span = span
+
+
+class UnaryOp(Node):
+    """`op` is one of `+ - ~ not`."""
+
+    __slots__ = ("op", "operand")
+
+    def __init__(self, op: str, operand: Node, span: Span):
+        self.op = op
+        self.operand = operand
+        self.span = span
+
+
+class BinOp(Node):
+    """`left op right`; `op_span` is the operator's place."""
+
+    __slots__ = ("left", "op", "op_span", "right")
+
+    def __init__(self, left: Node, op: str, right: Node, op_span: Span, span: Span):
+        self.left = left
+        self.op = op
+        self.right = right
+        self.op_span = op_span
+        self.span = span
+
+
+class BoolOp(Node):
+    """`a and b and c`; two or more values."""
+
+    __slots__ = ("op", "values")
+
+    def __init__(self, op: str, values: list[Node], span: Span):
+        self.op = op
+        self.values = values
+        self.span = span
+
+
+class Compare(Node):
+    """`left < b <= c`; `not in` and `is not` are one operator."""
+
+    __slots__ = ("comparators", "left", "op_spans", "ops")
+
+    def __init__(
+        self, left: Node, ops: list[str], comparators: list[Node], op_spans: list[Span], span: Span
+    ):
+        self.left = left
+        self.ops = ops
+        self.comparators = comparators
+        self.op_spans = op_spans
+        self.span = span
+
+
+class Call(Node):
+    """`func(args, name=value)`; a Starred among `args`, a name None for `**value`."""
+
+    __slots__ = ("args", "func", "keywords")
+
+    def __init__(self, func: Node, args: list[Node], keywords: list[Keyword], span: Span):
+        self.func = func
+        self.args = args
+        self.keywords = keywords
+        self.span = span
+
+
+class Starred(Node):
+    """`*value`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Node, span: Span):
+        self.value = value
+        self.span = span
+
+
+class Attribute(Node):
+    """`value.attr`."""
+
+    __slots__ = ("attr", "attr_span", "value")
+
+    def __init__(self, value: Node, attr: str, attr_span: Span, span: Span):
+        self.value = value
+        self.attr = attr
+        self.attr_span = attr_span
+        self.span = span
+
+
+class Subscript(Node):
+    """`value[index]`; several indices are a Tuple."""
+
+    __slots__ = ("index", "value")
+
+    def __init__(self, value: Node, index: Node, span: Span):
+        self.value = value
+        self.index = index
+        self.span = span
+
+
+class Slice(Node):
+    """`lower:upper:step`."""
+
+    __slots__ = ("lower", "step", "upper")
+
+    def __init__(self, lower: Node | None, upper: Node | None, step: Node | None, span: Span):
+        self.lower = lower
+        self.upper = upper
+        self.step = step
+        self.span = span
+
+
+class IfExp(Node):
+    """`body if test else orelse`."""
+
+    __slots__ = ("body", "orelse", "test")
+
+    def __init__(self, test: Node, body: Node, orelse: Node, span: Span):
+        self.test = test
+        self.body = body
+        self.orelse = orelse
+        self.span = span
+
+
+class Lambda(Node):
+    """`lambda params: body`."""
+
+    __slots__ = ("body", "params")
+
+    def __init__(self, params: list[Param], body: Node, span: Span):
+        self.params = params
+        self.body = body
+        self.span = span
+
+
+class ListComp(Node):
+    """`[elt for ...]`."""
+
+    __slots__ = ("elt", "generators")
+
+    def __init__(self, elt: Node, generators: list[Comprehension], span: Span):
+        self.elt = elt
+        self.generators = generators
+        self.span = span
+
+
+class SetComp(Node):
+    """`{elt for ...}`."""
+
+    __slots__ = ("elt", "generators")
+
+    def __init__(self, elt: Node, generators: list[Comprehension], span: Span):
+        self.elt = elt
+        self.generators = generators
+        self.span = span
+
+
+class GeneratorExp(Node):
+    """`(elt for ...)`."""
+
+    __slots__ = ("elt", "generators")
+
+    def __init__(self, elt: Node, generators: list[Comprehension], span: Span):
+        self.elt = elt
+        self.generators = generators
+        self.span = span
+
+
+class DictComp(Node):
+    """`{key: value for ...}`."""
+
+    __slots__ = ("generators", "key", "value")
+
+    def __init__(self, key: Node, value: Node, generators: list[Comprehension], span: Span):
+        self.key = key
+        self.value = value
+        self.generators = generators
+        self.span = span
+
+
+class JoinedStr(Node):
+    """An f-string: Constants and FormattedValues."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[Node], span: Span):
+        self.parts = parts
+        self.span = span
+
+
+class FormattedValue(Node):
+    """`{value!r:spec}`; `debug_text` is what `{value=}` shows before the value."""
+
+    __slots__ = ("conversion", "debug_text", "format_spec", "value")
+
+    def __init__(
+        self,
+        value: Node,
+        conversion: str | None,
+        format_spec: JoinedStr | None,
+        debug_text: str | None,
+        span: Span,
+    ):
+        self.value = value
+        self.conversion = conversion
+        self.format_spec = format_spec
+        self.debug_text = debug_text
+        self.span = span
+
+
+# ---- walking -----------------------------------------------------------------------------------
+
+
+def _nodes_of(value: object) -> Iterator[Node]:
+    """The nodes in a field's value, which may be a node, a record or a list of either."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _nodes_of(item)
+
+
+def children(node: Node) -> list[Node]:
+    """The nodes directly below a node, in the order of its fields."""
+    if isinstance(node, NumList):
+        return []
+    return [child for field in node.fields for child in _nodes_of(getattr(node, field))]
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and everything below it, parents first, without recursion."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(reversed(children(current)))
+
+
+def bodies(node: Node) -> list[list[Node]]:
+    """The lists of statements that a statement contains."""
+    found = []
+    for field in ("body", "orelse"):
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            found.append(value)
+    return found
+
+
+def has_import(module: Module) -> bool:
+    """Whether a program has an `import` line, at module level or in any block."""
+    pending: list[Node] = list(module.body)
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, (Import, ImportFrom)):
+            return True
+        for body in bodies(statement):
+            pending.extend(body)
+    return False
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two trees have the same structure and values, wherever they stand in their texts."""
+    pending: list[tuple[object, object]] = [(left, right)]
+    while pending:
+        a, b = pending.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, Node):
+            pending.extend((getattr(a, name), getattr(b, name)) for name in a.fields)
+        elif isinstance(a, (list, tuple)):
+            assert isinstance(b, (list, tuple))
+            if len(a) != len(b):
+                return False
+            pending.extend(zip(a, b, strict=True))
+        elif isinstance(a, float):
+            if repr(a) != repr(b):
+                return False
+        elif not isinstance(a, Span) and a != b:
+            return False
+    return True
