@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import AutodiffError, fail
+from .dtypes import BOOL
 from .node import Node, Shape
-from .op import shape_text, value_of
+from .op import constant, shape_text, value_of
+from .shapes import broadcast_shapes
 
 
 def _elements(size: int) -> str:
@@ -78,3 +80,32 @@ def along(index: Any, dim: int) -> tuple[Any, ...]:
 def key_of(dim: int, step: Any) -> tuple[Any, ...]:
     """A NumPy index that applies `step` to one dim."""
     return (slice(None),) * dim + (step,)
+
+
+def check_mask(name: str, mask: Node) -> None:
+    """E306 unless `mask` is of bools."""
+    if mask.dtype != BOOL:
+        raise fail("E306", f"{name} needs a bool mask, got {mask.dtype.name}", help="compare first: `mask != 0`")
+
+
+def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
+    """The places where a mask over dims of `shape` is true, a vector of integers for each dim."""
+    if mask.shape != shape:
+        raise fail("E305", f"the mask of shape {shape_text(mask.shape)} does not fit the dims "
+                   f"{shape_text(shape)} it indexes", help="a mask needs one entry for every element")
+    return tuple(constant(places) for places in np.nonzero(value_of(mask)))
+
+
+def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:
+    """The shape of `input[indices]` (an array or node) with an integer tensor or None for each dim."""
+    used = [i for i, x in enumerate(indices) if x is not None]
+    picked = broadcast_shapes(*(indices[i].shape for i in used))
+    rest = tuple(n for i, n in enumerate(input.shape) if i >= len(indices) or indices[i] is None)
+    adjacent = used == list(range(used[0], used[-1] + 1)) if used else False
+    first = used[0] if adjacent else 0
+    return (*rest[:first], *picked, *rest[first:])
+
+
+def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same for NumPy; 0-d indices get a dim, so that all stay advanced."""
+    return tuple(slice(None) if i is None else np.reshape(i, i.shape or (1,)) for i in indices)

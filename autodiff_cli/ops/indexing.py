@@ -8,12 +8,26 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Dim, Mask, Tensor, movement
-from ..graph.indices import along, check_gather, check_indices
+from ..graph.declare import Any, Dim, Ints, Mask, OptionalTensors, Tensor, function, movement, opaque
+from ..graph.dtypes import BOOL, INT64
+from ..graph.indices import (
+    advanced_key,
+    along,
+    check_gather,
+    check_indices,
+    check_mask,
+    indexed_shape,
+    places_of,
+    wrapped_index,
+)
 from ..graph.node import Node
-from ..graph.op import number, shape_text
+from ..graph.op import constant, number, shape_text, value_of
+from ..graph.params import BindError, node_of, to_int, to_tensor
 from ..graph.registry import F
-from ..graph.samples import Bad, S, ints, t
+from ..graph.registry import op as op_of
+from ..graph.samples import Bad, S, bools, ints, t
+from ..graph.shapes import broadcast_shapes
+from ..graph.state import grad_mode
 
 
 def _gather_shape(input, dim, index, sparse_grad=False):
@@ -65,3 +79,276 @@ def index_select(input: Tensor, dim: Dim, index: Mask):
 @index_select.vjp
 def _(g, out, input, dim, index):
     return F.index_add(_zeros(g, input), dim, index, g), None
+
+
+# -- brackets ----------------------------------------------------------------------------------------
+
+
+@function(method=False, samples=[S(t(3, 2), (1,)), S(t(3, 2), (slice(0, 2), None, -1)), S(t(3), (ints(values=[2, 0]),)),
+                                 S(t(2, 3), (..., bools(values=[True, False, True]))), S(t(2), ([0, 0, 1],))],
+          errors=[Bad("E305", t(3), (3,)), Bad("E305", t(3), (0, 0)), Bad("E305", t(3), (1.0,))])
+def getitem(input: Tensor, index: Any):
+    """`input[index]`: ints, slices, None, `...`, bools and integer or bool tensors, as in PyTorch."""
+    node, advanced = basic_part(input, index)
+    return node if advanced is None else F.index.apply([node, advanced])
+
+
+def basic_part(input: Node, index: Any) -> tuple[Node, tuple[Node | None, ...] | None]:
+    """The view that the ints, slices and Nones of an index make, and its tensors by dim of the view."""
+    items = index if isinstance(index, tuple) else (index,)
+    items = [_item(i) for i in items]
+    consumed = sum(_dims_of(i) for i in items)
+    if consumed > input.ndim:
+        if not input.ndim:
+            raise fail("E305", "a 0-d tensor has no elements to index", help="use `.item()` for its number")
+        raise fail("E305", f"too many indices: {consumed} for a tensor of {input.ndim} dims, shape "
+                   f"{shape_text(input.shape)}", help="one index for each dim at most")
+    if sum(i is Ellipsis for i in items) > 1:
+        raise fail("E305", "an index may have only one `...`", help="write `:` for single dims")
+    node = input
+    dim = source = 0
+    advanced: dict[int, Node] = {}
+    for item in items:
+        if item is Ellipsis:
+            dim += input.ndim - consumed
+            source += input.ndim - consumed
+        elif item is None:
+            node = F.unsqueeze.apply([node, dim])
+            dim += 1
+        elif type(item) is bool:
+            node = F.unsqueeze.apply([node, dim])
+            advanced[dim] = constant(np.zeros(int(item), INT64))
+            dim += 1
+        elif type(item) is int:
+            wrapped_index(item, source, node.shape[dim])
+            node = F.select.apply([node, dim, item])
+            source += 1
+        elif type(item) is slice:
+            node = F.slice.apply([node, dim, item.start, item.stop, 1 if item.step is None else item.step])
+            dim += 1
+            source += 1
+        else:
+            for part in _as_integers(item, node, dim):
+                advanced[dim] = part
+                dim += 1
+                source += 1
+    if not advanced:
+        return (F.alias(node) if node is input else node), None
+    return node, tuple(advanced.get(d) for d in range(max(advanced) + 1))
+
+
+def _dims_of(item: Any) -> int:
+    if item is None or item is Ellipsis or type(item) is bool:
+        return 0
+    if type(item) is Node and item.dtype.kind in "b":
+        return item.ndim
+    return 1
+
+
+def _item(item: Any) -> Any:
+    """An index in canonical form: int, bool, slice, None, Ellipsis or a node with dims."""
+    if item is None or item is Ellipsis or type(item) is bool or type(item) is int:
+        return item
+    if isinstance(item, slice):
+        return slice(_bound(item.start), _bound(item.stop), _bound(item.step))
+    if isinstance(item, list | tuple):
+        item = to_tensor(list(item)) if len(item) else constant(np.zeros(0, INT64))
+    node = node_of(item)
+    if node is None:
+        raise fail("E305", f"cannot index with {type(item).__name__} {item!r}"[:100],
+                   help="indices are ints, slices, None, `...`, bools and integer or bool tensors")
+    kind = node.dtype.kind
+    if node.shape:
+        if kind == "f" and node.numel:
+            raise fail("E305", f"cannot index with a {node.dtype.name} tensor", help="use `.long()` or a bool mask")
+        return node if kind != "f" else constant(np.zeros(node.shape, INT64))
+    if kind == "f":
+        try:
+            return to_int(node)
+        except BindError:
+            raise fail("E305", f"cannot index with the {node.dtype.name} number {value_of(node).item()}",
+                       help="use an int, for example `.long()`") from None
+    return bool(value_of(node)) if kind == "b" else int(value_of(node))
+
+
+def _bound(value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return to_int(value)
+    except BindError as error:
+        raise fail("E305", f"a slice bound {error.message}", help="slices are made of ints") from None
+
+
+def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:
+    """Integer indices as they are, masks as the places where they are true."""
+    if item.dtype != BOOL:
+        check_indices("indexing", item, dim, node.shape[dim], negative=True)
+        return (item,)
+    return places_of(item, node.shape[dim : dim + item.ndim])
+
+
+def _indexed(x, indices):
+    out = x[advanced_key(indices)]
+    return np.reshape(out, indexed_shape(x, indices))
+
+
+@movement(_indexed, method=False, shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
+          samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))])
+def index(input: Tensor, indices: OptionalTensors):
+    """The elements at integer indices, one tensor (or None for all) for each of the first dims."""
+
+
+@index.vjp
+def _(g, out, input, indices):
+    return F.index_written.apply([_zeros(g, input), indices, g, True]), None
+
+
+# -- other ways to choose ----------------------------------------------------------------------------
+
+
+def _taken_shape(input, index):
+    check_indices("take", index, 0, input.numel, negative=True)
+    return index.shape, input.dtype
+
+
+@movement(lambda x, index: np.reshape(np.reshape(x, -1)[np.reshape(index, -1)] if index.size else np.zeros_like(x, shape=0), index.shape),
+          shape=_taken_shape, samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
+          errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))])
+def take(input: Tensor, index: Mask):
+    """Elements of the tensor seen as one row."""
+
+
+@take.vjp
+def _(g, out, input, index):
+    return F.put(_zeros(g, input), index, g, True), None
+
+
+@function(samples=[S(t(3, 2), ints(1, 2), 0), S(t(3), ints(2)), S(t(2, 3), ints(2, 1), dim=1)],
+          errors=[Bad("E302", t(2, 3), ints(2), 1), Bad("E305", t(2), ints(values=[2]), 0)])
+def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
+    """`gather` with broadcasting of tensor and indices; without a dim of the tensor as one row."""
+    if indices.dtype.kind not in "iu":
+        raise fail("E306", f"take_along_dim needs an integer index, got {indices.dtype.name}",
+                   help="write the indices as ints, or convert them with `.long()`")
+    if dim is None:
+        return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
+    if input.ndim != indices.ndim:
+        raise fail("E302", f"take_along_dim: the tensor has shape {shape_text(input.shape)}, the index "
+                   f"{shape_text(indices.shape)}", help="both need the same number of dims")
+    whole = list(broadcast_shapes(_with(input.shape, dim, 1), _with(indices.shape, dim, 1)))
+    return F.gather(
+        F.broadcast_to(input, _with(whole, dim, input.shape[dim])), dim,
+        F.broadcast_to(indices, _with(whole, dim, indices.shape[dim])),
+    )
+
+
+def _with(shape, dim, size):
+    return (*shape[:dim], size, *shape[dim + 1 :])
+
+
+def _chosen_shape(input, mask):
+    check_mask("masked_select", mask)
+    shape = broadcast_shapes(input.shape, mask.shape)
+    count = int(np.count_nonzero(value_of(mask)))
+    return (count * (_size(shape) // mask.numel if mask.numel else 0),), input.dtype
+
+
+def _size(shape):
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+@movement(lambda x, mask: np.broadcast_to(x, s := np.broadcast_shapes(x.shape, mask.shape))[np.broadcast_to(mask, s)],
+          shape=_chosen_shape,
+          samples=[S(t(2, 3), bools(2, 3)), S(t(2, 3), bools(values=[True, False, True])), S(t(), bools(values=True))],
+          errors=[Bad("E306", t(2), ints(2)), Bad("E302", t(2), bools(3))])
+def masked_select(input: Tensor, mask: Mask):
+    """The elements where the mask is true, as one row."""
+
+
+@masked_select.vjp
+def _(g, out, input, mask):
+    shape = broadcast_shapes(input.shape, mask.shape)
+    spread = F.masked_scatter(F.expand(number(0.0, g.dtype), shape), mask, g)
+    return F.sum_to_size(spread, input.shape), None
+
+
+def _nonzero_shape(input):
+    return (int(np.count_nonzero(value_of(input))), input.ndim), INT64
+
+
+def _nonzero(x):
+    return np.argwhere(x) if x.ndim else np.zeros((int(x != 0), 0), np.int64)
+
+
+@opaque(_nonzero, key="argwhere", shape=_nonzero_shape, samples=[S(ints(2, 3)), S(t(2)), S(ints(values=1))])
+def argwhere(input: Tensor):
+    """The indices of all elements that are not zero, one a row."""
+
+
+@function(samples=[S(ints(2, 3)), S(ints(3), as_tuple=True)])
+def nonzero(input: Tensor, *, as_tuple: bool = False):
+    """The indices of all elements that are not zero, one a row; or one tensor for each dim."""
+    if as_tuple:
+        return F.unbind(F.argwhere(input if input.shape else F.reshape(input, (1,))), 1)
+    return F.argwhere(input)
+
+
+# -- rows of a table ---------------------------------------------------------------------------------
+
+
+def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
+    if weight.ndim != 2:
+        raise fail("E302", f"embedding needs a matrix of weights, got shape {shape_text(weight.shape)}",
+                   help="one row for every index")
+    check_indices("embedding", input, 0, weight.shape[0])
+    return (*input.shape, weight.shape[1]), weight.dtype
+
+
+@movement(lambda weight, input, *rest: np.take(weight, input, 0), grad_fn="EmbeddingBackward0", method=False,
+          name="embedding", key="embedding_rows", shape=_embedding_shape,
+          samples=[S(t(3, 2), ints(2, 2)), S(t(3, 2), ints(2), 0), S(t(3, 2), ints(values=[1, 1, 2]), -1, True)])
+def _(weight: Tensor, indices: Mask, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
+    """Rows of a matrix of weights; the row `padding_idx` gets no gradient."""
+
+
+@op_of("embedding_rows").vjp
+def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    rows = F.reshape(indices, (-1,))
+    g = F.reshape(g, (indices.numel, weight.shape[1]))
+    if scale_grad_by_freq and rows.numel:
+        counts = np.bincount(value_of(rows), minlength=weight.shape[0])
+        g = g / F.unsqueeze(F.index_select(constant(counts.astype(g.dtype)), 0, rows), 1)
+    if padding_idx >= 0:
+        kept = constant((value_of(rows) != padding_idx).astype(g.dtype))
+        g = g * F.unsqueeze(kept, 1)
+    return F.index_add(_zeros(g, weight), 0, rows, g), None
+
+
+@function(name="nn.functional.embedding", key="nn_embedding", method=False,
+          samples=[S(ints(2, 2), t(3, 2)), S(ints(3), t(3, 2), padding_idx=-3), S(ints(2), t(3, 2), max_norm=100.0)],
+          errors=[Bad("E305", ints(values=[3]), t(3, 2)), Bad("E305", ints(1), t(3, 2), 3)])
+def nn_embedding(input: Mask, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+                 norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False):
+    """Rows of a matrix of weights; rows longer than `max_norm` are shortened to it."""
+    rows = weight.shape[0] if weight.shape else 0
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        padding_idx = wrapped_index(padding_idx, 0, rows)
+    if max_norm is not None:
+        weight = _renormed(weight, input, max_norm, norm_type)
+    return F.embedding_rows(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _renormed(weight, input, max_norm, norm_type):
+    """PyTorch shortens the rows in place and without recording it."""
+    with grad_mode(False):
+        norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
+        used = F.index_fill(F.expand(number(0.0, weight.dtype), (weight.shape[0],)), 0, F.reshape(input, (-1,)), 1.0)
+        long = F.logical_and(norms > max_norm, F.unsqueeze(used, 1) > 0)
+        shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
+    return F.with_value(weight, shortened)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from itertools import combinations as choose
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement
 
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, Ints, Size, Tensor, TensorList, Tensors, function, movement
+from ..graph.declare import Any, Dim, Ints, Tensor, TensorList, Tensors, function, movement
 from ..graph.dtypes import INT64, result_dtype
 from ..graph.node import Node
-from ..graph.op import constant, number, shape_text
-from ..graph.params import dim_in_range
+from ..graph.op import constant, number, shape_text, value_of
+from ..graph.params import dim_in_range, node_of, to_ints
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import broadcast_shapes
@@ -142,7 +142,7 @@ def column_stack(tensors: Tensors):
 def _unbind_shape(input, dim):
     shape = input.shape
     if not shape:
-        raise fail("E304", "unbind needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
+        raise zero_dim("unbind")
     rest = (*shape[:dim], *shape[dim + 1 :])
     return ((rest, input.dtype),) * shape[dim]
 
@@ -162,7 +162,7 @@ def zeros_of(input: Node) -> Node:
 
 def _sizes_by(input, split_size, dim):
     if not input.shape:
-        raise fail("E304", "split needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
+        raise zero_dim("split")
     size = input.shape[dim]
     if split_size < 0 or (split_size == 0 and size):
         raise fail("E305", f"split into pieces of {split_size}", help="the size of a piece must be positive")
@@ -193,16 +193,228 @@ def split(input: Tensor, split_size: int, dim: Dim = 0):
     """Pieces of `split_size` elements of a dim (the last may be shorter); a tuple gives all sizes."""
 
 
+def _listed(sizes):
+    return (sizes,) if isinstance(sizes, int) else sizes
+
+
 def _sections(input, sizes, dim):
+    sizes = _listed(sizes)
     if not input.shape:
-        raise fail("E304", "split needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
+        raise zero_dim("split")
     if any(s < 0 for s in sizes) or sum(sizes) != input.shape[dim]:
         raise fail("E303", f"split sizes {tuple(sizes)} sum to {sum(sizes)}, but dim {dim} has "
                    f"{input.shape[dim]} elements", help="the sizes must add up to the size of the dim")
     return _pieces(sizes, input, dim)
 
 
-@movement(_cut, **_SPLIT, aliases=["split", "unsafe_split_with_sizes"], shape=_sections,
+@movement(lambda x, sizes, dim: _cut(x, _listed(sizes), dim), **_SPLIT,
+          aliases=["split", "unsafe_split_with_sizes"], shape=_sections,
           samples=[S(t(5), (2, 3)), S(t(2, 4), [1, 0, 3], dim=-1)], errors=[Bad("E303", t(5), (2, 2))])
-def split_with_sizes(input: Tensor, split_sizes: Size, dim: Dim = 0):
+def split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0):
     """Pieces of the given sizes of a dim."""
+
+
+@function(name="split", key="split_named", samples=[S(t(5), split_size_or_sections=2)])
+def split_named(input: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
+    """Pieces of a size, or of the given sizes, of a dim."""
+    key = "split" if isinstance(split_size_or_sections, int) else "split_with_sizes"
+    return getattr(F, key)(input, split_size_or_sections, dim)
+
+
+def zero_dim(name: str) -> Exception:
+    return fail("E304", f"{name} needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
+
+
+@function(aliases=["unsafe_chunk"], samples=[S(t(5), 2), S(t(2, 4), 3, 1), S(t(2), 4)],
+          errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)])
+def chunk(input: Tensor, chunks: int, dim: Dim = 0):
+    """At most `chunks` pieces of equal size (the last may be shorter)."""
+    if not input.shape:
+        raise zero_dim("chunk")
+    if chunks < 1:
+        raise fail("E305", f"chunk into {chunks} pieces", help="there must be at least one")
+    size = input.shape[dim]
+    each = -(-size // chunks)
+    if not each:
+        return F.split_with_sizes(input, (0,) * chunks, dim)
+    return F.split(input, each, dim)
+
+
+@function(samples=[S(t(5), 2), S(t(5), (1, 3)), S(t(2, 4), 3, 1)], errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)])
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
+    """Pieces of nearly equal size, or those between given places."""
+    places = _places(indices_or_sections)
+    if not input.shape:
+        raise zero_dim("tensor_split")
+    size = input.shape[dim]
+    if isinstance(places, int):
+        if places < 1:
+            raise fail("E305", f"tensor_split into {places} pieces", help="there must be at least one")
+        whole, rest = divmod(size, places)
+        ends = [(i + 1) * whole + min(i + 1, rest) for i in range(places)]
+    else:
+        ends = [*places, size]
+    starts = [0, *ends[:-1]]
+    return tuple(F.slice(input, dim, a, b, 1) for a, b in zip(starts, ends, strict=True))
+
+
+@function(name="tensor_split", key="tensor_split_at", samples=[S(t(5), indices=(1, 3))])
+def tensor_split_at(input: Tensor, indices: Any, dim: Dim = 0):
+    """Pieces between given places."""
+    return F.tensor_split(input, indices, dim)
+
+
+@function(name="tensor_split", key="tensor_split_into", samples=[S(t(5), sections=2)])
+def tensor_split_into(input: Tensor, sections: int, dim: Dim = 0):
+    """Pieces of nearly equal size."""
+    return F.tensor_split(input, sections, dim)
+
+
+def _places(value):
+    """An int or a tuple of ints of what a caller gave: numbers, a list, a tensor of integers."""
+    node = node_of(value)
+    if node is not None:
+        if node.dtype.kind not in "iu" or node.ndim > 1:
+            raise fail("E306", "tensor_split needs an int, a list of ints or a vector of integers",
+                       help="write the places as a list")
+        return value_of(node).tolist() if not node.shape else tuple(value_of(node).tolist())
+    return to_ints(value)
+
+
+def _split_along(key: str, least: int, dim: Any, doc: str) -> None:
+    """`tensor_split` along a fixed dim that must divide evenly."""
+
+    def body(input: Tensor, indices_or_sections: Any):
+        if input.ndim < least:
+            raise fail("E304", f"{key} needs at least {least} dim{'s' if least > 1 else ''}, this tensor has shape "
+                       f"{shape_text(input.shape)}", help="`unsqueeze` adds dims")
+        places = _places(indices_or_sections)
+        along = dim(input)
+        if isinstance(places, int) and (places < 1 or input.shape[along] % places):
+            raise fail("E305", f"{key} into {places} pieces: dim {along} has {input.shape[along]} elements",
+                       help="the number of pieces must divide the size; `tensor_split` takes any")
+        return F.tensor_split(input, places, along)
+
+    def into(input: Tensor, sections: int):
+        return body(input, sections)
+
+    def at(input: Tensor, indices: Ints):
+        return body(input, indices)
+
+    body.__doc__ = into.__doc__ = at.__doc__ = doc
+    shape = (2,) * least
+    function(key=key, name=key, samples=[S(t(*shape), 2), S(t(*shape), (1,))],
+             errors=[Bad("E305", t(*shape), 3), Bad("E304", t(), 1)])(body)
+    function(key=f"{key}_into", name=key, samples=[S(t(*shape), sections=2)])(into)
+    function(key=f"{key}_at", name=key, samples=[S(t(*shape), indices=(1,))])(at)
+
+
+_split_along("hsplit", 1, lambda input: 0 if input.ndim == 1 else 1, "Pieces side by side.")
+_split_along("vsplit", 2, lambda input: 0, "Pieces below one another.")
+_split_along("dsplit", 3, lambda input: 2, "Pieces behind one another.")
+
+# -- several tensors at once -------------------------------------------------------------------------
+
+
+@function(method=False, samples=[S(t(3, 1), t(4)), S([t(2), t()]), S(t(2))], errors=[Bad("E302", t(2), t(3))])
+def broadcast_tensors(tensors: TensorList):
+    """All tensors expanded to their common shape."""
+    shape = broadcast_shapes(*(x.shape for x in tensors))
+    return tuple(F.expand(x, shape) for x in tensors)
+
+
+@function(method=False, samples=[S(t(2), t(3)), S([t(2), t()]), S(t(2), t(3), indexing="xy")],
+          errors=[Bad("E302", t(2, 2), t(2)), Bad("E303", [])])
+def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
+    """The grid of all combinations of vectors: for each vector its values over the grid."""
+    _some(tensors, "meshgrid")
+    if indexing not in ("ij", "xy"):
+        raise fail("E205", f"meshgrid indexing must be 'ij' or 'xy', not {indexing!r}", help="write `indexing=\"ij\"`")
+    for x in tensors:
+        if x.ndim > 1:
+            raise fail("E302", f"meshgrid needs vectors, got shape {shape_text(x.shape)}", help="`flatten()` it")
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(x.numel for x in tensors)
+    count = len(tensors)
+    grids = [
+        F.expand(F.view(x, (1,) * i + (-1 if x.numel else 0,) + (1,) * (count - i - 1)), shape)
+        for i, x in enumerate(tensors)
+    ]
+    if swap:
+        grids = [F.transpose(x, 0, 1) for x in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _block_shape(tensors):
+    _some(tensors, "block_diag")
+    for i, x in enumerate(tensors):
+        if x.ndim > 2:
+            raise fail("E302", f"block_diag needs at most 2 dims, tensor {i} has shape {shape_text(x.shape)}",
+                       help="give matrices, vectors or numbers")
+    sizes = [_block_size(x.shape) for x in tensors]
+    return (sum(r for r, _ in sizes), sum(c for _, c in sizes)), _common(tensors)
+
+
+def _block_size(shape):
+    return (1,) * (2 - len(shape)) + tuple(shape)
+
+
+def _corners(shapes):
+    row = column = 0
+    for rows, columns in map(_block_size, shapes):
+        yield slice(row, row + rows), slice(column, column + columns)
+        row += rows
+        column += columns
+
+
+def _blocks(tensors):
+    corners = list(_corners([x.shape for x in tensors]))
+    shape = (corners[-1][0].stop, corners[-1][1].stop)
+    out = np.zeros_like(tensors[0], shape=shape, dtype=_common_of_arrays(tensors))
+    for x, corner in zip(tensors, corners, strict=True):
+        out[corner] = x
+    return out
+
+
+@movement(_blocks, method=False, shape=_block_shape,
+          samples=[S(t(2, 2), t(1, 3)), S(t(2), t()), S(t(2, 2))], errors=[Bad("E302", t(2, 2, 2))])
+def block_diag(tensors: TensorList):
+    """The tensors as blocks on the diagonal of one matrix."""
+
+
+@block_diag.vjp
+def _(g, out, tensors):
+    parts = []
+    for x, (rows, columns) in zip(tensors, _corners([x.shape for x in tensors]), strict=True):
+        block = F.slice(F.slice(g, 0, rows.start, rows.stop), 1, columns.start, columns.stop)
+        parts.append(F.reshape(block, x.shape))
+    return (tuple(parts),)
+
+
+@function(method=False, samples=[S(t(2), t(3)), S(t(2)), S(t(2), t(1), t(2))], errors=[Bad("E302", t(2, 2))])
+def cartesian_prod(tensors: TensorList):
+    """All combinations of elements of vectors, one a row."""
+    _some(tensors, "cartesian_prod")
+    for x in tensors:
+        if x.ndim != 1:
+            raise fail("E302", f"cartesian_prod needs vectors, got shape {shape_text(x.shape)}", help="`flatten()` it")
+    if len(tensors) == 1:
+        return tensors[0]
+    return F.stack(tuple(F.flatten(x) for x in F.meshgrid(tensors)), 1)
+
+
+@function(samples=[S(t(3)), S(t(3), 1), S(t(2), r=2, with_replacement=True), S(t(3), 0)], errors=[Bad("E302", t(2, 2))])
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False):
+    """All choices of `r` elements of a vector, one a row."""
+    if input.ndim != 1 or r < 0:
+        raise fail("E302", f"combinations of {r} needs a vector, got shape {shape_text(input.shape)}",
+                   help="`flatten()` it")
+    if not r:
+        return constant(np.zeros((0,), input.dtype))
+    select = combinations_with_replacement if with_replacement else choose
+    rows = np.array(list(select(range(input.numel), r)), INT64).reshape(-1, r)
+    columns = [F.index_select(input, 0, constant(np.ascontiguousarray(rows[:, i]))) for i in range(r)]
+    return F.stack(tuple(columns), 1)
