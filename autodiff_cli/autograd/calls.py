@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import ops as _ops  # noqa: F401  # importing it makes the table known
 from ..errors import AutodiffError, fail
 from ..graph import params
 from ..graph.node import Node

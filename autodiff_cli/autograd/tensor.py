@@ -23,12 +23,13 @@ from . import reverse
 class AccumulateGrad:
     """Where a leaf's gradient adds up; shared by all nodes the leaf has been."""
 
-    __slots__ = ("grad", "hooks", "name", "written_as_int")
+    __slots__ = ("grad", "hooks", "literal", "name", "written_as_int")
 
     def __init__(self, written_as_int: bool = False):
         self.grad: Tensor | None = None
         self.hooks: dict[int, Any] = {}
         self.name = ""
+        self.literal = False
         self.written_as_int = written_as_int
 
     def receive(self, g: Node, create_graph: bool) -> None:
@@ -220,12 +221,13 @@ class Tensor:
         node = cast(node, old.dtype)
         if node.shape != old.shape:
             node = F.expand(node, old.shape)
-        _mark_overwritten(old)
-        if self.storage is not None:
-            _mark_overwritten(self.storage.node)
+        if not any(step[0].key == "data_alias" for step in self.steps):
+            _mark_overwritten(old)
+            if self.storage is not None:
+                _mark_overwritten(self.storage.node)
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
-            self._write_through(node, old)
+            self._write_through(node)
             return
         if old.op is LEAF and old.requires_grad:
             node = leaf(node, self.accumulator, True)
@@ -235,11 +237,14 @@ class Tensor:
             node = F.alias(node)
         self._show(node)
 
-    def _write_through(self, node: Node, old: Node) -> None:
+    def _write_through(self, node: Node) -> None:
+        """Write to what this view looks at; through a detached view, and under no_grad, the
+        history of the whole stays as it is."""
         storage = self.storage
         assert storage is not None
         whole = storage.node
-        if not STATE.grad and whole.requires_grad:
+        cut = not STATE.grad or any(step[0].key in ("detach", "data_alias") for step in self.steps)
+        if cut and whole.requires_grad:
             with grad_mode(False):
                 content = written_through(whole, self.steps, node)
             if whole.op is LEAF:

@@ -134,4 +134,27 @@ def too_large(node: Node) -> AutodiffError:
     )
 
 
+def release(nodes: list[Node]) -> None:
+    """Let go of the history behind evaluated nodes that no gradient needs."""
+    pending = list(nodes)
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.value is not None and (not node.requires_grad or node.op is ops.LEAF):
+            if node.op is ops.LEAF:
+                node.args = (node.args[0], None)
+            elif node.op is not ops.CONSTANT and node.outputs is None and node.op is not ops.OUTPUT:
+                node.op = ops.CONSTANT
+                node.args = ()
+            else:
+                continue
+            node.inputs = ()
+            node.body = None
+        else:
+            pending.extend(dependencies(node))
+
+
 ops.LATE.evaluate = evaluate

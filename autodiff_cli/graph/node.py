@@ -78,6 +78,11 @@ class Node:
         self.weak = False
         self.strides: tuple[int, ...] | None = None
 
+    @staticmethod
+    def counter() -> int:
+        """A number that grows with every node made."""
+        return _SEQ()
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

@@ -29,11 +29,15 @@ FAMILIES = (
     "linalg",
     "decomposition",
     "normalization",
+    "norms",
     "convolution",
     "pooling",
     "resampling",
     "attention",
     "loss",
+    "ranking",
+    "ctc",
+    "embedding",
     "masked",
 )
 

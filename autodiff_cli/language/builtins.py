@@ -1,0 +1,355 @@
+"""The functions a program has without importing anything: `print`, `len`, `range`, `sum`, `zip` ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+
+from ..autograd import calls
+from ..autograd.tensor import Tensor
+from ..errors import fail
+from ..graph.params import BindError, to_int, to_scalar
+
+from .functions import call_value
+from .operations import (
+    MODE,
+    binary,
+    compare,
+    count_step,
+    is_numeric_list,
+    items_of,
+    iterate,
+    kind_of,
+    truth,
+)
+from .text import formatted, represent, text
+from .values import Builtin, Size, TypeName, is_callable
+
+
+class Output:
+    """Where `print` writes; the session replaces `write`."""
+
+    __slots__ = ("write",)
+
+    def __init__(self) -> None:
+        self.write: Callable[[str], Any] = lambda piece: None
+
+
+OUTPUT = Output()
+
+
+def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
+    OUTPUT.write((" " if sep is None else sep).join(text(v) for v in values) + ("\n" if end is None else end))
+
+
+def _int(value: Any) -> int:
+    try:
+        return to_int(value)
+    except BindError as error:
+        raise fail("E208", f"an int is needed: it {error.message}", help="use a whole number") from None
+
+
+def _range(*parts: Any) -> range:
+    if not 1 <= len(parts) <= 3:
+        raise fail("E205", f"`range` takes 1 to 3 arguments but {len(parts)} were given", help="`range(stop)` or `range(start, stop, step)`")
+    return range(*[_int(p) for p in parts])
+
+
+def _len(value: Any) -> int:
+    if isinstance(value, Tensor):
+        if not value.shape:
+            raise fail("E208", "a 0-d tensor has no len()", help="it holds one number: `.numel()` is 1")
+        return value.shape[0]
+    if isinstance(value, str | list | tuple | dict | set | range):
+        return len(value)
+    length = getattr(value, "length", None)
+    if length is not None:
+        return length()
+    raise fail("E208", f"{kind_of(value)} has no len()", help="len() takes tensors, lists, tuples, dicts and strings")
+
+
+def _tensor_argument(values: tuple[Any, ...]) -> bool:
+    """Whether an op is meant: a tensor, or in native files a numeric list, is among the arguments."""
+    for value in values:
+        if isinstance(value, Tensor):
+            return True
+        if not MODE.python and isinstance(value, list) and value and is_numeric_list(value):
+            return True
+    return False
+
+
+def _sum(*args: Any, **kwargs: Any) -> Any:
+    if args and isinstance(args[0], Tensor) or _is_native_list(args[:1]):
+        if MODE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
+            return _python_sum(args[0], 0)
+        if not (isinstance(args[0], list) and _mixed_shapes(args[0])):
+            return calls.call("sum", args, kwargs)
+    if not args:
+        raise fail("E205", "`sum` misses its argument", help="`sum(x)` or `sum(x, dim=0)`")
+    return _python_sum(args[0], *args[1:], **kwargs)
+
+
+def _is_native_list(values: tuple[Any, ...]) -> bool:
+    return not MODE.python and bool(values) and isinstance(values[0], list) and bool(values[0]) and is_numeric_list(values[0])
+
+
+def _mixed_shapes(values: list[Any]) -> bool:
+    return len({tuple(v.shape) if isinstance(v, Tensor) else () for v in values if not isinstance(v, list)}) > 1
+
+
+def _python_sum(values: Any, start: Any = 0) -> Any:
+    total = start
+    for value in iterate(values):
+        total = binary("+", total, value)
+    return total
+
+
+def _extreme(name: str, symbol: str) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        key = kwargs.get("key")
+        if key is None and "default" not in kwargs and _tensor_argument(args) and not (
+            MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple))
+        ):
+            if len(args) == 2 and not isinstance(args[1], int) or len(args) == 2 and not isinstance(args[0], Tensor):
+                return calls.call("maximum" if name == "max" else "minimum", args, kwargs)
+            return calls.call(name, args, kwargs)
+        values = items_of(args[0]) if len(args) == 1 else list(args)
+        if not values:
+            if "default" in kwargs:
+                return kwargs["default"]
+            raise fail("E208", f"`{name}` of nothing", help="give at least one value, or default=")
+        best = values[0]
+        rank = best if key is None else call_value(key, [best], {})
+        for value in values[1:]:
+            count_step()
+            other = value if key is None else call_value(key, [value], {})
+            if truth(compare(symbol, other, rank)):
+                best, rank = value, other
+        return best
+
+    return run
+
+
+def _abs(value: Any) -> Any:
+    if _tensor_argument((value,)):
+        return calls.call("abs", (value,), {})
+    return abs(to_scalar(value))
+
+
+def _pow(base: Any, exponent: Any, mod: Any = None) -> Any:
+    if mod is not None:
+        return pow(_int(base), _int(exponent), _int(mod))
+    return binary("**", base, exponent)
+
+
+def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
+    if _tensor_argument((value,)):
+        if digits is not None:
+            kwargs["decimals"] = digits
+        return calls.call("round", (value,), kwargs)
+    return round(value) if digits is None else round(value, _int(digits))
+
+
+def _float(value: Any = 0.0) -> float:
+    if isinstance(value, str):
+        return float(value)
+    return float(_scalar(value))
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, bool | int | float):
+        return value
+    raise fail("E208", f"{kind_of(value)} is not a number", help="give a number or a one-element tensor")
+
+
+def _to_int(value: Any = 0, base: Any = None) -> int:
+    if isinstance(value, str):
+        if len(value) > 4300:
+            raise fail("E505", "an integer of more than 4300 digits", help="use a float")
+        return int(value, 10 if base is None else _int(base))
+    return int(_scalar(value))
+
+
+def _list(values: Any = ()) -> list[Any]:
+    return list(items_of(values))
+
+
+def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
+    if isinstance(values, dict):
+        return {**values, **kwargs}
+    return {**{key: value for key, value in (items_of(pair) for pair in items_of(values))}, **kwargs}
+
+
+def _zip(*sources: Any, strict: Any = False) -> list[Any]:
+    columns = [items_of(s) for s in sources]
+    if strict and len({len(c) for c in columns}) > 1:
+        raise fail("E208", f"zip() arguments have different lengths: {[len(c) for c in columns]}", help="leave strict out")
+    return list(zip(*columns, strict=False))
+
+
+def _enumerate(values: Any, start: Any = 0) -> list[Any]:
+    return list(enumerate(items_of(values), _int(start)))
+
+
+def _reversed(values: Any) -> list[Any]:
+    return list(reversed(items_of(values)))
+
+
+def sorted_values(values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
+    """Sorted by value or by `key(value)`, stable."""
+    found = list(items_of(values))
+    ranks = found if key is None else [call_value(key, [v], {}) for v in found]
+
+    def before(a: int, b: int) -> int:
+        count_step()
+        if truth(compare("<", ranks[a], ranks[b])):
+            return -1
+        return 1 if truth(compare("<", ranks[b], ranks[a])) else 0
+
+    order = sorted(range(len(found)), key=cmp_to_key(before), reverse=truth(reverse))
+    return [found[i] for i in order]
+
+
+def _any(*args: Any, **kwargs: Any) -> Any:
+    if _tensor_argument(args):
+        return calls.call("any", args, kwargs)
+    return any(truth(v) for v in iterate(args[0]))
+
+
+def _all(*args: Any, **kwargs: Any) -> Any:
+    if _tensor_argument(args):
+        return calls.call("all", args, kwargs)
+    return all(truth(v) for v in iterate(args[0]))
+
+
+def _isinstance(value: Any, kinds: Any) -> bool:
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if isinstance(kind, TypeName):
+            if kind.matches(value):
+                return True
+        elif hasattr(kind, "has_instance"):
+            if kind.has_instance(value):
+                return True
+        else:
+            raise fail("E208", f"isinstance() needs a type, not {kind_of(kind)}", help="for example torch.Tensor, int, float, list")
+    return False
+
+
+def _map(function: Any, *sources: Any) -> list[Any]:
+    return [call_value(function, list(items), {}) for items in _zip(*sources)]
+
+
+def _filter(function: Any, values: Any) -> list[Any]:
+    return [v for v in iterate(values) if truth(v if function is None else call_value(function, [v], {}))]
+
+
+def _getattr(value: Any, name: Any, *default: Any) -> Any:
+    from ..errors import AutodiffError
+    from .attributes import get_attribute
+
+    if not isinstance(name, str):
+        raise fail("E208", "getattr() needs a string", help="write `x.name`")
+    try:
+        return get_attribute(value, name)
+    except AutodiffError as error:
+        if default and error.code == "E207" and not name.startswith("_"):
+            return default[0]
+        raise
+
+
+def _hasattr(value: Any, name: Any) -> bool:
+    marker = object()
+    return not name.startswith("_") and _getattr(value, name, marker) is not marker
+
+
+def _setattr(value: Any, name: Any, new: Any) -> None:
+    from .attributes import set_attribute
+
+    set_attribute(value, name, new)
+
+
+def _next(values: Any, *default: Any) -> Any:
+    if isinstance(values, list):
+        if values:
+            return values.pop(0)
+        if default:
+            return default[0]
+    raise fail("E208", f"next() needs an iterator with something left, not {kind_of(values)}", help="use a for loop")
+
+
+def _type(value: Any) -> Any:
+    for kind in TYPES.values():
+        if kind.matches(value):
+            return kind
+    raise fail("E203", f"type() of {kind_of(value)} is not supported", help="use isinstance(x, torch.Tensor)")
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag != "numpy", None)
+ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: isinstance(v, Tensor) and v.tag == "numpy", None)
+
+TYPES: dict[str, TypeName] = {
+    "Tensor": TENSOR_TYPE,
+    "ndarray": ARRAY_TYPE,
+    "bool": TypeName("bool", lambda v: isinstance(v, bool), lambda value=False: truth(value)),
+    "int": TypeName("int", _is_int, _to_int),
+    "float": TypeName("float", lambda v: isinstance(v, float), _float),
+    "str": TypeName("str", lambda v: isinstance(v, str), lambda value="": text(value)),
+    "Size": TypeName("torch.Size", lambda v: isinstance(v, Size), lambda values=(): Size(_int(v) for v in items_of(values))),
+    "list": TypeName("list", lambda v: isinstance(v, list), _list),
+    "tuple": TypeName("tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))),
+    "dict": TypeName("dict", lambda v: isinstance(v, dict), _dict),
+    "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(items_of(values))),
+    "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
+    "object": TypeName("object", lambda v: True, None),
+}
+
+BUILTINS: dict[str, Any] = {
+    **{name: TYPES[name] for name in ("bool", "int", "float", "str", "list", "tuple", "dict", "set", "object")},
+    **{
+        name: Builtin(name, function)
+        for name, function in {
+            "print": _print,
+            "len": _len,
+            "range": _range,
+            "sum": _sum,
+            "max": _extreme("max", ">"),
+            "min": _extreme("min", "<"),
+            "abs": _abs,
+            "pow": _pow,
+            "round": _round,
+            "zip": _zip,
+            "enumerate": _enumerate,
+            "reversed": _reversed,
+            "sorted": sorted_values,
+            "any": _any,
+            "all": _all,
+            "isinstance": _isinstance,
+            "map": _map,
+            "filter": _filter,
+            "getattr": _getattr,
+            "hasattr": _hasattr,
+            "setattr": _setattr,
+            "repr": represent,
+            "format": lambda value, spec="": formatted(value, spec),
+            "iter": lambda values: list(items_of(values)),
+            "next": _next,
+            "type": _type,
+            "divmod": lambda a, b: (binary("//", a, b), binary("%", a, b)),
+            "callable": is_callable,
+            "slice": lambda *parts: slice(*parts),
+            "chr": lambda n: chr(_int(n)),
+            "ord": lambda s: ord(s),
+        }.items()
+    },
+}
+
+

@@ -1,0 +1,626 @@
+"""Expressions become closures: `compile_expression(tree) -> run(scope) -> value`.
+
+A closure sets `STATE.span` to its own text before it applies an op, and gives every error that has
+no place yet the place of its expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd import calls
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError, Label, fail
+from ..graph.node import Node as GraphNode
+from ..graph.op import number
+from ..graph.registry import F
+from ..graph.state import STATE
+from ..suggest import suggest
+from . import syntax
+from .attributes import get_attribute
+from .functions import Parameters, call_value
+from .names import builtin, known_names
+from .operations import (
+    BINARY,
+    MODE,
+    binary,
+    compare,
+    count_step,
+    dict_key,
+    index,
+    items_of,
+    iterate,
+    kind_of,
+    truth,
+    unary,
+)
+from .text import formatted, represent, text
+from .values import Scope, Undefined, UserFunction
+
+Run = Callable[[Scope], Any]
+
+
+class Context:
+    """Where code stands: at module level or in a function with these local names."""
+
+    __slots__ = ("global_names", "in_class", "locals", "module_level")
+
+    def __init__(self, module_level: bool, local_names: frozenset[str] = frozenset()):
+        self.module_level = module_level
+        self.locals = local_names
+        self.global_names: set[str] = set()
+        self.in_class = False
+
+
+def compile_expression(tree: syntax.Node, context: Context) -> Run:
+    """The closure of an expression."""
+    return COMPILERS[type(tree)](tree, context)
+
+
+# -- names and literals ---------------------------------------------------------------------------
+
+
+def _name(tree: syntax.Name, context: Context) -> Run:
+    name = tree.id
+    span = tree.span
+    local = name in context.locals
+
+    def run(scope: Scope) -> Any:
+        if local:
+            here = scope
+            while True:
+                value = here.names.get(name, run)
+                if value is not run:
+                    return value
+                if here.function or here.outer is None:
+                    raise fail("E206", f"`{name}` is assigned in this function, but only after this use", span,
+                               help=f"assign `{name}` first, or declare `global {name}`")
+                here = here.outer
+        at: Scope | None = scope
+        while at is not None:
+            value = at.names.get(name, run)
+            if value is not run:
+                if type(value) is Undefined:
+                    raise fail("E206", f"`{name}` has no value because its definition failed", span)
+                return value
+            at = at.outer
+        value = builtin(name)
+        if value is None:
+            raise unknown_name(name, span, scope)
+        return value
+
+    return run
+
+
+def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
+    """E201 with similar names and where they were defined."""
+    visible: dict[str, Any] = {}
+    at: Scope | None = scope
+    while at is not None:
+        visible.update({k: v for k, v in at.names.items() if k not in visible and k})
+        at = at.outer
+    close = suggest(name, [*visible, *known_names()])
+    labels = []
+    for candidate in close:
+        value = visible.get(candidate)
+        if isinstance(value, Tensor) and value._node.span is not None:
+            labels.append(Label(value._node.span, f"a similar name is defined here, shape {tuple(value.shape)}"))
+            break
+    help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
+    if len(close) > 1:
+        help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + ")"
+    return fail("E201", f"name `{name}` is not defined", span, label="not defined", labels=tuple(labels), help=help)
+
+
+def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
+    """E202: a name that was called."""
+    close = suggest(name, known_names())
+    help = f"did you mean `{close[0]}`?" if close else "list all: autodiff ops"
+    if len(close) > 1:
+        help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"
+    return fail("E202", f"unknown operation `{name}`", span, label="no such operation", help=help)
+
+
+def _constant(tree: syntax.Constant, context: Context) -> Run:
+    value = tree.value
+    return lambda scope: value
+
+
+def _copied(values: list[Any]) -> list[Any]:
+    return [_copied(v) if type(v) is list else v for v in values]
+
+
+def _numlist(tree: syntax.NumList, context: Context) -> Run:
+    values = tree.values
+    if values and type(values[0]) is list:
+        return lambda scope: _copied(values)
+    return lambda scope: values.copy()
+
+
+def _elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], list[Any]]:
+    """The values of displays and arguments, with `*value` unpacked."""
+    runs = [compile_expression(t, context) for t in trees]
+    if not any(isinstance(t, syntax.Starred) for t in trees):
+
+        def run(scope: Scope) -> list[Any]:
+            return [r(scope) for r in runs]
+
+        return run
+    starred = [isinstance(t, syntax.Starred) for t in trees]
+
+    def run_starred(scope: Scope) -> list[Any]:
+        values: list[Any] = []
+        for r, star in zip(runs, starred, strict=True):
+            if star:
+                values.extend(iterate(r(scope)))
+            else:
+                values.append(r(scope))
+        return values
+
+    return run_starred
+
+
+def _list(tree: syntax.List, context: Context) -> Run:
+    return _elements(tree.elements, context)
+
+
+def _tuple(tree: syntax.Tuple, context: Context) -> Run:
+    elements = _elements(tree.elements, context)
+    return lambda scope: tuple(elements(scope))
+
+
+def _set(tree: syntax.Set, context: Context) -> Run:
+    elements = _elements(tree.elements, context)
+    return lambda scope: {dict_key(v) for v in elements(scope)}
+
+
+def _dict(tree: syntax.Dict, context: Context) -> Run:
+    pairs = [
+        (None if k is None else compile_expression(k, context), compile_expression(v, context))
+        for k, v in zip(tree.keys, tree.values, strict=True)
+    ]
+
+    def run(scope: Scope) -> Any:
+        result: dict[Any, Any] = {}
+        for key, value in pairs:
+            if key is None:
+                result.update(value(scope))
+            else:
+                result[dict_key(key(scope))] = value(scope)
+        return result
+
+    return run
+
+
+def _starred(tree: syntax.Starred, context: Context) -> Run:
+    return compile_expression(tree.value, context)
+
+
+# -- operators ------------------------------------------------------------------------------------
+
+
+def _binary(tree: syntax.BinOp, context: Context) -> Run:
+    """A left-deep chain (`a + b + c ...`) runs in a loop, so that its length is not its depth."""
+    chain: list[syntax.BinOp] = []
+    left: syntax.Node = tree
+    while type(left) is syntax.BinOp:
+        chain.append(left)
+        left = left.left
+    first = compile_expression(left, context)
+    steps = []
+    for node in reversed(chain):
+        key = BINARY[node.op][0]
+        simple = key in ("add", "sub", "mul", "div")
+        steps.append((node.op, compile_expression(node.right, context), node, key if simple else ""))
+
+    def run(scope: Scope) -> Any:
+        value = first(scope)
+        for symbol, right_run, node, key in steps:
+            right = right_run(scope)
+            STATE.span = node.span
+            try:
+                if key:
+                    if type(value) is Tensor:
+                        if type(right) is Tensor:
+                            value = Tensor(getattr(F, key).apply([value.node, right.node]))
+                            continue
+                        if type(right) is float or type(right) is int:
+                            value = Tensor(getattr(F, key).apply([value.node, number(right)]))
+                            continue
+                    elif type(right) is Tensor and (type(value) is float or type(value) is int):
+                        value = Tensor(getattr(F, key).apply([number(value), right.node]))
+                        continue
+                value = binary(symbol, value, right)
+            except AutodiffError as error:
+                raise placed_operator(error, node, value, right) from None
+        return value
+
+    return run
+
+
+def placed_operator(error: AutodiffError, tree: syntax.BinOp, left: Any, right: Any) -> AutodiffError:
+    """Give an operator's error its place and label both operands with their shapes."""
+    if error.span is not None:
+        return error
+    if not (isinstance(left, Tensor) or isinstance(right, Tensor)) or not error.code.startswith("E3"):
+        return error.amend(span=tree.op_span if error.code == "E105" else tree.span)
+    labels = []
+    for part, value in ((tree.left, left), (tree.right, right)):
+        if isinstance(value, Tensor):
+            name = f"{part.id}: " if isinstance(part, syntax.Name) else ""
+            labels.append(Label(part.span, f"{name}{_shape(value)}"))
+    error.amend(span=tree.op_span, labels=(*labels, *error.diagnostic.labels))
+    if error.code == "E302" and isinstance(left, Tensor) and isinstance(right, Tensor):
+        fix = _column_help(tree, left.shape, right.shape)
+        if fix:
+            error.amend(helps=(fix,))
+    return error
+
+
+def _shape(tensor: Tensor) -> str:
+    shape = tuple(tensor.shape)
+    return f"({shape[0]},)" if len(shape) == 1 else str(shape)
+
+
+def _column_help(tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]) -> str:
+    a, b = tree.left.span.text, tree.right.span.text
+    if len(a) > 30 or len(b) > 30:
+        return ""
+    if len(left) == 2 and right == (left[0],):
+        return f"for one value per row write `{a} {tree.op} {b}[:, None]`  -> {left}"
+    if len(right) == 2 and left == (right[0],):
+        return f"for one value per row write `{a}[:, None] {tree.op} {b}`  -> {right}"
+    return ""
+
+
+def _unary(tree: syntax.UnaryOp, context: Context) -> Run:
+    operand = compile_expression(tree.operand, context)
+    span = tree.span
+    symbol = tree.op
+    if symbol == "not":
+        return lambda scope: not _true(operand(scope), span)
+
+    def run(scope: Scope) -> Any:
+        value = operand(scope)
+        STATE.span = span
+        try:
+            return unary(symbol, value)
+        except AutodiffError as error:
+            raise placed(error, span) from None
+
+    return run
+
+
+def placed(error: AutodiffError, span: Any) -> AutodiffError:
+    """Give an error a place when it has none."""
+    return error if error.span is not None else error.amend(span=span)
+
+
+def _true(value: Any, span: Any) -> bool:
+    if value is True or value is False:
+        return value
+    try:
+        return truth(value)
+    except AutodiffError as error:
+        raise placed(error, span) from None
+
+
+def compile_truth(tree: syntax.Node, context: Context) -> Callable[[Scope], bool]:
+    """The closure of a condition."""
+    run = compile_expression(tree, context)
+    span = tree.span
+    return lambda scope: _true(run(scope), span)
+
+
+def _bool(tree: syntax.BoolOp, context: Context) -> Run:
+    runs = [(compile_expression(v, context), v.span) for v in tree.values]
+    stop_at = tree.op == "or"
+
+    def run(scope: Scope) -> Any:
+        value = None
+        last = len(runs) - 1
+        for i, (part, span) in enumerate(runs):
+            value = part(scope)
+            if i < last and _true(value, span) is stop_at:
+                return value
+        return value
+
+    return run
+
+
+def _compare(tree: syntax.Compare, context: Context) -> Run:
+    first = compile_expression(tree.left, context)
+    rest = [(op, compile_expression(t, context)) for op, t in zip(tree.ops, tree.comparators, strict=True)]
+    span = tree.span
+    sides = [tree.left, *tree.comparators]
+
+    def run(scope: Scope) -> Any:
+        left = first(scope)
+        result: Any = True
+        for i, (symbol, part) in enumerate(rest):
+            right = part(scope)
+            STATE.span = span
+            try:
+                result = compare(symbol, left, right)
+                if i < len(rest) - 1 and not truth(result):
+                    return result
+            except AutodiffError as error:
+                if error.span is None and error.code == "E302":
+                    error.amend(labels=tuple(Label(t.span, _shape(v)) for t, v in
+                                             ((sides[i], left), (sides[i + 1], right)) if isinstance(v, Tensor)))
+                raise placed(error, span) from None
+            left = right
+        return result
+
+    return run
+
+
+def _conditional(tree: syntax.IfExp, context: Context) -> Run:
+    test = compile_truth(tree.test, context)
+    body = compile_expression(tree.body, context)
+    orelse = compile_expression(tree.orelse, context)
+    return lambda scope: body(scope) if test(scope) else orelse(scope)
+
+
+# -- calls, attributes, indices -------------------------------------------------------------------
+
+
+def _call(tree: syntax.Call, context: Context) -> Run:
+    arguments = _elements(tree.args, context)
+    keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
+    span = tree.span
+    if isinstance(tree.func, syntax.Name):
+        function = _callee(tree.func, context)
+    else:
+        function = compile_expression(tree.func, context)
+
+    def run(scope: Scope) -> Any:
+        callee = function(scope)
+        args = arguments(scope)
+        kwargs: dict[str, Any] = {}
+        for name, part in keywords:
+            if name is None:
+                kwargs.update(_keyword_dict(part(scope), span))
+            else:
+                kwargs[name] = part(scope)
+        STATE.span = span
+        try:
+            return call_value(callee, args, kwargs, scope)
+        except AutodiffError as error:
+            if error.span is None:
+                raise _placed_call(error, tree, args, kwargs) from None
+            raise
+
+    return run
+
+
+def _keyword_dict(value: Any, span: Any) -> dict[str, Any]:
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return value
+    raise fail("E208", f"`**` needs a dict with string keys, not {kind_of(value)}", span, help="write name=value")
+
+
+def _callee(tree: syntax.Name, context: Context) -> Run:
+    """A bare name that is called: unknown ones are unknown operations."""
+    load = _name(tree, context)
+
+    def run(scope: Scope) -> Any:
+        try:
+            return load(scope)
+        except AutodiffError as error:
+            if error.code == "E201":
+                raise unknown_op(tree.id, tree.span, scope) from None
+            raise
+
+    return run
+
+
+def _placed_call(error: AutodiffError, tree: syntax.Call, args: list[Any], kwargs: dict[str, Any]) -> AutodiffError:
+    """Give a call's error its place, and label the tensors given with their shapes."""
+    error.amend(span=tree.span)
+    if error.code[:2] == "E3" or error.code in ("E205", "E408", "E503"):
+        labels = []
+        parts = [*zip(tree.args, args, strict=False)] if len(tree.args) == len(args) else []
+        if isinstance(tree.func, syntax.Attribute):
+            parts.insert(0, (tree.func.value, None))
+        for part, value in parts:
+            if isinstance(value, Tensor) and not isinstance(part, syntax.Starred):
+                name = f"{part.id}: " if isinstance(part, syntax.Name) else ""
+                labels.append(Label(part.span, f"{name}{_shape(value)}"))
+        error.amend(labels=(*labels[:3], *error.diagnostic.labels))
+    return error
+
+
+def _attribute(tree: syntax.Attribute, context: Context) -> Run:
+    value_run = compile_expression(tree.value, context)
+    name = tree.attr
+    span = tree.span
+    attr_span = tree.attr_span
+
+    def run(scope: Scope) -> Any:
+        value = value_run(scope)
+        STATE.span = span
+        try:
+            return get_attribute(value, name)
+        except AutodiffError as error:
+            raise placed(error, attr_span if error.code in ("E207", "E203") else span) from None
+
+    return run
+
+
+def _subscript(tree: syntax.Subscript, context: Context) -> Run:
+    value_run = compile_expression(tree.value, context)
+    index_run = compile_expression(tree.index, context)
+    span = tree.span
+
+    def run(scope: Scope) -> Any:
+        value = value_run(scope)
+        key = index_run(scope)
+        STATE.span = span
+        try:
+            return index(value, key)
+        except AutodiffError as error:
+            if error.span is None and isinstance(value, Tensor):
+                name = f"{tree.value.id}: " if isinstance(tree.value, syntax.Name) else ""
+                error.amend(labels=(Label(tree.value.span, name + _shape(value)),))
+                raise error.amend(span=tree.index.span) from None
+            raise placed(error, span) from None
+
+    return run
+
+
+def _slice(tree: syntax.Slice, context: Context) -> Run:
+    parts = [None if p is None else compile_expression(p, context) for p in (tree.lower, tree.upper, tree.step)]
+    return lambda scope: slice(*[None if p is None else p(scope) for p in parts])
+
+
+# -- functions and comprehensions -----------------------------------------------------------------
+
+
+def _lambda(tree: syntax.Lambda, context: Context) -> Run:
+    parameters = Parameters(tree.params)
+    inner = Context(False, frozenset(p.name for p in tree.params))
+    body = compile_expression(tree.body, inner)
+    defaults = compile_defaults(tree.params, context)
+    span = tree.span
+
+    def run(scope: Scope) -> Any:
+        positional, keyword = defaults(scope)
+        return UserFunction("<lambda>", parameters, body, scope, span, positional, keyword)
+
+    return run
+
+
+def compile_defaults(params: list[syntax.Param], context: Context) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]]:
+    """Default values of a signature, evaluated when the function is made."""
+    positional = [compile_expression(p.default, context) for p in params if p.kind == "normal" and p.default is not None]
+    keyword = [(p.name, compile_expression(p.default, context)) for p in params
+               if p.kind == "keyword" and p.default is not None]
+    return lambda scope: ([r(scope) for r in positional], {n: r(scope) for n, r in keyword})
+
+
+def target_names(tree: syntax.Node) -> list[str]:
+    """The names that an assignment target binds."""
+    return [n.id for n in syntax.walk(tree) if isinstance(n, syntax.Name)] if not isinstance(
+        tree, syntax.Subscript | syntax.Attribute) else []
+
+
+def _comprehension(tree: Any, context: Context, results: list[syntax.Node]) -> Callable[[Scope], list[Any]]:
+    """All results of a comprehension, in a list of tuples or values."""
+    from .statements import compile_target
+
+    names = [n for g in tree.generators for n in target_names(g.target)]
+    inner = Context(False, frozenset())
+    inner.locals = context.locals - frozenset(names)
+    clauses = []
+    for i, generator in enumerate(tree.generators):
+        clauses.append((
+            compile_target(generator.target, inner),
+            compile_expression(generator.iter, context if i == 0 else inner),
+            [compile_truth(t, inner) for t in generator.ifs],
+            generator.iter.span,
+        ))
+    parts = [compile_expression(r, inner) for r in results]
+    single = parts[0] if len(parts) == 1 else None
+
+    def run(scope: Scope) -> list[Any]:
+        own = Scope(scope)
+        found: list[Any] = []
+        _loop(0, scope, own, found)
+        return found
+
+    def _loop(depth: int, outer: Scope, own: Scope, found: list[Any]) -> None:
+        assign, source, tests, span = clauses[depth]
+        try:
+            items = iterate(source(outer if depth == 0 else own))
+            for item in items:
+                assign(own, item)
+                for test in tests:
+                    if not test(own):
+                        break
+                else:
+                    if depth + 1 < len(clauses):
+                        _loop(depth + 1, own, own, found)
+                    elif single is not None:
+                        found.append(single(own))
+                    else:
+                        found.append(tuple([p(own) for p in parts]))
+        except AutodiffError as error:
+            raise placed(error, span) from None
+
+    return run
+
+
+def _list_comprehension(tree: syntax.ListComp, context: Context) -> Run:
+    return _comprehension(tree, context, [tree.elt])
+
+
+def _set_comprehension(tree: syntax.SetComp, context: Context) -> Run:
+    run = _comprehension(tree, context, [tree.elt])
+    return lambda scope: {dict_key(v) for v in run(scope)}
+
+
+def _dict_comprehension(tree: syntax.DictComp, context: Context) -> Run:
+    run = _comprehension(tree, context, [tree.key, tree.value])
+    return lambda scope: {dict_key(k): v for k, v in run(scope)}
+
+
+# -- strings --------------------------------------------------------------------------------------
+
+
+def _joined(tree: syntax.JoinedStr, context: Context) -> Run:
+    parts = [compile_expression(p, context) for p in tree.parts]
+    return lambda scope: "".join([p(scope) for p in parts])
+
+
+def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
+    value_run = compile_expression(tree.value, context)
+    spec_run = None if tree.format_spec is None else compile_expression(tree.format_spec, context)
+    conversion = tree.conversion
+    debug = tree.debug_text or ""
+    span = tree.value.span
+
+    def run(scope: Scope) -> str:
+        value = value_run(scope)
+        STATE.span = span
+        try:
+            if conversion in ("r", "a") or (debug and spec_run is None and conversion is None):
+                value = represent(value)
+            elif conversion == "s":
+                value = text(value)
+            return debug + formatted(value, "" if spec_run is None else spec_run(scope))
+        except AutodiffError as error:
+            raise placed(error, span) from None
+
+    return run
+
+
+COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
+    syntax.Name: _name,
+    syntax.Constant: _constant,
+    syntax.NumList: _numlist,
+    syntax.List: _list,
+    syntax.Tuple: _tuple,
+    syntax.Set: _set,
+    syntax.Dict: _dict,
+    syntax.Starred: _starred,
+    syntax.BinOp: _binary,
+    syntax.UnaryOp: _unary,
+    syntax.BoolOp: _bool,
+    syntax.Compare: _compare,
+    syntax.IfExp: _conditional,
+    syntax.Call: _call,
+    syntax.Attribute: _attribute,
+    syntax.Subscript: _subscript,
+    syntax.Slice: _slice,
+    syntax.Lambda: _lambda,
+    syntax.ListComp: _list_comprehension,
+    syntax.GeneratorExp: _list_comprehension,
+    syntax.SetComp: _set_comprehension,
+    syntax.DictComp: _dict_comprehension,
+    syntax.JoinedStr: _joined,
+    syntax.FormattedValue: _formatted,
+}
+
+__all__ = ["MODE", "Context", "GraphNode", "calls", "compile_expression", "compile_truth", "count_step", "items_of"]

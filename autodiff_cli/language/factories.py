@@ -1,0 +1,114 @@
+"""Tensors from values: `tensor`, `const`, `as_tensor`, `Parameter`, and leaves from literals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..autograd import calls
+from ..autograd.literals import array_of, has_tensor
+from ..autograd.tensor import Tensor, new_leaf
+from ..errors import fail
+from ..graph.dtypes import is_float
+from ..graph.op import value_of
+from ..graph.params import to_dtype
+from ..graph.registry import F
+from .operations import iterate, kind_of, truth
+
+
+def make_tensor(data: Any, *, dtype: Any = None, requires_grad: Any = False, device: Any = None, **kwargs: Any) -> Tensor:
+    """`torch.tensor(data)`: a copy without history, in the dtype PyTorch infers."""
+    from .attributes import check_device
+
+    check_device(device)
+    for name in kwargs:
+        if name != "pin_memory":
+            raise fail("E205", f"`tensor` got an unexpected keyword argument `{name}`",
+                       help="`tensor(data, dtype=None, requires_grad=False)`")
+    kind = None if dtype is None else to_dtype(dtype)
+    flag = truth(requires_grad)
+    if isinstance(data, Tensor):
+        array = np.array(value_of(data.node), dtype=kind)
+    else:
+        array = array_of(_numbers(data), kind)
+    return with_grad(array, flag)
+
+
+def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
+    """A leaf of an array; only floats can require grad."""
+    if requires_grad and not is_float(array.dtype):
+        raise fail("E306", f"only floating point tensors can require grad, this one is {array.dtype.name}",
+                   help="write floats (`[1.0, 2.0]`), or dtype=torch.float64")
+    return new_leaf(array, requires_grad)
+
+
+def _numbers(data: Any) -> Any:
+    """Nested lists of numbers, with one-element tensors read as numbers."""
+    if isinstance(data, list | tuple):
+        if has_tensor(data):
+            return [_numbers(v) for v in data]
+        return data
+    if isinstance(data, Tensor):
+        return value_of(data.node).tolist()
+    if isinstance(data, bool | int | float):
+        return data
+    if isinstance(data, range):
+        return list(iterate(data))
+    raise fail("E208", f"a tensor is made of numbers, not of {kind_of(data)}", help="write numbers or nested lists of numbers")
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`torch.as_tensor`: a tensor as it is when nothing is to be done."""
+    if isinstance(data, Tensor):
+        result = calls.wrap_view(F.alias(data.node), data) if data.tag == "numpy" else data
+        kind = None if dtype is None else to_dtype(dtype)
+        return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
+    return make_tensor(data, dtype=dtype)
+
+
+def const(data: Any, **kwargs: Any) -> Tensor:
+    """`const(...)`: a tensor that does not require grad."""
+    if isinstance(data, Tensor):
+        return Tensor(F.detach(data.node))
+    return make_tensor(data, **kwargs)
+
+
+def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
+    """`torch.nn.Parameter(tensor)`: a leaf with the values of a tensor."""
+    if data is None:
+        data = make_tensor([])
+    if not isinstance(data, Tensor):
+        raise fail("E208", f"a Parameter is made of a tensor, not of {kind_of(data)}", help="write `torch.nn.Parameter(torch.tensor(...))`")
+    result = Tensor(F.detach(data.node))
+    if truth(requires_grad):
+        result.set_requires_grad(True)
+    result.is_parameter = True
+    return result
+
+
+def is_literal_value(value: Any) -> bool:
+    """A Python number (not a bool) or a non-empty numeric nested list."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return True
+    if kind is list:
+        pending = [value]
+        while pending:
+            for item in pending.pop():
+                if type(item) is list:
+                    pending.append(item)
+                elif type(item) is not float and type(item) is not int and type(item) is not bool:
+                    return False
+        return True
+    return False
+
+
+def leaf_of_literal(value: Any) -> Tensor:
+    """The leaf that a literal of a native file makes: floating point, requiring grad."""
+    from ..graph.state import STATE
+
+    tensor = new_leaf(array_of(value, STATE.default_dtype), True, type(value) is int)
+    assert tensor.accumulator is not None
+    tensor.accumulator.literal = True
+    return tensor

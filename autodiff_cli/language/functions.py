@@ -1,0 +1,204 @@
+"""Calling things: user functions with Python's parameter rules, ops, builtins and types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd import calls
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError, fail
+from ..graph.state import STATE, grad_mode
+from . import syntax
+from .operations import MODE, count_step, kind_of
+from .values import Builtin, GradMode, OpFunction, Scope, TypeName, UserFunction
+
+
+class Parameters:
+    """A signature of a `def`, and how arguments are bound to it."""
+
+    __slots__ = ("keyword", "keywords", "names", "positional", "rest")
+
+    def __init__(self, params: list[syntax.Param]):
+        self.positional = [p.name for p in params if p.kind == "normal"]
+        self.keyword = [p.name for p in params if p.kind == "keyword"]
+        self.rest = next((p.name for p in params if p.kind == "rest"), None)
+        self.keywords = next((p.name for p in params if p.kind == "keywords"), None)
+        self.names = {*self.positional, *self.keyword}
+
+    def bind(self, function: UserFunction, args: list[Any], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
+        """Put arguments into `names`; E205 when they do not fit."""
+        positional = self.positional
+        given = len(args)
+        if given > len(positional):
+            if self.rest is None:
+                raise fail("E205", f"`{function.name}` takes {len(positional)} argument{'' if len(positional) == 1 else 's'} "
+                           f"but {given} were given", help=f"it is defined as `{self.describe(function.name)}`")
+            names[self.rest] = tuple(args[len(positional):])
+            args = args[: len(positional)]
+        elif self.rest is not None:
+            names[self.rest] = ()
+        for name, value in zip(positional, args, strict=False):
+            names[name] = value
+        extra: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            if name in self.names:
+                if name in names:
+                    raise fail("E205", f"`{function.name}` got several values for argument `{name}`",
+                               help=f"it is defined as `{self.describe(function.name)}`")
+                names[name] = value
+            elif self.keywords is not None:
+                extra[name] = value
+            else:
+                raise fail("E205", f"`{function.name}` got an unexpected keyword argument `{name}`",
+                           help=f"it is defined as `{self.describe(function.name)}`")
+        if self.keywords is not None:
+            names[self.keywords] = extra
+        self._fill_defaults(function, given, names)
+
+    def _fill_defaults(self, function: UserFunction, given: int, names: dict[str, Any]) -> None:
+        positional = self.positional
+        first_default = len(positional) - len(function.defaults)
+        missing = []
+        for i in range(given, len(positional)):
+            name = positional[i]
+            if name not in names:
+                if i >= first_default:
+                    names[name] = function.defaults[i - first_default]
+                else:
+                    missing.append(name)
+        for name in self.keyword:
+            if name not in names:
+                if name in function.keyword_defaults:
+                    names[name] = function.keyword_defaults[name]
+                else:
+                    missing.append(name)
+        if missing:
+            raise fail("E205", f"`{function.name}` misses its argument{'s' if len(missing) > 1 else ''} "
+                       + ", ".join(f"`{m}`" for m in missing), help=f"it is defined as `{self.describe(function.name)}`")
+
+    def describe(self, name: str) -> str:
+        parts = list(self.positional)
+        if self.rest is not None:
+            parts.append("*" + self.rest)
+        elif self.keyword:
+            parts.append("*")
+        parts.extend(self.keyword)
+        if self.keywords is not None:
+            parts.append("**" + self.keywords)
+        return f"{name}({', '.join(parts)})"
+
+
+class Depth:
+    """How many user functions are running inside one another."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0
+
+
+DEPTH = Depth()
+
+
+def call_user(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Run a user function in a scope of its own."""
+    count_step()
+    scope = Scope(function.scope, True)
+    function.params.bind(function, args, kwargs, scope.names)
+    if DEPTH.now >= STATE.max_depth:
+        raise fail("E507", f"`{function.name}` calls itself more than {STATE.max_depth} levels deep",
+                   help="add a case that stops the recursion, or raise the limit with --max-depth")
+    DEPTH.now += 1
+    try:
+        return function.body(scope)
+    except RecursionError:
+        raise fail("E507", f"`{function.name}` recurses too deeply", help="use a loop") from None
+    finally:
+        DEPTH.now -= 1
+
+
+def call_value(callee: Any, args: list[Any], kwargs: dict[str, Any], scope: Scope | None = None) -> Any:
+    """Call any value of the language."""
+    kind = type(callee)
+    if kind is OpFunction:
+        return call_op(callee, args, kwargs)
+    if kind is UserFunction:
+        for wrapper in callee.wrappers:
+            return _wrapped(wrapper, callee, args, kwargs)
+        return call_user(callee, args, kwargs)
+    if kind is Builtin:
+        return guarded(callee.name, callee.function, args, kwargs)
+    if kind is TypeName and callee.make is not None:
+        return guarded(callee.name, callee.make, args, kwargs)
+    if kind is GradMode:
+        return _decorated(callee, args)
+    call = getattr(callee, "call", None)
+    if call is not None:
+        return call(args, kwargs)
+    raise fail("E208", f"{kind_of(callee)} is not a function and cannot be called",
+               help="write `*` between two factors: `2 * (x + 1)`")
+
+
+def _wrapped(wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    with grad_mode(wrapper.enabled):
+        return call_user(function, args, kwargs)
+
+
+def _decorated(mode: GradMode, args: list[Any]) -> Any:
+    if len(args) == 1 and isinstance(args[0], UserFunction):
+        args[0].wrappers.append(mode)
+        return args[0]
+    if not args:
+        return mode
+    raise fail("E208", f"`{mode.name}` decorates functions", help=f"write `with torch.{mode.name}():`")
+
+
+def guarded(name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call Python code with a program's arguments: its complaints become diagnostics."""
+    try:
+        return function(*args, **kwargs)
+    except AutodiffError:
+        raise
+    except TypeError as error:
+        raise fail("E205", f"`{name}` {_words(error, name)}", help=f"see `autodiff help {name}`") from None
+    except ValueError as error:
+        raise fail("E208", f"`{name}`: {_words(error, name)}", help="check the values given") from None
+    except KeyError as error:
+        raise fail("E210", f"`{name}`: no key {error}", help="check the key") from None
+    except IndexError as error:
+        raise fail("E210", f"`{name}`: {_words(error, name)}", help="check the index") from None
+    except OverflowError as error:
+        raise fail("E504", f"`{name}`: {_words(error, name)}", help="use smaller numbers") from None
+    except ZeroDivisionError:
+        raise fail("E504", f"`{name}`: division by zero", help="check the divisor") from None
+    except MemoryError:
+        raise fail("E505", f"`{name}` needs more memory than there is", help="use less at once") from None
+
+
+def _words(error: Exception, name: str) -> str:
+    words = str(error)
+    at = words.find("() ")
+    words = words[at + 3:] if at >= 0 else words
+    return words.replace("positional argument", "argument") or type(error).__name__
+
+
+def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's factories do."""
+    wants_grad = kwargs.get("requires_grad", False)
+    if MODE.python:
+        _refuse_python_operands(callee, args, kwargs)
+    result = calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
+    if wants_grad is True and isinstance(result, Tensor):
+        result.set_requires_grad(True)
+    return result
+
+
+def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """PyTorch's functions do not take plain lists or numbers where the first tensor stands."""
+    op = callee.ops[0]
+    if not op.params or op.params[0].annotation != "Tensor" or not args:
+        return
+    first = args[0]
+    if isinstance(first, list) or (isinstance(first, int | float) and not any(isinstance(a, Tensor) for a in [*args, *kwargs.values()])):
+        raise fail("E208", f"`{callee.name}` needs a tensor, not {kind_of(first)}", help="write `torch.tensor(...)` around it")

@@ -1,0 +1,297 @@
+"""What names mean before a program assigns them: builtins, namespaces, ops, NumPy's names.
+
+A native file reaches everything bare (`relu(x)`, `pi`, `torch.exp`); a Python snippet has Python's
+builtins and what it imports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import AutodiffError, fail
+from ..graph.registry import overloads
+from ..suggest import suggest
+from .builtins import BUILTINS, TYPES
+from .operations import MODE, kind_of
+from .values import Builtin, Namespace, OpFunction
+
+CONSTANTS: dict[str, Any] = {
+    "pi": math.pi,
+    "e": math.e,
+    "inf": math.inf,
+    "nan": math.nan,
+}
+
+PREDEFINED: dict[str, str] = {
+    "torch": "",
+    "F": "nn.functional",
+    "nn": "nn",
+    "np": "np",
+    "numpy": "np",
+    "math": "math",
+    "linalg": "linalg",
+    "special": "special",
+    "autograd": "autograd",
+    "optim": "optim",
+    "func": "func",
+}
+
+MODULES: dict[str, str] = {
+    "torch": "",
+    "numpy": "np",
+    "math": "math",
+    "torch.nn": "nn",
+    "torch.nn.functional": "nn.functional",
+    "torch.nn.init": "nn.init",
+    "torch.nn.utils": "nn.utils",
+    "torch.linalg": "linalg",
+    "torch.special": "special",
+    "torch.autograd": "autograd",
+    "torch.autograd.functional": "autograd.functional",
+    "torch.func": "func",
+    "torch.optim": "optim",
+    "torch.masked": "masked",
+    "numpy.linalg": "np.linalg",
+    "functorch": "func",
+}
+
+NAMESPACES = frozenset(MODULES.values()) | {"np.random", "random", "utils"}
+
+# NumPy's names of ops; keywords are translated when arguments are bound.
+NUMPY: dict[str, str] = {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
+    "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
+    "concatenate": "cat", "concat": "cat", "mod": "remainder", "amax": "amax", "amin": "amin", "expand_dims": "unsqueeze",
+    "transpose": "permute", "around": "round", "rint": "round", "invert": "bitwise_not", "matmul": "matmul",
+    "swapaxes": "transpose", "moveaxis": "movedim", "broadcast_to": "broadcast_to", "true_divide": "true_divide",
+    "float_power": "float_power", "degrees": "rad2deg", "radians": "deg2rad", "cumulative_sum": "cumsum",
+    "product": "prod", "fix": "trunc", "clip": "clamp", "array_split": "tensor_split", "vecdot": "linalg.vecdot",
+    "inv": "linalg.inv", "norm": "linalg.norm", "det": "linalg.det", "solve": "linalg.solve", "ascontiguousarray": "contiguous",
+    "row_stack": "vstack", "sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "nan_to_num": "nan_to_num",
+}
+NUMPY_ONLY_BARE = frozenset(NUMPY) - {"transpose", "sum", "mean", "max", "min", "norm", "inv", "det", "solve", "mod", "vecdot"}
+
+OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
+
+
+def _float(value: Any) -> float:
+    from .builtins import TYPES
+
+    make = TYPES["float"].make
+    assert make is not None
+    return make(value)
+
+
+def _math(name: str) -> Callable[..., Any]:
+    function = getattr(math, name)
+
+    def run(*args: Any) -> Any:
+        values = [a if isinstance(a, int | float) else _float(a) for a in args]
+        try:
+            return function(*values)
+        except ValueError:
+            raise fail("E504", f"math.{name} is not defined at {', '.join(map(str, values))}", help="check the argument") from None
+        except OverflowError:
+            raise fail("E504", f"math.{name}({', '.join(str(v)[:20] for v in values)}) is too large for a float",
+                       help="use smaller numbers, or the tensor function") from None
+
+    return run
+
+
+def _small_integers(name: str, limit: int) -> Callable[..., Any]:
+    run = _math(name)
+
+    def bounded(*args: Any) -> Any:
+        if any(isinstance(a, int) and abs(a) > limit for a in args):
+            raise fail("E505", f"math.{name} of a number above {limit}", help="use math.lgamma for large numbers")
+        return run(*args)
+
+    return bounded
+
+
+MATH: dict[str, Any] = {
+    **{name: Builtin(name, _math(name)) for name in (
+        "sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
+        "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "fabs", "pow", "hypot", "erf", "erfc", "gamma",
+        "lgamma", "degrees", "radians", "isnan", "isinf", "isfinite", "copysign", "fmod", "gcd", "isclose", "lcm")},
+    "factorial": Builtin("factorial", _small_integers("factorial", 5000)),
+    "comb": Builtin("comb", _small_integers("comb", 5000)),
+    "perm": Builtin("perm", _small_integers("perm", 5000)),
+    "isqrt": Builtin("isqrt", _math("isqrt")),
+    "prod": Builtin("prod", lambda values, start=1: _product(values, start)),
+    "pi": math.pi,
+    "e": math.e,
+    "inf": math.inf,
+    "nan": math.nan,
+    "tau": math.tau,
+}
+
+
+def _product(values: Any, start: Any) -> Any:
+    from .operations import binary, iterate
+
+    for value in iterate(values):
+        start = binary("*", start, value)
+    return start
+
+
+def builtin(name: str) -> Any:
+    """What a name means that the program has not assigned; None when nothing."""
+    found = BUILTINS.get(name)
+    if found is not None:
+        return found
+    from .torch_names import NATIVE
+
+    if MODE.python:
+        return NATIVE.get(name) if name in ("load", "approx") else None
+    found = CONSTANTS.get(name)
+    if found is not None:
+        return found
+    path = PREDEFINED.get(name)
+    if path is not None:
+        return Namespace(path)
+    found = NATIVE.get(name)
+    if found is not None:
+        return found
+    return torch_member(name) or op_function(name)
+
+
+def op_function(name: str) -> OpFunction | None:
+    """The op a bare name stands for, PyTorch's name first, then NumPy's."""
+    for prefix in OP_PREFIXES:
+        ops = overloads(prefix + name)
+        if ops and not (not prefix and ops[0].key == name and _hidden(ops)):
+            return OpFunction(name, ops)
+    if name in NUMPY_ONLY_BARE:
+        return OpFunction(name, overloads(NUMPY[name]))
+    return None
+
+
+def _hidden(ops: list[Any]) -> bool:
+    return all("internal" in op.properties for op in ops)
+
+
+def torch_member(path: str) -> Any:
+    """A name below `torch.` that is no op."""
+    from .torch_names import TORCH
+
+    found = TORCH.get(path)
+    if found is not None:
+        return found
+    if path.startswith(("nn.init.", "random.")) or path in _random_names():
+        from .random_functions import RANDOM
+
+        return RANDOM.get(path)
+    return None
+
+
+def _random_names() -> frozenset[str]:
+    return frozenset({"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "rand_like", "randn_like",
+                      "randint_like", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "Generator",
+                      "nn.functional.dropout", "dropout", "nn.functional.alpha_dropout", "empty", "empty_like"})
+
+
+def member(namespace: Namespace, name: str) -> Any:
+    """`namespace.name`."""
+    if name.startswith("_"):
+        from .attributes import private
+
+        raise private(name)
+    prefix = namespace.path
+    if prefix == "math":
+        found = MATH.get(name)
+    elif prefix.startswith("np"):
+        found = _numpy_member(prefix, name)
+    else:
+        path = f"{prefix}.{name}" if prefix else name
+        found = torch_member(path)
+        if found is None and path in NAMESPACES:
+            found = Namespace(path)
+        if found is None:
+            ops = overloads(path)
+            if ops:
+                found = OpFunction(name, ops)
+    if found is None:
+        raise _no_member(namespace, name)
+    return found
+
+
+def _numpy_member(prefix: str, name: str) -> Any:
+    if prefix == "np" and name == "linalg":
+        return Namespace("np.linalg")
+    if prefix == "np.linalg":
+        ops = overloads(f"linalg.{name}")
+        return OpFunction(name, ops) if ops else None
+    found = CONSTANTS.get(name)
+    if found is not None:
+        return found
+    from .torch_names import NUMPY_FUNCTIONS, TORCH
+
+    found = NUMPY_FUNCTIONS.get(name)
+    if found is not None:
+        return found
+    if name == "ndarray":
+        return TYPES["ndarray"]
+    dtype = TORCH.get(name.rstrip("_"))
+    if dtype is not None and not isinstance(dtype, Builtin) and name.rstrip("_") in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"):
+        return dtype
+    ops = overloads(NUMPY.get(name, name))
+    if ops and name not in ("fromfile", "load", "save"):
+        return OpFunction(name, ops)
+    return None
+
+
+def _no_member(namespace: Namespace, name: str) -> AutodiffError:
+    from ..ops.index import WHERE
+    from .torch_names import TORCH
+
+    prefix = f"{namespace.path}." if namespace.path else ""
+    known = [n.removeprefix(prefix) for n in [*WHERE, *TORCH] if n.startswith(prefix)]
+    if namespace.path == "math":
+        known = list(MATH)
+    close = suggest(name, [n for n in known if "." not in n])
+    shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
+    return fail("E203" if not close else "E207", f"`{shown}.{name}` does not exist here", label="not available",
+                help=f"did you mean `{shown}.{close[0]}`?" if close else "list what there is: autodiff ops")
+
+
+def import_module(dotted: str) -> Namespace:
+    """The namespace of `import dotted`; E209 when it is not one of the known ones."""
+    path = MODULES.get(dotted)
+    if path is None:
+        raise fail("E209", f"module `{dotted}` cannot be imported here", label="not available",
+                   help="known are " + ", ".join(sorted(m for m in MODULES if m.count(".") < 2)))
+    return Namespace(path)
+
+
+def import_name(module: str, name: str) -> Any:
+    """The value of `from module import name`."""
+    if module == "typing":
+        return TYPES["object"]
+    if f"{module}.{name}" in MODULES:
+        return Namespace(MODULES[f"{module}.{name}"])
+    namespace = import_module(module)
+    try:
+        return member(namespace, name)
+    except AutodiffError as error:
+        if error.code in ("E203", "E207"):
+            raise fail("E209", f"`{module}` has no `{name}` here", label="not available", help=error.diagnostic.helps) from None
+        raise
+
+
+def known_names() -> list[str]:
+    """All bare names, for suggestions."""
+    from ..ops.index import WHERE
+
+    if MODE.python:
+        return list(BUILTINS)
+    names = {n.rpartition(".")[2] for n in WHERE}
+    from .torch_names import NATIVE, TORCH
+
+    names.update(n for n in (*BUILTINS, *CONSTANTS, *NATIVE, *NUMPY, *TORCH, *PREDEFINED) if "." not in n)
+    return sorted(names)
+
+
+__all__ = ["builtin", "import_module", "import_name", "kind_of", "known_names", "member"]

@@ -1,0 +1,450 @@
+"""Operators: what `+`, `<`, `not`, `x[i]` and the truth of a value mean.
+
+Tensors go to the op table; Python values do what Python does, within bounds.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..autograd import calls
+from ..autograd.tensor import Tensor
+from ..errors import fail
+from ..graph.node import Node
+from ..graph.op import number
+from ..graph.params import written_as_int
+from ..graph.registry import F
+from ..graph.state import STATE
+from .text import represent
+from .values import Namespace, Size, UserFunction, is_callable
+
+MAX_BITS = 1_000_000
+MAX_ITEMS = 10_000_000
+MAX_CHARACTERS = 50_000_000
+
+# operator -> (op of the table, Python's function, words for messages)
+BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "+": ("add", operator.add),
+    "-": ("sub", operator.sub),
+    "*": ("mul", operator.mul),
+    "/": ("div", operator.truediv),
+    "//": ("floor_divide", operator.floordiv),
+    "%": ("remainder", operator.mod),
+    "**": ("pow", operator.pow),
+    "@": ("matmul", operator.matmul),
+    "&": ("bitwise_and", operator.and_),
+    "|": ("bitwise_or", operator.or_),
+    "^": ("bitwise_xor", operator.xor),
+    "<<": ("bitwise_left_shift", operator.lshift),
+    ">>": ("bitwise_right_shift", operator.rshift),
+}
+
+COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "==": ("eq", operator.eq),
+    "!=": ("ne", operator.ne),
+    "<": ("lt", operator.lt),
+    "<=": ("le", operator.le),
+    ">": ("gt", operator.gt),
+    ">=": ("ge", operator.ge),
+}
+
+
+class Mode:
+    """Whether the program is a Python snippet (it imports something): lists are then only lists."""
+
+    __slots__ = ("python",)
+
+    def __init__(self) -> None:
+        self.python = False
+
+
+MODE = Mode()
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in a message."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Namespace):
+        return f"the namespace `{value.path or 'torch'}`"
+    if is_callable(value):
+        return f"the function `{value.name}`"
+    if value is None:
+        return "None"
+    names = {"int": "an int", "float": "a float", "bool": "a bool", "str": "a string", "list": "a list",
+             "tuple": "a tuple", "dict": "a dict", "set": "a set"}
+    return names.get(type(value).__name__, f"a {type(value).__name__}")
+
+
+def is_numeric_list(value: Any) -> bool:
+    """Whether a list holds only numbers, tensors and such lists."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending.extend(item)
+        elif not isinstance(item, bool | int | float | Tensor):
+            return False
+    return True
+
+
+def as_operand(value: Any) -> Any:
+    """A numeric list stands for a constant tensor (native files only)."""
+    if isinstance(value, list) and value and not MODE.python and is_numeric_list(value):
+        return Tensor(calls.node_of_list(value))
+    return value
+
+
+def binary(symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`."""
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return tensor_binary(symbol, left, right)
+    if isinstance(left, list) or isinstance(right, list):
+        return _list_binary(symbol, left, right)
+    return python_binary(symbol, left, right)
+
+
+def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
+    key = BINARY[symbol][0]
+    if symbol == "^":
+        _refuse_caret(left, right)
+    if symbol == "**":
+        return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
+    x = _node(left, symbol)
+    y = _node(right, symbol)
+    op = getattr(F, key)
+    result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
+    return calls.wrapped(op, result, (left, right), {})
+
+
+def _operand(value: Any, symbol: str) -> Any:
+    if isinstance(value, Tensor | bool | int | float):
+        return value
+    return Tensor(_node(value, symbol))
+
+
+def _node(value: Any, symbol: str) -> Node:
+    if isinstance(value, Tensor):
+        return value.node
+    kind = type(value)
+    if kind is int or kind is float or kind is bool:
+        return number(value)
+    if isinstance(value, list | tuple) and not MODE.python and is_numeric_list(list(value)) and value:
+        return calls.node_of_list(list(value))
+    if isinstance(value, np.generic):
+        return number(value.item())
+    raise fail("E208", f"`{symbol}` cannot take {kind_of(value)}",
+               help="call it: add parentheses with its arguments" if is_callable(value)
+               else "operands are tensors and numbers")
+
+
+def _list_binary(symbol: str, left: Any, right: Any) -> Any:
+    if not MODE.python and not (symbol == "+" and _plain_lists(left, right)):
+        a, b = as_operand(left), as_operand(right)
+        if isinstance(a, Tensor) or isinstance(b, Tensor):
+            return tensor_binary(symbol, a, b)
+    return python_binary(symbol, left, right)
+
+
+def _plain_lists(left: Any, right: Any) -> bool:
+    """Two lists that `+` joins: one of them is empty or holds something else than numbers."""
+    return (isinstance(left, list) and isinstance(right, list)
+            and not (left and right and _only_numbers(left) and _only_numbers(right)))
+
+
+def _only_numbers(value: list[Any]) -> bool:
+    return all(isinstance(v, bool | int | float) or (isinstance(v, list) and _only_numbers(v)) for v in value)
+
+
+def python_binary(symbol: str, left: Any, right: Any) -> Any:
+    """An operator on Python values, bounded."""
+    a, b = type(left), type(right)
+    try:
+        if a in _NUMBERS and b in _NUMBERS:
+            if a is not float and b is not float:
+                _bound_integers(symbol, left, right)
+            if symbol == "^" and (a is float or b is float):
+                _refuse_caret(left, right)
+            result = BINARY[symbol][1](left, right)
+            if type(result) is complex:
+                raise fail("E504", f"{left} ** {right} is not a real number", help="use a base >= 0")
+            return result
+        if symbol == "%" and a is str:
+            from .text import percent
+
+            return percent(left, right)
+        if symbol == "+" and a is b and a in (str, list, tuple) or (
+            symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)
+        ):
+            _bound_length(len(left) + len(right), a)
+            return left + right
+        if symbol == "*" and (a in _SEQUENCES and b is int or b in _SEQUENCES and a is int):
+            sequence, times = (left, right) if a in _SEQUENCES else (right, left)
+            _bound_length(len(sequence) * max(times, 0), type(sequence))
+            return sequence * times
+        if a is set and b is set and symbol in ("&", "|", "-", "^") or a is dict and b is dict and symbol == "|":
+            return BINARY[symbol][1](left, right)
+    except ZeroDivisionError:
+        raise fail("E504", f"division by zero: {left} {symbol} {right}",
+                   help="tensors divide to inf; Python numbers do not") from None
+    except OverflowError:
+        raise fail("E504", f"{str(left)[:30]} {symbol} {str(right)[:30]} is too large for a float",
+                   help="use smaller numbers, or tensors") from None
+    raise fail("E208", f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
+               help="operands are tensors, numbers, or two values of one kind")
+
+
+_NUMBERS = frozenset({int, float, bool})
+_SEQUENCES = frozenset({str, list, tuple})
+
+
+def _bound_length(length: int, kind: type) -> None:
+    if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS):
+        raise fail("E505", f"the result would have {length} {'characters' if kind is str else 'items'}",
+                   help="build it in smaller parts")
+
+
+def _bound_integers(symbol: str, left: int, right: int) -> None:
+    """Integers stay below a million bits."""
+    if symbol == "**":
+        if right > 0 and int(left).bit_length() * right > MAX_BITS:
+            raise fail("E505", f"the integer {str(left)[:20]}**{str(right)[:20]} would have more than {MAX_BITS} bits",
+                       help="use floats: write one operand with a decimal point")
+    elif symbol == "<<":
+        if int(left).bit_length() + right > MAX_BITS:
+            raise fail("E505", f"the integer would have more than {MAX_BITS} bits", help="shift by less")
+        if right < 0:
+            raise fail("E504", "negative shift count", help="shift by a non-negative number")
+    elif symbol == "*" and int(left).bit_length() + int(right).bit_length() > MAX_BITS:
+        raise fail("E505", f"the integer would have more than {MAX_BITS} bits", help="use floats")
+    elif symbol == ">>" and right < 0:
+        raise fail("E504", "negative shift count", help="shift by a non-negative number")
+
+
+def _refuse_caret(left: Any, right: Any) -> None:
+    for value in (left, right):
+        if isinstance(value, float) or (isinstance(value, Tensor) and value.dtype.kind == "f"):
+            raise fail("E105", "`^` is not power here", label="bitwise xor in Python and PyTorch; not defined for floats",
+                       help="write `**` for powers: `x**2`")
+
+
+def unary(symbol: str, value: Any) -> Any:
+    """`-x`, `+x`, `~x`."""
+    if isinstance(value, list):
+        value = as_operand(value)
+    if isinstance(value, Tensor):
+        if symbol == "-":
+            return Tensor(F.neg(value.node))
+        if symbol == "~":
+            return calls.call("bitwise_not", (value,), {})
+        return value
+    if type(value) in _NUMBERS and not (symbol == "~" and type(value) is float):
+        return -value if symbol == "-" else +value if symbol == "+" else ~value
+    raise fail("E208", f"unary `{symbol}` cannot take {kind_of(value)}", help="it takes tensors and numbers")
+
+
+def compare(symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`, elementwise on tensors."""
+    if symbol == "is":
+        return left is right or (isinstance(left, np.dtype) and isinstance(right, np.dtype) and left == right)
+    if symbol == "is not":
+        return not compare("is", left, right)
+    if symbol in ("in", "not in"):
+        found = contains(right, left)
+        return found if symbol == "in" else not found
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        if (left is None or right is None or isinstance(left, str) or isinstance(right, str)) and symbol in ("==", "!="):
+            return symbol == "!="
+        op = getattr(F, COMPARISONS[symbol][0])
+        return Tensor(op(_node(left, symbol), _node(right, symbol)))
+    if symbol in ("==", "!="):
+        same = equal(left, right)
+        return same if symbol == "==" else not same
+    try:
+        return COMPARISONS[symbol][1](left, right)
+    except TypeError:
+        raise fail("E208", f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
+                   help="compare two numbers or two strings") from None
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Equality of Python values; lists of tensors compare element by element."""
+    pending = [(left, right)]
+    while pending:
+        a, b = pending.pop()
+        count_step()
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+            if len(a) != len(b) or isinstance(a, list) != isinstance(b, list):
+                return False
+            pending.extend(zip(a, b, strict=True))
+        elif isinstance(a, Tensor) or isinstance(b, Tensor):
+            if a is not b and not truth(compare("==", a, b)):
+                return False
+        elif isinstance(a, dict) and isinstance(b, dict):
+            if a.keys() != b.keys():
+                return False
+            pending.extend((a[k], b[k]) for k in a)
+        elif a != b:
+            return False
+    return True
+
+
+def contains(container: Any, item: Any) -> bool:
+    """`item in container`."""
+    if isinstance(container, str):
+        if not isinstance(item, str):
+            raise fail("E208", f"`in` a string needs a string, not {kind_of(item)}", help="compare texts")
+        return item in container
+    if isinstance(container, dict | set | frozenset):
+        try:
+            return item in container
+        except TypeError:
+            return False
+    if isinstance(container, Tensor):
+        return truth(Tensor(F.any(compare("==", container, item).node)))
+    if isinstance(container, range):
+        return item in container if isinstance(item, int | float) else False
+    if isinstance(container, list | tuple):
+        return any(value is item or equal(value, item) for value in container)
+    raise fail("E208", f"`in` cannot search {kind_of(container)}", help="it searches lists, tuples, dicts and strings")
+
+
+def truth(value: Any) -> bool:
+    """Whether a value counts as true; tensors need exactly one element."""
+    if isinstance(value, Tensor):
+        if value.node.numel != 1:
+            raise fail("E408", f"the truth of a tensor with {value.node.numel} elements, shape {tuple(value.shape)}, is ambiguous",
+                       help="reduce it: `.any()` or `.all()`")
+        return bool(value.item())
+    return bool(value) if not is_callable(value) else True
+
+
+def count_step(n: int = 1) -> None:
+    """Count a loop step, call or comprehension item against the limit."""
+    STATE.steps += n
+    if STATE.steps > STATE.max_steps:
+        raise fail("E506", f"the program took more than {STATE.max_steps} loop steps and calls",
+                   help="is the loop endless? raise the limit with --max-steps 10000000")
+
+
+def iterate(value: Any) -> Iterator[Any]:
+    """The items a `for` goes through, each counted as a step."""
+    if isinstance(value, Tensor):
+        if not value.shape:
+            raise fail("E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`")
+        items: Any = calls.call("unbind", (value, 0), {})
+    elif isinstance(value, list | tuple | dict | str | range | set | frozenset):
+        items = value
+    elif isinstance(value, Iterator) or type(value).__name__ in ("dict_items", "dict_keys", "dict_values"):
+        items = value
+    else:
+        raise fail("E208", f"{kind_of(value)} cannot be iterated over",
+                   help="loop over range(n), a list, a tuple or the rows of a tensor")
+    state = STATE
+    try:
+        for item in items:
+            state.steps += 1
+            if state.steps > state.max_steps:
+                count_step(0)
+            yield item
+    except RuntimeError as error:
+        if "changed size" in str(error):
+            raise fail("E208", "the container changed size while it was looped over", help="loop over a copy") from None
+        raise
+
+
+def items_of(value: Any) -> list[Any]:
+    """All items as a list, bounded."""
+    if isinstance(value, range) and len(value) > MAX_ITEMS:
+        _bound_length(len(value), list)
+    return value if type(value) is list else list(iterate(value))
+
+
+def index(value: Any, key: Any) -> Any:
+    """`value[key]`."""
+    if isinstance(value, Tensor):
+        return read_index(value, key)
+    if isinstance(value, list | tuple | str | range):
+        return _index_sequence(value, key)
+    if isinstance(value, dict):
+        try:
+            return value[dict_key(key)]
+        except KeyError:
+            known = ", ".join(represent(k) for k in list(value)[:8])
+            raise fail("E210", f"the dict has no key {represent(key)[:60]}", help=f"it has: {known or 'nothing'}") from None
+    item = getattr(value, "get_item", None)
+    if item is not None:
+        return item(key)
+    raise fail("E208", f"{kind_of(value)} cannot be indexed", help="index tensors, lists, tuples, dicts and strings")
+
+
+def read_index(tensor: Tensor, key: Any) -> Any:
+    """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
+    return calls.call("getitem", (tensor, index_parts(key)), {})
+
+
+def index_parts(key: Any) -> tuple[Any, ...]:
+    """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes, lists."""
+    return tuple(_index_part(part) for part in (key if isinstance(key, tuple) and not isinstance(key, Size) else (key,)))
+
+
+def _index_part(part: Any) -> Any:
+    if isinstance(part, Tensor):
+        return int(part.item()) if _is_int_leaf(part) else part.node
+    if isinstance(part, slice):
+        return slice(slice_part(part.start), slice_part(part.stop), slice_part(part.step))
+    if isinstance(part, range | Size):
+        return list(part)
+    if isinstance(part, list) and any(isinstance(p, Tensor) for p in part):
+        return [p.item() if isinstance(p, Tensor) and p.node.numel == 1 else p for p in part]
+    return part
+
+
+def _is_int_leaf(tensor: Tensor) -> bool:
+    node = tensor.node
+    return node.dtype.kind == "f" and written_as_int(node)
+
+
+def dict_key(key: Any) -> Any:
+    """A value that can be a dict key."""
+    if isinstance(key, list | dict | set):
+        raise fail("E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple")
+    return key
+
+
+def slice_part(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    return _position(value)
+
+
+def _position(key: Any) -> int:
+    from ..graph.params import BindError, to_int
+
+    try:
+        return to_int(key)
+    except BindError as error:
+        raise fail("E305", f"an index {error.message}", help="use an int, for example `x[0]`") from None
+
+
+def _index_sequence(value: Any, key: Any) -> Any:
+    if isinstance(key, slice):
+        part = value[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
+        return Size(part) if isinstance(value, Size) else part
+    if isinstance(key, tuple):
+        raise fail("E305", f"{kind_of(value)} takes one index, not {len(key)}", help="make it a tensor: `tensor(x)[i, j]`")
+    at = _position(key)
+    try:
+        return value[at]
+    except IndexError:
+        raise fail("E210", f"index {at} is out of range for {kind_of(value)} of length {len(value)}",
+                   help=f"use 0 to {len(value) - 1}" if len(value) else "it is empty") from None
+
+
+def call_name(value: Any) -> str:
+    """The name of a function value, for messages."""
+    return value.name if isinstance(value, UserFunction) or is_callable(value) else kind_of(value)

@@ -1,0 +1,360 @@
+"""Running a whole program under options: defines, the implicit loss, and the report."""
+
+from __future__ import annotations
+
+import sys
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..autograd import calls
+from ..autograd import tensor as handles
+from ..autograd.literals import array_of
+from ..autograd.tensor import GradSlot, Tensor, new_leaf
+from ..engine.evaluate import evaluate
+from ..errors import AutodiffError, Diagnostic, fail
+from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float
+from ..graph.node import Node as GraphNode
+from ..graph.op import LEAF, constant, value_of
+from ..graph.registry import F
+from ..graph.state import STATE
+from ..source import Source
+from ..suggest import suggest
+from . import syntax
+from .attributes import GRAD_READ
+from .builtins import OUTPUT
+from .expressions import Context, compile_expression
+from .factories import is_literal_value, leaf_of_literal
+from .functions import DEPTH
+from .operations import MODE, is_numeric_list
+from .parser import parse
+from .statements import HOUSEKEEPING, OVERRIDES, SHOWN, WATCH, compile_block
+from .text import text
+from .values import Scope
+from .warnings import COLLECTED
+
+if TYPE_CHECKING:
+    from ..session import Options, Report
+
+RECURSION_LIMIT = 30_000
+
+
+class Program:
+    """One program being run: its tree, its module scope, and what the options ask of it."""
+
+    def __init__(self, source: Source, options: Options):
+        self.source = source
+        self.options = options
+        self.scope = Scope(None, True)
+        self.printed: list[str] = []
+        self.tree: syntax.Module | None = None
+        self.loss_name: str | None = None
+        self.loss: Tensor | None = None
+        self.differentiated = False
+
+    # -- running ------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Everything up to the last gradient; raises AutodiffError."""
+        options = self.options
+        STATE.reset()
+        STATE.max_bytes = options.max_memory
+        STATE.max_steps = options.max_steps
+        STATE.max_depth = options.max_depth
+        DEPTH.now = 0
+        COLLECTED.clear()
+        SHOWN.clear()
+        OVERRIDES.values.clear()
+        WATCH.clear()
+        HOUSEKEEPING.mark = GraphNode.counter()
+        OUTPUT.write = self._write
+        self._set_folder()
+        MODE.python = False
+        if sys.getrecursionlimit() < RECURSION_LIMIT:
+            sys.setrecursionlimit(RECURSION_LIMIT)
+        try:
+            self.tree = tree = parse(self.source)
+            MODE.python = syntax.has_import(tree)
+            STATE.default_dtype = FLOAT32 if MODE.python else FLOAT64
+            if options.dtype is not None:
+                STATE.default_dtype = DTYPES[options.dtype]
+            self._prepare_defines(tree)
+            self._watch(tree)
+            block = compile_block(tree.body, Context(True)) if tree.body else None
+        except RecursionError:
+            raise fail("E108", "the program is nested too deeply", help="use names for parts of it") from None
+        GRAD_READ[:] = [self._grad_read] if self._implicit_allowed(tree) else []
+        if block is not None:
+            block(self.scope)
+        STATE.span = None
+        if GRAD_READ:
+            self.differentiate()
+
+    def _set_folder(self) -> None:
+        from pathlib import Path
+
+        from .loading import FILES
+
+        folder = self.options.folder
+        if folder is None and not self.source.name.startswith("<"):
+            folder = Path(self.source.name).parent
+        FILES.folder = folder
+        FILES.allowed = tuple(self.options.allow_read)
+
+    def _write(self, piece: str) -> None:
+        self.printed.append(piece)
+        if self.options.write is not None:
+            self.options.write(piece)
+
+    # -- defines ------------------------------------------------------------------------------
+
+    def _prepare_defines(self, tree: syntax.Module) -> None:
+        known = module_names(tree)
+        for name, value, add in self.options.defines:
+            if not add and name not in known:
+                close = suggest(name, sorted(known))
+                raise fail("E204", f"-D {name}: the program does not assign `{name}`",
+                           help=f"did you mean `{close[0]}`?" if close else f"add a new name with `-D +{name}={value}`")
+            given = self._defined_value(name, value)
+            if add and name not in known:
+                self.scope.names[name] = leaf_of_literal(given) if is_literal_value(given) and not MODE.python else _as_tensor(given)
+            else:
+                OVERRIDES.values[name] = lambda original, given=given: redefined(original, given)
+
+    def _defined_value(self, name: str, value: str) -> Any:
+        if value.startswith("@"):
+            from .loading import read_array
+
+            path, _, key = value[1:].partition(":")
+            return read_array(path, key or None)
+        return self.evaluate_text(value, f"<-D {name}>")
+
+    def evaluate_text(self, value: str, name: str) -> Any:
+        """The value of an expression given on the command line, with the program's names."""
+        tree = parse(Source(value, name))
+        if len(tree.body) != 1 or not isinstance(tree.body[0], syntax.ExprStmt):
+            raise fail("E102", f"`{value}` is not an expression", tree.span, help="write a number or a list")
+        result = compile_expression(tree.body[0].value, Context(True))(self.scope)
+        return result
+
+    # -- the implicit loss --------------------------------------------------------------------
+
+    def _implicit_allowed(self, tree: syntax.Module) -> bool:
+        """Whether the program leaves differentiation to us. A Python snippet does only when asked:
+        what it prints must be what PyTorch prints."""
+        options = self.options
+        if not options.backward:
+            return False
+        asked = bool(options.loss or options.wrt or options.grad_output)
+        if MODE.python and not asked:
+            return False
+        return not calls_backward(tree)
+
+    def _watch(self, tree: syntax.Module) -> None:
+        """Names that `--wrt` picks are prepared when they are assigned."""
+        patterns = self.options.wrt
+        if not patterns:
+            return
+        known = sorted(module_names(tree) | set(self.scope.names))
+        chosen: list[str] = []
+        for pattern in patterns:
+            matching = [n for n in known if fnmatchcase(n, pattern)]
+            if not matching:
+                close = suggest(pattern, known)
+                raise fail("E201", f"--wrt {pattern}: the program has no such name",
+                           help=f"did you mean `{close[0]}`?" if close else f"it has: {', '.join(known[:12])}")
+            chosen.extend(n for n in matching if n not in chosen)
+        WATCH.wrt = dict.fromkeys(chosen)
+
+    def _grad_read(self) -> None:
+        GRAD_READ.clear()
+        self.differentiate()
+
+    def differentiate(self) -> None:
+        """Run backward from the chosen loss, once."""
+        if self.differentiated:
+            return
+        self.differentiated = True
+        found = self._choose_loss()
+        if found is None:
+            return
+        self.loss_name, self.loss = found
+        gradient = self._upstream(self.loss)
+        node = self.loss.node
+        name = f"`{self.loss_name}`" if self.loss_name else "the last expression"
+        if not node.requires_grad:
+            raise fail("E402", f"{name} does not depend on any tensor that requires grad", node.span,
+                       label="built only from constants",
+                       help="write `tensor(..., requires_grad=True)`, the plain literal `A = [[1., 2.]]`, or pass --wrt NAME")
+        if gradient is None and node.numel != 1:
+            shape = tuple(node.shape)
+            raise fail("E401", f"the objective must be a single number, but {name} has shape {shape}", node.span,
+                       label=f"{shape}: {node.numel} numbers",
+                       help=("reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME", "weight it: --grad-output ones"))
+        inputs = [t for t in (self.scope.names.get(n) for n in WATCH.wrt) if isinstance(t, Tensor)] if WATCH.wrt else None
+        if inputs is not None:
+            inputs = [t for t in inputs if t.requires_grad and t is not self.loss or t.is_leaf and t.requires_grad]
+        handles.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
+        if self.loss.accumulator is not None and inputs is None and isinstance(self.loss.accumulator, GradSlot):
+            self.loss.accumulator = None
+
+    def _choose_loss(self) -> tuple[str | None, Tensor] | None:
+        names = self.scope.names
+        wanted = self.options.loss
+        if wanted is not None:
+            value = names.get(wanted)
+            if not isinstance(value, Tensor):
+                close = suggest(wanted, [n for n, v in names.items() if isinstance(v, Tensor)])
+                what = "is not a tensor" if wanted in names else "does not exist"
+                raise fail("E201", f"--loss {wanted}: the name {what} in the program",
+                           help=f"did you mean `{close[0]}`?" if close else "name a tensor of the program")
+            return wanted, value
+        value = names.get("loss")
+        if isinstance(value, Tensor) and is_float(value.dtype):
+            return "loss", value
+        last = WATCH.last
+        if last is not None:
+            name, tensor = last
+            if name is None or names.get(name) is not tensor:
+                name = next((n for n, v in names.items() if v is tensor), None)
+            return name, tensor
+        if self.options.grad_output is not None:
+            candidates = [(n, v) for n, v in names.items() if isinstance(v, Tensor) and v.requires_grad and not v.is_leaf]
+            if candidates:
+                return candidates[-1]
+        return None
+
+    def _upstream(self, loss: Tensor) -> Tensor | None:
+        given = self.options.grad_output
+        if given is None:
+            return None
+        if given == "ones":
+            return Tensor(F.ones_like(loss.node))
+        if given.startswith("@"):
+            from .loading import read_array
+
+            path, _, key = given[1:].partition(":")
+            value: Any = read_array(path, key or None)
+        else:
+            value = self.evaluate_text(given, "<--grad-output>")
+        tensor = _as_tensor(value)
+        if not isinstance(tensor, Tensor):
+            tensor = Tensor(calls.params.to_tensor(tensor))
+        if tensor.shape != loss.shape and tensor.node.numel == 1:
+            tensor = Tensor(F.expand(F.reshape(tensor.node, ()), loss.shape))
+        return tensor
+
+    # -- reporting ----------------------------------------------------------------------------
+
+    def fill(self, report: Report) -> None:
+        """Evaluate everything that is shown, in one plan, and write it into the report."""
+        from ..session import TensorRecord
+
+        tensors = {n: v for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.tag != "numpy"}
+        nodes: list[GraphNode] = []
+        for tensor in tensors.values():
+            nodes.append(tensor.node)
+            if tensor.grad is not None:
+                nodes.append(tensor.grad.node)
+        if self.loss is not None:
+            nodes.append(self.loss.node)
+        evaluate(nodes)
+        for name, tensor in tensors.items():
+            node = tensor.node
+            grad = tensor.grad
+            report.tensors[name] = TensorRecord(
+                name, tuple(node.shape), node.dtype.name, node.requires_grad, tensor.is_leaf, tensor.grad_name,
+                value_of(node), None if grad is None else value_of(grad.node), node)
+        for name, value in self.scope.names.items():
+            if isinstance(value, bool | int | float) and name != "_":
+                report.scalars[name] = value
+        report.loss = self.loss_name
+        report.graph = None if self.loss is None else self.loss.node
+        if SHOWN.value is not None:
+            value = SHOWN.value
+            if isinstance(value, Tensor) and not value.shape and value.tag is None:
+                report.shown = text(value.item())
+            else:
+                report.shown = text(value.numpy().tolist() if isinstance(value, Tensor) else value)
+
+
+def _as_tensor(value: Any) -> Any:
+    """A tensor of an array or numeric list; other values as they are."""
+    if isinstance(value, np.ndarray):
+        return Tensor(constant(value))
+    if isinstance(value, list) and value and is_numeric_list(value):
+        return Tensor(calls.node_of_list(value))
+    return value
+
+
+def redefined(original: Any, given: Any) -> Any:
+    """A `-D` value in the role of what it replaces."""
+    if not isinstance(original, Tensor):
+        return _as_tensor(given) if isinstance(given, np.ndarray) else given
+    if isinstance(given, Tensor):
+        array = given.numpy()
+    elif isinstance(given, np.ndarray):
+        array = given
+    else:
+        array = array_of(given)
+    dtype = original.dtype
+    if is_float(dtype) and not is_float(array.dtype):
+        array = array.astype(dtype)
+    elif is_float(array.dtype) and not isinstance(given, np.ndarray):
+        array = array.astype(dtype if is_float(dtype) else STATE.default_dtype)
+    if original.requires_grad and original.node.op is LEAF:
+        leaf = new_leaf(array, True, type(given) is int)
+        if leaf.accumulator is not None and original.accumulator is not None:
+            leaf.accumulator.literal = original.accumulator.literal
+        return leaf
+    return Tensor(constant(array))
+
+
+def module_names(tree: syntax.Module) -> set[str]:
+    """Names that statements at module level assign, also inside its blocks."""
+    from .statements import assigned_names
+
+    names, _ = assigned_names(tree.body)
+    return names
+
+
+def calls_backward(tree: syntax.Module) -> bool:
+    """Whether the program differentiates by itself: `x.backward()`, `autograd.grad(...)`."""
+    for node in syntax.walk(tree):
+        if isinstance(node, syntax.Call):
+            function = node.func
+            if isinstance(function, syntax.Attribute) and function.attr in ("backward", "grad", "jacobian", "hessian", "vjp", "jvp"):
+                return True
+            if isinstance(function, syntax.Name) and function.id in ("grad", "backward"):
+                return True
+    return False
+
+
+def run_program(source: Source, options: Options) -> Report:
+    """Run one program and report; see `session.run`."""
+    from ..session import Report
+
+    report = Report(source.name)
+    program = Program(source, options)
+    try:
+        program.run()
+        program.fill(report)
+    except AutodiffError as error:
+        report.status = "error"
+        report.error = error
+        report.tensors.clear()
+        report.scalars.clear()
+    except RecursionError:
+        report.status = "error"
+        report.error = fail("E507", "the program recurses too deeply", help="use a loop instead of recursion")
+    except MemoryError:
+        report.status = "error"
+        report.error = fail("E505", "the program needs more memory than there is", help="use smaller shapes")
+    report.stdout = "".join(program.printed)
+    report.warnings = list(COLLECTED)
+    GRAD_READ.clear()
+    return report
+
+
+__all__ = ["Diagnostic", "Program", "run_program"]

@@ -1,0 +1,259 @@
+"""How values become text: what `print`, `str`, `repr`, f-strings and `%` give.
+
+Everything is bounded: a width, a precision or a nested value that would make enormous text is E505.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from ..autograd.calls import Results
+from ..autograd.printing import format_tensor
+from ..errors import fail
+from ..graph.op import value_of
+from ..graph.state import STATE
+from .values import (
+    Builtin,
+    Device,
+    GradFn,
+    GradMode,
+    Namespace,
+    OpFunction,
+    Size,
+    Tensor,
+    TypeName,
+    UserFunction,
+)
+
+MAX_TEXT = 20_000_000
+MAX_WIDTH = 100_000
+
+
+def too_long() -> Exception:
+    return fail("E505", f"the text would be longer than {MAX_TEXT} characters", help="print less at once")
+
+
+def text(value: Any) -> str:
+    """`str(value)`."""
+    return value if type(value) is str else represent(value)
+
+
+def represent(value: Any) -> str:
+    """`repr(value)`, for every kind of value a program can hold."""
+    parts: list[str] = []
+    _write(value, parts, [0], 0)
+    return "".join(parts)
+
+
+def _add(piece: str, parts: list[str], size: list[int]) -> None:
+    size[0] += len(piece) + 1
+    if size[0] > MAX_TEXT:
+        raise too_long()
+    parts.append(piece)
+
+
+def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
+    if depth > 100:
+        raise fail("E505", "the value is nested more than 100 levels deep", help="print a part of it")
+    kind = type(value)
+    if kind is list:
+        _sequence("[", value, "]", parts, size, depth)
+    elif kind is tuple:
+        _sequence("(", value, ",)" if len(value) == 1 else ")", parts, size, depth)
+    elif kind is set:
+        _sequence("{" if value else "set(", value, "}" if value else ")", parts, size, depth)
+    elif kind is dict:
+        _add("{", parts, size)
+        for i, (key, item) in enumerate(value.items()):
+            if i:
+                _add(", ", parts, size)
+            _write(key, parts, size, depth + 1)
+            _add(": ", parts, size)
+            _write(item, parts, size, depth + 1)
+        _add("}", parts, size)
+    elif isinstance(value, Results):
+        _add(f"torch.return_types.{value.name}(\n", parts, size)
+        for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
+            _add((",\n" if i else "") + f"{name}=", parts, size)
+            _write(item, parts, size, depth + 1)
+        _add(")", parts, size)
+    else:
+        _add(_atom(value), parts, size)
+
+
+def _sequence(opening: str, values: Any, closing: str, parts: list[str], size: list[int], depth: int) -> None:
+    _add(opening, parts, size)
+    for i, item in enumerate(values):
+        if i:
+            _add(", ", parts, size)
+        _write(item, parts, size, depth + 1)
+    _add(closing, parts, size)
+
+
+def _atom(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return tensor_text(value)
+    if value is None or isinstance(value, bool | float | str):
+        return repr(value)
+    if isinstance(value, int):
+        try:
+            return repr(value)
+        except ValueError:
+            raise fail("E505", "an integer of more than 4300 digits cannot be printed", help="print a part of it") from None
+    if isinstance(value, Size):
+        return f"torch.Size([{', '.join(map(str, value))}])"
+    if isinstance(value, np.dtype):
+        return f"torch.{value.name}"
+    if isinstance(value, range | slice):
+        return repr(value)
+    if isinstance(value, UserFunction | Builtin | OpFunction):
+        return f"<function {value.name}>"
+    if isinstance(value, TypeName):
+        return f"<type {value.name}>"
+    if isinstance(value, GradFn):
+        return f"<{value.short_name}>"
+    if isinstance(value, Namespace):
+        return f"<namespace {value.path or 'torch'}>"
+    if isinstance(value, Device):
+        return "device(type='cpu')"
+    if isinstance(value, GradMode):
+        return f"<{value.name}>"
+    if isinstance(value, Ellipsis.__class__):
+        return "Ellipsis"
+    describe = getattr(value, "describe", None)
+    return describe() if describe else f"<{type(value).__name__}>"
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """What `print(tensor)` gives in PyTorch."""
+    node = tensor.node
+    array = value_of(node)
+    name = tensor.grad_name
+    options = {} if STATE.print_options is None else {"options": STATE.print_options}
+    return format_tensor(array, requires_grad=node.requires_grad, grad_fn=name, default_dtype=STATE.default_dtype,
+                         is_parameter=tensor.is_parameter, **options)
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def check_spec(spec: str) -> None:
+    """E505 for a width or precision that would make enormous text."""
+    for digits in _DIGITS.findall(spec):
+        if len(digits) > 6 or int(digits) > MAX_WIDTH:
+            raise fail("E505", f"the format `{spec[:40]}` asks for more than {MAX_WIDTH} characters",
+                       help="use a smaller width or precision")
+
+
+def formatted(value: Any, spec: str) -> str:
+    """`format(value, spec)`; a one-element tensor formats as its number, as in PyTorch."""
+    if not spec:
+        if isinstance(value, Tensor) and not value.shape:
+            return text(value.item())
+        return text(value)
+    check_spec(spec)
+    if isinstance(value, Tensor):
+        if value.shape:
+            raise fail("E208", f"a tensor of shape {tuple(value.shape)} cannot be formatted with `{spec}`",
+                       help="format one element: `x[0].item()`")
+        value = value.item()
+    elif not isinstance(value, bool | int | float | str):
+        value = text(value)
+    try:
+        return format(value, spec)
+    except (ValueError, OverflowError) as error:
+        raise fail("E208", f"`{spec}` does not fit {text(value)[:40]}: {str(error).lower()}",
+                   help="use a format such as `.4f`, `>8` or `d`") from None
+
+
+_PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-Z%])")
+
+
+def percent(template: str, values: Any) -> str:
+    """`template % values`."""
+    check_spec_all = [m.group(3) or "" for m in _PERCENT.finditer(template)]
+    check_spec_all += [m.group(4) or "" for m in _PERCENT.finditer(template)]
+    for width in check_spec_all:
+        if width != "*":
+            check_spec(width)
+    if isinstance(values, dict):
+        plain: Any = {k: _plain(v) for k, v in values.items()}
+    elif type(values) is tuple:
+        plain = tuple(_plain(v) for v in values)
+        if "*" in check_spec_all and any(isinstance(v, int) and abs(v) > MAX_WIDTH for v in plain):
+            raise too_long()
+    else:
+        plain = (_plain(values),)
+    try:
+        return template % plain
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise fail("E208", f"the values do not fit the format string: {error}",
+                   help="one value for each `%`, for example `'%d %.2f' % (n, x)`") from None
+
+
+class _Text(str):
+    """Text that `%r` and `%s` show as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor) and value.node.numel == 1:
+        return _Number(value.item(), text(value))
+    if isinstance(value, bool | int | float | str):
+        return value
+    return _Text(represent(value))
+
+
+class _Number(float):
+    """A tensor's number for `%d` and `%f`, its text for `%s`."""
+
+    __slots__ = ("shown",)
+
+    def __new__(cls, value: float, shown: str) -> _Number:
+        self = super().__new__(cls, value)
+        self.shown = shown
+        return self
+
+    def __str__(self) -> str:
+        return self.shown
+
+    __repr__ = __str__
+
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(\w*)(?:!([rs]))?(?::([^{}]*))?\}|\{|\}")
+
+
+def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """`template.format(...)` with plain fields only: `{}`, `{0}`, `{name}`, with `!r` and a spec."""
+    automatic = [0]
+
+    def replace(match: re.Match[str]) -> str:
+        whole = match.group()
+        if whole in ("{{", "}}"):
+            return whole[0]
+        if whole in ("{", "}"):
+            raise fail("E208", f"the format string {template[:60]!r} has a field that is not understood",
+                       help="use `{}`, `{0}`, `{name}` or `{name:.3f}`")
+        name, conversion, spec = match.groups()
+        if name == "":
+            name = str(automatic[0])
+            automatic[0] += 1
+        if name.isdigit():
+            if int(name) >= len(args):
+                raise fail("E210", f"the format string needs argument {name}, {len(args)} were given",
+                           help="give one argument for each `{}`")
+            value = args[int(name)]
+        elif name in kwargs:
+            value = kwargs[name]
+        else:
+            raise fail("E210", f"the format string names `{name}`, which was not given", help=f"add `{name}=...`")
+        return formatted(represent(value) if conversion == "r" else value, spec or "")
+
+    return _FIELD.sub(replace, template)

@@ -1,0 +1,177 @@
+"""What programs handle besides tensors and Python's own values.
+
+The kinds of values are closed: Tensor, int, float, bool, str, None, tuple, list, dict, set, slice,
+range, numpy.dtype and the classes here. Nothing else ever reaches a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd.tensor import Tensor
+from ..graph.node import Node
+from ..graph.op import CAST, LEAF, OUTPUT, Op
+from ..source import Span
+
+
+class Size(tuple):
+    """`torch.Size`: a tuple of ints that prints as PyTorch's."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """Number of elements."""
+        n = 1
+        for size in self:
+            n *= size
+        return n
+
+
+class GradFn:
+    """A node of the backward graph as PyTorch shows it: the op that made `node`."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node):
+        self.node = node.args[0] if node.op is OUTPUT else node
+
+    @property
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad" if self.is_leaf else self.node.grad_name
+
+    @property
+    def short_name(self) -> str:
+        return "AccumulateGrad" if self.is_leaf else self.node.grad_name
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.node.op is LEAF
+
+    @property
+    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
+        """The functions of the inputs, with which of their results is read."""
+        if self.is_leaf:
+            return ()
+        found: list[tuple[GradFn | None, int]] = []
+        for node in self.node.inputs:
+            while node.op is CAST:
+                node = node.inputs[0]
+            if node.dtype.kind != "f":
+                continue
+            if node.requires_grad:
+                found.append((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
+            else:
+                found.append((None, 0))
+        return tuple(found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradFn) and other.node is self.node
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+
+class Namespace:
+    """A module as programs see it: `torch`, `torch.nn.functional`, `np`, `math`."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str):
+        self.path = path
+
+
+class TypeName:
+    """A class that programs may name, call or give to isinstance: `torch.Tensor`, `int`."""
+
+    __slots__ = ("make", "matches", "name")
+
+    def __init__(self, name: str, matches: Callable[[Any], bool], make: Callable[..., Any] | None):
+        self.name = name
+        self.matches = matches
+        self.make = make
+
+
+class Builtin:
+    """A function of the language or a bound method, written in Python."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function: Callable[..., Any]):
+        self.name = name
+        self.function = function
+
+
+class OpFunction:
+    """An op as a value: `f = torch.relu`."""
+
+    __slots__ = ("name", "ops")
+
+    def __init__(self, name: str, ops: list[Op]):
+        self.name = name
+        self.ops = ops
+
+
+class Scope:
+    """Names of a running module, function or comprehension; lookups go outwards."""
+
+    __slots__ = ("function", "names", "outer")
+
+    def __init__(self, outer: Scope | None, function: bool = False):
+        self.names: dict[str, Any] = {}
+        self.outer = outer
+        self.function = function
+
+
+class UserFunction:
+    """A `def` or `lambda` with the scope it was made in."""
+
+    __slots__ = ("body", "defaults", "keyword_defaults", "name", "params", "scope", "span", "wrappers")
+
+    def __init__(self, name: str, params: Any, body: Callable[[Scope], Any], scope: Scope, span: Span,
+                 defaults: list[Any], keyword_defaults: dict[str, Any]):
+        self.name = name
+        self.params = params
+        self.body = body
+        self.scope = scope
+        self.span = span
+        self.defaults = defaults
+        self.keyword_defaults = keyword_defaults
+        self.wrappers: list[Any] = []
+
+
+class GradMode:
+    """`torch.no_grad()` and its kin: a context manager and a decorator."""
+
+    __slots__ = ("before", "enabled", "name")
+
+    def __init__(self, name: str, enabled: bool):
+        self.name = name
+        self.enabled = enabled
+        self.before: list[bool] = []
+
+
+class Device:
+    """`torch.device`; only the CPU exists."""
+
+    __slots__ = ()
+
+
+CPU = Device()
+
+
+class Undefined:
+    """Marks a name whose definition failed, so that it causes no second error."""
+
+    __slots__ = ()
+
+
+def is_callable(value: Any) -> bool:
+    """Whether a program may call the value."""
+    return isinstance(value, Builtin | OpFunction | UserFunction | TypeName)
+
+
+__all__ = [
+    "CPU", "Builtin", "Device", "GradFn", "GradMode", "Namespace", "OpFunction", "Scope", "Size", "Tensor",
+    "TypeName", "Undefined", "UserFunction", "is_callable",
+]
