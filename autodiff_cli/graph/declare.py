@@ -35,8 +35,14 @@ from .shapes import reduced_shape
 
 
 def camel(key: str) -> str:
-    """`log_softmax` -> `LogSoftmaxBackward0`."""
-    return "".join(part[:1].upper() + part[1:] for part in key.split("_")) + "Backward0"
+    """`log_softmax` -> `LogSoftmaxBackward0`, `log1p` -> `Log1PBackward0`."""
+    letters = []
+    for part in key.split("_"):
+        raised = True
+        for letter in part:
+            letters.append(letter.upper() if raised else letter)
+            raised = letter.isdigit()
+    return "".join(letters) + "Backward0"
 
 
 def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
