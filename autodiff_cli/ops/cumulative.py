@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph.declare import Dim, Dtype, Tensor, opaque
-from ..graph.dtypes import INT64
+from ..errors import fail
+from ..graph.declare import Dim, Dtype, Scalar, Tensor, composite, function, opaque
+from ..graph.dtypes import BOOL, INT64
+from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.rules import shifted
 from ..graph.samples import Bad, S, ints, t
@@ -60,11 +62,11 @@ def recurrence(decay: Tensor, input: Tensor, dim: Dim):
 
 @recurrence.vjp
 def _(g, out, decay, input, dim):
-    to_input = _backwards(decay, g, dim)
+    to_input = backwards(decay, g, dim)
     return F.mul(to_input, shifted(out, dim, 0.0)), to_input
 
 
-def _backwards(decay, g, dim):
+def backwards(decay, g, dim):
     """What flows back through a recurrence: itself, from the end, with the decay of the next."""
     following = shifted(F.flip(decay, (dim,)), dim, 0.0)
     return F.flip(F.recurrence(following, F.flip(g, (dim,)), dim), (dim,))
@@ -80,4 +82,150 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
 def _(g, out, input, dim, dtype):
     if not input.shape:
         return (g,)
-    return (F.mul(_backwards(input, g, dim), shifted(out, dim, 1.0)),)
+    return (F.mul(backwards(input, g, dim), shifted(out, dim, 1.0)),)
+
+
+# -- running extremes ------------------------------------------------------------------------------
+
+
+def _reached(ufunc, beats):
+    """Where the running extreme was last attained; nan beats everything."""
+
+    def kernel(x, dim):
+        if not x.ndim:
+            return np.zeros((), np.int64)
+        best = ufunc.accumulate(x, axis=dim)
+        places = np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+        hit = beats(x, best) | np.isnan(x) if x.dtype.kind == "f" else beats(x, best)
+        return np.maximum.accumulate(np.where(hit, places, 0), axis=dim)
+
+    return kernel
+
+
+def _declare_running_extreme(name, ufunc, beats, word):
+    @opaque(_reached(ufunc, beats), key=f"{name}_index", method=False,
+            shape=lambda input, dim: (input.shape, INT64), samples=[S(t(2, 3), 1)])
+    def index(input: Tensor, dim: Dim):
+        """Where a running extreme was last attained."""
+
+    @composite(key=name, fields=("values", "indices"),
+               samples=[*ALONG, S(t(4, values=[1.0, 2.0, 2.0, 1.0]), 0)])
+    def running(input: Tensor, dim: Dim):
+        at = index(input, dim)
+        return F.gather(input, dim, at), at
+
+    running.doc = (f"Running {word} along `dim` and where they were last attained, "
+                   "which is where the slope goes.")
+
+
+_declare_running_extreme("cummax", np.maximum, np.greater_equal, "maxima")
+_declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
+
+
+# -- running log-sum-exp ---------------------------------------------------------------------------
+
+
+@opaque(lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
+        shape=lambda input, dim: (input.shape, input.dtype), samples=ALONG)
+def logcumsumexp(input: Tensor, dim: Dim):
+    """Logarithms of the running sums of exponentials along `dim`, without overflow."""
+
+
+@logcumsumexp.vjp
+def _(g, out, input, dim):
+    if not input.shape:
+        return (g,)
+    n = input.shape[dim]
+    if n > 1:
+        decay = F.exp(F.sub(F.narrow(out, dim, 0, n - 1), F.narrow(out, dim, 1, n - 1)))
+        first = F.zeros_like(F.narrow(out, dim, 0, 1))
+        g = backwards(F.cat((first, decay), dim), g, dim)
+    return (F.mul(g, F.exp(F.sub(input, out))),)
+
+
+# -- differences and areas -------------------------------------------------------------------------
+
+
+@composite(method=False, grad_fn="CopyBackwards", vjp=lambda g, out, input: g)
+def copied(input: Tensor):
+    """The same values, written into a new tensor."""
+    return F.clone(input)
+
+
+@composite(method=False, grad_fn="MulBackward1")
+def mul_by(input: Tensor, number: Scalar):
+    """A tensor times a Python number."""
+    return F.mul(input, number)
+
+
+@function(samples=[S(t(4)), S(t(2, 4), 2), S(t(2, 3), dim=0), S(t(2, 2), prepend=t(2, 1), append=t(2, 2))],
+          errors=[Bad("E308", t()), Bad("E309", t(3), -1)])
+def diff(input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None,
+         append: Tensor | None = None):
+    """Differences of neighbours along `dim`, taken `n` times."""
+    if not input.shape:
+        raise fail("E308", "`diff` needs at least one dim, got a 0-d tensor",
+                   help="give a tensor with neighbours")
+    if n < 0:
+        raise fail("E309", f"`diff` cannot be taken {n} times", help="`n` must be 0 or more")
+    if n == 0:
+        return F.copied(input)
+    parts = tuple(part for part in (prepend, input, append) if part is not None)
+    x = F.cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(max(min(n, x.shape[dim]), 1)):
+        later, earlier = _neighbours(x, dim)
+        x = F.logical_xor(later, earlier) if x.dtype == BOOL else F.sub(later, earlier)
+    return x
+
+
+def _neighbours(x, dim):
+    """Elements without the first, and without the last, along `dim`."""
+    rest = max(x.shape[dim] - 1, 0)
+    return F.narrow(x, dim, min(1, x.shape[dim]), rest), F.narrow(x, dim, 0, rest)
+
+
+def _steps(y, x, dim):
+    """Distances between sample points `x`, laid out so that they broadcast against `y`."""
+    if x.ndim == 1:
+        if x.shape[0] != y.shape[dim]:
+            raise fail("E308", f"{x.shape[0]} sample points for {y.shape[dim]} values along dim {dim} "
+                       f"of shape {shape_text(y.shape)}", help="give one `x` for each value")
+        x = F.reshape(x, tuple(-1 if i == dim else 1 for i in range(y.ndim)))
+    elif x.ndim < y.ndim:
+        x = F.reshape(x, (*(1,) * (y.ndim - x.ndim), *x.shape))
+    later, earlier = _neighbours(x, dim)
+    return F.sub(later, earlier)
+
+
+AREAS = (S(t(4)), S(t(2, 3), dx=0.5, dim=0), S(t(2, 3), t(3)), S(t(2, 3), t(2, 3), dim=0))
+
+
+def _pairs(y, x, dx, dim, name):
+    """Sums of neighbours, times their distance when sample points are given."""
+    if not y.shape:
+        raise fail("E308", f"`{name}` needs at least one dim, got a 0-d tensor",
+                   help="give the values at the sample points")
+    if x is not None and dx is not None:
+        raise fail("E205", f"`{name}` takes `x` or `dx`, not both", help="leave one of them out")
+    later, earlier = _neighbours(y, dim)
+    both = F.add(earlier, later)
+    return both if x is None else F.mul(_steps(y, x, dim), both)
+
+
+@function(aliases=["trapz"], method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, dim: Dim = -1):
+    """Area under `y` by the trapezoid rule, with sample points `x` or their distance `dx`."""
+    pairs = F.sum(_pairs(y, x, dx, dim, "trapezoid"), (dim,))
+    if x is not None:
+        return F.div_by(pairs, 2.0)
+    return F.mul_by(pairs, (1.0 if dx is None else dx) * 0.5)
+
+
+@function(method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None,
+                         dim: Dim = -1):
+    """Running area under `y` by the trapezoid rule."""
+    pairs = _pairs(y, x, dx, dim, "cumulative_trapezoid")
+    if x is not None:
+        return F.div_by(F.cumsum(pairs, dim), 2.0)
+    return F.cumsum(F.mul(pairs, (1.0 if dx is None else dx) * 0.5), dim)

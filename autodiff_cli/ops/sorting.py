@@ -29,7 +29,9 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
     """Indices that sort along `dim`; equal elements keep their order, nan is largest."""
 
 
-@composite(fields=("values", "indices"), samples=SORTED, errors=[Bad("E304", t(2), 1)])
+@composite(fields=("values", "indices"), samples=SORTED, errors=[Bad("E304", t(2), 1)],
+           grad_fn=lambda input, dim, descending, stable:
+           "SortBackward0" if stable is None else "SortBackward1")
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | None = None):
     """Elements in order along `dim`, and their indices."""
     index = F.argsort(input, dim, descending)
