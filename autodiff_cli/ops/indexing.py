@@ -233,6 +233,9 @@ def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
                    help="write the indices as ints, or convert them with `.long()`")
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
+    size = input.shape[dim] if input.shape else 1
+    check_indices("take_along_dim", indices, dim, size, negative=True)
+    indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     if input.ndim != indices.ndim:
         raise fail("E302", f"take_along_dim: the tensor has shape {shape_text(input.shape)}, the index "
                    f"{shape_text(indices.shape)}", help="both need the same number of dims")

@@ -343,7 +343,6 @@ def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
         for i, x in enumerate(tensors)
     ]
     if swap:
-        grids = [F.transpose(x, 0, 1) for x in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

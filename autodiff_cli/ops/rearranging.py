@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Dim, DimList, Dims, Ints, Size, Tensor, function, movement
-from ..graph.op import shape_text
-from ..graph.params import dim_in_range
+from ..graph.declare import Any, Dim, DimList, Dims, Ints, Mask, Size, Tensor, function, movement, opaque
+from ..graph.dtypes import INT64
+from ..graph.op import shape_text, value_of
+from ..graph.params import node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 
@@ -122,6 +123,54 @@ def _(g, out, input, repeats):
 def tile(input: Tensor, dims: Size):
     """The tensor written out `dims` times along each dim; missing counts in front are 1."""
     return F.repeat(input, (1,) * (input.ndim - len(dims)) + dims)
+
+
+@function(samples=[S(t(3), 2), S(t(2, 2), 2, dim=1), S(t(2, 3), ints(values=[1, 2]), 0), S(t(2, 2), ints(values=[2]))],
+          errors=[Bad("E302", t(3), ints(2)), Bad("E305", t(3), -1), Bad("E304", t(3), 2, 1)])
+def repeat_interleave(input: Tensor, repeats: Any, dim: Dim | None = None, *, output_size: int | None = None):
+    """Each element (or each slice of a dim) repeated; a tensor of counts gives each its own."""
+    counts = node_of(repeats)
+    if counts is None and isinstance(repeats, list | tuple):
+        counts = to_tensor(list(repeats))
+    if dim is None:
+        input, dim = F.flatten(input), 0
+    if counts is None or (counts.numel == 1 and counts.ndim == 0):
+        return _each_repeated(input, to_int(repeats), dim)
+    if not input.shape:
+        input = F.reshape(input, (1,))
+    size = input.shape[dim]
+    if counts.numel == 1:
+        counts = F.expand(F.reshape(counts, (1,)), (size,))
+    if counts.shape != (size,):
+        raise fail("E302", f"repeat_interleave: counts of shape {shape_text(counts.shape)} for dim {dim} with {size} "
+                   "elements", help="give one count, or one for each element")
+    return F.index_select(input, dim, F.repeated_places(counts))
+
+
+def _each_repeated(input, count, dim):
+    if count < 0:
+        raise fail("E305", f"repeat_interleave by {count}: counts cannot be negative", help="use 0 or more")
+    if not input.shape:
+        input = F.reshape(input, (1,))
+    shape = input.shape
+    spread = F.expand(F.unsqueeze(input, dim + 1), (*shape[: dim + 1], count, *shape[dim + 1 :]))
+    return F.flatten(F.clone(spread), dim, dim + 1)
+
+
+def _places_shape(repeats):
+    if repeats.dtype.kind not in "iu":
+        raise fail("E306", f"repeat_interleave needs integer counts, got {repeats.dtype.name}",
+                   help="convert them with `.long()`")
+    counts = value_of(repeats)
+    if counts.ndim != 1 or (counts < 0).any():
+        raise fail("E305", "repeat_interleave needs a vector of counts that are not negative", help="use 0 or more")
+    return (int(counts.sum()),), INT64
+
+
+@opaque(lambda repeats: np.repeat(np.arange(repeats.size), repeats), method=False, name="repeat_interleave",
+        shape=_places_shape, samples=[S(ints(values=[1, 0, 2]))])
+def repeated_places(repeats: Mask):
+    """Each index repeated as often as its count says."""
 
 
 # -- triangles ---------------------------------------------------------------------------------------

@@ -113,7 +113,13 @@ def _combine(out, places, values, reduce):
     _COMBINED[reduce].at(out, places, values)
 
 
-@movement(_written(_combine), method=False, shape=_scatter_shape("scatter"))
+def _no_gradient(g, out, *args):
+    raise fail("E404", "scatter with reduce= has no gradient, as in PyTorch",
+               help="use scatter_add or scatter_reduce")
+
+
+@movement(_written(_combine), method=False, shape=_scatter_shape("scatter"), grad_fn="NotImplemented",
+          vjp=_no_gradient)
 def scatter_combined(input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str):
     """`input` with sources added or multiplied at `[index[i, j], j]`; without gradient, as in PyTorch."""
 
@@ -352,7 +358,9 @@ def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
 
 @index_fill_tensor.vjp
 def _(g, out, input, dim, index, value):
-    return F.index_fill_number(g, dim, index, 0.0), None, F.sum(F.index_select(g, dim, index))
+    zeros = F.expand(number(0.0, g.dtype), g.shape)
+    filled = F.index_fill_number(zeros, dim, index, 1.0) > 0
+    return F.index_fill_number(g, dim, index, 0.0), None, F.sum(F.where(filled, g, 0.0))
 
 
 @function(inplace=True, samples=[S(t(3, 2), 0, ints(2), 1.5), S(t(3, 2), 1, ints(values=[0]), t())],

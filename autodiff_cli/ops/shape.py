@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Dim, DimList, Dims, Dtype, Ints, NewDim, Size, Tensor, Tensors, function, movement
+from ..graph.declare import Dim, DimList, Dims, Dtype, Ints, NewDim, Size, Tensor, TensorList, Tensors, function, movement
 from ..graph.node import Node
 from ..graph.op import shape_text
 from ..graph.params import dim_in_range
@@ -297,9 +297,13 @@ def _atleast(key: str, doc: str, shapes: dict[int, tuple[int, ...]]) -> None:
     def single(input: Tensor):
         return one(input)
 
-    single.__doc__ = several.__doc__ = doc
-    function(key=key, name=key, method=False, samples=[S(t()), S(t(2)), S(t(2, 2))])(single)
+    def listed(tensors: TensorList):
+        return several(tensors)
+
+    single.__doc__ = several.__doc__ = listed.__doc__ = doc
     function(key=f"{key}_tensors", name=key, method=False, samples=[S([t(), t(2)])])(several)
+    function(key=key, name=key, method=False, samples=[S(t()), S(t(2)), S(t(2, 2))])(single)
+    function(key=f"{key}_listed", name=key, method=False, samples=[S(t(), t(2))])(listed)
 
 
 _atleast("atleast_1d", "The tensor with at least one dim.", {0: (1,)})

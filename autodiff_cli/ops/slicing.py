@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, Tensor, function, movement
+from ..graph.declare import Any, Dim, Ints, Tensor, function, movement
 from ..graph.indices import key_of, wrapped_index
 from ..graph.node import Node
 from ..graph.op import shape_text
-from ..graph.params import dim_in_range
+from ..graph.params import dim_in_range, node_of, to_scalar
 from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, t
@@ -247,3 +247,70 @@ def _folded(g, shape, dimension, size, step):
           vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step))
 def unfold_backward(grad: Tensor, shape: Any, dimension: int, size: int, step: int):
     """Each element the sum of all windows it is in: the transpose of `unfold`."""
+
+
+# -- slopes between neighbours -------------------------------------------------------------------------
+
+
+@function(method=False, samples=[S(t(4)), S(t(3, 4), spacing=2.0), S(t(3, 4), dim=1, edge_order=2),
+                                 S(t(3), spacing=(t(3, values=[0.0, 1.0, 3.0], grad=False),))],
+          errors=[Bad("E303", t(1)), Bad("E205", t(4), edge_order=3)])
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: int = 1):
+    """Estimated slopes along dims, a tensor for each: central differences, one-sided at the ends."""
+    if edge_order not in (1, 2):
+        raise fail("E205", f"gradient edge_order must be 1 or 2, not {edge_order}", help="write `edge_order=1`")
+    spacing = 1 if spacing is None else spacing
+    dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+    dims = tuple(dim_in_range(d, input.ndim) for d in dims)
+    steps = tuple(spacing) if isinstance(spacing, list | tuple) else (spacing,) * len(dims)
+    if len(steps) != len(dims) or len(set(dims)) < len(dims):
+        raise fail("E303", f"gradient along {len(dims)} dims with {len(steps)} spacings",
+                   help="give one spacing for all, or one for each dim, each dim once")
+    return tuple(_slopes(input, d, step, edge_order) for d, step in zip(dims, steps, strict=True))
+
+
+def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
+    size = x.shape[dim] if x.shape else 0
+    if size < edge_order + 1:
+        raise fail("E303", f"gradient along dim {dim} with {size} elements needs at least {edge_order + 1}",
+                   help="use a longer tensor or `edge_order=1`")
+
+    def at(start: int, count: int) -> Node:
+        return F.slice(x, dim, start, start + count, 1)
+
+    coordinates = node_of(spacing)
+    if coordinates is None or not coordinates.shape:
+        step = to_scalar(spacing) if coordinates is None else coordinates
+        inner, first, last = _even(at, size, step, edge_order)
+    else:
+        if coordinates.shape != (size,):
+            raise fail("E303", f"gradient: coordinates of shape {shape_text(coordinates.shape)} for dim {dim} with "
+                       f"{size} elements", help="give one coordinate for each element")
+        inner, first, last = _uneven(at, size, F.sub(F.slice(coordinates, 0, 1), F.slice(coordinates, 0, 0, -1)),
+                                     edge_order, (-1,) + (1,) * (x.ndim - dim - 1))
+    return F.cat((first, inner, last), dim)
+
+
+def _even(at: Any, size: int, step: Any, edge_order: int) -> tuple[Node, Node, Node]:
+    inner = F.div(F.sub(at(2, size - 2), at(0, size - 2)), step * 2)
+    if edge_order == 1:
+        return inner, F.div(F.sub(at(1, 1), at(0, 1)), step), F.div(F.sub(at(size - 1, 1), at(size - 2, 1)), step)
+    first = F.sub(F.sub(at(1, 1) * 4, at(0, 1) * 3), at(2, 1))
+    last = F.add(F.sub(at(size - 1, 1) * 3, at(size - 2, 1) * 4), at(size - 3, 1))
+    return inner, F.div(first, step * 2), F.div(last, step * 2)
+
+
+def _uneven(at: Any, size: int, gaps: Node, edge_order: int, column: tuple[int, ...]) -> tuple[Node, Node, Node]:
+    before, after = F.reshape(F.slice(gaps, 0, 0, -1), column), F.reshape(F.slice(gaps, 0, 1), column)
+    both = before + after
+    inner = (at(0, size - 2) * (-after / (before * both)) + at(1, size - 2) * ((after - before) / (before * after))
+             + at(2, size - 2) * (before / (after * both)))
+    head, tail = F.select(gaps, 0, 0), F.select(gaps, 0, -1)
+    if edge_order == 1:
+        return inner, (at(1, 1) - at(0, 1)) / head, (at(size - 1, 1) - at(size - 2, 1)) / tail
+    second, third = F.select(gaps, 0, 1), F.select(gaps, 0, -2)
+    first = (at(0, 1) * (-(head * 2 + second) / (head * (head + second)))
+             + at(1, 1) * ((head + second) / (head * second)) + at(2, 1) * (-head / (second * (head + second))))
+    last = (at(size - 3, 1) * (tail / (third * (third + tail))) + at(size - 2, 1) * (-(tail + third) / (third * tail))
+            + at(size - 1, 1) * ((tail * 2 + third) / (tail * (third + tail))))
+    return inner, first, last
