@@ -106,7 +106,8 @@ def _column_bytes(x, kernel, sizes):
 
 def _convolve(x, weight, steps, sizes):
     kernel = weight.shape[2:]
-    matrix = weight.reshape(steps.groups, weight.shape[0] // steps.groups, -1)
+    taps = math.prod(weight.shape[1:])
+    matrix = weight.reshape(steps.groups, weight.shape[0] // steps.groups, taps)
     out = np.empty((x.shape[0], steps.groups, matrix.shape[1], math.prod(sizes)),
                    np.result_type(x, weight))
     for part in _chunks(x.shape[0], _column_bytes(x, kernel, sizes)):
@@ -117,7 +118,8 @@ def _convolve(x, weight, steps, sizes):
 def _convolve_input(g, weight, steps, kept):
     kernel, sizes = weight.shape[2:], g.shape[2:]
     groups, batch = steps.groups, g.shape[0]
-    matrix = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(0, 2, 1)
+    taps = math.prod(weight.shape[1:])
+    matrix = weight.reshape(groups, weight.shape[0] // groups, taps).transpose(0, 2, 1)
     channels = weight.shape[1] * groups
     out = np.empty((batch, channels, *kept), np.result_type(g, weight))
     rows = g.reshape(batch, groups, weight.shape[0] // groups, math.prod(sizes))
@@ -335,7 +337,8 @@ for _n in (1, 2, 3):
 
 
 def _unfold(x, kernel, steps, sizes):
-    return _columns(x, steps, sizes, kernel).reshape(x.shape[0], -1, math.prod(sizes))
+    columns = _columns(x, steps, sizes, kernel)
+    return columns.reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(sizes))
 
 
 def _fold(columns, kernel, steps, sizes, kept):

@@ -239,21 +239,35 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
 
 
 def _bce(x, target):
-    if not ((x >= 0) & (x <= 1)).all():
-        raise fail("E504", "`binary_cross_entropy` needs probabilities between 0 and 1",
-                   help="use `binary_cross_entropy_with_logits` for scores of any size")
+    for name, values in (("probabilities", x), ("targets", target)):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise fail("E504", f"`binary_cross_entropy` needs {name} between 0 and 1",
+                       help="use `binary_cross_entropy_with_logits` for scores of any size")
     return -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
 
 
-@pointwise(_bce, method=False, eager=True, inplace=False, samples=[S(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1))])
+@pointwise(_bce, method=False, eager=True, inplace=False,
+           samples=[S(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9))])
 def bce(input: Tensor, target: Tensor):
     """`-(target log(input) + (1 - target) log(1 - input))`, logarithms no lower than -100."""
 
 
 @bce.vjp
 def _(g, out, input, target):
-    scale = F.maximum((1 - input) * input, 1e-12)
-    return g * (input - target) / scale, g * (F.log(1 - input) - F.log(input))
+    return g * F.bce_slope(input, target), g * (F.log(1 - input) - F.log(input))
+
+
+@composite(method=False, samples=[S(t(3, low=0.1, high=0.9), t(3, low=0.1, high=0.9))])
+def bce_slope(input: Tensor, target: Tensor):
+    """The slope of `bce` towards its input, finite at 0 and 1 as PyTorch has it."""
+    return (input - target) / F.maximum((1 - input) * input, 1e-12)
+
+
+@bce_slope.vjp
+def _(g, out, input, target):
+    spread = (input + 1e-12) * (1 - input + 1e-12)
+    curve = (input * input - 2 * input * target + target) / (spread * spread)
+    return g * curve, -g / F.maximum((1 - input) * input, 1e-12)
 
 
 P = t(2, 3, low=0.1, high=0.9)
@@ -268,6 +282,10 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     mode = reduction_of(reduction, size_average, reduce)
     _floating("binary_cross_entropy", input, target)
     _same_shape("binary_cross_entropy", input, target)
+    if input.dtype != target.dtype:
+        raise fail("E307", "`binary_cross_entropy` needs input and target of one dtype, got "
+                   f"{input.dtype.name} and {target.dtype.name}",
+                   help="convert one: `target.to(input.dtype)`")
     _constant_only("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
     return reduced(loss if weight is None else loss * weight, mode)
