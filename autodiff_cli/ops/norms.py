@@ -75,12 +75,13 @@ def vector_norm(x: Tensor, ord: Scalar = 2, dim: Dims | None = None, keepdim: bo
 
 @vector_norm.vjp
 def _(g, out, x, ord, dim, keepdim, dtype):
+    if ord == 0:
+        return (None,)
     full = x if dtype is None else cast(x, dtype)
     return (norm_slope(restored(g, x, dim), restored(out, x, dim), full, float(ord), dim),)
 
 
-@composite(method=False, grad_fn="NormBackward1", vjp=lambda g, out, x, p, dim, keepdim: vector_norm.vjp_rule(
-    g, out, x, p, (dim,), keepdim, None))
+@composite(method=False, grad_fn="NormBackward1")
 def norm_along(x: Tensor, p: Scalar, dim: Dim, keepdim: bool):
     """`vector_norm` as the distances record it."""
     return F.vector_norm(x, p, (dim,), keepdim)
@@ -94,8 +95,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Ints | None = None, keepdim: bool =
     count = 1 if isinstance(dim, int) or dim is None else len(dim)
     if isinstance(p, str) and not (p == "fro" and count <= 2):
         dims = tuple(range(input.ndim)) if dim is None else (dim,) if isinstance(dim, int) else dim
-        (of_matrix,) = overloads("linalg.matrix_norm")[:1]
-        return of_matrix(input, p, dims, keepdim, dtype=dtype)
+        return overloads("linalg.matrix_norm")[0](input, p, dims, keepdim, dtype=dtype)
     order = 2 if p is None or isinstance(p, str) else p
     return F.vector_norm(input, order, dim, keepdim, dtype=dtype)
 

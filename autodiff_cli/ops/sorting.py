@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Dim, Tensor, composite, opaque
-from ..graph.dtypes import INT64
-from ..graph.op import shape_text
+from ..graph.declare import Any, Dim, Mask, Tensor, composite, function, opaque
+from ..graph.dtypes import INT32, INT64
+from ..graph.op import shape_text, value_of
 from ..graph.registry import F
-from ..graph.samples import Bad, S, t
+from ..graph.samples import Bad, S, ints, t
 
 
 def _argsort(x, dim, descending, stable):
@@ -50,3 +50,144 @@ def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: boo
     if input.shape:
         index = F.narrow(index, dim, 0, k)
     return F.gather(input, dim, index), index
+
+
+@function(samples=[S(t(4)), S(t(3, 2)), S(t())])
+def msort(input: Tensor):
+    """Elements in order along the first dim."""
+    return F.sort(input, 0)[0]
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+
+def _searched(ordered, values, right):
+    """Bisection of all values at once; a nan is beyond everything, as in PyTorch."""
+    n = ordered.shape[-1]
+    ordered = np.broadcast_to(ordered, (*values.shape[:-1], n)) if ordered.ndim > 1 else ordered
+    low = np.zeros(values.shape, np.int64)
+    high = np.full(values.shape, n, np.int64)
+    for _ in range(n.bit_length()):
+        open_ = low < high
+        middle = np.minimum((low + high) // 2, n - 1)
+        found = ordered[middle] if ordered.ndim == 1 else np.take_along_axis(ordered, middle, -1)
+        beyond = open_ & ~(found > values if right else found >= values)
+        high = np.where(open_ & ~beyond, middle, high)
+        low = np.where(beyond, middle + 1, low)
+    return low
+
+
+def _searchsorted(ordered, values, right, out_int32, sorter):
+    if sorter is not None:
+        ordered = np.take_along_axis(ordered, sorter, -1)
+    found = _searched(ordered, np.asarray(values), right)
+    return found.astype(np.int32) if out_int32 else found
+
+
+def _search_shape(ordered, values, right, out_int32, sorter):
+    if not ordered.shape or (ordered.ndim > 1 and ordered.shape[:-1] != values.shape[:-1]):
+        raise fail("E308", f"searching {shape_text(values.shape)} in {shape_text(ordered.shape)}",
+                   help="the sorted tensor has one dim, or all dims but the last agree")
+    if sorter is not None and (sorter.shape != ordered.shape or sorter.dtype != INT64):
+        raise fail("E308", f"sorter of shape {shape_text(sorter.shape)} and dtype {sorter.dtype.name} for a "
+                   f"tensor of shape {shape_text(ordered.shape)}", help="write `sorter=argsort(x)`")
+    return values.shape, INT32 if out_int32 else INT64
+
+
+@opaque(_searchsorted, method=False, shape=_search_shape)
+def bisected(ordered: Tensor, values: Tensor, right: bool, out_int32: bool, sorter: Mask | None):
+    """Where values belong in a sorted tensor."""
+
+
+ORDERED = t(4, values=[0.0, 1.0, 1.0, 2.0], grad=False)
+
+
+@function(method=False, samples=[S(ORDERED, t(2, 3, grad=False)), S(ORDERED, 1.0, right=True), S(ORDERED, ORDERED, side="right")],
+          errors=[Bad("E308", t(2, 3), t(3, 3))])
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Mask | None = None):
+    """Where to insert the elements of `input` to keep `sorted_sequence` sorted: before equal ones, or
+    after them with `right=True`."""
+    if side not in (None, "left", "right"):
+        raise fail("E205", f"`searchsorted` has no side {side!r}", help='write "left" or "right"')
+    if side == "left" and right:
+        raise fail("E205", "`searchsorted`: side is left but right is True", help="leave one of them out")
+    return F.bisected(sorted_sequence, input, right or side == "right", out_int32, sorter)
+
+
+@function(method=True, samples=[S(t(2, 3, grad=False), ORDERED), S(1.0, ORDERED, right=True)],
+          errors=[Bad("E308", t(3), t(2, 2))])
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False):
+    """Which interval between sorted `boundaries` each element falls into."""
+    if boundaries.ndim != 1:
+        raise fail("E308", f"`bucketize` needs boundaries with one dim, got {shape_text(boundaries.shape)}",
+                   help="list them in one dim")
+    return F.bisected(boundaries, input, right, out_int32, None)
+
+
+# -- distinct elements -----------------------------------------------------------------------------
+
+
+def _rows(x, dim):
+    """Elements to compare (flat), or slices along `dim` as rows."""
+    return x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+
+
+def _distinct(x, dim, consecutive):
+    """Indices of the distinct ones, number of the distinct one for each, how often each occurs."""
+    rows = _rows(x, dim)
+    n = len(rows)
+    if consecutive:
+        order = np.arange(n)
+    elif rows.ndim == 1:
+        order = np.argsort(rows, kind="stable")
+    else:
+        order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(n)
+    ordered = rows[order]
+    fresh = np.ones(n, bool)
+    changed = ordered[1:] != ordered[:-1]
+    fresh[1:] = changed if rows.ndim == 1 else changed.any(axis=1)
+    numbers = np.cumsum(fresh) - 1
+    inverse = np.empty(n, np.int64)
+    inverse[order] = numbers
+    return order[fresh], inverse, np.bincount(numbers, minlength=fresh.sum())
+
+
+def _unique(x, dim, consecutive, wanted):
+    first, inverse, counts = _distinct(x, dim, consecutive)
+    values = x.reshape(-1)[first] if dim is None else np.take(x, first, axis=dim)
+    results = (values, inverse.reshape(x.shape) if dim is None else inverse, counts)
+    return tuple(results[i] for i in (0, *wanted))
+
+
+def _unique_shape(input, dim, consecutive, wanted):
+    found = _unique(value_of(input), dim, consecutive, wanted)
+    return tuple((v.shape, input.dtype if i == 0 else INT64) for i, v in enumerate(found))
+
+
+@opaque(_unique, method=False, shape=_unique_shape)
+def distinct(input: Tensor, dim: Dim | None, consecutive: bool, wanted: Any):
+    """Distinct elements (or slices along `dim`), where each went, and how often each occurs."""
+
+
+def _selected(input, dim, consecutive, inverse, counts):
+    wanted = (1,) * inverse + (2,) * counts
+    found = F.distinct(input, dim, consecutive, wanted)
+    return found if wanted else found[0]
+
+
+REPEATS = ints(5, values=[2, 0, 2, 2, 1])
+
+
+@function(samples=[S(REPEATS), S(REPEATS, return_inverse=True, return_counts=True), S(ints(3, 2, high=2), dim=0)])
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: Dim | None = None):
+    """The distinct elements in order, or the distinct slices along `dim`."""
+    return _selected(input, dim, False, return_inverse, return_counts)
+
+
+@function(samples=[S(REPEATS), S(REPEATS, return_inverse=True, return_counts=True)])
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                       dim: Dim | None = None):
+    """The elements without repetitions of their neighbour before."""
+    return _selected(input, dim, True, return_inverse, return_counts)
