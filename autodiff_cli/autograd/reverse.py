@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from ..errors import Label, fail
+from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
-from ..graph.node import Node
+from ..graph.node import Node, tick
 from ..graph.op import LEAF, OUTPUT, Kind, cast, constant, number, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
@@ -137,10 +137,11 @@ class Pass:
                 g[i] if i in g else zeros_like(o) if is_float(o.dtype) else None
                 for i, o in enumerate(out)
             )
+        since = tick()
         found = rule(g, out, *node.args)
         if type(found) is not tuple:
             found = (found,)
-        check_saved(node, found)
+        check_saved(node, found, since)
         if not self.retain:
             node.mark().freed = STATE.span or True
         self._distribute(node, found)
@@ -194,8 +195,9 @@ def _parents(node: Node) -> tuple[Node, ...]:
     return node.inputs
 
 
-def _reads(node: Node, found: tuple[Any, ...]) -> list[Node]:
-    """Inputs and results of `node` that its fresh cotangents read: what PyTorch calls saved."""
+def _reads(node: Node, found: tuple[Any, ...], since: int) -> list[Node]:
+    """Inputs and results of `node` that its fresh cotangents, made after `since`, read: what
+    PyTorch calls saved."""
     own = {*node.inputs, node}
     start = [n for g in found for n in (g if type(g) is tuple else (g,)) if n is not None]
     seen: set[Node] = set()
@@ -207,27 +209,34 @@ def _reads(node: Node, found: tuple[Any, ...]) -> list[Node]:
         seen.add(n)
         if n in own:
             read.append(n)
-        elif n.seq > node.seq:
+        elif n.seq > since:
             start.extend(n.inputs)
     return read
 
 
 def check_freed(node: Node, g: Any) -> None:
     """E406 when the rule of a freed node reads what was saved."""
+    if "saves" in node.op.properties:
+        raise _freed(node)
     with grad_mode(False):
         out = node if node.outputs is None else tuple(output(node, i) for i in range(len(node.outputs)))
         if node.outputs is not None:
             g = tuple(g.get(i, zeros_like(o)) if is_float(o.dtype) else None for i, o in enumerate(out))
+        since = tick()
         found = node.op.vjp_rule(g, out, *node.args)  # type: ignore[misc]  # only called with a rule
     found = found if type(found) is tuple else (found,)
     own = {g} if type(g) is Node else {x for x in g if x is not None}
-    if node.op.properties & {"saves"} or any(r not in own for r in _reads(node, found)):
-        raise fail(
-            "E406",
-            f"backward a second time through `{node.op.name}`, whose saved values were freed",
-            help="write `backward(retain_graph=True)` the first time, or compute the loss again",
-            labels=(Label(node.span, "this part of the graph was used up"),) if node.span else (),
-        )
+    if any(r not in own for r in _reads(node, found, since)):
+        raise _freed(node)
+
+
+def _freed(node: Node) -> AutodiffError:
+    return fail(
+        "E406",
+        f"backward a second time through `{node.op.name}`, whose saved values were freed",
+        help="write `backward(retain_graph=True)` the first time, or compute the loss again",
+        labels=(Label(node.span, "this part of the graph was used up"),) if node.span else (),
+    )
 
 
 _overwritten_seen = False
@@ -239,14 +248,15 @@ def note_overwriting() -> None:
     _overwritten_seen = True
 
 
-def check_saved(node: Node, found: tuple[Any, ...]) -> None:
+def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
     """E407 when a value that the rule reads was changed in place after the node was made."""
     if not _overwritten_seen:
         return
-    for read in _reads(node, found):
-        at = overwritten_at(read)
-        if at is not None:
-            where = (Label(at, "changed in place here"),) if at is not True else ()
+    for read in _reads(node, found, since):
+        overwritten = overwritten_at(read)
+        if overwritten is not None and node not in overwritten[1]:
+            at = overwritten[0]
+            where = (Label(at, "changed in place here"),) if at is not None else ()
             name = read.span.text if read.span and len(read.span.text) < 40 else read.op.name
             raise fail(
                 "E407",
@@ -258,7 +268,7 @@ def check_saved(node: Node, found: tuple[Any, ...]) -> None:
 
 
 def overwritten_at(node: Node) -> Any:
-    """Where the memory of a node was changed in place after it was made; None if it was not."""
+    """Where and by which nodes the memory of a node was changed in place; None if it was not."""
     while True:
         if node.marks is not None and node.marks.overwritten is not None:
             return node.marks.overwritten

@@ -222,9 +222,9 @@ class Tensor:
         if node.shape != old.shape:
             node = F.expand(node, old.shape)
         if not any(step[0].key == "data_alias" for step in self.steps):
-            _mark_overwritten(old)
+            _mark_overwritten(old, node)
             if self.storage is not None:
-                _mark_overwritten(self.storage.node)
+                _mark_overwritten(self.storage.node, node)
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
             self._write_through(node)
@@ -276,8 +276,10 @@ class Tensor:
         return f"Tensor({self._node!r})"
 
 
-def _mark_overwritten(node: Node) -> None:
-    node.mark().overwritten = STATE.span or True
+def _mark_overwritten(node: Node, written: Node) -> None:
+    """Remember where a value was overwritten, and by what: the op that computed the new value has
+    kept the old one for itself, as PyTorch's in-place ops do."""
+    node.mark().overwritten = (STATE.span, (written, *written.inputs))
     reverse.note_overwriting()
 
 

@@ -1,4 +1,7 @@
-"""`class` bodies: parsed, not run yet."""
+"""Classes of programs: plain ones, `torch.autograd.Function`, and what `nn.Module` is built from.
+
+A class is a `UserClass`, its values are `Instance`s; special methods come from a closed list.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,325 @@ from typing import Any
 
 from ..errors import fail
 from . import syntax
-from .expressions import Context
-from .values import Scope
+from .expressions import Context, compile_expression
+from .functions import call_value
+from .operations import kind_of
+from .values import Builtin, Scope, TypeName, UserFunction
+
+# Special methods that a class may define.
+SPECIAL = frozenset(
+    f"__{name}__"
+    for name in (
+        "init", "call", "repr", "str", "len", "getitem", "setitem", "iter", "contains", "bool", "eq", "ne", "lt", "le", "gt", "ge",
+        "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow",
+        "matmul", "rmatmul", "neg", "pos", "abs", "hash", "post_init", "iadd", "isub", "imul", "itruediv", "enter", "exit", "float",
+        "invert",
+    )
+)
+
+
+class Wrapped:
+    """A method marked `@staticmethod`, `@classmethod` or `@property`."""
+
+    __slots__ = ("function", "kind")
+
+    def __init__(self, kind: str, function: Any):
+        self.kind = kind
+        self.function = function
+
+
+class UserClass:
+    """A class: its names, and its bases in method resolution order."""
+
+    __slots__ = ("bases", "function", "mro", "name", "names", "span")
+
+    def __init__(self, name: str, bases: list[UserClass], names: dict[str, Any], span: Any):
+        self.name = name
+        self.bases = bases
+        self.names = names
+        self.span = span
+        self.mro: list[UserClass] = [self]
+        for base in bases:
+            self.mro.extend(c for c in base.mro if c not in self.mro)
+
+    def lookup(self, name: str, after: UserClass | None = None) -> Any:
+        """The attribute of the first class that has it; None when none has."""
+        classes = self.mro if after is None else self.mro[self.mro.index(after) + 1:]
+        for cls in classes:
+            if name in cls.names:
+                return cls.names[name]
+        return None
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "__name__":
+            return self.name
+        found = self.lookup(name)
+        if found is None:
+            if name == "apply" and FUNCTION in self.mro:
+                from .custom_functions import apply
+
+                return Builtin("apply", lambda *args, **kwargs: apply(self, args, kwargs))
+            raise fail("E207", f"class `{self.name}` has no attribute `{name}`", help=_has(self))
+        if isinstance(found, Wrapped):
+            if found.kind == "classmethod":
+                return BoundMethod(self, found.function)
+            return found.function
+        return found
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        self.names[name] = value
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Make an instance."""
+        if FUNCTION in self.mro:
+            raise fail("E409", f"`{self.name}` is not called itself", help=f"write `{self.name}.apply(...)`")
+        instance = Instance(self)
+        init = self.lookup("__init__")
+        if init is not None:
+            call_value(BoundMethod(instance, init), args, kwargs)
+        elif args or kwargs:
+            raise fail("E205", f"`{self.name}()` takes no arguments", help="define `__init__`")
+        return instance
+
+    def has_instance(self, value: Any) -> bool:
+        return isinstance(value, Instance) and self in value.cls.mro
+
+    def describe(self) -> str:
+        return f"<class {self.name}>"
+
+
+def _has(cls: UserClass) -> str:
+    names = [n for c in cls.mro for n in c.names if not n.startswith("_")]
+    return f"it has: {', '.join(names[:12])}" if names else "it has none"
+
+
+class Instance:
+    """A value of a user class."""
+
+    __slots__ = ("cls", "fields")
+
+    def __init__(self, cls: UserClass):
+        self.cls = cls
+        self.fields: dict[str, Any] = {}
+
+    def special(self, name: str) -> Any:
+        """A special method bound to this value; None when the class has none."""
+        found = self.cls.lookup(name)
+        return None if found is None else BoundMethod(self, found)
+
+    def get_attribute(self, name: str) -> Any:
+        if name in self.fields:
+            return self.fields[name]
+        if name == "__class__" or name == "__dict__":
+            from .attributes import private
+
+            raise private(name)
+        return bound(self, self.cls, name, None)
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        self.fields[name] = value
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        method = self.special("__call__")
+        if method is None:
+            raise fail("E208", f"a {self.cls.name} is not a function and cannot be called", help="define `__call__`")
+        return call_value(method, args, kwargs)
+
+    def length(self) -> int:
+        method = self.special("__len__")
+        if method is None:
+            raise fail("E208", f"a {self.cls.name} has no len()", help="define `__len__`")
+        return int(call_value(method, [], {}))
+
+    def get_item(self, key: Any) -> Any:
+        method = self.special("__getitem__")
+        if method is None:
+            raise fail("E208", f"a {self.cls.name} cannot be indexed", help="define `__getitem__`")
+        return call_value(method, [key], {})
+
+    def set_item(self, key: Any, value: Any) -> None:
+        method = self.special("__setitem__")
+        if method is None:
+            raise fail("E208", f"items of a {self.cls.name} cannot be assigned", help="define `__setitem__`")
+        call_value(method, [key, value], {})
+
+    def items(self) -> Any:
+        """What a `for` goes through."""
+        method = self.special("__iter__")
+        if method is not None:
+            from .operations import iterate
+
+            return iterate(call_value(method, [], {}))
+        if self.cls.lookup("__getitem__") is not None and self.cls.lookup("__len__") is not None:
+            return (self.get_item(i) for i in range(self.length()))
+        raise fail("E208", f"a {self.cls.name} cannot be iterated over", help="define `__iter__`")
+
+    def describe(self) -> str:
+        for name in ("__repr__", "__str__"):
+            method = self.special(name)
+            if method is not None:
+                return str(call_value(method, [], {}))
+        return f"<{self.cls.name} object>"
+
+    def describe_text(self) -> str:
+        """What `str()` gives."""
+        method = self.special("__str__")
+        return self.describe() if method is None else str(call_value(method, [], {}))
+
+
+def bound(instance: Instance, cls: UserClass, name: str, after: UserClass | None) -> Any:
+    """An attribute of an instance's class, methods bound to the instance."""
+    found = instance.cls.lookup(name, after)
+    if found is None:
+        hook = instance.cls.lookup("__getattr__")
+        if hook is not None:
+            return call_value(BoundMethod(instance, hook), [name], {})
+        raise fail("E207", f"a {instance.cls.name} has no attribute `{name}`",
+                   help=f"it has: {', '.join([*instance.fields][:12])}" if instance.fields else _has(cls))
+    if isinstance(found, Wrapped):
+        if found.kind == "property":
+            return call_value(BoundMethod(instance, found.function), [], {})
+        return BoundMethod(instance.cls, found.function) if found.kind == "classmethod" else found.function
+    if isinstance(found, UserFunction | Builtin):
+        return BoundMethod(instance, found)
+    return found
+
+
+class BoundMethod:
+    """A function with its first argument."""
+
+    __slots__ = ("function", "owner")
+
+    def __init__(self, owner: Any, function: Any):
+        self.owner = owner
+        self.function = function
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return call_value(self.function, [self.owner, *args], kwargs)
+
+    def describe(self) -> str:
+        return f"<method {self.name}>"
+
+
+class Super:
+    """`super()` inside a method."""
+
+    __slots__ = ("cls", "instance")
+
+    def __init__(self, cls: UserClass, instance: Instance):
+        self.cls = cls
+        self.instance = instance
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "__init__" and self.instance.cls.lookup(name, self.cls) is None:
+            return Builtin("__init__", lambda *args, **kwargs: None)
+        return bound(self.instance, self.cls, name, self.cls)
+
+
+FUNCTION = UserClass("Function", [], {}, None)
+
+
+def make_super(scope: Scope, args: list[Any]) -> Super:
+    """The value of `super()` or `super(Class, self)` in a running method."""
+    cls: Any = args[0] if args else None
+    instance: Any = args[1] if len(args) > 1 else None
+    at: Scope | None = scope
+    while at is not None and (cls is None or instance is None):
+        if instance is None and at.function and at.names:
+            instance = next(iter(at.names.values()))
+        if cls is None:
+            cls = at.names.get("__class__")
+        at = at.outer
+    if not isinstance(cls, UserClass) or not isinstance(instance, Instance):
+        raise fail("E208", "super() works inside methods of a class", help="call the base by name: `Base.method(self)`")
+    return Super(cls, instance)
 
 
 def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], Any]:
     """The closure of a class statement."""
+    from .statements import compile_block
+
+    _check_body(tree)
+    bases = [(compile_expression(b, context), b.span) for b in tree.bases]
+    inner = Context(False)
+    inner.in_class = True
+    block = compile_block(tree.body, inner)
+    decorators = [d.span for d in tree.decorators]
 
     def run(scope: Scope) -> Any:
-        raise fail("E203", f"`class {tree.name}` is not supported", tree.name_span, label="a class",
-                   help="write a function: `def name(...):`")
+        if decorators:
+            raise fail("E106", "class decorators are not supported", decorators[0], help="leave it out, and write `__init__`")
+        parents = []
+        for base, span in bases:
+            value = base(scope)
+            if isinstance(value, UserClass):
+                parents.append(value)
+            elif not (isinstance(value, TypeName) and value.name == "object"):
+                raise fail("E203", f"{kind_of(value)} cannot be a base class", span, help="bases are classes, nn.Module, autograd.Function")
+        cell = Scope(scope)
+        body = Scope(cell)
+        block(body)
+        cls = UserClass(tree.name, parents, body.names, tree.name_span)
+        cell.names["__class__"] = cls
+        for value in body.names.values():
+            function = value.function if isinstance(value, Wrapped) else value
+            if isinstance(function, UserFunction) and function.scope is body:
+                function.scope = cell
+        scope.names[tree.name] = cls
+        return None
 
     return run
+
+
+def _check_body(tree: syntax.ClassDef) -> None:
+    for statement in tree.body:
+        if isinstance(statement, syntax.FunctionDef):
+            name = statement.name
+            if name.startswith("__") and name.endswith("__") and name not in SPECIAL:
+                raise fail("E106", f"`{name}` cannot be defined", statement.name_span, label="not part of the language",
+                           help="use a plain method name")
+
+
+def _mark(kind: str) -> Builtin:
+    return Builtin(kind, lambda function: Wrapped(kind, function))
+
+
+DECORATORS = {kind: _mark(kind) for kind in ("staticmethod", "classmethod", "property")}
+
+
+def operator_method(symbol: str) -> tuple[str, str]:
+    """The special methods of a binary operator: for the left operand, for the right one."""
+    names = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul"}
+    name = names.get(symbol, "")
+    return f"__{name}__", f"__r{name}__"
+
+
+def instance_binary(symbol: str, left: Any, right: Any) -> Any:
+    """An operator with an instance on one side."""
+    forward, backward = operator_method(symbol)
+    for owner, name, other in ((left, forward, right), (right, backward, left)):
+        if isinstance(owner, Instance):
+            method = owner.special(name)
+            if method is not None:
+                return call_value(method, [other], {})
+    raise fail("E208", f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}", help=f"define `{forward}`")
+
+
+_COMPARE = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+_SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def instance_compare(symbol: str, left: Any, right: Any) -> Any:
+    """A comparison with an instance on one side."""
+    for owner, sign, other in ((left, symbol, right), (right, _SWAPPED[symbol], left)):
+        if isinstance(owner, Instance):
+            method = owner.special(_COMPARE[sign])
+            if method is not None:
+                return call_value(method, [other], {})
+    if symbol in ("==", "!="):
+        return (left is right) == (symbol == "==")
+    raise fail("E208", f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}", help=f"define `{_COMPARE[symbol]}`")

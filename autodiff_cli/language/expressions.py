@@ -370,6 +370,8 @@ def _call(tree: syntax.Call, context: Context) -> Run:
     arguments = _elements(tree.args, context)
     keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
     span = tree.span
+    if isinstance(tree.func, syntax.Name) and tree.func.id == "super":
+        return _super(tree, context)
     if isinstance(tree.func, syntax.Name):
         function = _callee(tree.func, context)
     else:
@@ -391,6 +393,21 @@ def _call(tree: syntax.Call, context: Context) -> Run:
             if error.span is None:
                 raise _placed_call(error, tree, args, kwargs) from None
             raise
+
+    return run
+
+
+def _super(tree: syntax.Call, context: Context) -> Run:
+    arguments = _elements(tree.args, context)
+    span = tree.span
+
+    def run(scope: Scope) -> Any:
+        from .classes import make_super
+
+        try:
+            return make_super(scope, arguments(scope))
+        except AutodiffError as error:
+            raise placed(error, span) from None
 
     return run
 

@@ -142,6 +142,10 @@ def builtin(name: str) -> Any:
     found = BUILTINS.get(name)
     if found is not None:
         return found
+    if name in ("staticmethod", "classmethod", "property"):
+        from .classes import DECORATORS
+
+        return DECORATORS[name]
     from .torch_names import NATIVE
 
     if MODE.python:
@@ -180,6 +184,10 @@ def torch_member(path: str) -> Any:
     found = TORCH.get(path)
     if found is not None:
         return found
+    if path == "autograd.Function":
+        from .classes import FUNCTION
+
+        return FUNCTION
     if path.startswith(("nn.init.", "random.")) or path in _random_names():
         from .random_functions import RANDOM
 

@@ -75,6 +75,8 @@ def kind_of(value: Any) -> str:
         return f"the function `{value.name}`"
     if value is None:
         return "None"
+    if is_instance(value):
+        return f"a {value.cls.name}"
     names = {"int": "an int", "float": "a float", "bool": "a bool", "str": "a string", "list": "a list",
              "tuple": "a tuple", "dict": "a dict", "set": "a set"}
     return names.get(type(value).__name__, f"a {type(value).__name__}")
@@ -105,10 +107,23 @@ def binary(symbol: str, left: Any, right: Any) -> Any:
         return tensor_binary(symbol, left, right)
     if isinstance(left, list) or isinstance(right, list):
         return _list_binary(symbol, left, right)
+    if is_instance(left) or is_instance(right):
+        from .classes import instance_binary
+
+        return instance_binary(symbol, left, right)
     return python_binary(symbol, left, right)
 
 
+def is_instance(value: Any) -> bool:
+    """Whether the value is of a class of the program (such values answer `special`)."""
+    return hasattr(value, "special")
+
+
 def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
+    if is_instance(left) or is_instance(right):
+        from .classes import instance_binary
+
+        return instance_binary(symbol, left, right)
     key = BINARY[symbol][0]
     if symbol == "^":
         _refuse_caret(left, right)
@@ -244,6 +259,10 @@ def unary(symbol: str, value: Any) -> Any:
         return value
     if type(value) in _NUMBERS and not (symbol == "~" and type(value) is float):
         return -value if symbol == "-" else +value if symbol == "+" else ~value
+    if is_instance(value):
+        method = value.special({"-": "__neg__", "+": "__pos__", "~": "__invert__"}[symbol])
+        if method is not None:
+            return method.call([], {})
     raise fail("E208", f"unary `{symbol}` cannot take {kind_of(value)}", help="it takes tensors and numbers")
 
 
@@ -256,6 +275,10 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("in", "not in"):
         found = contains(right, left)
         return found if symbol == "in" else not found
+    if is_instance(left) or is_instance(right):
+        from .classes import instance_compare
+
+        return instance_compare(symbol, left, right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if (left is None or right is None or isinstance(left, str) or isinstance(right, str)) and symbol in ("==", "!="):
             return symbol == "!="
@@ -320,6 +343,12 @@ def truth(value: Any) -> bool:
             raise fail("E408", f"the truth of a tensor with {value.node.numel} elements, shape {tuple(value.shape)}, is ambiguous",
                        help="reduce it: `.any()` or `.all()`")
         return bool(value.item())
+    if is_instance(value):
+        for name in ("__bool__", "__len__"):
+            method = value.special(name)
+            if method is not None:
+                return bool(method.call([], {}))
+        return True
     return bool(value) if not is_callable(value) else True
 
 
@@ -341,6 +370,8 @@ def iterate(value: Any) -> Iterator[Any]:
         items = value
     elif isinstance(value, Iterator) or type(value).__name__ in ("dict_items", "dict_keys", "dict_values"):
         items = value
+    elif hasattr(value, "items") and not isinstance(value, type):
+        items = value.items()
     else:
         raise fail("E208", f"{kind_of(value)} cannot be iterated over",
                    help="loop over range(n), a list, a tuple or the rows of a tensor")

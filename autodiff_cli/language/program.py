@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -279,6 +280,21 @@ class Program:
                 report.shown = text(value.numpy().tolist() if isinstance(value, Tensor) else value)
 
 
+    def check_finite(self, report: Report) -> None:
+        """Warn of the first NaN or infinity that reached a result, or fail with E501/E502."""
+        if self.options.nan == "ignore":
+            return
+        from .finite import first_guilty
+
+        grads = {n: v.grad.node for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.grad is not None}
+        found = first_guilty(report.tensors, grads)
+        if found is None:
+            return
+        if self.options.nan == "error":
+            raise AutodiffError(replace(found, code="E" + found.code[1:], severity="error"))
+        COLLECTED.append(found)
+
+
 def _as_tensor(value: Any) -> Any:
     """A tensor of an array or numeric list; other values as they are."""
     if isinstance(value, np.ndarray):
@@ -340,6 +356,7 @@ def run_program(source: Source, options: Options) -> Report:
     try:
         program.run()
         program.fill(report)
+        program.check_finite(report)
     except AutodiffError as error:
         report.status = "error"
         report.error = error

@@ -38,7 +38,12 @@ def too_long() -> Exception:
 
 def text(value: Any) -> str:
     """`str(value)`."""
-    return value if type(value) is str else represent(value)
+    if type(value) is str:
+        return value
+    own = getattr(value, "describe_text", None)
+    if own is not None:
+        return own()
+    return "cpu" if isinstance(value, Device) else represent(value)
 
 
 def represent(value: Any) -> str:

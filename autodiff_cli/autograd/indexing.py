@@ -1,0 +1,60 @@
+"""Index assignment: `x[index] = value` on handles, with PyTorch's views, broadcasting and names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import fail
+from ..graph.node import Node, Shape
+from ..graph.op import cast, number, shape_text
+from ..graph.registry import F
+from .tensor import Tensor, wrap_view
+
+
+def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) -> None:
+    """`tensor[index] = value`.
+
+    Ints, slices, None and `...` write through a view, index tensors and masks put values in place.
+    Raises E305 for a wrong index, E302 when the value does not fit, E405 for leaves that require grad.
+    """
+    from ..ops.indexing import basic_part, index_items
+
+    items = index_items(index)
+    if False in [i for i in items if type(i) is bool]:
+        return
+    whole = tensor.node
+    node, advanced = basic_part(whole, items, skip_whole=True)
+    given = value.node if isinstance(value, Tensor) else number(value)
+    if given.weak:
+        given = cast(given, whole.dtype)
+    if advanced is not None:
+        given = _without_leading_ones(given, None)
+        handle = tensor if node is whole else wrap_view(node, tensor)
+        handle.check_writable()
+        handle.write(F.index_written.apply([handle.node, advanced, given, False]))
+        return
+    given = _without_leading_ones(given, node.shape)
+    if node is whole:
+        tensor.check_writable()
+        tensor.write(F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given))
+        return
+    wrap_view(node, tensor).write(_spread(given, node.shape))
+
+
+def _without_leading_ones(value: Node, place: Shape | None) -> Node:
+    """PyTorch lets a value have more dims than its place when those in front have size 1."""
+    if place is not None and value.ndim <= len(place):
+        return value
+    first = 0
+    while first < value.ndim and value.shape[first] == 1 and (place is None or value.ndim - first > len(place)):
+        first += 1
+    return F.reshape(value, value.shape[first:]) if first else value
+
+
+def _spread(value: Node, place: Shape) -> Node:
+    """A value in the shape of the place it is written to; E302 when it does not fit."""
+    lead = len(place) - value.ndim
+    if lead < 0 or any(size not in (1, place[lead + i]) for i, size in enumerate(value.shape)):
+        raise fail("E302", f"a value of shape {shape_text(value.shape)} does not fit the indexed place of shape "
+                   f"{shape_text(place)}", help="sizes must be equal or 1, counted from the right")
+    return value if value.shape == place else F.expand(value, place)
