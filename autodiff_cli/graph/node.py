@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 _SEQ = count(1).__next__
 
+
+def tick() -> int:
+    """A number between those of nodes made before and those made after."""
+    return _SEQ()
+
+
 Shape = tuple[int, ...]
 
 

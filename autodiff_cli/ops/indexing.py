@@ -89,14 +89,22 @@ def _(g, out, input, dim, index):
           errors=[Bad("E305", t(3), (3,)), Bad("E305", t(3), (0, 0)), Bad("E305", t(3), (1.0,))])
 def getitem(input: Tensor, index: Any):
     """`input[index]`: ints, slices, None, `...`, bools and integer or bool tensors, as in PyTorch."""
-    node, advanced = basic_part(input, index)
-    return node if advanced is None else F.index.apply([node, advanced])
+    node, advanced = basic_part(input, index_items(index))
+    if advanced is not None:
+        return F.index.apply([node, advanced])
+    return F.alias(node) if node is input else node
 
 
-def basic_part(input: Node, index: Any) -> tuple[Node, tuple[Node | None, ...] | None]:
-    """The view that the ints, slices and Nones of an index make, and its tensors by dim of the view."""
-    items = index if isinstance(index, tuple) else (index,)
-    items = [_item(i) for i in items]
+def index_items(index: Any) -> list[Any]:
+    """The parts of an index in canonical form: ints, bools, slices, None, Ellipsis, nodes with dims."""
+    return [_item(i) for i in (index if isinstance(index, tuple) else (index,))]
+
+
+def basic_part(input: Node, items: list[Any], skip_whole: bool = False) -> tuple[Node, tuple[Node | None, ...] | None]:
+    """The view that the ints, slices and Nones of an index make, and its tensors by dim of the view.
+
+    `skip_whole`: slices of everything make no view, as in PyTorch's index assignment.
+    """
     consumed = sum(_dims_of(i) for i in items)
     if consumed > input.ndim:
         if not input.ndim:
@@ -124,7 +132,8 @@ def basic_part(input: Node, index: Any) -> tuple[Node, tuple[Node | None, ...] |
             node = F.select.apply([node, dim, item])
             source += 1
         elif type(item) is slice:
-            node = F.slice.apply([node, dim, item.start, item.stop, 1 if item.step is None else item.step])
+            if not (skip_whole and _is_whole(item, node.shape[dim])):
+                node = F.slice.apply([node, dim, item.start, item.stop, 1 if item.step is None else item.step])
             dim += 1
             source += 1
         else:
@@ -133,8 +142,12 @@ def basic_part(input: Node, index: Any) -> tuple[Node, tuple[Node | None, ...] |
                 dim += 1
                 source += 1
     if not advanced:
-        return (F.alias(node) if node is input else node), None
+        return node, None
     return node, tuple(advanced.get(d) for d in range(max(advanced) + 1))
+
+
+def _is_whole(item: slice, size: int) -> bool:
+    return item.start in (None, 0) and (item.stop is None or item.stop >= size) and item.step in (None, 1)
 
 
 def _dims_of(item: Any) -> int:
@@ -146,7 +159,6 @@ def _dims_of(item: Any) -> int:
 
 
 def _item(item: Any) -> Any:
-    """An index in canonical form: int, bool, slice, None, Ellipsis or a node with dims."""
     if item is None or item is Ellipsis or type(item) is bool or type(item) is int:
         return item
     if isinstance(item, slice):
@@ -354,4 +366,8 @@ def _renormed(weight, input, max_norm, norm_type):
         used = F.index_fill(F.expand(number(0.0, weight.dtype), (weight.shape[0],)), 0, F.reshape(input, (-1,)), 1.0)
         long = F.logical_and(norms > max_norm, F.unsqueeze(used, 1) > 0)
         shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
+        owner = weight.handle and weight.handle()
+        if owner is not None:
+            owner.overwrite(shortened)
+            return owner.node
     return F.with_value(weight, shortened)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import fail
 from ..graph.declare import Any, Tensor, movement, opaque
-from ..graph.op import number
+from ..graph.op import number, shape_text
 from ..graph.registry import F
+from ..graph.samples import Bad, S, ints, t
+from ..graph.strides import same_strides
 
 
-@movement(lambda x: x, method=False, shape=lambda input: (input.shape, input.dtype),
+@movement(lambda x: x, method=False, shape=lambda input: (input.shape, input.dtype), strides_rule=same_strides,
           vjp=lambda g, out, input: g)
 def alias(input: Tensor):
     """The same tensor under a new node."""
@@ -21,7 +24,7 @@ def data_alias(input: Tensor):
 
 
 @movement(lambda old, value: value, method=False, shape=lambda old, value: (old.shape, old.dtype),
-          vjp=lambda g, out, old, value: (g, None))
+          strides_rule=same_strides, vjp=lambda g, out, old, value: (g, None))
 def with_value(old: Tensor, value: Tensor):
     """The history of `old` with the values of `value`: a change made under no_grad."""
 
@@ -33,16 +36,23 @@ def _viewed(x, step):
 
 
 def _copy_slices(base, value, step):
-    """Number the elements of the base, look at the numbers through the view, write there."""
+    """A copy of the base, written through the view of it that NumPy makes."""
     op, rest, index = step
+    out = np.array(base, copy=True, order="C")
+    place = op.kernel(out, *rest)
+    place = place if index < 0 else place[index]
+    if np.may_share_memory(place, out):
+        place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
+        place[...] = value
+        return out
+    flat = out.reshape(-1)
     places = op.kernel(np.arange(base.size).reshape(base.shape), *rest)
-    out = base.copy().reshape(-1)
-    out[places if index < 0 else places[index]] = value
-    return out.reshape(base.shape)
+    flat[places if index < 0 else places[index]] = value
+    return out
 
 
 @opaque(_copy_slices, key="copy_slices", method=False, grad_fn="CopySlices",
-        shape=lambda base, value, step: (base.shape, base.dtype))
+        shape=lambda base, value, step: (base.shape, base.dtype), strides_rule=same_strides)
 def copy_slices(base: Tensor, value: Tensor, step: Any):
     """`base` with `value` written to what the view op `step` shows of it."""
 
@@ -53,5 +63,39 @@ def _(g, out, base, value, step):
 
 
 def _zeros(value):
-
     return F.expand(number(0.0, value.dtype), value.shape)
+
+
+def _overwritten_shape(input, src, *rest):
+    shape = input.shape
+    fits = src.ndim <= input.ndim and all(
+        n in (1, shape[input.ndim - src.ndim + i]) for i, n in enumerate(src.shape)
+    )
+    if not fits:
+        raise fail("E302", f"cannot write shape {shape_text(src.shape)} into shape {shape_text(shape)}",
+                   help="sizes must be equal or 1, counted from the right")
+    return shape, input.dtype
+
+
+def _overwritten(x, src, *rest):
+    out = np.empty_like(x)
+    out[...] = src
+    return out
+
+
+@movement(_overwritten, name="copy", key="copy_over", inplace=True, grad_fn="CopyBackwards", strides_rule=same_strides,
+          shape=_overwritten_shape, samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
+          errors=[Bad("E302", t(2), t(3))])
+def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
+    """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""
+
+
+@copy_over.vjp
+def _(g, out, input, src, non_blocking):
+    return _zeros(input), F.sum_to_size(g, src.shape)
+
+
+@movement(_overwritten, method=False, grad_fn="FillBackward3", strides_rule=same_strides, shape=_overwritten_shape,
+          samples=[S(t(2, 3), t())], vjp=lambda g, out, input, value: (_zeros(input), F.sum(g)))
+def fill_over(input: Tensor, value: Tensor):
+    """One number in the shape and dtype of `input`: what `x[...] = number` writes."""

@@ -154,7 +154,7 @@ def _each_repeated(input, count, dim):
         input = F.reshape(input, (1,))
     shape = input.shape
     spread = F.expand(F.unsqueeze(input, dim + 1), (*shape[: dim + 1], count, *shape[dim + 1 :]))
-    return F.flatten(F.clone(spread), dim, dim + 1)
+    return F.flatten(F.dense_copy(spread), dim, dim + 1)
 
 
 def _places_shape(repeats):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Dim, DimList, Dims, Dtype, Ints, NewDim, Size, Tensor, TensorList, Tensors, function, movement
+from ..graph.declare import Any, Dim, DimList, Dims, Dtype, Ints, NewDim, Size, Tensor, TensorList, Tensors, function, movement
 from ..graph.node import Node
 from ..graph.op import shape_text
 from ..graph.params import dim_in_range
@@ -203,11 +203,19 @@ def _bits_shape(input, dtype):
 @function(samples=[S(t(2, 3)), S(t()), S(t(0))])
 def ravel(input: Tensor):
     """All elements in one dim."""
-    return F.view.apply([_dense(input), (input.numel,)])
+    return F.view.apply([F.contiguous(input), (input.numel,)])
 
 
-def _dense(input: Node) -> Node:
-    return input if is_contiguous(input) else F.clone(input)
+@movement(np.copy, method=False, grad_fn="CloneBackward0", shape=lambda input: (input.shape, input.dtype),
+          vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
+def dense_copy(input: Tensor):
+    """A copy in row-major order."""
+
+
+@function(samples=[S(t(2, 3))])
+def contiguous(input: Tensor, *, memory_format: Any = None):
+    """The tensor itself when its elements lie in row-major order without gaps, else such a copy."""
+    return input if is_contiguous(input) else F.dense_copy(input)
 
 
 @function(samples=[S(t(2, 3, 2)), S(t(2, 3, 2), 1), S(t(2, 3, 2), 0, 1), S(t())],
@@ -439,6 +447,6 @@ def stride(input: Tensor, dim: Dim | None = None):
 
 
 @function(name="is_contiguous", samples=[S(ints(2, 3))])
-def is_contiguous_(input: Tensor):
+def is_contiguous_(input: Tensor, memory_format: Any = None):
     """Whether the elements lie in row-major order without gaps."""
     return is_contiguous(input)
