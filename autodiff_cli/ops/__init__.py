@@ -13,6 +13,7 @@ FAMILIES = (
     "activation",
     "comparison",
     "creation",
+    "conversion",
     "memory",
     "shape",
     "slicing",

@@ -295,35 +295,6 @@ def _checked(name, input, dtype):
     return input
 
 
-@composite(method=False, name="softmax_node", grad_fn="SoftmaxBackward0", samples=[S(t(2, 3), 1)])
-def softmax_node(input: Tensor, dim: Dim):
-    """Exponentials along `dim`, scaled to sum to one."""
-    if not input.numel:
-        return F.exp(input)
-    powers = F.exp(_shifted(input, dim))
-    return powers / F.sum(powers, dim, keepdim=True)
-
-
-@softmax_node.vjp
-def _(g, out, input, dim):
-    weighted = g * out
-    return weighted - out * F.sum(weighted, dim, keepdim=True)
-
-
-@composite(method=False, name="log_softmax_node", grad_fn="LogSoftmaxBackward0", samples=[S(t(2, 3), 1)])
-def log_softmax_node(input: Tensor, dim: Dim):
-    """Logarithms of softmax along `dim`."""
-    if not input.numel:
-        return F.exp(input)
-    shifted = _shifted(input, dim)
-    return shifted - F.log(F.sum(F.exp(shifted), dim, keepdim=True))
-
-
-@log_softmax_node.vjp
-def _(g, out, input, dim):
-    return g - F.exp(out) * F.sum(g, dim, keepdim=True)
-
-
 SOFTMAX_SAMPLES = (S(t(2, 3), dim=-1), S(t(2, 3, 2), 1), S(t(), 0))
 SOFTMAX_ERRORS = (Bad("E304", t(2, 3), 2), Bad("E307", ints(2), 0))
 
@@ -351,6 +322,35 @@ def _softmax_pair(key, node):
 
 _softmax_pair("softmax", "softmax_node")
 _softmax_pair("log_softmax", "log_softmax_node")
+
+
+@composite(method=False, name="softmax", grad_fn="SoftmaxBackward0", samples=[S(t(2, 3), 1)])
+def softmax_node(input: Tensor, dim: Dim):
+    """Exponentials along `dim`, scaled to sum to one."""
+    if not input.numel:
+        return F.exp(input)
+    powers = F.exp(_shifted(input, dim))
+    return powers / F.sum(powers, dim, keepdim=True)
+
+
+@softmax_node.vjp
+def _(g, out, input, dim):
+    weighted = g * out
+    return weighted - out * F.sum(weighted, dim, keepdim=True)
+
+
+@composite(method=False, name="log_softmax", grad_fn="LogSoftmaxBackward0", samples=[S(t(2, 3), 1)])
+def log_softmax_node(input: Tensor, dim: Dim):
+    """Logarithms of softmax along `dim`."""
+    if not input.numel:
+        return F.exp(input)
+    shifted = _shifted(input, dim)
+    return shifted - F.log(F.sum(F.exp(shifted), dim, keepdim=True))
+
+
+@log_softmax_node.vjp
+def _(g, out, input, dim):
+    return g - F.exp(out) * F.sum(g, dim, keepdim=True)
 
 
 @function(name="nn.functional.softmin", method=False, samples=[*SOFTMAX_SAMPLES, S(t(2, 3))])
@@ -401,28 +401,28 @@ def _alpha_dropped(input, p, training, feature):
     return F.add(F.mul(input, constant(factor)), constant(summand))
 
 
-def _dropout(key, names, drop, feature, doc):
+def _dropout(key, names, drop, feature, trains, doc):
     """The function of `torch` (p and train required) and that of `nn.functional`."""
 
     def plain(input: Tensor, p: float, train: bool):
         return drop(input, p, train, feature)
 
-    def functional(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False):
+    def functional(input: Tensor, p: float = 0.5, training: bool = trains, inplace: bool = False):
         return drop(input, p, training, feature)
 
     plain.__doc__ = functional.__doc__ = doc
     function(key=key, method=False, inplace=True, samples=[S(t(2, 3), 0.5, False), S(t(2, 3), 0.0, True)],
              errors=[Bad("E205", t(2), 1.5, True)])(plain)
     function(key=f"functional_{key}", name=names[0], aliases=names[1:], method=False,
-             samples=[S(t(2, 3), 0.5, training=False), S(t(2, 3), 1.0)])(functional)
+             samples=[S(t(2, 3), 0.5, training=False), S(t(2, 3), 1.0, training=True)])(functional)
 
 
-for _key, _names, _drop, _feature, _doc in (
-    ("dropout", ["dropout"], _dropped, False, "Zeros elements with probability p in training, scales the others."),
-    ("feature_dropout", ["dropout1d", "dropout2d", "dropout3d"], _dropped, True,
+for _key, _names, _drop, _feature, _trains, _doc in (
+    ("dropout", ["dropout"], _dropped, False, True, "Zeros elements with probability p in training, scales the others."),
+    ("feature_dropout", ["dropout1d", "dropout2d", "dropout3d"], _dropped, True, True,
      "Zeros whole channels with probability p in training, scales the others."),
-    ("alpha_dropout", ["alpha_dropout"], _alpha_dropped, False, "Dropout that keeps mean and variance of selu."),
-    ("feature_alpha_dropout", ["feature_alpha_dropout"], _alpha_dropped, True,
+    ("alpha_dropout", ["alpha_dropout"], _alpha_dropped, False, False, "Dropout that keeps mean and variance of selu."),
+    ("feature_alpha_dropout", ["feature_alpha_dropout"], _alpha_dropped, True, False,
      "Alpha dropout of whole channels."),
 ):
-    _dropout(_key, _functional(*_names), _drop, _feature, _doc)
+    _dropout(_key, _functional(*_names), _drop, _feature, _trains, _doc)

@@ -1,105 +1,329 @@
-"""Tensors from nothing, from other tensors' shapes, and copies in other dtypes."""
+"""Tensors from nothing and from other tensors' shapes.
+
+Every op here takes PyTorch's `layout`, `device`, `pin_memory` and `requires_grad` keywords: the first
+three must name what there is, the last is for who calls the op with tensor handles.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
-from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, movement, opaque
+from ..errors import fail
+from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
 from ..graph.dtypes import BOOL, INT64
-from ..graph.op import cast
+from ..graph.node import Node
+from ..graph.op import Op, cast
+from ..graph.params import Param
 from ..graph.registry import F
-from ..graph.samples import S, t
+from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
+
+OPTIONS = (
+    Param("layout", "Any", None, True),
+    Param("device", "Any", None, True),
+    Param("requires_grad", "bool", False, True),
+    Param("pin_memory", "bool", False, True),
+    Param("memory_format", "Any", None, True),
+)
+
+
+def check_device(device: Any) -> None:
+    """E203 for what is not the CPU."""
+    if device is not None and not str(device).startswith("cpu"):
+        raise fail("E203", f"there is no device {str(device)!r}, tensors live on the CPU", help="leave `device` out")
+
+
+def creation(**options: Any) -> Callable[[Callable[..., Any]], Op]:
+    """`function` with PyTorch's keywords of all creation ops appended; the body does not see them."""
+
+    def decorate(body: Callable[..., Any]) -> Op:
+        op = function(**options)(body)
+        count = len(op.params)
+        plain: Any = op.body
+        op.declare_params((*op.params, *OPTIONS))
+
+        def checked(*args: Any) -> Any:
+            check_device(args[count + 1])
+            return plain(*args[:count])
+
+        op.body = checked
+        return op
+
+    return decorate
+
+
+# -- one number everywhere ---------------------------------------------------------------------------
 
 
 def _dtype_of(number):
     return BOOL if type(number) is bool else INT64 if type(number) is int else STATE.default_dtype
 
 
-def _full_shape(size, fill_value, dtype, device, requires_grad):
-    return (size if type(size) is tuple else (size,)), dtype or _dtype_of(fill_value)
+def check_sizes(size):
+    """E309 for negative sizes."""
+    if any(n < 0 for n in size):
+        raise fail("E309", f"a size cannot be negative: {tuple(size)}", help="sizes are whole numbers from 0 on")
 
 
-@opaque(lambda size, fill_value, dtype, device, requires_grad: np.full(size, fill_value, dtype or _dtype_of(fill_value)),
-        shape=_full_shape, samples=[S((2, 3), 1.5), S((2,), 3)])
-def full(size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None, device: Any = None,
-         requires_grad: bool = False):
+def _filled_shape(size, fill_value, dtype):
+    check_sizes(size)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if not info.min <= fill_value <= info.max:
+            raise fail("E504", f"{fill_value} does not fit into {dtype.name}", help="choose a float dtype")
+    return size, dtype
+
+
+def _filled(size, fill_value, dtype):
+    return np.full(size, fill_value if dtype.kind == "f" else int(fill_value), dtype)
+
+
+@opaque(_filled, name="full", method=False, shape=_filled_shape, samples=[S((2, 3), 1.5), S((2,), 3)])
+def filled(size: Ints, fill_value: Scalar, dtype: Dtype):
     """A tensor filled with one number."""
 
 
-@function(samples=[S(2, 3), S((2,))])
-def zeros(size: Size, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False):
+def _fill(size, fill_value, dtype):
+    return F.filled.apply([size, fill_value, dtype])
+
+
+@creation(name="full", key="full", method=False, samples=[S((2, 3), 1.5), S((2,), 3), S((), True)],
+          errors=[Bad("E309", (-1, 2), 1.0)])
+def full(size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
+    """A tensor filled with one number; its dtype is that of the number unless given."""
+    return _fill(size if type(size) is tuple else (size,), fill_value, dtype or _dtype_of(fill_value))
+
+
+@creation(method=False, samples=[S(2, 3), S((2,)), S(())], errors=[Bad("E309", -1)])
+def zeros(size: Size, *, dtype: Dtype | None = None):
     """A tensor of zeros."""
-    return F.full(size, 0.0, dtype=dtype or STATE.default_dtype)
+    return _fill(size, 0, dtype or STATE.default_dtype)
 
 
-@function(samples=[S(2, 3), S((2,))])
-def ones(size: Size, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False):
+@creation(method=False, samples=[S(2, 3), S((2,))])
+def ones(size: Size, *, dtype: Dtype | None = None):
     """A tensor of ones."""
-    return F.full(size, 1.0, dtype=dtype or STATE.default_dtype)
+    return _fill(size, 1, dtype or STATE.default_dtype)
 
 
-@function(samples=[S(t(2, 3))])
-def full_like(input: Tensor, fill_value: Scalar, *, dtype: Dtype | None = None, device: Any = None,
-              requires_grad: bool = False):
+@creation(method=False)
+def empty(size: Size, *, dtype: Dtype | None = None):
+    """A tensor whose elements are to be set; here they are zeros."""
+    return _fill(size, 0, dtype or STATE.default_dtype)
+
+
+@creation(method=False, samples=[S(t(2, 3), 1.5), S(ints(2), 2)])
+def full_like(input: Tensor, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor of the shape and dtype of `input`, filled with one number."""
-    return F.full(input.shape, fill_value, dtype=dtype or input.dtype)
+    return _fill(input.shape, fill_value, dtype or input.dtype)
 
 
-@function(samples=[S(t(2, 3))])
-def zeros_like(input: Tensor, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False):
-    """Zeros of the shape and dtype of `input`."""
-    return F.full(input.shape, 0, dtype=dtype or input.dtype)
+@creation(samples=[S(t(2), (2, 3), 1.5)])
+def new_full(input: Tensor, size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
+    """A tensor of the dtype of `input`, filled with one number."""
+    return _fill(size if type(size) is tuple else (size,), fill_value, dtype or input.dtype)
 
 
-@function(samples=[S(t(2, 3))])
-def ones_like(input: Tensor, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False):
-    """Ones of the shape and dtype of `input`."""
-    return F.full(input.shape, 1, dtype=dtype or input.dtype)
+def _relatives(stem, value, doc):
+    """`zeros_like(x)` and `x.new_zeros(size)`."""
+
+    def like(input: Tensor, *, dtype: Dtype | None = None):
+        return _fill(input.shape, value, dtype or input.dtype)
+
+    def new(input: Tensor, size: Size, *, dtype: Dtype | None = None):
+        return _fill(size, value, dtype or input.dtype)
+
+    like.__doc__ = f"{doc} in the shape and dtype of `input`."
+    new.__doc__ = f"{doc} in the dtype of `input`."
+    creation(key=f"{stem}_like", method=False, samples=[S(t(2, 3)), S(ints(2))] if stem != "empty" else ())(like)
+    creation(key=f"new_{stem}", samples=[S(t(2), (2, 3)), S(t(2), 3)] if stem != "empty" else ())(new)
 
 
-def _range(start, end, step, dtype):
-    return np.arange(_range_size(start, end, step)).astype(dtype) * np.asarray(step, dtype) + np.asarray(start, dtype)
+_relatives("zeros", 0, "Zeros")
+_relatives("ones", 1, "Ones")
+_relatives("empty", 0, "Elements to be set, here zeros,")
+
+
+@creation(method=False, samples=[S(2.5), S(2)])
+def scalar_tensor(s: Scalar, *, dtype: Dtype | None = None):
+    """A 0-d tensor of a number."""
+    return _fill((), s, dtype or STATE.default_dtype)
+
+
+@creation(samples=[S(t(2), [1.0, 2.0])])
+def new_tensor(input: Tensor, data: Tensor, *, dtype: Dtype | None = None):
+    """A tensor of numbers in the dtype of `input`."""
+    return F.detach(cast(data, dtype or input.dtype))
+
+
+# -- sequences ---------------------------------------------------------------------------------------
 
 
 def _range_size(start, end, step):
-    return max(0, int(np.ceil((end - start) / step)))
+    if step == 0:
+        raise fail("E205", "`arange` needs a step other than 0", help="`arange(0, 10, 2)`")
+    if not all(math.isfinite(v) for v in (start, end, step)):
+        raise fail("E205", f"`arange` needs finite bounds, got {start} to {end}", help="`arange(0, 10)`")
+    if (end - start) * step < 0:
+        raise fail("E205", f"`arange` from {start} to {end} never gets there with step {step}",
+                   help="give the step the sign of `end - start`")
+    if all(type(v) is int for v in (start, end, step)):
+        return -((start - end) // step)
+    return math.ceil((end - start) / step)
 
 
-@opaque(_range, method=False, shape=lambda start, end, step, dtype: ((_range_size(start, end, step),), dtype))
+def _number_range(start, end, step, dtype):
+    places = np.arange(_range_size(start, end, step))
+    return (start + step * places).astype(dtype)
+
+
+@opaque(_number_range, name="arange", method=False,
+        shape=lambda start, end, step, dtype: ((_range_size(start, end, step),), dtype))
 def number_range(start: Scalar, end: Scalar, step: Scalar, dtype: Dtype):
     """Numbers from `start` up to, not including, `end`."""
 
 
-@function(samples=[S(5), S(1, 4), S(0.0, 1.0, 0.25)])
-def arange(start: Scalar, end: Scalar | None = None, step: Scalar = 1, *, dtype: Dtype | None = None,
-           device: Any = None, requires_grad: bool = False):
+@creation(method=False, samples=[S(5), S(1, 4), S(0.0, 1.0, 0.25), S(5, 0, -2)],
+          errors=[Bad("E205", 0, 5, 0), Bad("E205", 0, 5, -1)])
+def arange(start: Scalar | None = None, end: Scalar | None = None, step: Scalar = 1, *, dtype: Dtype | None = None):
     """Numbers from `start` up to, not including, `end`."""
     if end is None:
         start, end = 0, start
+    if end is None:
+        raise fail("E205", "`arange` needs an end", help="`arange(5)`")
+    start = 0 if start is None else start
     if dtype is None:
         dtype = STATE.default_dtype if float in (type(start), type(end), type(step)) else INT64
     return F.number_range(start, end, step, dtype)
 
 
-def _eye(n, m, dtype):
-    return np.eye(n, m, dtype=dtype)
+def _steps_shape(start, end, steps, dtype):
+    if steps < 0:
+        raise fail("E309", f"the number of steps cannot be negative: {steps}", help="`linspace(0, 1, 5)`")
+    return (steps,), dtype
 
 
-@opaque(lambda n, m, dtype, device, requires_grad: np.eye(n, m, dtype=dtype or STATE.default_dtype), samples=[S(2), S(2, 3)],
-        shape=lambda n, m, dtype, device, requires_grad: ((n, n if m is None else m), dtype or STATE.default_dtype))
-def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any = None,
-        requires_grad: bool = False):
+def _spaced(start, end, steps, dtype):
+    """PyTorch's: counted from the nearer end."""
+    if steps < 2:
+        return np.full(steps, start, dtype)
+    step = (end - start) / (steps - 1)
+    places = np.arange(steps)
+    return np.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places)).astype(dtype)
+
+
+@opaque(_spaced, name="linspace", method=False, shape=_steps_shape)
+def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
+    """`steps` numbers from `start` to `end`, both included, at equal distances."""
+
+
+@creation(method=False, samples=[S(0.0, 1.0, 5), S(0, 5, 3), S(1, 2, steps=1)], errors=[Bad("E309", 0, 1, -1)])
+def linspace(start: Scalar, end: Scalar, steps: int, *, dtype: Dtype | None = None):
+    """`steps` numbers from `start` to `end`, both included, at equal distances."""
+    return F.spaced(start, end, steps, dtype or STATE.default_dtype)
+
+
+@creation(method=False, samples=[S(0.0, 1.0, 3), S(0, 3, 4, 2.0)])
+def logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: Dtype | None = None):
+    """`steps` numbers from `base ** start` to `base ** end`, with equal ratios."""
+    dtype = dtype or STATE.default_dtype
+    return cast(F.pow(base, F.spaced(start, end, steps, STATE.default_dtype)), dtype)
+
+
+# -- matrices ----------------------------------------------------------------------------------------
+
+
+def _eye_shape(n, m, dtype):
+    check_sizes((n, m))
+    return (n, m), dtype
+
+
+@opaque(lambda n, m, dtype: np.eye(n, m, dtype=dtype), name="eye", method=False, shape=_eye_shape)
+def identity_matrix(n: int, m: int, dtype: Dtype):
     """Ones on the diagonal, zeros elsewhere."""
 
 
-@movement(lambda x: x.copy(), shape=lambda input: (input.shape, input.dtype), vjp=lambda g, out, input: g,
-          samples=[S(t(2, 3))])
-def clone(input: Tensor):
-    """A copy of the tensor."""
+@creation(method=False, samples=[S(2), S(2, 3), S(0)], errors=[Bad("E309", -1)])
+def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None):
+    """Ones on the diagonal, zeros elsewhere."""
+    return F.identity_matrix(n, n if m is None else m, dtype or STATE.default_dtype)
 
 
-@function(method=False)
-def to_dtype(input: Tensor, dtype: Dtype):
-    """The tensor in another dtype."""
-    return cast(input, dtype)
+def _triangle_count(row, col, offset):
+    """Elements of the lower triangle of a matrix up to the diagonal `offset`."""
+    full_rows = min(max(row + offset - col, 0), row)
+    first = min(max(1 - offset - 1, 0), row)
+    short = max(row - full_rows - first, 0)
+    lowest = first + offset + 1
+    return full_rows * col + short * lowest + short * (short - 1) // 2
+
+
+def _lower_shape(row, col, offset, dtype):
+    check_sizes((row, col))
+    return (2, _triangle_count(row, col, offset)), dtype
+
+
+def _upper_shape(row, col, offset, dtype):
+    check_sizes((row, col))
+    return (2, row * col - _triangle_count(row, col, offset - 1)), dtype
+
+
+@opaque(lambda row, col, offset, dtype: np.stack(np.tril_indices(row, offset, col)).astype(dtype), method=False,
+        shape=_lower_shape)
+def lower_indices(row: int, col: int, offset: int, dtype: Dtype):
+    """Rows and columns of the lower triangle."""
+
+
+@opaque(lambda row, col, offset, dtype: np.stack(np.triu_indices(row, offset, col)).astype(dtype), method=False,
+        shape=_upper_shape)
+def upper_indices(row: int, col: int, offset: int, dtype: Dtype):
+    """Rows and columns of the upper triangle."""
+
+
+@creation(method=False, samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=-5)])
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
+    """Rows and columns of the elements of the lower triangle of a (row, col) matrix."""
+    return F.lower_indices(row, col, offset, dtype)
+
+
+@creation(method=False, samples=[S(3, 3), S(2, 4, 1), S(4, 2, -2), S(3, 3, offset=5)])
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
+    """Rows and columns of the elements of the upper triangle of a (row, col) matrix."""
+    return F.upper_indices(row, col, offset, dtype)
+
+
+# -- windows -----------------------------------------------------------------------------------------
+
+
+def _cosines(*weights):
+    """A sum of cosines over the period."""
+
+    def shape(angle: Node) -> Node:
+        out = F.full_like(angle, weights[0])
+        for k, weight in enumerate(weights[1:], 1):
+            out = out + weight * F.cos(angle * k)
+        return out
+
+    return shape
+
+
+def _window(name, shape, doc):
+    def window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None):
+        dtype = dtype or STATE.default_dtype
+        check_sizes((window_length,))
+        if window_length < 2:
+            return _fill((window_length,), 1, dtype)
+        period = window_length if periodic else window_length - 1
+        return cast(shape(F.number_range(0, window_length, 1, dtype) * (2 * math.pi / period)), dtype)
+
+    window.__doc__ = doc
+    creation(key=name, method=False, samples=[S(5), S(4, False)])(window)
+
+
+_window("hann_window", _cosines(0.5, -0.5), "Hann window.")
+_window("hamming_window", _cosines(0.54, -0.46), "Hamming window.")
+_window("blackman_window", _cosines(0.42, -0.5, 0.08), "Blackman window.")
+_window("bartlett_window", lambda angle: 1 - F.abs(angle / math.pi - 1), "Triangular window.")
