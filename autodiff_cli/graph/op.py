@@ -493,7 +493,10 @@ def cast(x: Node, dtype: np.dtype) -> Node:
 def output(parent: Node, index: int) -> Node:
     """The `index`-th result of a node that has several."""
     shape, dtype = parent.outputs[index]  # type: ignore[index]  # only such nodes come here
-    return Node(OUTPUT, (parent, index), (parent,), shape, dtype, parent.requires_grad and dtype.kind == "f")
+    needs = parent.requires_grad and dtype.kind == "f"
+    if type(parent.body) is tuple:
+        needs = needs and parent.body[index].requires_grad
+    return Node(OUTPUT, (parent, index), (parent,), shape, dtype, needs)
 
 
 def results_of(parent: Node) -> tuple[Node, ...]:
