@@ -39,5 +39,8 @@ def as_float(input: Node) -> Node:
 def require_float(name: str, input: Node) -> None:
     """E307 for integers where PyTorch takes floats only."""
     if not is_float(input.dtype):
-        raise fail("E307", f"`{name}` needs floating point numbers, got {input.dtype.name}",
-                   help=f"convert first: `x.to(torch.float64)`, then `{name}`")
+        raise fail(
+            "E307",
+            f"`{name}` needs floating point numbers, got {input.dtype.name}",
+            help=f"convert first: `x.to(torch.float64)`, then `{name}`",
+        )

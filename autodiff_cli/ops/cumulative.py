@@ -11,6 +11,7 @@ from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.rules import shifted
 from ..graph.samples import Bad, S, ints, t
+from ..graph.shapes import reduced_shape
 
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
 
@@ -31,8 +32,13 @@ def _running(ufunc):
     return kernel
 
 
-@opaque(_running(np.add), shape=_running_shape, inplace=True, samples=[*ALONG, S(ints(3), 0)],
-        errors=[Bad("E304", t(2, 3), 2, words="dim 2")])
+@opaque(
+    _running(np.add),
+    shape=_running_shape,
+    inplace=True,
+    samples=[*ALONG, S(ints(3), 0)],
+    errors=[Bad("E304", t(2, 3), 2, words="dim 2")],
+)
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running sums along `dim`."""
 
@@ -54,8 +60,12 @@ def _recurrence(decay, input, dim):
     return np.moveaxis(b, 0, dim)
 
 
-@opaque(_recurrence, method=False, shape=lambda decay, input, dim: (input.shape, input.dtype),
-        samples=[S(t(2, 3), t(2, 3), 1)])
+@opaque(
+    _recurrence,
+    method=False,
+    shape=lambda decay, input, dim: (input.shape, input.dtype),
+    samples=[S(t(2, 3), t(2, 3), 1)],
+)
 def recurrence(decay: Tensor, input: Tensor, dim: Dim):
     """`out[i] = decay[i] * out[i - 1] + input[i]` along `dim`, from 0."""
 
@@ -72,8 +82,12 @@ def backwards(decay, g, dim):
     return F.flip(F.recurrence(following, F.flip(g, (dim,)), dim), (dim,))
 
 
-@opaque(_running(np.multiply), shape=_running_shape, inplace=True,
-        samples=[*ALONG, S(t(4, values=[2.0, 0.0, 3.0, 0.0]), 0)])
+@opaque(
+    _running(np.multiply),
+    shape=_running_shape,
+    inplace=True,
+    samples=[*ALONG, S(t(4, values=[2.0, 0.0, 3.0, 0.0]), 0)],
+)
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running products along `dim`; slopes are right at zeros, too."""
 
@@ -103,19 +117,29 @@ def _reached(ufunc, beats):
 
 
 def _declare_running_extreme(name, ufunc, beats, word):
-    @opaque(_reached(ufunc, beats), key=f"{name}_index", method=False,
-            shape=lambda input, dim: (input.shape, INT64), samples=[S(t(2, 3), 1)])
+    @opaque(
+        _reached(ufunc, beats),
+        key=f"{name}_index",
+        method=False,
+        shape=lambda input, dim: (input.shape, INT64),
+        samples=[S(t(2, 3), 1)],
+    )
     def index(input: Tensor, dim: Dim):
         """Where a running extreme was last attained."""
 
-    @composite(key=name, fields=("values", "indices"),
-               samples=[*ALONG, S(t(4, values=[1.0, 2.0, 2.0, 1.0]), 0)])
+    @composite(
+        key=name,
+        fields=("values", "indices"),
+        samples=[*ALONG, S(t(4, values=[1.0, 2.0, 2.0, 1.0]), 0)],
+    )
     def running(input: Tensor, dim: Dim):
         at = index(input, dim)
         return F.gather(input, dim, at), at
 
-    running.doc = (f"Running {word} along `dim` and where they were last attained, "
-                   "which is where the slope goes.")
+    running.doc = (
+        f"Running {word} along `dim` and where they were last attained, "
+        "which is where the slope goes."
+    )
 
 
 _declare_running_extreme("cummax", np.maximum, np.greater_equal, "maxima")
@@ -125,8 +149,11 @@ _declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
 # -- running log-sum-exp ---------------------------------------------------------------------------
 
 
-@opaque(lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
-        shape=lambda input, dim: (input.shape, input.dtype), samples=ALONG)
+@opaque(
+    lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
+    shape=lambda input, dim: (input.shape, input.dtype),
+    samples=ALONG,
+)
 def logcumsumexp(input: Tensor, dim: Dim):
     """Logarithms of the running sums of exponentials along `dim`, without overflow."""
 
@@ -137,7 +164,10 @@ def _(g, out, input, dim):
         return (g,)
     n = input.shape[dim]
     if n > 1:
-        decay = F.exp(F.sub(F.narrow(out, dim, 0, n - 1), F.narrow(out, dim, 1, n - 1)))
+        here, after = F.narrow(out, dim, 0, n - 1), F.narrow(out, dim, 1, n - 1)
+        decay = F.where(
+            F.eq(here, after), 1.0, F.exp(F.sub(here, after))
+        )  # also where both are inf
         first = F.zeros_like(F.narrow(out, dim, 0, 1))
         g = backwards(F.cat((first, decay), dim), g, dim)
     return (F.mul(g, F.exp(F.sub(input, out))),)
@@ -146,26 +176,41 @@ def _(g, out, input, dim):
 # -- differences and areas -------------------------------------------------------------------------
 
 
-@composite(method=False, grad_fn="CopyBackwards", vjp=lambda g, out, input: g)
+@composite(method=False, grad_fn="CopyBackwards", vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
 def copied(input: Tensor):
     """The same values, written into a new tensor."""
     return F.clone(input)
 
 
-@composite(method=False, grad_fn="MulBackward1")
+@composite(method=False, grad_fn="MulBackward1", samples=[S(t(2, 3), 2.5)])
 def mul_by(input: Tensor, number: Scalar):
     """A tensor times a Python number."""
     return F.mul(input, number)
 
 
-@function(samples=[S(t(4)), S(t(2, 4), 2), S(t(2, 3), dim=0), S(t(2, 2), prepend=t(2, 1), append=t(2, 2))],
-          errors=[Bad("E308", t()), Bad("E309", t(3), -1)])
-def diff(input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None,
-         append: Tensor | None = None):
+@function(
+    samples=[
+        S(t(4)),
+        S(t(2, 4), 2),
+        S(t(2, 3), dim=0),
+        S(t(2, 2), prepend=t(2, 1), append=t(2, 2)),
+    ],
+    errors=[Bad("E308", t()), Bad("E309", t(3), -1)],
+)
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: Dim = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+):
     """Differences of neighbours along `dim`, taken `n` times."""
     if not input.shape:
-        raise fail("E308", "`diff` needs at least one dim, got a 0-d tensor",
-                   help="give a tensor with neighbours")
+        raise fail(
+            "E308",
+            "`diff` needs at least one dim, got a 0-d tensor",
+            help="give a tensor with neighbours",
+        )
     if n < 0:
         raise fail("E309", f"`diff` cannot be taken {n} times", help="`n` must be 0 or more")
     if n == 0:
@@ -188,8 +233,12 @@ def _steps(y, x, dim):
     """Distances between sample points `x`, laid out so that they broadcast against `y`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
-            raise fail("E308", f"{x.shape[0]} sample points for {y.shape[dim]} values along dim {dim} "
-                       f"of shape {shape_text(y.shape)}", help="give one `x` for each value")
+            raise fail(
+                "E308",
+                f"{x.shape[0]} sample points for {y.shape[dim]} values along dim {dim} "
+                f"of shape {shape_text(y.shape)}",
+                help="give one `x` for each value",
+            )
         x = F.reshape(x, tuple(-1 if i == dim else 1 for i in range(y.ndim)))
     elif x.ndim < y.ndim:
         x = F.reshape(x, (*(1,) * (y.ndim - x.ndim), *x.shape))
@@ -203,8 +252,11 @@ AREAS = (S(t(4)), S(t(2, 3), dx=0.5, dim=0), S(t(2, 3), t(3)), S(t(2, 3), t(2, 3
 def _pairs(y, x, dx, dim, name):
     """Sums of neighbours, times their distance when sample points are given."""
     if not y.shape:
-        raise fail("E308", f"`{name}` needs at least one dim, got a 0-d tensor",
-                   help="give the values at the sample points")
+        raise fail(
+            "E308",
+            f"`{name}` needs at least one dim, got a 0-d tensor",
+            help="give the values at the sample points",
+        )
     if x is not None and dx is not None:
         raise fail("E205", f"`{name}` takes `x` or `dx`, not both", help="leave one of them out")
     later, earlier = _neighbours(y, dim)
@@ -215,15 +267,19 @@ def _pairs(y, x, dx, dim, name):
 @function(aliases=["trapz"], method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, dim: Dim = -1):
     """Area under `y` by the trapezoid rule, with sample points `x` or their distance `dx`."""
-    pairs = F.sum(_pairs(y, x, dx, dim, "trapezoid"), (dim,))
+    if y.shape and not y.shape[dim]:
+        return F.zeros(reduced_shape(y.shape, (dim,), False), dtype=y.dtype)
+    pairs = _pairs(y, x, dx, dim, "trapezoid")
     if x is not None:
-        return F.div_by(pairs, 2.0)
-    return F.mul_by(pairs, (1.0 if dx is None else dx) * 0.5)
+        return F.div_by(F.sum(pairs, (dim,)), 2.0)
+    ends = F.add(F.select(y, dim, 0), F.select(y, dim, -1))
+    return F.mul_by(F.sub(F.sum(y, (dim,)), F.mul(ends, 0.5)), 1.0 if dx is None else dx)
 
 
 @function(method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None,
-                         dim: Dim = -1):
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, dim: Dim = -1
+):
     """Running area under `y` by the trapezoid rule."""
     pairs = _pairs(y, x, dx, dim, "cumulative_trapezoid")
     if x is not None:

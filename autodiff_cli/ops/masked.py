@@ -1,7 +1,7 @@
 """`masked.*`: reductions and normalizations of the elements that a mask keeps.
 
-What the mask leaves out is replaced by the neutral element of the reduction, then PyTorch's plain op
-is applied; that is also what its gradients show.
+What the mask leaves out is replaced by the neutral element of the reduction, then PyTorch's plain
+op is applied; that is also what its gradients show.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Dim, Dims, Dtype, Ints, Mask, Scalar, Tensor, function
-from ..graph.dtypes import BOOL, INT64, is_float
+from ..graph.dtypes import BOOL, FLOAT32, INT64, is_float
 from ..graph.op import cast, number, shape_text
 from ..graph.params import to_dims
 from ..graph.registry import F
+from ..graph.rules import require_float
 from ..graph.samples import Bad, S, bools, t
 from ..graph.shapes import dims_of
 from ..graph.state import STATE
@@ -28,8 +29,12 @@ def fitted_mask(input, mask):
     if mask.dtype != BOOL:
         mask = F.ne(mask, 0)
     if mask.ndim > input.ndim:
-        raise fail("E308", f"the mask {shape_text(mask.shape)} has more dims than the input {shape_text(input.shape)}",
-                   help="a mask broadcasts to the shape of the input")
+        raise fail(
+            "E308",
+            f"the mask {shape_text(mask.shape)} has more dims than the input "
+            f"{shape_text(input.shape)}",
+            help="a mask broadcasts to the shape of the input",
+        )
     return mask if mask.shape == input.shape else F.expand(mask, input.shape)
 
 
@@ -40,10 +45,14 @@ def kept(input, mask, neutral):
 
 
 def _lowest(input):
+    if input.dtype == BOOL:
+        return False
     return -inf if is_float(input.dtype) else int(np.iinfo(input.dtype).min)
 
 
 def _highest(input):
+    if input.dtype == BOOL:
+        return True
     return inf if is_float(input.dtype) else int(np.iinfo(input.dtype).max)
 
 
@@ -61,9 +70,17 @@ MISFIT = [Bad("E302", t(2, 3), mask=bools(2, 2)), Bad("E308", t(3), mask=bools(2
 
 
 def _declare_reduction(name, reduce, text):
-    @function(name=f"masked.{name}", key=f"masked_{name}", method=False, samples=REDUCED, errors=MISFIT)
-    def body(input: Tensor, dim: Dims | None = None, *, keepdim: bool = False,
-             dtype: Dtype | None = None, mask: Mask | None = None):
+    @function(
+        name=f"masked.{name}", key=f"masked_{name}", method=False, samples=REDUCED, errors=MISFIT
+    )
+    def body(
+        input: Tensor,
+        dim: Dims | None = None,
+        *,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+        mask: Mask | None = None,
+    ):
         return reduce(_converted(input, dtype), _all_dims(input, dim), keepdim, mask)
 
     body.doc = f"{text} over `dim` of the elements that `mask` keeps."
@@ -88,6 +105,7 @@ def _amin(x, dims, keepdim, mask):
 
 
 def _mean(x, dims, keepdim, mask):
+    require_float("masked.mean", x)
     return F.div(_sum(x, dims, keepdim, mask), _counted(x, dims, keepdim, mask))
 
 
@@ -106,8 +124,14 @@ for _row in (
 
 
 @function(name="masked.prod", key="masked_prod", method=False, samples=REDUCED, errors=MISFIT)
-def masked_prod(input: Tensor, dim: Ints | None = None, *, keepdim: bool = False,
-                dtype: Dtype | None = None, mask: Mask | None = None):
+def masked_prod(
+    input: Tensor,
+    dim: Ints | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
     """Product over `dim` of the elements that `mask` keeps."""
     x = kept(_converted(input, dtype), mask, 1)
     if not x.shape:
@@ -118,10 +142,20 @@ def masked_prod(input: Tensor, dim: Ints | None = None, *, keepdim: bool = False
 
 
 def _declare_arg(name, pick, neutral, word):
-    @function(name=f"masked.{name}", key=f"masked_{name}", method=False,
-              samples=[S(t(2, 3), 1, mask=MASK), S(t(2, 3), mask=MASK)])
-    def body(input: Tensor, dim: Dim | None = None, *, keepdim: bool = False,
-             dtype: Dtype | None = None, mask: Mask | None = None):
+    @function(
+        name=f"masked.{name}",
+        key=f"masked_{name}",
+        method=False,
+        samples=[S(t(2, 3), 1, mask=MASK), S(t(2, 3), mask=MASK)],
+    )
+    def body(
+        input: Tensor,
+        dim: Dim | None = None,
+        *,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+        mask: Mask | None = None,
+    ):
         x = _converted(input, dtype)
         return cast(getattr(F, pick)(kept(x, mask, neutral(x)), dim, keepdim), x.dtype)
 
@@ -132,19 +166,38 @@ _declare_arg("argmax", "argmax", _lowest, "largest")
 _declare_arg("argmin", "argmin", _highest, "smallest")
 
 
-@function(name="masked.median", key="masked_median", method=False, samples=[S(t(2, 3), 1, mask=MASK)])
-def masked_median(input: Tensor, dim: Dim = -1, *, keepdim: bool = False,
-                  dtype: Dtype | None = None, mask: Mask | None = None):
+@function(
+    name="masked.median", key="masked_median", method=False, samples=[S(t(2, 3), 1, mask=MASK)]
+)
+def masked_median(
+    input: Tensor,
+    dim: Dim = -1,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
     """Median along `dim` of the elements that `mask` keeps; nan if there are none."""
     x = _converted(input, dtype)
     x = x if is_float(x.dtype) else cast(x, STATE.default_dtype)
     return F.nanmedian_dim(kept(x, mask, nan), dim, keepdim)[0]
 
 
-@function(name="masked.norm", key="masked_norm", method=False,
-          samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), -inf, mask=MASK), S(t(2, 3), 1.0)])
-def masked_norm(input: Tensor, ord: Scalar = 2.0, dim: Dims | None = None, *, keepdim: bool = False,
-                dtype: Dtype | None = None, mask: Mask | None = None):
+@function(
+    name="masked.norm",
+    key="masked_norm",
+    method=False,
+    samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), -inf, mask=MASK), S(t(2, 3), 1.0)],
+)
+def masked_norm(
+    input: Tensor,
+    ord: Scalar = 2.0,
+    dim: Dims | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
     """Norm of order `ord` over `dim` of the elements that `mask` keeps."""
     x = kept(input, mask, inf if ord == -inf else 0)
     return F.vector_norm(x, ord, _all_dims(input, dim), keepdim, dtype=dtype)
@@ -155,11 +208,13 @@ def masked_norm(input: Tensor, ord: Scalar = 2.0, dim: Dims | None = None, *, ke
 
 def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     if unbiased is not None and correction is not None:
-        raise fail("E205", "give `unbiased` or `correction`, not both", help="leave one of them out")
+        raise fail(
+            "E205", "give `unbiased` or `correction`, not both", help="leave one of them out"
+        )
     lost = (1.0 if unbiased in (None, True) else 0.0) if correction is None else float(correction)
     dims = _all_dims(input, dim)
     x = _converted(input, dtype)
-    x = x if is_float(x.dtype) else cast(x, STATE.default_dtype)
+    x = x if is_float(x.dtype) else cast(x, FLOAT32)
     n = _counted(x, dims, True, mask)
     centered = F.sub(x, F.div(_sum(x, dims, True, mask), n))
     total = _sum(F.mul(centered, centered), dims, keepdim, mask)
@@ -168,11 +223,22 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
 
 
 def _declare_variance(name, finish, text):
-    @function(name=f"masked.{name}", key=f"masked_{name}", method=False,
-              samples=[*REDUCED[:3], S(t(2, 3), 1, False, mask=MASK), S(t(2, 3), correction=0)])
-    def body(input: Tensor, dim: Dims | None = None, unbiased: bool | None = None, *,
-             correction: Scalar | None = None, keepdim: bool = False,
-             dtype: Dtype | None = None, mask: Mask | None = None):
+    @function(
+        name=f"masked.{name}",
+        key=f"masked_{name}",
+        method=False,
+        samples=[*REDUCED[:3], S(t(2, 3), 1, False, mask=MASK), S(t(2, 3), correction=0)],
+    )
+    def body(
+        input: Tensor,
+        dim: Dims | None = None,
+        unbiased: bool | None = None,
+        *,
+        correction: Scalar | None = None,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+        mask: Mask | None = None,
+    ):
         return finish(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))
 
     body.doc = f"{text} over `dim` of the elements that `mask` keeps."
@@ -197,28 +263,51 @@ def _declare_along(name, apply, neutral, text):
     body.doc = f"{text} along `dim` of the elements that `mask` keeps."
 
 
-for _row in (
+for _along in (
     ("cumsum", "cumsum", 0, "Running sums"),
     ("cumprod", "cumprod", 1, "Running products"),
     ("softmax", "softmax", -inf, "Softmax"),
     ("log_softmax", "log_softmax", -inf, "Logarithm of the softmax"),
     ("softmin", "softmin", inf, "Softmax of the negative"),
 ):
-    _declare_along(*_row)
+    _declare_along(*_along)
 
 
-@function(name="masked.normalize", key="masked_normalize", method=False,
-          samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), 1.0, 0)])
-def masked_normalize(input: Tensor, ord: Scalar, dim: Dim, *, eps: float = 1e-12,
-                     dtype: Dtype | None = None, mask: Mask | None = None):
+@function(
+    name="masked.normalize",
+    key="masked_normalize",
+    method=False,
+    samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), 1.0, 0)],
+)
+def masked_normalize(
+    input: Tensor,
+    ord: Scalar,
+    dim: Dim,
+    *,
+    eps: float = 1e-12,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
     """Vectors along `dim` scaled to norm 1, of the elements that `mask` keeps."""
     size = masked_norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return F.div(kept(input, mask, 0), F.maximum(size, number(eps, size.dtype)))
 
 
-@function(name="masked.logaddexp", key="masked_logaddexp", method=False,
-          samples=[S(t(2, 3), t(2, 3), input_mask=MASK), S(t(3), t(3), other_mask=bools(3))])
-def masked_logaddexp(input: Tensor, other: Tensor, *, dtype: Dtype | None = None,
-                     input_mask: Mask | None = None, other_mask: Mask | None = None):
+@function(
+    name="masked.logaddexp",
+    key="masked_logaddexp",
+    method=False,
+    samples=[S(t(2, 3), t(2, 3), input_mask=MASK), S(t(3), t(3), other_mask=bools(3))],
+)
+def masked_logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    input_mask: Mask | None = None,
+    other_mask: Mask | None = None,
+):
     """`logaddexp` of the elements that each mask keeps."""
-    return _converted(F.logaddexp(kept(input, input_mask, -inf), kept(other, other_mask, -inf)), dtype)
+    return _converted(
+        F.logaddexp(kept(input, input_mask, -inf), kept(other, other_mask, -inf)), dtype
+    )

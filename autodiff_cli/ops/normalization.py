@@ -8,6 +8,7 @@ from ..errors import fail
 from ..graph.declare import Size, Tensor, composite, function
 from ..graph.op import shape_text
 from ..graph.registry import F
+from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import count
 from ..graph.state import grad_mode
@@ -29,35 +30,64 @@ def _affine(x, weight, bias, shape):
 
 def _check_parameter(op, name, parameter, shape):
     if parameter is not None and parameter.shape != shape:
-        raise fail("E308", f"`{op}`: {name} has shape {shape_text(parameter.shape)}, expected {shape_text(shape)}",
-                   help=f"give a {name} of shape {shape_text(shape)}")
+        raise fail(
+            "E308",
+            f"`{op}`: {name} has shape {shape_text(parameter.shape)}, expected {shape_text(shape)}",
+            help=f"give a {name} of shape {shape_text(shape)}",
+        )
 
 
 def _last_dims(op, input, normalized_shape, *parameters):
+    require_float(op, input)
     n = len(normalized_shape)
-    if not n or input.shape[max(input.ndim - n, 0):] != normalized_shape:
-        raise fail("E308", f"`{op}`: the last dims of {shape_text(input.shape)} are not {shape_text(normalized_shape)}",
-                   help="`normalized_shape` lists the last dims of the input")
+    if not n or input.shape[max(input.ndim - n, 0) :] != normalized_shape:
+        raise fail(
+            "E308",
+            f"`{op}`: the last dims of {shape_text(input.shape)} are not "
+            f"{shape_text(normalized_shape)}",
+            help="`normalized_shape` lists the last dims of the input",
+        )
     for name, parameter in zip(("weight", "bias"), parameters, strict=False):
         _check_parameter(op, name, parameter, normalized_shape)
     return tuple(range(input.ndim - n, input.ndim))
 
 
-@composite(name=NN + "layer_norm", key="layer_norm", aliases=["layer_norm"], method=False,
-           grad_fn="NativeLayerNormBackward0",
-           samples=[S(t(2, 3), (3,)), S(t(2, 3), (3,), t(3), t(3)), S(t(2, 2, 3), (2, 3), t(2, 3), eps=0.5)],
-           errors=[Bad("E308", t(2, 3), (2,)), Bad("E308", t(2, 3), (3,), t(2))])
-def layer_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5):
+@composite(
+    name=NN + "layer_norm",
+    key="layer_norm",
+    aliases=["layer_norm"],
+    method=False,
+    grad_fn="NativeLayerNormBackward0",
+    samples=[
+        S(t(2, 3), (3,)),
+        S(t(2, 3), (3,), t(3), t(3)),
+        S(t(2, 2, 3), (2, 3), t(2, 3), eps=0.5),
+    ],
+    errors=[Bad("E308", t(2, 3), (2,)), Bad("E308", t(2, 3), (3,), t(2))],
+)
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Size,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+):
     """Mean 0 and variance 1 over the last dims, then `weight` and `bias`."""
     dims = _last_dims("layer_norm", input, normalized_shape, weight, bias)
     return _affine(_standardized(input, dims, eps), weight, bias, normalized_shape)
 
 
-@function(name=NN + "rms_norm", key="rms_norm", aliases=["rms_norm"], method=False,
-          samples=[S(t(2, 3), (3,)), S(t(2, 3), (3,), t(3), 1e-3)], errors=[Bad("E308", t(2, 3), (2,))])
-def rms_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None,
-             eps: float | None = None):
+@function(
+    name=NN + "rms_norm",
+    key="rms_norm",
+    aliases=["rms_norm"],
+    method=False,
+    samples=[S(t(2, 3), (3,)), S(t(2, 3), (3,), t(3), 1e-3)],
+    errors=[Bad("E308", t(2, 3), (2,))],
+)
+def rms_norm(
+    input: Tensor, normalized_shape: Size, weight: Tensor | None = None, eps: float | None = None
+):
     """Root mean square 1 over the last dims, then `weight`."""
     dims = _last_dims("rms_norm", input, normalized_shape, weight)
     if eps is None:
@@ -68,25 +98,48 @@ def rms_norm(input: Tensor, normalized_shape: Size, weight: Tensor | None = None
 
 def _channels(op, input):
     if input.ndim < 2:
-        raise fail("E308", f"`{op}` needs at least 2 dims (batch and channels), got {shape_text(input.shape)}",
-                   help="the channels are dim 1")
+        raise fail(
+            "E308",
+            f"`{op}` needs at least 2 dims (batch and channels), got {shape_text(input.shape)}",
+            help="the channels are dim 1",
+        )
     return input.shape[1]
 
 
-@composite(name=NN + "group_norm", key="group_norm", aliases=["group_norm"], method=False,
-           grad_fn="NativeGroupNormBackward0",
-           samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
-           errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))])
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5):
+@composite(
+    name=NN + "group_norm",
+    key="group_norm",
+    aliases=["group_norm"],
+    method=False,
+    grad_fn="NativeGroupNormBackward0",
+    samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
+    errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
+)
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+):
     """Mean 0 and variance 1 within each group of channels, then `weight` and `bias`."""
     channels = _channels("group_norm", input)
     if num_groups < 1 or channels % num_groups:
-        raise fail("E308", f"`group_norm`: {channels} channels do not divide into {num_groups} groups",
-                   help="the number of groups must divide the number of channels")
+        raise fail(
+            "E308",
+            f"`group_norm`: {channels} channels do not divide into {num_groups} groups",
+            help="the number of groups must divide the number of channels",
+        )
     _check_parameter("group_norm", "weight", weight, (channels,))
     _check_parameter("group_norm", "bias", bias, (channels,))
+    require_float("group_norm", input)
     size = count(input.shape[2:]) * (channels // num_groups)
+    if size * input.shape[0] == 1:
+        raise fail(
+            "E308",
+            f"`group_norm` needs more than 1 value, got shape {shape_text(input.shape)}",
+            help="standardizing one number makes it 0",
+        )
     grouped = F.reshape(input, (input.shape[0], num_groups, size))
     normal = F.reshape(_standardized(grouped, (2,), eps), input.shape)
     return _affine(normal, weight, bias, (channels, *(1,) * (input.ndim - 2)))
@@ -95,9 +148,19 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
 # -- batch statistics ------------------------------------------------------------------------------
 
 
-@composite(method=False, grad_fn="NativeBatchNormBackward0")
-def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
-                      running_mean: Tensor | None, running_var: Tensor | None, eps: float):
+@composite(
+    method=False,
+    grad_fn="NativeBatchNormBackward0",
+    samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
+)
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    eps: float,
+):
     """Each channel standardized by the batch, or by running statistics where they are given."""
     shape = (input.shape[1], *(1,) * (input.ndim - 2))
     if running_mean is None or running_var is None:
@@ -135,70 +198,144 @@ def _check_channels(op, channels, **parameters):
         _check_parameter(op, name, parameter, (channels,))
 
 
-@function(name=NN + "batch_norm", key="batch_norm", aliases=["batch_norm"], method=False,
-          samples=[S(t(3, 2), None, None, t(2), t(2), True),
-                   S(t(2, 2, 3), t(2, grad=False), t(2, low=0.5, grad=False), eps=0.1)],
-          errors=[Bad("E308", t(3, 2), t(3), t(3)), Bad("E308", t(1, 2), None, None, training=True)])
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5):
+@function(
+    name=NN + "batch_norm",
+    key="batch_norm",
+    aliases=["batch_norm"],
+    method=False,
+    samples=[
+        S(t(3, 2), None, None, t(2), t(2), True),
+        S(t(2, 2, 3), t(2, grad=False), t(2, low=0.5, grad=False), eps=0.1),
+    ],
+    errors=[Bad("E308", t(3, 2), t(3), t(3)), Bad("E308", t(1, 2), None, None, training=True)],
+)
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+):
     """Each channel standardized over the batch (training), or by running statistics."""
     channels = input.shape[1] if input.ndim > 1 else input.shape[0] if input.shape else 0
-    _check_channels("batch_norm", channels, running_mean=running_mean, running_var=running_var,
-                    weight=weight, bias=bias)
+    _check_channels(
+        "batch_norm",
+        channels,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
     if not input.numel:
         return F.clone(input)
     _channels("batch_norm", input)
+    require_float("batch_norm", input)
     if training:
         if input.numel == channels:
-            raise fail("E308", "`batch_norm` in training needs more than 1 value per channel, got "
-                       f"shape {shape_text(input.shape)}", help="use a larger batch, or `training=False`")
+            raise fail(
+                "E308",
+                "`batch_norm` in training needs more than 1 value per channel, got "
+                f"shape {shape_text(input.shape)}",
+                help="use a larger batch, or `training=False`",
+            )
         _update(input, running_mean, running_var, momentum)
         return F.native_batch_norm(input, weight, bias, None, None, eps)
     if running_mean is None or running_var is None:
-        raise fail("E205", "`batch_norm` needs running_mean and running_var when not training",
-                   help="pass both, or `training=True`")
+        raise fail(
+            "E205",
+            "`batch_norm` needs running_mean and running_var when not training",
+            help="pass both, or `training=True`",
+        )
     return F.native_batch_norm(input, weight, bias, running_mean, running_var, eps)
 
 
-@function(name=NN + "instance_norm", key="instance_norm", aliases=["instance_norm"], method=False,
-          samples=[S(t(2, 2, 3)), S(t(2, 2, 3), weight=t(2), bias=t(2), eps=0.5)],
-          errors=[Bad("E308", t(2, 2)), Bad("E308", t(2, 2, 1))])
-def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-                  weight: Tensor | None = None, bias: Tensor | None = None,
-                  use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5):
+@function(
+    name=NN + "instance_norm",
+    key="instance_norm",
+    aliases=["instance_norm"],
+    method=False,
+    samples=[S(t(2, 2, 3)), S(t(2, 2, 3), weight=t(2), bias=t(2), eps=0.5)],
+    errors=[Bad("E308", t(2, 2)), Bad("E308", t(2, 2, 1))],
+)
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+):
     """Each channel of each instance standardized."""
     if input.ndim < 3:
-        raise fail("E308", f"`instance_norm` needs (N, C, ...), got {shape_text(input.shape)}",
-                   help="there must be something to average over after the channels")
+        raise fail(
+            "E308",
+            f"`instance_norm` needs (N, C, ...), got {shape_text(input.shape)}",
+            help="there must be something to average over after the channels",
+        )
     batch, channels, *rest = input.shape
-    _check_channels("instance_norm", channels, running_mean=running_mean, running_var=running_var,
-                    weight=weight, bias=bias)
+    _check_channels(
+        "instance_norm",
+        channels,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
     if use_input_stats and count(tuple(rest)) == 1:
-        raise fail("E308", f"`instance_norm` needs more than 1 element per channel, got {shape_text(input.shape)}",
-                   help="standardizing one number makes it 0")
+        raise fail(
+            "E308",
+            f"`instance_norm` needs more than 1 element per channel, got {shape_text(input.shape)}",
+            help="standardizing one number makes it 0",
+        )
 
     def repeated(parameter):
         return None if parameter is None else F.repeat(parameter, (batch,))
 
     x = F.reshape(input, (1, batch * channels, *rest))
     if use_input_stats:
-        _update(x, running_mean, running_var, momentum,
-                lambda value: F.mean(F.reshape(value, (batch, channels)), (0,)))
+        _update(
+            x,
+            running_mean,
+            running_var,
+            momentum,
+            lambda value: F.mean(F.reshape(value, (batch, channels)), (0,)),
+        )
         running_mean = running_var = None
-    out = F.batch_norm(x, repeated(running_mean), repeated(running_var), repeated(weight), repeated(bias),
-                       use_input_stats, momentum, eps)
+    out = F.batch_norm(
+        x,
+        repeated(running_mean),
+        repeated(running_var),
+        repeated(weight),
+        repeated(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
     return F.view(out, input.shape)
 
 
-@function(name=NN + "local_response_norm", key="local_response_norm", method=False,
-          samples=[S(t(1, 3, 2), 2), S(t(1, 4, 2, 2), 3, 0.1, 0.5, 2.0)], errors=[Bad("E308", t(2, 3), 2)])
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
-                        k: float = 1.0):
+@function(
+    name=NN + "local_response_norm",
+    key="local_response_norm",
+    method=False,
+    samples=[S(t(1, 3, 2), 2), S(t(1, 4, 2, 2), 3, 0.1, 0.5, 2.0)],
+    errors=[Bad("E308", t(2, 3), 2)],
+)
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+):
     """Each element over a power of the mean square of `size` neighbouring channels."""
     if input.ndim < 3:
-        raise fail("E308", f"`local_response_norm` needs at least 3 dims, got {shape_text(input.shape)}",
-                   help="give (N, C, ...)")
+        raise fail(
+            "E308",
+            f"`local_response_norm` needs at least 3 dims, got {shape_text(input.shape)}",
+            help="give (N, C, ...)",
+        )
     if not input.numel:
         return input
     channels = input.shape[1]

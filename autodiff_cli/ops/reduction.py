@@ -39,11 +39,18 @@ def require_elements(name, input, dim):
     if dim and input.shape:
         for d in dim:
             if input.shape[d] == 0:
-                raise fail("E308", f"`{name}` over dim {d} of shape {shape_text(input.shape)}: there are no elements",
-                           help="the dim to reduce must not be empty")
+                raise fail(
+                    "E308",
+                    f"`{name}` over dim {d} of shape {shape_text(input.shape)}: there are no "
+                    "elements",
+                    help="the dim to reduce must not be empty",
+                )
     elif not input.numel:
-        raise fail("E308", f"`{name}` of an empty tensor of shape {shape_text(input.shape)}",
-                   help="name a dim that is not empty with `dim=`")
+        raise fail(
+            "E308",
+            f"`{name}` of an empty tensor of shape {shape_text(input.shape)}",
+            help="name a dim that is not empty with `dim=`",
+        )
 
 
 # -- sums and means --------------------------------------------------------------------------------
@@ -61,10 +68,16 @@ def _sum(x, dim, keepdim, dtype=None):
     return np.add.reduce(x, axis=dim or None, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
 
 
-@reduction(_sum, dtype=_sum_dtype, grad_fn=_name("SumBackward0", "SumBackward1"),
-           samples=[*DIMS, S(ints(2, 3)), S(t(3), dtype=np.dtype("float32"))],
-           errors=[Bad("E304", t(2, 3), dim=2, words="dim 2")])
-def sum_(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None):
+@reduction(
+    _sum,
+    dtype=_sum_dtype,
+    grad_fn=_name("SumBackward0", "SumBackward1"),
+    samples=[*DIMS, S(ints(2, 3)), S(t(3), dtype=np.dtype("float32"))],
+    errors=[Bad("E304", t(2, 3), dim=2, words="dim 2")],
+)
+def sum_(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+):
     """Sum over `dim`, or over everything; integers and bools sum to int64."""
 
 
@@ -73,12 +86,19 @@ def _(g, out, input, dim, keepdim, dtype):
     return (spread(g, input, dim),)
 
 
-@composite(grad_fn=_name("MeanBackward0", "MeanBackward1"), samples=DIMS,
-           errors=[Bad("E307", ints(3), words="int64")])
-def mean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None):
+@composite(
+    grad_fn=_name("MeanBackward0", "MeanBackward1"),
+    samples=DIMS,
+    errors=[Bad("E307", ints(3), words="int64")],
+)
+def mean(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+):
     """Mean over `dim`, or over everything; nan of no elements."""
-    if dtype is None or not is_float(dtype):
+    if dtype is None:
         require_float("mean", input)
+    elif not is_float(dtype):
+        raise fail("E307", f"`mean` cannot give {dtype.name}", help="use a floating point dtype")
     return F.div(F.sum(input, dim, keepdim, dtype=dtype), reduced_count(input.shape, dim))
 
 
@@ -88,15 +108,21 @@ def _(g, out, input, dim, keepdim, dtype):
 
 
 @composite(samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))])
-def nansum(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None):
+def nansum(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+):
     """Sum that takes nan for 0."""
     kept = F.where(F.isnan(input), 0, input) if is_float(input.dtype) else input
     return F.sum(kept, dim, keepdim, dtype=dtype)
 
 
-@function(samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))],
-          errors=[Bad("E307", ints(3))])
-def nanmean(input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None):
+@function(
+    samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))],
+    errors=[Bad("E307", ints(3))],
+)
+def nanmean(
+    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+):
     """Mean of the elements that are not nan."""
     require_float("nanmean", input)
     counted = F.sum(F.logical_not(F.isnan(F.detach(input))), dim, keepdim)
@@ -118,9 +144,15 @@ def _prod_shape(input, dim, keepdim, dtype):
 ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
 
 
-@opaque(_prod, shape=_prod_shape, grad_fn=_name("ProdBackward0", "ProdBackward1"),
-        samples=[S(t(2, 3)), S(t(2, 3), 1, True), S(t()), ZEROS])
-def prod(input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, dtype: Dtype | None = None):
+@opaque(
+    _prod,
+    shape=_prod_shape,
+    grad_fn=_name("ProdBackward0", "ProdBackward1"),
+    samples=[S(t(2, 3)), S(t(2, 3), 1, True), S(t()), ZEROS],
+)
+def prod(
+    input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+):
     """Product over `dim`, or over everything; slopes are right at zeros, too."""
 
 
@@ -138,6 +170,7 @@ def _(g, out, input, dim, keepdim, dtype):
 @composite(method=False, samples=[S(t(2, 3), 1), ZEROS])
 def prod_of_others(input: Tensor, dim: Dim):
     """For each element the product of all others along `dim`, without division."""
+
     def before(x):
         return shifted(F.cumprod(x, dim), dim, 1.0)
 
@@ -165,14 +198,24 @@ EXTREMES = [*DIMS, S(TIES, 1), S(TIES)]
 EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="dim 1")]
 
 
-@reduction(lambda x, dim, keepdim: np.max(x, axis=dim or None, keepdims=keepdim),
-           shape=_extreme_shape("amax"), vjp=_shared, samples=EXTREMES, errors=EMPTY)
+@reduction(
+    lambda x, dim, keepdim: np.max(x, axis=dim or None, keepdims=keepdim),
+    shape=_extreme_shape("amax"),
+    vjp=_shared,
+    samples=EXTREMES,
+    errors=EMPTY,
+)
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False):
     """Largest element over `dim`, or over everything; ties share the slope evenly."""
 
 
-@reduction(lambda x, dim, keepdim: np.min(x, axis=dim or None, keepdims=keepdim),
-           shape=_extreme_shape("amin"), vjp=_shared, samples=EXTREMES, errors=EMPTY)
+@reduction(
+    lambda x, dim, keepdim: np.min(x, axis=dim or None, keepdims=keepdim),
+    shape=_extreme_shape("amin"),
+    vjp=_shared,
+    samples=EXTREMES,
+    errors=EMPTY,
+)
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False):
     """Smallest element over `dim`, or over everything; ties share the slope evenly."""
 
@@ -194,18 +237,30 @@ FULL = [S(t(2, 3)), S(t()), S(TIES), S(ints(2, 3))]
 BY_DIM = [S(t(2, 3), 1), S(t(2, 3), 0, keepdim=True), S(TIES, 1), S(t(), 0)]
 
 
-@composite(name="max", key="max_full", grad_fn="MaxBackward1", samples=FULL, errors=EMPTY[:1],
-           vjp=_shared_by_all)
+@composite(
+    name="max",
+    key="max_full",
+    grad_fn="MaxBackward1",
+    samples=FULL,
+    errors=EMPTY[:1],
+    vjp=_shared_by_all,
+)
 def _max_full(input: Tensor):
     """Largest of all elements; ties share the slope evenly."""
     require_elements("max", input, None)
     return F.amax(input)
 
 
-@composite(name="max", key="max_dim", grad_fn="MaxBackward0", fields=("values", "indices"),
-           samples=BY_DIM, errors=EMPTY[1:])
+@composite(
+    name="max",
+    key="max_dim",
+    grad_fn="MaxBackward0",
+    fields=("values", "indices"),
+    samples=BY_DIM,
+    errors=EMPTY[1:],
+)
 def _max_dim(input: Tensor, dim: Dim, keepdim: bool = False):
-    """Largest elements along `dim` and where they are; the slope goes to the one that was picked."""
+    """Largest elements along `dim` and where they are; the slope goes to the picked ones."""
     require_elements("max", input, (dim,))
     return pick(input, dim, F.argmax(input, dim, True), keepdim)
 
@@ -216,18 +271,30 @@ def _max_other(input: Tensor, other: Tensor):
     return F.maximum(input, other)
 
 
-@composite(name="min", key="min_full", grad_fn="MinBackward1", samples=FULL, errors=EMPTY[:1],
-           vjp=_shared_by_all)
+@composite(
+    name="min",
+    key="min_full",
+    grad_fn="MinBackward1",
+    samples=FULL,
+    errors=EMPTY[:1],
+    vjp=_shared_by_all,
+)
 def _min_full(input: Tensor):
     """Smallest of all elements; ties share the slope evenly."""
     require_elements("min", input, None)
     return F.amin(input)
 
 
-@composite(name="min", key="min_dim", grad_fn="MinBackward0", fields=("values", "indices"),
-           samples=BY_DIM, errors=EMPTY[1:])
+@composite(
+    name="min",
+    key="min_dim",
+    grad_fn="MinBackward0",
+    fields=("values", "indices"),
+    samples=BY_DIM,
+    errors=EMPTY[1:],
+)
 def _min_dim(input: Tensor, dim: Dim, keepdim: bool = False):
-    """Smallest elements along `dim` and where they are; the slope goes to the one that was picked."""
+    """Smallest elements along `dim` and where they are; the slope goes to the picked ones."""
     require_elements("min", input, (dim,))
     return pick(input, dim, F.argmin(input, dim, True), keepdim)
 
@@ -238,7 +305,9 @@ def _min_other(input: Tensor, other: Tensor):
     return F.minimum(input, other)
 
 
-@composite(fields=("min", "max"), samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(TIES, dim=1, keepdim=True)])
+@composite(
+    fields=("min", "max"), samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(TIES, dim=1, keepdim=True)]
+)
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False):
     """Smallest and largest elements together; ties share the slope evenly."""
     dims = () if dim is None else (dim,)
@@ -254,14 +323,22 @@ def _arg_shape(name):
     return shape
 
 
-@opaque(lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), shape=_arg_shape("argmax"),
-        samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)], errors=EMPTY)
+@opaque(
+    lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
+    shape=_arg_shape("argmax"),
+    samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)],
+    errors=EMPTY,
+)
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False):
     """Where the largest element is: the first of equal ones."""
 
 
-@opaque(lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), shape=_arg_shape("argmin"),
-        samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)], errors=EMPTY)
+@opaque(
+    lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
+    shape=_arg_shape("argmin"),
+    samples=[S(t(2, 3)), S(t(2, 3), 1), S(TIES, 1, True)],
+    errors=EMPTY,
+)
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False):
     """Where the smallest element is: the first of equal ones."""
 
@@ -293,9 +370,11 @@ def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether any element is true (not 0)."""
 
 
-@reduction(lambda x, dim: np.count_nonzero(x, axis=dims_of(x.shape, dim) or None),
-           samples=[S(ints(2, 3)), S(ints(2, 3), 1)],
-           shape=lambda input, dim: (reduced_shape(input.shape, dim, False), INT64))
+@reduction(
+    lambda x, dim: np.count_nonzero(x, axis=dims_of(x.shape, dim) or None),
+    samples=[S(ints(2, 3)), S(ints(2, 3), 1)],
+    shape=lambda input, dim: (reduced_shape(input.shape, dim, False), INT64),
+)
 def count_nonzero(input: Tensor, dim: Dims | None = None):
     """How many elements are not 0."""
 
@@ -303,8 +382,10 @@ def count_nonzero(input: Tensor, dim: Dims | None = None):
 # -- logsumexp -------------------------------------------------------------------------------------
 
 
-@composite(aliases=["special.logsumexp"],
-           samples=[S(t(2, 3), 1), S(t(2, 3), (0, 1), keepdim=True), S(t(), 0)])
+@composite(
+    aliases=["special.logsumexp"],
+    samples=[S(t(2, 3), 1), S(t(2, 3), (0, 1), keepdim=True), S(t(), 0)],
+)
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False):
     """Logarithm of the sum of exponentials over `dim`, without overflow."""
     x = as_float(input)

@@ -21,6 +21,8 @@ def _argsort(x, dim, descending, stable):
     return np.flip(x.shape[dim] - 1 - order, dim)
 
 
+ORDERED = t(4, values=[0.0, 1.0, 1.0, 2.0], grad=False)
+REPEATS = ints(5, values=[2, 0, 2, 2, 1])
 SORTED = (S(t(2, 3)), S(t(2, 3), 0, True), S(t()), S(t(4, values=[2.0, 1.0, 2.0, 1.0])))
 
 
@@ -29,23 +31,34 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
     """Indices that sort along `dim`; equal elements keep their order, nan is largest."""
 
 
-@composite(fields=("values", "indices"), samples=SORTED, errors=[Bad("E304", t(2), 1)],
-           grad_fn=lambda input, dim, descending, stable:
-           "SortBackward0" if stable is None else "SortBackward1")
+@composite(
+    fields=("values", "indices"),
+    samples=SORTED,
+    errors=[Bad("E304", t(2), 1)],
+    grad_fn=lambda input, dim, descending, stable: (
+        "SortBackward0" if stable is None else "SortBackward1"
+    ),
+)
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | None = None):
     """Elements in order along `dim`, and their indices."""
     index = F.argsort(input, dim, descending)
     return F.gather(input, dim, index), index
 
 
-@composite(fields=("values", "indices"), samples=[S(t(2, 3), 2), S(t(2, 4), 2, 0, False), S(t(), 1)],
-           errors=[Bad("E308", t(3), 4, words="4")])
+@composite(
+    fields=("values", "indices"),
+    samples=[S(t(2, 3), 2), S(t(2, 4), 2, 0, False), S(t(), 1)],
+    errors=[Bad("E308", t(3), 4, words="4")],
+)
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True):
     """The `k` largest (or smallest) elements along `dim` in order, and their indices."""
     size = input.shape[dim] if input.shape else 1
     if not 0 <= k <= size:
-        raise fail("E308", f"`topk` of {k} along dim {dim} of shape {shape_text(input.shape)}",
-                   help=f"k may be 0 to {size} here")
+        raise fail(
+            "E308",
+            f"`topk` of {k} along dim {dim} of shape {shape_text(input.shape)}",
+            help=f"k may be 0 to {size} here",
+        )
     index = F.argsort(input, dim, largest)
     if input.shape:
         index = F.narrow(index, dim, 0, k)
@@ -86,42 +99,73 @@ def _searchsorted(ordered, values, right, out_int32, sorter):
 
 def _search_shape(ordered, values, right, out_int32, sorter):
     if not ordered.shape or (ordered.ndim > 1 and ordered.shape[:-1] != values.shape[:-1]):
-        raise fail("E308", f"searching {shape_text(values.shape)} in {shape_text(ordered.shape)}",
-                   help="the sorted tensor has one dim, or all dims but the last agree")
+        raise fail(
+            "E308",
+            f"searching {shape_text(values.shape)} in {shape_text(ordered.shape)}",
+            help="the sorted tensor has one dim, or all dims but the last agree",
+        )
     if sorter is not None and (sorter.shape != ordered.shape or sorter.dtype != INT64):
-        raise fail("E308", f"sorter of shape {shape_text(sorter.shape)} and dtype {sorter.dtype.name} for a "
-                   f"tensor of shape {shape_text(ordered.shape)}", help="write `sorter=argsort(x)`")
+        raise fail(
+            "E308",
+            f"sorter of shape {shape_text(sorter.shape)} and dtype {sorter.dtype.name} for a "
+            f"tensor of shape {shape_text(ordered.shape)}",
+            help="write `sorter=argsort(x)`",
+        )
     return values.shape, INT32 if out_int32 else INT64
 
 
-@opaque(_searchsorted, method=False, shape=_search_shape)
+@opaque(
+    _searchsorted,
+    method=False,
+    shape=_search_shape,
+    samples=[S(ORDERED, t(2, grad=False), False, False, None)],
+)
 def bisected(ordered: Tensor, values: Tensor, right: bool, out_int32: bool, sorter: Mask | None):
     """Where values belong in a sorted tensor."""
 
 
-ORDERED = t(4, values=[0.0, 1.0, 1.0, 2.0], grad=False)
-
-
-@function(method=False, samples=[S(ORDERED, t(2, 3, grad=False)), S(ORDERED, 1.0, right=True), S(ORDERED, ORDERED, side="right")],
-          errors=[Bad("E308", t(2, 3), t(3, 3))])
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, sorter: Mask | None = None):
-    """Where to insert the elements of `input` to keep `sorted_sequence` sorted: before equal ones, or
-    after them with `right=True`."""
+@function(
+    method=False,
+    samples=[
+        S(ORDERED, t(2, 3, grad=False)),
+        S(ORDERED, 1.0, right=True),
+        S(ORDERED, ORDERED, side="right"),
+    ],
+    errors=[Bad("E308", t(2, 3), t(3, 3))],
+)
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Mask | None = None,
+):
+    """Where to insert the elements of `input` to keep `sorted_sequence` sorted: before equal ones,
+    or after them with `right=True`."""
     if side not in (None, "left", "right"):
         raise fail("E205", f"`searchsorted` has no side {side!r}", help='write "left" or "right"')
     if side == "left" and right:
-        raise fail("E205", "`searchsorted`: side is left but right is True", help="leave one of them out")
+        raise fail(
+            "E205", "`searchsorted`: side is left but right is True", help="leave one of them out"
+        )
     return F.bisected(sorted_sequence, input, right or side == "right", out_int32, sorter)
 
 
-@function(method=True, samples=[S(t(2, 3, grad=False), ORDERED), S(1.0, ORDERED, right=True)],
-          errors=[Bad("E308", t(3), t(2, 2))])
+@function(
+    method=True,
+    samples=[S(t(2, 3, grad=False), ORDERED), S(1.0, ORDERED, right=True)],
+    errors=[Bad("E308", t(3), t(2, 2))],
+)
 def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False):
     """Which interval between sorted `boundaries` each element falls into."""
     if boundaries.ndim != 1:
-        raise fail("E308", f"`bucketize` needs boundaries with one dim, got {shape_text(boundaries.shape)}",
-                   help="list them in one dim")
+        raise fail(
+            "E308",
+            f"`bucketize` needs boundaries with one dim, got {shape_text(boundaries.shape)}",
+            help="list them in one dim",
+        )
     return F.bisected(boundaries, input, right, out_int32, None)
 
 
@@ -130,7 +174,10 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, rig
 
 def _rows(x, dim):
     """Elements to compare (flat), or slices along `dim` as rows."""
-    return x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0).reshape(x.shape[dim], -1)
+    if dim is None:
+        return x.reshape(-1)
+    n = x.shape[dim]
+    return np.moveaxis(x, dim, 0).reshape(n, x.size // n if n else 0)
 
 
 def _distinct(x, dim, consecutive):
@@ -161,11 +208,24 @@ def _unique(x, dim, consecutive, wanted):
 
 
 def _unique_shape(input, dim, consecutive, wanted):
+    if dim is not None and not input.shape:
+        raise fail("E304", "a 0-d tensor has no dim to compare along", help="leave `dim` out")
+    if dim is not None and 0 in (s for d, s in enumerate(input.shape) if d != dim):
+        raise fail(
+            "E308",
+            f"slices along dim {dim} of shape {shape_text(input.shape)} are empty",
+            help="there is nothing to compare",
+        )
     found = _unique(value_of(input), dim, consecutive, wanted)
     return tuple((v.shape, input.dtype if i == 0 else INT64) for i, v in enumerate(found))
 
 
-@opaque(_unique, method=False, shape=_unique_shape)
+@opaque(
+    _unique,
+    method=False,
+    shape=_unique_shape,
+    samples=[S(REPEATS, None, False, (1, 2)), S(REPEATS, 0, True, ())],
+)
 def distinct(input: Tensor, dim: Dim | None, consecutive: bool, wanted: Any):
     """Distinct elements (or slices along `dim`), where each went, and how often each occurs."""
 
@@ -176,18 +236,27 @@ def _selected(input, dim, consecutive, inverse, counts):
     return found if wanted else found[0]
 
 
-REPEATS = ints(5, values=[2, 0, 2, 2, 1])
-
-
-@function(samples=[S(REPEATS), S(REPEATS, return_inverse=True, return_counts=True), S(ints(3, 2, high=2), dim=0)])
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: Dim | None = None):
+@function(
+    samples=[
+        S(REPEATS),
+        S(REPEATS, return_inverse=True, return_counts=True),
+        S(ints(3, 2, high=2), dim=0),
+    ]
+)
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Dim | None = None,
+):
     """The distinct elements in order, or the distinct slices along `dim`."""
     return _selected(input, dim, False, return_inverse, return_counts)
 
 
 @function(samples=[S(REPEATS), S(REPEATS, return_inverse=True, return_counts=True)])
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-                       dim: Dim | None = None):
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Dim | None = None
+):
     """The elements without repetitions of their neighbour before."""
     return _selected(input, dim, True, return_inverse, return_counts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 
 from ..errors import fail
@@ -14,8 +13,13 @@ from ..graph.rules import require_float, spread
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import reduced_count, reduced_shape
 
-DIMS = (S(t(2, 3)), S(t(2, 3), 1), S(t(2, 3, 4), (0, -1), keepdim=True), S(t(4), correction=0),
-        S(t(2, 3), dim=0, unbiased=False))
+DIMS = (
+    S(t(2, 3)),
+    S(t(2, 3), 1),
+    S(t(2, 3, 4), (0, -1), keepdim=True),
+    S(t(4), correction=0),
+    S(t(2, 3), dim=0, unbiased=False),
+)
 NO_FLOATS = [Bad("E307", ints(3), words="int64")]
 
 
@@ -26,12 +30,20 @@ def _freedom(input, dim, unbiased, correction):
 
 
 @composite(samples=DIMS, errors=NO_FLOATS)
-def var(input: Tensor, dim: Dims | None = None, unbiased: bool = True, keepdim: bool = False, *,
-        correction: Scalar | None = None):
+def var(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
     """Variance over `dim`, or over everything, dividing by n - `correction` (1 when unbiased)."""
     require_float("var", input)
     centered = F.sub(input, F.mean(input, dim, True))
-    return F.div(F.sum(F.mul(centered, centered), dim, keepdim), _freedom(input, dim, unbiased, correction))
+    return F.div(
+        F.sum(F.mul(centered, centered), dim, keepdim), _freedom(input, dim, unbiased, correction)
+    )
 
 
 @var.vjp
@@ -41,9 +53,18 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
     return (F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True))),)
 
 
-@composite(samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=1, because="the slope jumps at 0")], errors=NO_FLOATS)
-def std(input: Tensor, dim: Dims | None = None, unbiased: bool = True, keepdim: bool = False, *,
-        correction: Scalar | None = None):
+@composite(
+    samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=1, because="the slope jumps at 0")],
+    errors=NO_FLOATS,
+)
+def std(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
     """Standard deviation, the root of `var`; the slope at 0 is 0."""
     require_float("std", input)
     return F.sqrt(F.var(input, dim, unbiased, keepdim, correction=correction))
@@ -56,16 +77,28 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
 
 
 @composite(samples=DIMS, errors=NO_FLOATS)
-def var_mean(input: Tensor, dim: Dims | None = None, unbiased: bool = True, keepdim: bool = False, *,
-             correction: Scalar | None = None):
+def var_mean(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
     """Variance and mean."""
     require_float("var_mean", input)
     return F.var(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
 
 
 @composite(samples=DIMS, errors=NO_FLOATS)
-def std_mean(input: Tensor, dim: Dims | None = None, unbiased: bool = True, keepdim: bool = False, *,
-             correction: Scalar | None = None):
+def std_mean(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
     """Standard deviation and mean."""
     require_float("std_mean", input)
     return F.std(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
@@ -99,8 +132,11 @@ def _pick(input, dim, index, keepdim):
 
 def _require_elements(name, input, dim):
     if input.shape and input.shape[dim] == 0:
-        raise fail("E308", f"`{name}` over dim {dim} of shape {shape_text(input.shape)}: there are no elements",
-                   help="the dim to reduce must not be empty")
+        raise fail(
+            "E308",
+            f"`{name}` over dim {dim} of shape {shape_text(input.shape)}: there are no elements",
+            help="the dim to reduce must not be empty",
+        )
 
 
 def _nans(input, dim):
@@ -128,17 +164,27 @@ def _middle(input, dim, skip_nan):
 def _declare_median(name, skip_nan, text):
     kind = name.capitalize()
 
-    @composite(name=name, key=name, grad_fn=f"{kind}Backward0", vjp=_slope_to_all_equal,
-               samples=[S(t(5)), S(t(2, 2)), S(t()), S(t(4, values=[1.0, 2.0, 2.0, 3.0]))])
+    @composite(
+        name=name,
+        key=name,
+        grad_fn=f"{kind}Backward0",
+        vjp=_slope_to_all_equal,
+        samples=[S(t(5)), S(t(2, 2)), S(t()), S(t(4, values=[1.0, 2.0, 2.0, 3.0]))],
+    )
     def full(input: Tensor):
         if not input.numel:
             return number(float("nan"), input.dtype)
         flat = F.reshape(input, (-1,))
         return F.reshape(F.gather(flat, 0, _middle(flat, 0, skip_nan)), ())
 
-    @composite(name=name, key=f"{name}_dim", grad_fn=f"{kind}Backward1",
-               fields=("values", "indices"), samples=[S(t(2, 5), 1), S(t(2, 3), 0, True), S(t(), 0)],
-               errors=[Bad("E308", t(2, 0), 1)])
+    @composite(
+        name=name,
+        key=f"{name}_dim",
+        grad_fn=f"{kind}Backward1",
+        fields=("values", "indices"),
+        samples=[S(t(2, 5), 1), S(t(2, 3), 0, True), S(t(), 0)],
+        errors=[Bad("E308", t(2, 0), 1)],
+    )
     def along(input: Tensor, dim: Dim, keepdim: bool = False):
         _require_elements(name, input, dim)
         return _pick(input, dim, _middle(input, dim, skip_nan), keepdim)
@@ -151,20 +197,33 @@ _declare_median("median", False, "Median of the elements; nan if one is nan")
 _declare_median("nanmedian", True, "Median of the elements that are not nan")
 
 
-@composite(fields=("values", "indices"), samples=[S(t(5), 2), S(t(2, 3), 1, 0, True), S(t(), 1)],
-           errors=[Bad("E308", t(3), 4, words="4"), Bad("E308", t(3), 0)])
+@composite(
+    fields=("values", "indices"),
+    samples=[S(t(5), 2), S(t(2, 3), 1, 0, True), S(t(), 1)],
+    errors=[Bad("E308", t(3), 4, words="4"), Bad("E308", t(3), 0)],
+)
 def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
     size = input.shape[dim] if input.shape else 1
     if not 1 <= k <= size:
-        raise fail("E308", f"`kthvalue` {k} along dim {dim} of shape {shape_text(input.shape)}",
-                   help=f"k may be 1 to {size} here")
+        raise fail(
+            "E308",
+            f"`kthvalue` {k} along dim {dim} of shape {shape_text(input.shape)}",
+            help=f"k may be 1 to {size} here",
+        )
     index = F.argsort(input, dim)
     return _pick(input, dim, F.narrow(index, dim, k - 1, 1) if input.shape else index, keepdim)
 
 
-@composite(fields=("values", "indices"), errors=[Bad("E308", t(2, 0), 1)],
-           samples=[S(t(4)), S(t(2, 4, values=[[1.0, 2.0, 2.0, 1.0], [3.0, 0.0, 3.0, 1.0]]), 1, True), S(t())])
+@composite(
+    fields=("values", "indices"),
+    errors=[Bad("E308", t(2, 0), 1)],
+    samples=[
+        S(t(4)),
+        S(t(2, 4, values=[[1.0, 2.0, 2.0, 1.0], [3.0, 0.0, 3.0, 1.0]]), 1, True),
+        S(t()),
+    ],
+)
 def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
     """The most frequent element along `dim` (the smallest of them), and the index of its last."""
     _require_elements("mode", input, dim)
@@ -175,8 +234,10 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
     ordered = F.detach(F.gather(input, dim, order))
     places = F.reshape(F.arange(n), tuple(-1 if i == dim else 1 for i in range(input.ndim)))
     fresh = F.ne(F.narrow(ordered, dim, 1, n - 1), F.narrow(ordered, dim, 0, n - 1))
-    starts = F.cat((F.zeros_like(F.narrow(order, dim, 0, 1)),
-                    F.mul(fresh, F.narrow(places, dim, 1, n - 1))), dim)
+    starts = F.cat(
+        (F.zeros_like(F.narrow(order, dim, 0, 1)), F.mul(fresh, F.narrow(places, dim, 1, n - 1))),
+        dim,
+    )
     run_lengths = F.sub(places, F.cummax(starts, dim)[0])
     return _pick(input, dim, F.gather(order, dim, F.argmax(run_lengths, dim, True)), keepdim)
 
@@ -184,23 +245,41 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
 # -- quantiles -------------------------------------------------------------------------------------
 
 
-ROUNDINGS = {"linear": None, "lower": "floor", "higher": "ceil", "midpoint": None, "nearest": "round"}
+ROUNDINGS = {
+    "linear": None,
+    "lower": "floor",
+    "higher": "ceil",
+    "midpoint": None,
+    "nearest": "round",
+}
 
 
 def _checked_quantile(name, input, q, interpolation):
     require_float(name, input)
     if not q.weak and q.dtype != input.dtype:
-        raise fail("E307", f"`{name}`: q is {q.dtype.name}, the input {input.dtype.name}",
-                   help=f"write `q.to(torch.{input.dtype.name})`")
+        raise fail(
+            "E307",
+            f"`{name}`: q is {q.dtype.name}, the input {input.dtype.name}",
+            help=f"write `q.to(torch.{input.dtype.name})`",
+        )
     if q.ndim > 1:
-        raise fail("E308", f"`{name}`: q must be a number or have one dim, got {shape_text(q.shape)}",
-                   help="list the quantiles in one dim")
+        raise fail(
+            "E308",
+            f"`{name}`: q must be a number or have one dim, got {shape_text(q.shape)}",
+            help="list the quantiles in one dim",
+        )
     if not input.numel:
-        raise fail("E308", f"`{name}` of an empty tensor of shape {shape_text(input.shape)}",
-                   help="give at least one element")
+        raise fail(
+            "E308",
+            f"`{name}` of an empty tensor of shape {shape_text(input.shape)}",
+            help="give at least one element",
+        )
     if interpolation not in ROUNDINGS:
-        raise fail("E205", f"`{name}` has no interpolation {interpolation!r}",
-                   help="one of " + ", ".join(ROUNDINGS))
+        raise fail(
+            "E205",
+            f"`{name}` has no interpolation {interpolation!r}",
+            help="one of " + ", ".join(ROUNDINGS),
+        )
     values = value_of(q)
     if not ((values >= 0) & (values <= 1)).all():
         raise fail("E504", f"`{name}`: q must lie between 0 and 1", help="0.5 is the median")
@@ -239,21 +318,37 @@ def _quantile(name, skip_nan, input, q, dim, keepdim, interpolation):
     return F.squeezed(values, (len(shape) + 1,), 4)
 
 
-QUANTILES = [S(t(5), 0.4), S(t(2, 4), t(2, values=[0.3, 0.75], grad=False), 1, keepdim=True),
-             S(t(2, 4), 0.6, 0, interpolation="midpoint"), S(t(4), 0.6, interpolation="nearest")]
+QUANTILES = [
+    S(t(5), 0.4),
+    S(t(2, 4), t(2, values=[0.3, 0.75], grad=False), 1, keepdim=True),
+    S(t(2, 4), 0.6, 0, interpolation="midpoint"),
+    S(t(4), 0.6, interpolation="nearest"),
+]
 BAD_QUANTILES = [Bad("E504", t(3), 1.5), Bad("E205", t(3), 0.5, interpolation="cubic")]
 
 
 @function(samples=QUANTILES, errors=BAD_QUANTILES)
-def quantile(input: Tensor, q: Tensor, dim: Dim | None = None, keepdim: bool = False, *,
-             interpolation: str = "linear"):
+def quantile(
+    input: Tensor,
+    q: Tensor,
+    dim: Dim | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+):
     """Quantiles `q` (0 to 1) over `dim`, or over everything; nan if an element is nan."""
     return _quantile("quantile", False, input, q, dim, keepdim, interpolation)
 
 
 @function(samples=QUANTILES, errors=BAD_QUANTILES)
-def nanquantile(input: Tensor, q: Tensor, dim: Dim | None = None, keepdim: bool = False, *,
-                interpolation: str = "linear"):
+def nanquantile(
+    input: Tensor,
+    q: Tensor,
+    dim: Dim | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+):
     """Quantiles `q` (0 to 1) over `dim`, or over everything, of the elements that are not nan."""
     return _quantile("nanquantile", True, input, q, dim, keepdim, interpolation)
 
@@ -266,24 +361,45 @@ def _cov_weights(x, fweights, aweights):
     n = x.shape[1]
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and weights.shape != (n,):
-            raise fail("E308", f"`cov`: {name} of shape {shape_text(weights.shape)} for {n} observations",
-                       help=f"give one weight for each of the {n} columns")
+            raise fail(
+                "E308",
+                f"`cov`: {name} of shape {shape_text(weights.shape)} for {n} observations",
+                help=f"give one weight for each of the {n} columns",
+            )
     if fweights is not None and is_float(fweights.dtype):
-        raise fail("E307", f"`cov`: fweights count observations, got {fweights.dtype.name}",
-                   help="use integers, or `aweights`")
+        raise fail(
+            "E307",
+            f"`cov`: fweights count observations, got {fweights.dtype.name}",
+            help="use integers, or `aweights`",
+        )
     if aweights is not None:
         return F.mul(fweights, aweights) if fweights is not None else aweights
     return fweights
 
 
-@function(samples=[S(t(2, 4)), S(t(3)), S(t(2, 3), correction=0, aweights=t(3, low=0.5, grad=False)),
-                   S(t(2, 3), fweights=ints(3, low=1))], errors=[Bad("E308", t(2, 2, 2))])
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
-        aweights: Tensor | None = None):
+@function(
+    samples=[
+        S(t(2, 4)),
+        S(t(3)),
+        S(t(2, 3), correction=0, aweights=t(3, low=0.5, grad=False)),
+        S(t(2, 3), fweights=ints(3, low=1)),
+    ],
+    errors=[Bad("E308", t(2, 2, 2))],
+)
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+):
     """Covariances of the rows; columns are observations, which may be weighted."""
     if input.ndim > 2:
-        raise fail("E308", f"`cov` takes at most 2 dims, got {shape_text(input.shape)}",
-                   help="rows are variables, columns are observations")
+        raise fail(
+            "E308",
+            f"`cov` takes at most 2 dims, got {shape_text(input.shape)}",
+            help="rows are variables, columns are observations",
+        )
     x = F.reshape(input, (1, -1)) if input.ndim < 2 else input
     weights = _cov_weights(x, fweights, aweights)
     total = number(float(x.shape[1])) if weights is None else F.sum(weights)
@@ -312,9 +428,14 @@ def corrcoef(input: Tensor):
 
 
 def _histc(x, bins, low, high):
-    x = x[np.isfinite(x)] if low == high == 0 else x
     if low == high:
-        low, high = (x.min(), x.max()) if low == 0 and x.size else (low, high)
+        low, high = (x.min(), x.max()) if x.size else (low, high)
+        if not np.isfinite(low) or not np.isfinite(high):
+            raise fail(
+                "E504",
+                f"`histc`: the range of the data is {low} to {high}",
+                help="give finite `min` and `max`",
+            )
         if low == high:
             low, high = low - 1, high + 1
     inside = x[(x >= low) & (x <= high)]
@@ -331,34 +452,52 @@ def _histc_shape(input, bins, low, high):
     return (bins,), input.dtype
 
 
-@opaque(_histc, shape=_histc_shape, samples=[S(t(6), 4), S(t(2, 3), 3, -1, 1)],
-        errors=[Bad("E309", t(3), 0), Bad("E504", t(3), 2, 1, 0)])
+@opaque(
+    _histc,
+    shape=_histc_shape,
+    samples=[S(t(6), 4), S(t(2, 3), 3, -1, 1)],
+    errors=[Bad("E309", t(3), 0), Bad("E504", t(3), 2, 1, 0)],
+)
 def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0):
-    """How many elements fall into each of `bins` equal intervals from `min` to `max` (both 0: of the data)."""
+    """How many elements fall into each of `bins` equal intervals from `min` to `max` (0 0: all)."""
 
 
 def _bincount_shape(input, weights, minlength):
     if input.dtype.kind not in "iu":
-        raise fail("E307", f"`bincount` needs integers, got {input.dtype.name}",
-                   help="convert first: `x.to(torch.int64)`")
+        raise fail(
+            "E307",
+            f"`bincount` needs integers, got {input.dtype.name}",
+            help="convert first: `x.to(torch.int64)`",
+        )
     if input.ndim != 1 or (weights is not None and weights.shape != input.shape):
-        raise fail("E308", f"`bincount` of shape {shape_text(input.shape)}",
-                   help="give one dim, and as many weights")
+        raise fail(
+            "E308",
+            f"`bincount` of shape {shape_text(input.shape)}",
+            help="give one dim, and as many weights",
+        )
     values = value_of(input)
     if minlength < 0 or (values < 0).any():
-        raise fail("E504", "`bincount` takes no negative numbers", help="shift the numbers to start at 0")
-    size = max(int(values.max(initial=-1)) + 1, minlength)
+        raise fail(
+            "E504", "`bincount` takes no negative numbers", help="shift the numbers to start at 0"
+        )
+    size = max(int(values.max()) + 1 if values.size else 0, minlength)
     if weights is None:
         return (size,), INT64
     return (size,), weights.dtype if weights.dtype == FLOAT32 else FLOAT64
 
 
 def _bincount(x, weights, minlength):
-    dtype = np.int64 if weights is None else weights.dtype if weights.dtype == FLOAT32 else np.float64
+    dtype = (
+        np.int64 if weights is None else weights.dtype if weights.dtype == FLOAT32 else np.float64
+    )
     return np.bincount(x, weights, minlength).astype(dtype)
 
 
-@opaque(_bincount, shape=_bincount_shape, samples=[S(ints(5, high=4)), S(ints(3), t(3, grad=False), 5)],
-        errors=[Bad("E307", t(3)), Bad("E504", ints(2, values=[-1, 2]))])
+@opaque(
+    _bincount,
+    shape=_bincount_shape,
+    samples=[S(ints(5, high=4)), S(ints(3), t(3, grad=False), 5)],
+    errors=[Bad("E307", t(3)), Bad("E504", ints(2, values=[-1, 2]))],
+)
 def bincount(input: Tensor, weights: Mask | None = None, minlength: int = 0):
     """How often each number 0, 1, 2 ... occurs, or the sum of its weights."""
