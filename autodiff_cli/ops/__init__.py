@@ -28,6 +28,7 @@ FAMILIES = (
     "cumulative",
     "contraction",
     "linalg",
+    "matrices",
     "decomposition",
     "normalization",
     "norms",
@@ -40,6 +41,7 @@ FAMILIES = (
     "ctc",
     "embedding",
     "masked",
+    "noise",
 )
 
 
