@@ -93,7 +93,11 @@ def method(name: str) -> list[Op]:
 def in_place(tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
     """`x.add_(y)`: the op's result is written into `x`."""
     tensor.check_writable()
+    shared = tensor.storage is not None
     result = call_ops(ops, name, (tensor, *args), kwargs)
+    if result.node.op.view and result.steps:
+        tensor.become_view(result, shared)
+        return tensor
     if tuple(result.shape) != tuple(tensor.shape):
         raise fail("E308", f"`{name}` would change the shape of the tensor from {tuple(tensor.shape)} to "
                    f"{tuple(result.shape)}", help="write `x = x ...` to make a new tensor")

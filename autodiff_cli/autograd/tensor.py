@@ -255,6 +255,17 @@ class Tensor:
             storage.node = written_through(whole, self.steps, node)
         storage.version += 1
 
+    def become_view(self, view: Tensor, shared: bool) -> None:
+        """`x.unsqueeze_(0)`: look at the same memory in the way of `view`, a view of this tensor.
+
+        Memory that nobody shares becomes this tensor's own in its new shape.
+        """
+        self.storage = view.storage if shared else None
+        self.steps = view.steps if shared else ()
+        self.seen = view.seen if shared else 0
+        self._node = view._node
+        self._node.handle = ref(self)
+
     def adopt(self, other: Tensor) -> None:
         """`x.data = y`: take on the values of another tensor, keep being this leaf."""
         node = other.node

@@ -181,16 +181,21 @@ def _cut(x, sizes, dim):
     return tuple(np.split(x, np.cumsum(sizes)[:-1], dim)) if len(sizes) > 1 else (x,) * len(sizes)
 
 
-_SPLIT = dict(view=True, strides_rule=lambda strides, *rest: strides,
-              vjp=lambda g, out, input, sizes, dim: F.cat(g, dim))
+def _split_ops(prefix: str, options: dict[str, Any]) -> None:
+    """`split` and `split_with_sizes`; the `unsafe_` ones are copies, not views."""
 
+    @movement(lambda x, size, dim: _cut(x, _sizes_by(x, size, dim), dim), key=f"{prefix}split", name=f"{prefix}split",
+              shape=lambda input, size, dim: _pieces(_sizes_by(input, size, dim), input, dim), **options,
+              samples=[S(t(5), 2), S(t(2, 4), 2, dim=1), S(t(3), 5)],
+              errors=[Bad("E305", t(3), -1), Bad("E304", t(), 1)])
+    def _(input: Tensor, split_size: int, dim: Dim = 0):
+        """Pieces of `split_size` elements of a dim (the last may be shorter); a tuple gives all sizes."""
 
-@movement(lambda x, split_size, dim: _cut(x, _sizes_by(x, split_size, dim), dim), **_SPLIT,
-          aliases=["unsafe_split"],
-          shape=lambda input, split_size, dim: _pieces(_sizes_by(input, split_size, dim), input, dim),
-          samples=[S(t(5), 2), S(t(2, 4), 2, dim=1), S(t(3), 5)], errors=[Bad("E305", t(3), -1), Bad("E304", t(), 1)])
-def split(input: Tensor, split_size: int, dim: Dim = 0):
-    """Pieces of `split_size` elements of a dim (the last may be shorter); a tuple gives all sizes."""
+    @movement(lambda x, sizes, dim: _cut(x, _listed(sizes), dim), key=f"{prefix}split_with_sizes",
+              name=f"{prefix}split_with_sizes", aliases=["split"] if not prefix else [], shape=_sections, **options,
+              samples=[S(t(5), (2, 3)), S(t(2, 4), [1, 0, 3], dim=-1)], errors=[Bad("E303", t(5), (2, 2))])
+    def _(input: Tensor, split_sizes: Ints, dim: Dim = 0):
+        """Pieces of the given sizes of a dim."""
 
 
 def _listed(sizes):
@@ -207,11 +212,12 @@ def _sections(input, sizes, dim):
     return _pieces(sizes, input, dim)
 
 
-@movement(lambda x, sizes, dim: _cut(x, _listed(sizes), dim), **_SPLIT,
-          aliases=["split", "unsafe_split_with_sizes"], shape=_sections,
-          samples=[S(t(5), (2, 3)), S(t(2, 4), [1, 0, 3], dim=-1)], errors=[Bad("E303", t(5), (2, 2))])
-def split_with_sizes(input: Tensor, split_sizes: Ints, dim: Dim = 0):
-    """Pieces of the given sizes of a dim."""
+_PARTS: dict[str, Any] = {
+    "strides_rule": lambda strides, *rest: strides,
+    "vjp": lambda g, out, input, sizes, dim: F.cat(g, dim),
+}
+_split_ops("", {"view": True, **_PARTS})
+_split_ops("unsafe_", _PARTS)
 
 
 @function(name="split", key="split_named", samples=[S(t(5), split_size_or_sections=2)])
@@ -225,10 +231,20 @@ def zero_dim(name: str) -> Exception:
     return fail("E304", f"{name} needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
 
 
-@function(aliases=["unsafe_chunk"], samples=[S(t(5), 2), S(t(2, 4), 3, 1), S(t(2), 4)],
+@function(samples=[S(t(5), 2), S(t(2, 4), 3, 1), S(t(2), 4)],
           errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)])
 def chunk(input: Tensor, chunks: int, dim: Dim = 0):
     """At most `chunks` pieces of equal size (the last may be shorter)."""
+    return _chunked(input, chunks, dim, "")
+
+
+@function(samples=[S(t(5), 2)])
+def unsafe_chunk(input: Tensor, chunks: int, dim: Dim = 0):
+    """`chunk` whose pieces are copies."""
+    return _chunked(input, chunks, dim, "unsafe_")
+
+
+def _chunked(input: Node, chunks: int, dim: int, prefix: str) -> tuple[Node, ...]:
     if not input.shape:
         raise zero_dim("chunk")
     if chunks < 1:
@@ -236,8 +252,8 @@ def chunk(input: Tensor, chunks: int, dim: Dim = 0):
     size = input.shape[dim]
     each = -(-size // chunks)
     if not each:
-        return F.split_with_sizes(input, (0,) * chunks, dim)
-    return F.split(input, each, dim)
+        return getattr(F, f"{prefix}split_with_sizes")(input, (0,) * chunks, dim)
+    return getattr(F, f"{prefix}split")(input, each, dim)
 
 
 @function(samples=[S(t(5), 2), S(t(5), (1, 3)), S(t(2, 4), 3, 1)], errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)])

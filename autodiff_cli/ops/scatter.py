@@ -138,7 +138,7 @@ def _scattered(input: Node, dim: int, index: Node, src: Any, reduce: str | None)
     return F.scatter_combined(input, dim, index, node, reduce)
 
 
-@function(inplace=True, samples=[*_SCATTERED, S(t(3), 0, ints(2), 1.5), S(t(3), 0, ints(2), 2.0, reduce="add")],
+@function(inplace=True, samples=[*_SCATTERED, S(t(3), 0, ints(2), 1.5), S(t(3, grad=False), 0, ints(2), 2.0, reduce="add")],
           errors=_OUT_OF_RANGE)
 def scatter(input: Tensor, dim: Dim, index: Mask, src: Any, *, reduce: str | None = None):
     """`input` with `src[i, j]`, or a number, at `[index[i, j], j]`."""
@@ -482,7 +482,7 @@ def _flat_put(x, index, source, accumulate):
 
 @movement(_flat_put, inplace=True, shape=_flat_put_shape,
           samples=[S(t(2, 3), ints(values=[4, 1]), t(2)), S(t(3), ints(values=[1, 1]), t(2), accumulate=True)],
-          errors=[Bad("E302", t(2), ints(1), t(2)), Bad("E305", t(2), ints(values=[2]), t(1))])
+          errors=[Bad("E302", t(2), ints(values=[0]), t(2)), Bad("E305", t(2), ints(values=[2]), t(1))])
 def put(input: Tensor, index: Mask, source: Tensor, accumulate: bool = False):
     """`input` with values at places of the tensor seen as one row."""
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Dim, DimList, Dims, Dtype, Ints, NewDim, Size, Tensor, TensorList, Tensors, function, movement
+from ..graph.dtypes import INT64
 from ..graph.node import Node
 from ..graph.op import shape_text
 from ..graph.params import dim_in_range
@@ -111,7 +112,7 @@ def _(g, out, input, size):
           errors=[Bad("E302", t(2, 3), (2, 2))])
 def sum_to_size(input: Tensor, size: Size):
     """The sum over the dims in which `size` has 1 or nothing: what undoes broadcasting."""
-    return input if size == input.shape else F.summed_to(input, size)
+    return input if size and size == input.shape else F.summed_to(input, size)
 
 
 # -- the same elements in another shape --------------------------------------------------------------
@@ -187,7 +188,7 @@ def view_as(input: Tensor, other: Tensor):
     return F.view(input, other.shape)
 
 
-@movement(lambda x, dtype: x.view(dtype), name="view", key="view_dtype", samples=[S(t(2), "int64")],
+@movement(lambda x, dtype: x.view(dtype), name="view", key="view_dtype", samples=[S(t(2), INT64)],
           shape=lambda input, dtype: _bits_shape(input, dtype))
 def view_dtype(input: Tensor, dtype: Dtype):
     """The same bits read as another dtype of the same width."""

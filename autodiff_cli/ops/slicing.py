@@ -83,10 +83,14 @@ def select(input: Tensor, dim: Dim, index: int):
     """Element `index` of a dim, without that dim."""
 
 
-@function(aliases=["narrow_copy"], samples=[S(t(4, 2), 0, 1, 2), S(t(2, 3), -1, -2, 2), S(t(3), 0, 3, 0)],
+@function(samples=[S(t(4, 2), 0, 1, 2), S(t(2, 3), -1, -2, 2), S(t(3), 0, 3, 0)],
           errors=[Bad("E305", t(3), 0, 2, 2), Bad("E305", t(3), 0, 0, -1), Bad("E304", t(), 0, 0, 1)])
 def narrow(input: Tensor, dim: Dim, start: int, length: int):
     """`length` elements of a dim from `start` on."""
+    return F.slice.apply([input, dim, *_narrowed(input, dim, start, length), 1])
+
+
+def _narrowed(input, dim, start, length):
     if not input.shape:
         raise no_dims("narrow")
     size = input.shape[dim]
@@ -94,7 +98,24 @@ def narrow(input: Tensor, dim: Dim, start: int, length: int):
         raise fail("E305", f"narrow: start {start} and length {length} exceed dim {dim} with {size} elements",
                    help="start + length may be at most the size of the dim")
     start = start + size if start < 0 else start
-    return F.slice.apply([input, dim, start, start + length, 1])
+    return start, start + length
+
+
+def _narrow_shape(input, dim, start, length):
+    _narrowed(input, dim, start, length)
+    return (*input.shape[:dim], length, *input.shape[dim + 1 :]), input.dtype
+
+
+def _narrow_copied(x, dim, start, length):
+    start, end = _narrowed(x, dim, start, length)
+    return x[key_of(dim, slice(start, end))].copy()
+
+
+@movement(_narrow_copied, shape=_narrow_shape, samples=[S(t(4, 2), 0, 1, 2)],
+          vjp=lambda g, out, input, dim, start, length: _embed(
+              "slice", g, input, dim, *_narrowed(input, dim, start, length), 1))
+def narrow_copy(input: Tensor, dim: Dim, start: int, length: int):
+    """`length` elements of a dim from `start` on, copied."""
 
 
 # -- diagonals ---------------------------------------------------------------------------------------
