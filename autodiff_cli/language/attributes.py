@@ -20,6 +20,7 @@ from ..graph.registry import F
 from ..graph.state import grad_mode
 from ..suggest import suggest
 from .operations import dict_key, equal, index, items_of, kind_of, truth
+from .random_names import RANDOM_METHOD_NAMES
 from .text import str_format
 from .values import (
     CPU,
@@ -216,26 +217,7 @@ def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
 
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    dtype = kwargs.pop("dtype", None)
-    for value in (*args, kwargs.pop("device", None)):
-        if isinstance(value, np.dtype | TypeName):
-            dtype = value
-        elif isinstance(value, Tensor):
-            dtype = value.dtype
-        elif isinstance(value, str | Device):
-            check_device(value)
-    copy = truth(kwargs.pop("copy", False))
-    for name in kwargs:
-        if name not in ("non_blocking", "memory_format"):
-            raise fail("E205", f"`to` got an unexpected keyword argument `{name}`", help="`x.to(torch.float64)`")
-    if dtype is None:
-        return calls.call("clone", (tensor,), {}) if copy else tensor
-    from ..graph.params import to_dtype
-
-    dtype = to_dtype(dtype)
-    if dtype == tensor.dtype:
-        return calls.call("clone", (tensor,), {}) if copy else tensor
-    return Tensor(F.to_dtype(tensor.node, dtype))
+    return calls.call("to", (tensor, *args), kwargs)
 
 
 def check_device(value: Any) -> None:
@@ -318,7 +300,17 @@ def _new(values: Any, tensor: Tensor, kwargs: dict[str, Any]) -> Tensor:
     return make_tensor(values, **kwargs)
 
 
+def _random_method(name: str) -> Callable[..., Any]:
+    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from .random_functions import RANDOM_METHODS
+
+        return RANDOM_METHODS[name](tensor, *args, **kwargs)
+
+    return run
+
+
 METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _random_method(name) for name in RANDOM_METHOD_NAMES},
     "item": lambda t: t.item(),
     "tolist": _tolist,
     "size": _size,

@@ -52,7 +52,7 @@ def to_other(input: Tensor, other: Tensor, non_blocking: bool = False, copy: boo
 def to_device(input: Tensor, device: Any = None, dtype: Dtype | None = None, non_blocking: bool = False,
               copy: bool = False, *, memory_format: Any = None):
     """The tensor on a device, which can only be the CPU."""
-    if device is not None and not str(device).startswith("cpu"):
+    if isinstance(device, str) and not device.startswith("cpu"):
         raise fail("E203", f"there is no device {str(device)!r}, tensors live on the CPU", help="leave `device` out")
     return _converted(input, dtype, copy, memory_format)
 

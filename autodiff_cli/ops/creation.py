@@ -32,7 +32,7 @@ OPTIONS = (
 
 def check_device(device: Any) -> None:
     """E203 for what is not the CPU."""
-    if device is not None and not str(device).startswith("cpu"):
+    if isinstance(device, str) and not device.startswith("cpu"):
         raise fail("E203", f"there is no device {str(device)!r}, tensors live on the CPU", help="leave `device` out")
 
 
