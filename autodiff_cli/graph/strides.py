@@ -184,3 +184,10 @@ def view_strides(shape: Shape, strides: Strides, size: Shape) -> Strides | None:
 def same_strides(strides: Strides, *args: Any) -> Strides:
     """The rule of ops that hand their first operand on."""
     return strides
+
+
+def kept_layout(strides: Strides, input: Node, memory_format: Any = None) -> Strides:
+    """The rule of copies: the operand's order of dims without its gaps, unless another is asked for."""
+    if str(memory_format).endswith("contiguous_format"):
+        return contiguous_strides(input.shape)
+    return elementwise_strides(input.shape, (input,))

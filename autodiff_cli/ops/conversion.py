@@ -8,10 +8,11 @@ from ..graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, 
 from ..graph.op import cast
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.strides import kept_layout
 
 
 @movement(lambda x, memory_format: x, shape=lambda input, memory_format: (input.shape, input.dtype),
-          vjp=lambda g, out, input, memory_format: g, samples=[S(t(2, 3)), S(ints(2))])
+          strides_rule=kept_layout, vjp=lambda g, out, input, memory_format: g, samples=[S(t(2, 3)), S(ints(2))])
 def clone(input: Tensor, *, memory_format: Any = None):
     """A copy of the tensor."""
 
