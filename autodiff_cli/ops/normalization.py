@@ -153,7 +153,7 @@ def group_norm(
     grad_fn="NativeBatchNormBackward0",
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
 )
-def native_batch_norm(
+def batch_standardized(
     input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -242,14 +242,14 @@ def batch_norm(
                 help="use a larger batch, or `training=False`",
             )
         _update(input, running_mean, running_var, momentum)
-        return F.native_batch_norm(input, weight, bias, None, None, eps)
+        return F.batch_standardized(input, weight, bias, None, None, eps)
     if running_mean is None or running_var is None:
         raise fail(
             "E205",
             "`batch_norm` needs running_mean and running_var when not training",
             help="pass both, or `training=True`",
         )
-    return F.native_batch_norm(input, weight, bias, running_mean, running_var, eps)
+    return F.batch_standardized(input, weight, bias, running_mean, running_var, eps)
 
 
 @function(

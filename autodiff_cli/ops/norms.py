@@ -247,14 +247,14 @@ def _(g, out, input, p, dim, maxnorm):
 
 
 @composite(method=False, samples=[S(t(2, 3), 1.5), S(t(2, 3), inf)])
-def length(input: Tensor, p: float):
+def row_norms(input: Tensor, p: float):
     """`vector_norm` over the last dim as `cdist` and `pdist` differentiate it."""
     return (
         _norm_body(input, p, (input.ndim - 1,), False) if input.shape[-1] else F.sum(input, (-1,))
     )
 
 
-@length.vjp
+@row_norms.vjp
 def _(g, out, input, p):
     last = (input.ndim - 1,)
     return (
@@ -287,7 +287,7 @@ def _(g, out, x1, x2):
 @composite(method=False, grad_fn="CdistBackward0", samples=[S(t(2, 3), t(4, 3), 3.0)])
 def cdist_all(x1: Tensor, x2: Tensor, p: float):
     """Distances of order `p` between all rows, by differences."""
-    return F.length(F.sub(F.unsqueeze(x1, -2), F.unsqueeze(x2, -3)), p)
+    return F.row_norms(F.sub(F.unsqueeze(x1, -2), F.unsqueeze(x2, -3)), p)
 
 
 def _by_product(x1, x2, p, mode):
@@ -356,7 +356,7 @@ def pdist(input: Tensor, p: float = 2.0):
         raise fail("E504", f"`pdist` of order {p}", help="the order must not be negative")
     require_float("pdist", input)
     first, second = np.triu_indices(input.shape[0], 1)
-    return F.length(
+    return F.row_norms(
         F.sub(
             F.index_select(input, 0, constant(first)), F.index_select(input, 0, constant(second))
         ),

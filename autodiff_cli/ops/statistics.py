@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Dim, Dims, Mask, Scalar, Tensor, composite, function, opaque
+from ..graph.declare import Dim, Dims, Floats, Mask, Scalar, Tensor, composite, function, opaque
 from ..graph.dtypes import FLOAT32, FLOAT64, INT64, is_float
 from ..graph.op import cast, number, shape_text, value_of
 from ..graph.registry import F
@@ -501,3 +501,80 @@ def _bincount(x, weights, minlength):
 )
 def bincount(input: Tensor, weights: Mask | None = None, minlength: int = 0):
     """How often each number 0, 1, 2 ... occurs, or the sum of its weights."""
+
+
+def _histogram(x, bins, span, weight, density):
+    edges = bins
+    if isinstance(bins, int):
+        low, high = span or ((x.min(), x.max()) if x.size else (0.0, 1.0))
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        if not np.isfinite(low) or not np.isfinite(high):
+            raise fail(
+                "E504",
+                f"`histogram`: the range of the data is {low} to {high}",
+                help="give a finite `range`",
+            )
+        edges = np.linspace(low, high, bins + 1)
+    weights = None if weight is None else weight.reshape(-1)
+    counts, edges = np.histogram(x.reshape(-1), edges, weights=weights, density=density)
+    return counts.astype(x.dtype), edges.astype(x.dtype)
+
+
+def _histogram_shape(input, count, weight):
+    require_float("histogram", input)
+    if count < 1:
+        raise fail("E309", f"`histogram` with {count} bins", help="give at least one bin")
+    if weight is not None and weight.shape != input.shape:
+        raise fail(
+            "E308",
+            f"`histogram`: weights {shape_text(weight.shape)} for {shape_text(input.shape)}",
+            help="give one weight for each element",
+        )
+    return ((count,), input.dtype), ((count + 1,), input.dtype)
+
+
+def _even_shape(input, bins, range, weight, density):
+    if range is not None and (isinstance(range, float) or len(range) != 2 or range[0] > range[1]):
+        raise fail("E504", f"`histogram`: range {range}", help="write `range=(low, high)`")
+    return _histogram_shape(input, bins, weight)
+
+
+def _given_shape(input, bins, weight, density):
+    if bins.ndim != 1:
+        raise fail(
+            "E308",
+            f"`histogram`: bin edges of shape {shape_text(bins.shape)}",
+            help="list the edges in one dim",
+        )
+    return _histogram_shape(input, bins.shape[0] - 1, weight)
+
+
+@opaque(
+    _histogram,
+    shape=_even_shape,
+    fields=("hist", "bin_edges"),
+    samples=[S(t(6, grad=False), 3), S(t(4, grad=False), 2, range=(-1.0, 1.0), density=True)],
+    errors=[Bad("E309", t(3), 0), Bad("E504", t(3), 2, range=(1.0, 0.0))],
+)
+def histogram(
+    input: Tensor,
+    bins: int,
+    *,
+    range: Floats | None = None,
+    weight: Mask | None = None,
+    density: bool = False,
+):
+    """How many elements fall into each of `bins` equal intervals, and the edges of those."""
+
+
+@opaque(
+    lambda x, bins, weight, density: _histogram(x, bins, None, weight, density),
+    name="histogram",
+    key="histogram_edges",
+    shape=_given_shape,
+    fields=("hist", "bin_edges"),
+    samples=[S(t(6, grad=False), t(3, values=[-1.0, 0.0, 1.0], grad=False))],
+)
+def _(input: Tensor, bins: Mask, *, weight: Mask | None = None, density: bool = False):
+    """How many elements fall between neighbouring edges, and the edges."""
