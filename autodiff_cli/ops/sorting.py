@@ -154,7 +154,7 @@ def searchsorted(
 
 
 @function(
-    method=True,
+    method=False,
     samples=[S(t(2, 3, grad=False), ORDERED), S(1.0, ORDERED, right=True)],
     errors=[Bad("E308", t(3), t(2, 2))],
 )

@@ -76,7 +76,7 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
     return var.vjp_rule(to_var, out, input, dim, unbiased, keepdim, correction)
 
 
-@composite(samples=DIMS, errors=NO_FLOATS)
+@composite(method=False, samples=DIMS, errors=NO_FLOATS)
 def var_mean(
     input: Tensor,
     dim: Dims | None = None,
@@ -90,7 +90,7 @@ def var_mean(
     return F.var(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
 
 
-@composite(samples=DIMS, errors=NO_FLOATS)
+@composite(method=False, samples=DIMS, errors=NO_FLOATS)
 def std_mean(
     input: Tensor,
     dim: Dims | None = None,
@@ -105,7 +105,12 @@ def std_mean(
 
 
 def _declare_unbiased(name):
-    @function(name=name, key=f"{name}_unbiased", samples=[S(t(4), False)])
+    @function(
+        name=name,
+        key=f"{name}_unbiased",
+        method=not name.endswith("mean"),
+        samples=[S(t(4), False)],
+    )
     def _(input: Tensor, unbiased: bool):
         return getattr(F, name)(input, None, unbiased)
 
