@@ -48,14 +48,6 @@ def _attend(query, key, value, mask, dropout_p, is_causal, scale):
     return F.matmul(shares, value)
 
 
-@composite(name=NN + "scaled_dot_product_attention", key="attention_at_once",
-           grad_fn="ScaledDotProductFlashAttentionForCpuBackward0")
-def attention_at_once(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *,
-                      is_causal: bool = False, scale: float):
-    """Attention of four dims, which PyTorch records as one node."""
-    return _attend(query, key, value, attn_mask, 0.0, is_causal, scale)
-
-
 def _one_node(query, key, value, mask, dropout_p):
     """Whether PyTorch on a CPU takes its fused kernel."""
     return (len(query.shape) == len(key.shape) == len(value.shape) == 4 and dropout_p == 0
@@ -87,8 +79,6 @@ def scaled_dot_product_attention(
         raise fail("E307", "`scaled_dot_product_attention` needs query, key and value of one float dtype, "
                    f"got {query.dtype.name}, {key.dtype.name}, {value.dtype.name}",
                    help="convert them: `x.to(torch.float64)`")
-    if is_causal and attn_mask is not None:
-        raise fail("E205", "`attn_mask` and `is_causal` cannot both be set", help="leave one out")
     if not 0 <= dropout_p <= 1:
         raise fail("E504", f"dropout_p must be between 0 and 1, not {dropout_p}", help="leave it out")
     if enable_gqa:
@@ -96,7 +86,17 @@ def scaled_dot_product_attention(
     factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     if _one_node(query, key, value, attn_mask, dropout_p):
         return F.attention_at_once(query, key, value, attn_mask, is_causal=is_causal, scale=factor)
+    if is_causal and attn_mask is not None:
+        raise fail("E205", "`attn_mask` and `is_causal` cannot both be set", help="leave one out")
     return _attend(query, key, value, attn_mask, dropout_p, is_causal, factor)
+
+
+@composite(name=NN + "scaled_dot_product_attention", key="attention_at_once",
+           grad_fn="ScaledDotProductFlashAttentionForCpuBackward0")
+def attention_at_once(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *,
+                      is_causal: bool = False, scale: float):
+    """Attention of four dims, which PyTorch records as one node."""
+    return _attend(query, key, value, attn_mask, 0.0, is_causal, scale)
 
 
 def _grouped(x, query):

@@ -207,9 +207,8 @@ def _check(name, n, input, weight, bias, groups, transposed):
         dtypes = ", ".join(v.dtype.name for v in (input, weight, bias) if v is not None)
         raise fail("E307", f"`{name}` needs input, weight and bias of one dtype, got {dtypes}",
                    help="convert: `weight.to(input.dtype)`")
-    if input.dtype.kind != "f":
-        raise fail("E307", f"`{name}` needs floats, not {input.dtype.name}",
-                   help="convert: `x.to(torch.float64)`")
+    if input.dtype.kind == "b":
+        raise fail("E307", f"`{name}` needs numbers, not bools", help="convert: `x.to(torch.float64)`")
     form = "in_channels, out_channels / groups" if transposed else "out_channels, in_channels / groups"
     if len(weight.shape) != n + 2 or len(input.shape) not in (n + 1, n + 2):
         raise fail("E308", f"`{name}` needs input of {n + 1} or {n + 2} dims and weight of {n + 2}, got "
@@ -218,7 +217,8 @@ def _check(name, n, input, weight, bias, groups, transposed):
     channels = input.shape[-n - 1]
     first = weight.shape[0]
     wanted = first if transposed else weight.shape[1] * groups
-    if groups < 1 or first % groups or channels != wanted or 0 in weight.shape[1:]:
+    if groups < 1 or first % groups or channels != wanted or (
+            first == 0 or 0 in weight.shape[2:]):
         raise fail("E308", f"`{name}` of input {shape_text(input.shape)} cannot use weight "
                    f"{shape_text(weight.shape)} with groups={groups}: it takes {wanted} channels, the "
                    f"input has {channels}", help=f"weight is ({form}, kernel ...)")
@@ -337,30 +337,33 @@ for _n in (1, 2, 3):
 
 
 def _unfold(x, kernel, steps, sizes):
-    columns = _columns(x, steps, sizes, kernel)
-    return columns.reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(sizes))
+    columns = _columns(x if x.ndim == 4 else x[None], steps, sizes, kernel)
+    rows = x.shape[-3] * math.prod(kernel)
+    return columns.reshape(*x.shape[:-3], rows, math.prod(sizes))
 
 
 def _fold(columns, kernel, steps, sizes, kept):
-    channels = columns.shape[1] // math.prod(kernel)
-    return _uncolumned(columns, (columns.shape[0], channels), steps, sizes, kernel, kept)
+    *lead, rows, _ = columns.shape
+    batch, channels = math.prod(lead), rows // math.prod(kernel)
+    image = _uncolumned(columns, (batch, channels), steps, sizes, kernel, kept)
+    return image.reshape(*lead, channels, *kept)
 
 
 @opaque(_unfold, method=False, grad_fn="Im2ColBackward0",
         shape=lambda input, kernel, steps, sizes: (
-            (input.shape[0], input.shape[1] * math.prod(kernel), math.prod(sizes)), input.dtype))
+            (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)), input.dtype))
 def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
-    """The windows of `input` (N, C, H, W) as columns."""
+    """The windows of images (..., C, H, W) as columns."""
 
 
 @im2col.vjp
 def _(g, out, input, kernel, steps, sizes):
-    return (F.col2im(g, kernel, steps, sizes, input.shape[2:]),)
+    return (F.col2im(g, kernel, steps, sizes, input.shape[-2:]),)
 
 
 @opaque(_fold, method=False, grad_fn="Col2ImBackward0",
         shape=lambda input, kernel, steps, sizes, kept: (
-            (input.shape[0], input.shape[1] // math.prod(kernel), *kept), input.dtype))
+            (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept), input.dtype))
 def col2im(input: Tensor, kernel: Size, steps: Any, sizes: Size, kept: Size):
     """Columns summed back into their windows."""
 
@@ -393,7 +396,7 @@ def unfold_columns(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding
         raise fail("E308", f"`unfold` needs images (N, C, H, W) or (C, H, W), got {shape_text(input.shape)}",
                    help="add dims with `reshape`")
     kernel, steps, sizes = _steps("unfold", kernel_size, dilation, padding, stride, input.shape[-2:])
-    return _batched(2, input, lambda x: F.im2col(x, kernel, steps, sizes))
+    return F.im2col(input, kernel, steps, sizes)
 
 
 @function(name=NN + "fold", samples=[S(t(1, 4, 6), (3, 4), 2), S(t(8, 4), 4, 2, stride=2)],
@@ -408,4 +411,4 @@ def fold(input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1
         raise fail("E308", f"`fold` into {shape_text(kept)} with windows of {kernel} needs columns (N, C * "
                    f"{math.prod(kernel)}, {math.prod(sizes)}), got {shape_text(shape)}",
                    help="these are the shapes that `unfold` makes")
-    return _batched(1, input, lambda x: F.col2im(x, kernel, steps, sizes, kept))
+    return F.col2im(input, kernel, steps, sizes, kept)

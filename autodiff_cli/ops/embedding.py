@@ -19,8 +19,8 @@ NN = "nn.functional."
           errors=[Bad("E305", ints(1, values=[5]), 3), Bad("E307", t(2))])
 def one_hot(input: Mask, num_classes: int = -1):
     """Rows of zeros with a 1 at the class; `num_classes=-1` takes the largest class plus 1."""
-    if input.dtype.kind not in "iu":
-        raise fail("E307", f"`one_hot` needs class numbers as integers, got {input.dtype.name}",
+    if input.dtype != INT64:
+        raise fail("E307", f"`one_hot` needs class numbers as int64, got {input.dtype.name}",
                    help="convert: `x.long()`")
     values = value_of(input)
     if not values.size and num_classes <= 0:

@@ -90,8 +90,8 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean"):
     """Squared differences."""
-    _floating("mse_loss", input)
     difference = input - target
+    _floating("mse_loss", difference)
     return reduced(difference * difference, reduction_of(reduction, size_average, reduce))
 
 
@@ -114,20 +114,13 @@ def huber(difference: Tensor, beta: float):
 
 @huber.vjp
 def _(g, out, difference, beta):
-    return g * F.where(F.abs(difference) < beta, difference / beta, F.sign(difference))
+    return g * F.where(F.abs(difference) >= beta, F.sign(difference), difference / beta)
 
 
 def _positive(name, parameter, value, zero):
     if value < 0 or value == 0 and not zero:
         raise fail("E504", f"`{name}` needs {parameter} {'>= 0' if zero else '> 0'}, not {value}",
                    help=f"write `{parameter}=1.0`")
-
-
-@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0")
-def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
-    """Squared differences below `beta`, absolute beyond."""
-    _floating("smooth_l1_loss", input)
-    return reduced(F.huber(input - target, beta), reduction)
 
 
 @function(name=NN + "smooth_l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), beta=0.5), S(t(2), t(2), beta=0)),
@@ -142,13 +135,22 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     return F.smooth_l1_loss_curved(input, target, reduction=mode, beta=beta)
 
 
+@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0")
+def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
+    """Squared differences below `beta`, absolute beyond."""
+    difference = input - target
+    _floating("smooth_l1_loss", difference)
+    return reduced(F.huber(difference, beta), reduction)
+
+
 @composite(name=NN + "huber_loss", samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
            errors=[Bad("E504", t(2), t(2), delta=0.0)])
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0):
     """Half squared differences below `delta`, `delta (|d| - delta / 2)` beyond."""
     _floating("huber_loss", input)
     _positive("huber_loss", "delta", delta, False)
-    return reduced(F.huber(input - target, delta) * delta, reduction_of(reduction))
+    loss = cast(F.huber(input - target, delta) * delta, input.dtype)
+    return reduced(loss, reduction_of(reduction))
 
 
 @function(name=NN + "huber_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
@@ -343,8 +345,8 @@ def _class_targets(name, input, target, weight, ignore_index):
     if target.shape != want:
         raise fail("E308", f"`{name}` with scores of shape {shape_text(shape)} needs targets of shape "
                    f"{shape_text(want)}, got {shape_text(target.shape)}", help="give one class number for each row")
-    if target.dtype.kind not in "iu":
-        raise fail("E307", f"`{name}` needs class numbers as integers, got {target.dtype.name}",
+    if target.dtype.name not in ("int64", "uint8"):
+        raise fail("E307", f"`{name}` needs class numbers as int64, got {target.dtype.name}",
                    help="convert: `target.long()`")
     classes = shape[1] if len(shape) > 1 else shape[0]
     if weight is not None:
@@ -365,6 +367,25 @@ def _class_targets(name, input, target, weight, ignore_index):
 
 def _nll_name(input, *rest):
     return "NllLossBackward0" if len(input.shape) < 3 else "NllLoss2DBackward0"
+
+
+X, Y = t(2, 3), ints(2, high=3)
+
+
+@function(name=NN + "nll_loss", samples=[
+    S(X, Y), S(X, Y, weight=t(3, low=0.1, grad=False), reduction="sum"), S(X, Y, ignore_index=1),
+    S(t(2, 3, 2), ints(2, 2, high=3), reduction="none"), S(t(3), ints(high=3))],
+    errors=[Bad("E308", X, ints(3)), Bad("E305", X, ints(2, values=[0, 5])), Bad("E307", X, t(2))])
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean"):
+    """Negative log-likelihood: the negative entries of log-probabilities `input` at the classes `target`."""
+    mode = reduction_of(reduction, size_average, reduce)
+    _constant_only("nll_loss", "weight", weight)
+    shape = input.shape
+    loss = F.nll_loss_reduced(input, target, weight, ignore_index=ignore_index, reduction=mode)
+    if mode == "none" and len(shape) > 2 and len(shape) != 4:
+        return F.view(loss, loss.shape)
+    return loss
 
 
 @composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name)
@@ -389,25 +410,6 @@ def nll_loss_reduced(input: Tensor, target: Tensor, weight: Tensor | None = None
     if reduction == "mean" and total is not None:
         return F.sum(loss) / F.sum(total)
     return reduced(loss, reduction)
-
-
-X, Y = t(2, 3), ints(2, high=3)
-
-
-@function(name=NN + "nll_loss", samples=[
-    S(X, Y), S(X, Y, weight=t(3, low=0.1, grad=False), reduction="sum"), S(X, Y, ignore_index=1),
-    S(t(2, 3, 2), ints(2, 2, high=3), reduction="none"), S(t(3), ints(high=3))],
-    errors=[Bad("E308", X, ints(3)), Bad("E305", X, ints(2, values=[0, 5])), Bad("E307", X, t(2))])
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean"):
-    """Negative log-likelihood: the negative entries of log-probabilities `input` at the classes `target`."""
-    mode = reduction_of(reduction, size_average, reduce)
-    _constant_only("nll_loss", "weight", weight)
-    shape = input.shape
-    loss = F.nll_loss_reduced(input, target, weight, ignore_index=ignore_index, reduction=mode)
-    if mode == "none" and len(shape) > 2 and len(shape) != 4:
-        return F.reshape(loss, loss.shape)
-    return loss
 
 
 @function(name=NN + "cross_entropy", samples=[

@@ -22,21 +22,21 @@ from ..graph.windows import pooled_size, spread, tap, taps
 NN = "nn.functional."
 
 
-def _lead(name, input, n):
+def _lead(name, input, n, floats=True):
     """The shape before the pooled dims; E308 when the tensor has too few or too many dims."""
     shape = input.shape
     if len(shape) not in (n + 1, n + 2) or 0 in shape[len(shape) - n - 1:]:
         raise fail("E308", f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "
                    f"{shape_text(shape)}", help="dims are (batch,) channels" + ", length" * (n == 1)
                    + ", height, width" * (n == 2) + ", depth, height, width" * (n == 3))
-    if input.dtype.kind != "f":
+    if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
         raise fail("E307", f"`{name}` needs floats, not {input.dtype.name}",
                    help="convert: `x.to(torch.float64)`")
     return shape[: len(shape) - n]
 
 
 def _window_rules(name, kind, input, n, kernel_size, stride, padding, dilation, ceil_mode):
-    _lead(name, input, n)
+    _lead(name, input, n, kind != "max")
     kernel = spread(kernel_size, n, name, "kernel_size")
     step = kernel if stride is None or stride == () else spread(stride, n, name, "stride")
     pad = spread(padding, n, name, "padding")
@@ -80,7 +80,7 @@ def _maximum_index(x, rules):
         chosen = np.array(tap(index, axis, table.at[:, 0]))
         for k in range(1, table.at.shape[1]):
             value = tap(x, axis, table.at[:, k])
-            better = ~(value <= best)
+            better = (value > best) | (value != value)
             np.copyto(best, value, where=better)
             np.copyto(chosen, tap(index, axis, table.at[:, k]), where=better)
         x, index = best, chosen
@@ -168,7 +168,7 @@ def _declare_max_pool(n):
 
 
 def _adaptive_rules(name, input, n, output_size):
-    _lead(name, input, n)
+    _lead(name, input, n, "max" not in name)
     sizes = output_size if isinstance(output_size, list | tuple) else (output_size,) * n
     if len(sizes) == 1:
         sizes = tuple(sizes) * n

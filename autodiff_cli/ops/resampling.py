@@ -211,8 +211,11 @@ def _(g, out, input, other):
 
 
 
-def _unnormalized(place, size, align):
-    return (place + 1) * ((size - 1) / 2) if align else ((place + 1) * size - 1) / 2
+def _unnormalized(place, size, align, n):
+    """From -1 .. 1 to positions; rounded as PyTorch does for planes and for volumes."""
+    if align:
+        return (place + 1) * ((size - 1) / 2)
+    return (place + 1) * (size / 2) - 0.5 if n == 2 else ((place + 1) * size - 1) / 2
 
 
 def _clip(x, size):
@@ -252,7 +255,7 @@ def _values_at(input, places):
     index = cast(F.where(inside, F.detach(flat), 0.0), INT64)
     batch, channels, points = input.shape[0], input.shape[1], index.shape[1]
     index = F.expand(F.unsqueeze(index, 1), (batch, channels, points))
-    values = F.gather(F.reshape(input, (batch, channels, -1)), 2, index)
+    values = F.gather(F.reshape(input, (batch, channels, math.prod(spatial))), 2, index)
     return F.where(F.unsqueeze(inside, 1), values, 0.0)
 
 
@@ -310,7 +313,7 @@ def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, alig
     batch = input.shape[0]
     points = math.prod(grid.shape[1:-1])
     flat = F.reshape(grid, (batch, points, n))
-    places = [_unnormalized(F.select(flat, 2, n - 1 - i), size, align_corners)
+    places = [_unnormalized(F.select(flat, 2, n - 1 - i), size, align_corners, n)
               for i, size in enumerate(spatial)]
     if mode == "bicubic":
         out = _cubic_sample(input, places, padding_mode, align_corners)
