@@ -101,7 +101,7 @@ def in_place(tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kw
     if tuple(result.shape) != tuple(tensor.shape):
         raise fail("E308", f"`{name}` would change the shape of the tensor from {tuple(tensor.shape)} to "
                    f"{tuple(result.shape)}", help="write `x = x ...` to make a new tensor")
-    tensor.write(result.node)
+    tensor.write(result.node, result.node)
     return tensor
 
 

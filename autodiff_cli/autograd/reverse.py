@@ -254,7 +254,7 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
         return
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)
-        if overwritten is not None and node not in overwritten[1]:
+        if overwritten is not None and node is not overwritten[1]:
             at = overwritten[0]
             where = (Label(at, "changed in place here"),) if at is not None else ()
             name = read.span.text if read.span and len(read.span.text) < 40 else read.op.name
@@ -268,7 +268,7 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
 
 
 def overwritten_at(node: Node) -> Any:
-    """Where and by which nodes the memory of a node was changed in place; None if it was not."""
+    """Where and by which node the memory of a node was changed in place; None if it was not."""
     while True:
         if node.marks is not None and node.marks.overwritten is not None:
             return node.marks.overwritten

@@ -210,21 +210,22 @@ class Tensor:
             raise fail("E405", "a view of a leaf that requires grad cannot be changed in place",
                        help="wrap the update in `with torch.no_grad():`, or change a clone")
 
-    def write(self, node: Node) -> None:
-        """In-place change: this tensor, and all that share its memory, show `node` from now on."""
+    def write(self, node: Node, by: Node | None = None) -> None:
+        """In-place change: this tensor, and all that share its memory, show `node` from now on.
+        `by` is the op that did it (`x.mul_(y)`), which may still read the old value."""
         self.check_writable()
-        self.overwrite(node)
+        self.overwrite(node, by)
 
-    def overwrite(self, node: Node) -> None:
+    def overwrite(self, node: Node, by: Node | None = None) -> None:
         """`write` without the check for leaves."""
         old = self.node
         node = cast(node, old.dtype)
         if node.shape != old.shape:
             node = F.expand(node, old.shape)
         if not any(step[0].key == "data_alias" for step in self.steps):
-            _mark_overwritten(old, node)
+            _mark_overwritten(old, by)
             if self.storage is not None:
-                _mark_overwritten(self.storage.node, node)
+                _mark_overwritten(self.storage.node, by)
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
             self._write_through(node)
@@ -232,7 +233,7 @@ class Tensor:
         if old.op is LEAF and old.requires_grad:
             node = leaf(node, self.accumulator, True)
         elif not recorded and old.requires_grad:
-            node = F.with_value(old, node)
+            node = _revalued(old, node)
         elif node is old or node.op is LEAF:
             node = F.alias(node)
         self._show(node)
@@ -250,7 +251,7 @@ class Tensor:
             if whole.op is LEAF:
                 storage.node = leaf(content, whole.args[0], True)
             else:
-                storage.node = F.with_value(whole, content)
+                storage.node = _revalued(whole, content)
         else:
             storage.node = written_through(whole, self.steps, node)
         storage.version += 1
@@ -287,11 +288,17 @@ class Tensor:
         return f"Tensor({self._node!r})"
 
 
-def _mark_overwritten(node: Node, written: Node) -> None:
-    """Remember where a value was overwritten, and by what: the op that computed the new value has
-    kept the old one for itself, as PyTorch's in-place ops do."""
-    node.mark().overwritten = (STATE.span, (written, *written.inputs))
+def _mark_overwritten(node: Node, by: Node | None) -> None:
+    """Remember where a value was overwritten, and by what: an in-place op has kept the old value
+    for itself, as PyTorch's do."""
+    node.mark().overwritten = (STATE.span, by)
     reverse.note_overwriting()
+
+
+def _revalued(old: Node, value: Node) -> Node:
+    """The history of `old` with another value: a change that autograd does not see."""
+    with grad_mode(True):
+        return F.with_value(old, value)
 
 
 def written_through(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:

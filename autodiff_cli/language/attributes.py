@@ -43,11 +43,11 @@ def get_attribute(value: Any, name: str) -> Any:
         from .names import member
 
         return member(value, name)
-    if name.startswith("_"):
-        raise private(name)
     own = getattr(value, "get_attribute", None)
     if own is not None:
         return own(name)
+    if name.startswith("_"):
+        raise private(name)
     table = _TABLES.get(type(value)) or next((t for k, t in _TABLES.items() if isinstance(value, k)), None)
     if table is not None:
         getter = table.get(name)
@@ -129,6 +129,8 @@ OP_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real"})
 
 
 def _tensor_attribute(tensor: Tensor, name: str) -> Any:
+    if tensor.tag == "numpy" and name in ("size", "shape"):
+        return tensor.node.numel if name == "size" else tuple(tensor.shape)
     getter = ATTRIBUTES.get(name)
     if getter is not None:
         return getter(tensor)
@@ -137,11 +139,11 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
     method = METHODS.get(name)
     if method is not None:
         return Builtin(name, lambda *args, **kwargs: method(tensor, *args, **kwargs))
-    if name == "size" and tensor.tag == "numpy":
-        return tensor.node.numel
     if not name.startswith("_"):
         ops = calls.method(name)
         if ops:
+            if tensor.tag == "numpy":
+                return Builtin(name, lambda *args, **kwargs: _array_method(tensor, ops, name, args, kwargs))
             return Builtin(name, lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs))
         if name.endswith("_"):
             ops = [op for op in calls.method(name[:-1]) if op.inplace]
@@ -156,6 +158,16 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
     raise fail("E207", f"a tensor has no attribute `{name}`", label="no such attribute",
                help=f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
                notes=(f"PyTorch: 'Tensor' object has no attribute '{name}'",))
+
+
+def _array_method(array: Tensor, ops: list[Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a NumPy array: the result is one again."""
+    if name == "round" and args:
+        args, kwargs = (), {"decimals": args[0]}
+    result = calls.call_ops(ops, name, (array, *args), kwargs)
+    if isinstance(result, Tensor):
+        result.tag = "numpy"
+    return result
 
 
 def _op_methods() -> list[str]:

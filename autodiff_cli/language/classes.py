@@ -119,10 +119,8 @@ class Instance:
     def get_attribute(self, name: str) -> Any:
         if name in self.fields:
             return self.fields[name]
-        if name == "__class__" or name == "__dict__":
-            from .attributes import private
-
-            raise private(name)
+        if name == "__class__":
+            return self.cls
         return bound(self, self.cls, name, None)
 
     def set_attribute(self, name: str, value: Any) -> None:

@@ -15,6 +15,7 @@ from ..graph.registry import overloads
 from ..suggest import suggest
 from .builtins import BUILTINS, TYPES
 from .operations import MODE, kind_of
+from .random_names import RANDOM_NAMES
 from .values import Builtin, Namespace, OpFunction
 
 CONSTANTS: dict[str, Any] = {
@@ -188,17 +189,11 @@ def torch_member(path: str) -> Any:
         from .classes import FUNCTION
 
         return FUNCTION
-    if path.startswith(("nn.init.", "random.")) or path in _random_names():
+    if path in RANDOM_NAMES:
         from .random_functions import RANDOM
 
         return RANDOM.get(path)
     return None
-
-
-def _random_names() -> frozenset[str]:
-    return frozenset({"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "rand_like", "randn_like",
-                      "randint_like", "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "Generator",
-                      "nn.functional.dropout", "dropout", "nn.functional.alpha_dropout", "empty", "empty_like"})
 
 
 def member(namespace: Namespace, name: str) -> Any:

@@ -133,7 +133,10 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     y = _node(right, symbol)
     op = getattr(F, key)
     result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
-    return calls.wrapped(op, result, (left, right), {})
+    tensor = calls.wrapped(op, result, (left, right), {})
+    if getattr(left, "tag", "numpy") == "numpy" and getattr(right, "tag", "numpy") == "numpy":
+        tensor.tag = "numpy"
+    return tensor
 
 
 def _operand(value: Any, symbol: str) -> Any:

@@ -356,7 +356,7 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
             current.check_writable()
             result = binary(symbol, current, operand)
             _check_in_place(symbol, current, result)
-            current.write(result.node)
+            current.write(result.node, result.node)
             return current
     if type(current) is list and symbol == "+" and isinstance(operand, list | tuple | range):
         current.extend(items_of(operand))
@@ -412,10 +412,9 @@ def _augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
                 current = index(owner, key)
                 operand = operand_run(scope)
                 STATE.span = span
-                if isinstance(owner, Tensor):
-                    set_item(owner, key, binary(symbol, current, operand))
-                else:
-                    set_item(owner, key, augmented(symbol, current, operand))
+                result = augmented(symbol, current, operand)
+                if not (isinstance(owner, Tensor) and result.storage is not None and result.storage is owner.storage):
+                    set_item(owner, key, result)
             except AutodiffError as error:
                 raise placed(error, span) from None
             return None

@@ -136,6 +136,8 @@ def tensor_text(tensor: Tensor) -> str:
     """What `print(tensor)` gives in PyTorch."""
     node = tensor.node
     array = value_of(node)
+    if tensor.tag == "numpy":
+        return np.array_str(np.asarray(array)) if array.shape else text(array.item())
     name = tensor.grad_name
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
     return format_tensor(array, requires_grad=node.requires_grad, grad_fn=name, default_dtype=STATE.default_dtype,

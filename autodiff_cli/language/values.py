@@ -34,6 +34,8 @@ class GradFn:
     __slots__ = ("node",)
 
     def __init__(self, node: Node):
+        while node.op.key == "with_value":
+            node = node.args[0]
         self.node = node.args[0] if node.op is OUTPUT else node
 
     @property

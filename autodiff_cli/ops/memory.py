@@ -12,8 +12,13 @@ from ..graph.samples import Bad, S, ints, t
 from ..graph.strides import same_strides
 
 
-@movement(lambda x: x, method=False, shape=lambda input: (input.shape, input.dtype), strides_rule=same_strides,
-          vjp=lambda g, out, input: g)
+@movement(
+    lambda x: x,
+    method=False,
+    shape=lambda input: (input.shape, input.dtype),
+    strides_rule=same_strides,
+    vjp=lambda g, out, input: g,
+)
 def alias(input: Tensor):
     """The same tensor under a new node."""
 
@@ -23,8 +28,14 @@ def data_alias(input: Tensor):
     """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
 
 
-@movement(lambda old, value: value, method=False, shape=lambda old, value: (old.shape, old.dtype),
-          strides_rule=same_strides, vjp=lambda g, out, old, value: (g, None))
+@movement(
+    lambda old, value: value,
+    method=False,
+    shape=lambda old, value: (old.shape, old.dtype),
+    strides_rule=same_strides,
+    grad_fn=lambda old, value: old.grad_name,
+    vjp=lambda g, out, old, value: (g, None),
+)
 def with_value(old: Tensor, value: Tensor):
     """The history of `old` with the values of `value`: a change made under no_grad."""
 
@@ -51,8 +62,14 @@ def _copy_slices(base, value, step):
     return out
 
 
-@opaque(_copy_slices, key="copy_slices", method=False, grad_fn="CopySlices",
-        shape=lambda base, value, step: (base.shape, base.dtype), strides_rule=same_strides)
+@opaque(
+    _copy_slices,
+    key="copy_slices",
+    method=False,
+    grad_fn="CopySlices",
+    shape=lambda base, value, step: (base.shape, base.dtype),
+    strides_rule=same_strides,
+)
 def copy_slices(base: Tensor, value: Tensor, step: Any):
     """`base` with `value` written to what the view op `step` shows of it."""
 
@@ -72,8 +89,11 @@ def _overwritten_shape(input, src, *rest):
         n in (1, shape[input.ndim - src.ndim + i]) for i, n in enumerate(src.shape)
     )
     if not fits:
-        raise fail("E302", f"cannot write shape {shape_text(src.shape)} into shape {shape_text(shape)}",
-                   help="sizes must be equal or 1, counted from the right")
+        raise fail(
+            "E302",
+            f"cannot write shape {shape_text(src.shape)} into shape {shape_text(shape)}",
+            help="sizes must be equal or 1, counted from the right",
+        )
     return shape, input.dtype
 
 
@@ -83,9 +103,17 @@ def _overwritten(x, src, *rest):
     return out
 
 
-@movement(_overwritten, name="copy", key="copy_over", inplace=True, grad_fn="CopyBackwards", strides_rule=same_strides,
-          shape=_overwritten_shape, samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
-          errors=[Bad("E302", t(2), t(3))])
+@movement(
+    _overwritten,
+    name="copy",
+    key="copy_over",
+    inplace=True,
+    grad_fn="CopyBackwards",
+    strides_rule=same_strides,
+    shape=_overwritten_shape,
+    samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
+    errors=[Bad("E302", t(2), t(3))],
+)
 def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
     """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""
 
@@ -95,7 +123,14 @@ def _(g, out, input, src, non_blocking):
     return _zeros(input), F.sum_to_size(g, src.shape)
 
 
-@movement(_overwritten, method=False, grad_fn="FillBackward3", strides_rule=same_strides, shape=_overwritten_shape,
-          samples=[S(t(2, 3), t())], vjp=lambda g, out, input, value: (_zeros(input), F.sum(g)))
+@movement(
+    _overwritten,
+    method=False,
+    grad_fn="FillBackward3",
+    strides_rule=same_strides,
+    shape=_overwritten_shape,
+    samples=[S(t(2, 3), t())],
+    vjp=lambda g, out, input, value: (_zeros(input), F.sum(g)),
+)
 def fill_over(input: Tensor, value: Tensor):
     """One number in the shape and dtype of `input`: what `x[...] = number` writes."""
