@@ -12,7 +12,7 @@ from ..graph.op import cast, constant, shape_text
 from ..graph.registry import F, overloads
 from ..graph.rules import require_float, restored
 from ..graph.samples import Bad, S, ints, t
-from ..graph.shapes import broadcast_shapes
+from ..graph.shapes import broadcast_shapes, reduced_count
 
 # -- one vector ------------------------------------------------------------------------------------
 
@@ -85,8 +85,7 @@ def vector_norm(
     """Norm of order `ord` over `dim`, or over everything; the slope at 0 is 0."""
     require_float("vector_norm", x)
     if ord < 0 or ord == inf:
-        sizes = [x.shape[d] for d in dim if x.shape] if dim else [x.numel]
-        if 0 in sizes:
+        if not reduced_count(x.shape, dim):
             raise fail(
                 "E308",
                 f"the norm of order {ord} of no elements is not defined: shape "

@@ -46,11 +46,15 @@ def var(
     )
 
 
-@var.vjp
-def _(g, out, input, dim, unbiased, keepdim, correction):
+def _variance_slope(g, input, dim, unbiased, correction):
     n = _freedom(input, dim, unbiased, correction)
     scale = 2.0 / n if n else float("inf")
-    return (F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True))),)
+    return F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True)))
+
+
+@var.vjp
+def _(g, out, input, dim, unbiased, keepdim, correction):
+    return (_variance_slope(g, input, dim, unbiased, correction),)
 
 
 @composite(
@@ -73,7 +77,7 @@ def std(
 @std.vjp
 def _(g, out, input, dim, unbiased, keepdim, correction):
     to_var = F.where(F.eq(out, 0), 0.0, F.div(g, F.mul(out, 2)))
-    return var.vjp_rule(to_var, out, input, dim, unbiased, keepdim, correction)
+    return (_variance_slope(to_var, input, dim, unbiased, correction),)
 
 
 @composite(method=False, samples=DIMS, errors=NO_FLOATS)
