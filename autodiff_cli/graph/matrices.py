@@ -19,15 +19,24 @@ from .shapes import count
 def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
     """E308 unless `input` is a matrix or a batch of them, E307 unless of float32 or float64."""
     if input.ndim < 2:
-        raise fail("E308", f"`{name}` needs a matrix, got shape {shape_text(input.shape)}",
-                   help="a matrix has 2 dims; more dims before them are a batch")
+        raise fail(
+            "E308",
+            f"`{name}` needs a matrix, got shape {shape_text(input.shape)}",
+            help="a matrix has 2 dims; more dims before them are a batch",
+        )
     if square and input.shape[-1] != input.shape[-2]:
-        raise fail("E308", f"`{name}` needs square matrices, got shape {shape_text(input.shape)}",
-                   help="`linalg.pinv` and `linalg.lstsq` take matrices that are not square")
+        raise fail(
+            "E308",
+            f"`{name}` needs square matrices, got shape {shape_text(input.shape)}",
+            help="`linalg.pinv` and `linalg.lstsq` take matrices that are not square",
+        )
     require_float(name, input)
     if input.dtype.itemsize < 4:
-        raise fail("E307", f"`{name}` does not take {input.dtype.name}",
-                   help="convert first: `x.to(torch.float32)`")
+        raise fail(
+            "E307",
+            f"`{name}` does not take {input.dtype.name}",
+            help="convert first: `x.to(torch.float32)`",
+        )
 
 
 def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
@@ -44,12 +53,29 @@ def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
     return first
 
 
+def require_numbers(name: str, *nodes: Node) -> np.dtype:
+    """The one dtype of all operands, E307 when they differ or are bool."""
+    dtype = require_same_dtype(name, *nodes)
+    if dtype.kind == "b":
+        raise fail(
+            "E307",
+            f"`{name}` is not defined for bool tensors",
+            help="convert first: `x.to(torch.int64)`",
+        )
+    return dtype
+
+
 def singular(name: str, why: str, at: tuple[int, ...] = ()) -> AutodiffError:
     """E503; `at` is the place of the matrix in its batch."""
     where = f" (batch element {at[0] if len(at) == 1 else at})" if at else ""
-    return fail("E503", f"`{name}`{where}: {why}",
-                help=("add a small multiple of the identity: `A + 1e-6 * eye(n)`",
-                      "`linalg.pinv` and `linalg.lstsq` do without an inverse"))
+    return fail(
+        "E503",
+        f"`{name}`{where}: {why}",
+        help=(
+            "add a small multiple of the identity: `A + 1e-6 * eye(n)`",
+            "`linalg.pinv` and `linalg.lstsq` do without an inverse",
+        ),
+    )
 
 
 def check_info(name: str, info: Node, why: str) -> None:
@@ -60,12 +86,16 @@ def check_info(name: str, info: Node, why: str) -> None:
         raise singular(name, why.format(int(values[at])), at)
 
 
-def each(kernel: Callable[..., tuple[Any, ...]], outputs: list[tuple[tuple[int, ...], Any]],
-         *arrays: Any) -> tuple[Any, ...]:
+def each(
+    kernel: Callable[..., tuple[Any, ...]], outputs: list[tuple[tuple[int, ...], Any]], *arrays: Any
+) -> tuple[Any, ...]:
     """Apply a LAPACK routine to every matrix of a batch. `outputs` are the shapes and dtypes of
-    one matrix's results; the arrays' last two dims are matrices (last one for vectors of `outputs`)."""
+    one matrix's results; the arrays' last two dims are matrices."""
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
-    stacks = [np.broadcast_to(a, batch + a.shape[-2:]).reshape(count(batch), *a.shape[-2:]) for a in arrays]
+    stacks = [
+        np.broadcast_to(a, batch + a.shape[-2:]).reshape(count(batch), *a.shape[-2:])
+        for a in arrays
+    ]
     results = [np.zeros((count(batch), *shape), dtype) for shape, dtype in outputs]
     for i in range(count(batch)):
         for result, value in zip(results, kernel(*(stack[i] for stack in stacks)), strict=True):

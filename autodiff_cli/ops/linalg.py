@@ -1,11 +1,11 @@
-"""Linear algebra: inverses, systems, determinants, functions of matrices, pseudo-inverses, least squares."""
+"""Linear algebra: inverses, systems, determinants, powers, pseudo-inverses, least squares."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, DimList, Mask, Tensor, composite, function, opaque
+from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT32, INT64
 from ..graph.matrices import (
     check_info,
@@ -19,7 +19,7 @@ from ..graph.op import number, shape_text, value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
-from ..graph.shapes import broadcast_shapes, count
+from ..graph.shapes import broadcast_shapes
 
 SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
 REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])
@@ -49,9 +49,14 @@ def _solve(a, b):
         return found, np.broadcast_to(info[(0,) * (info.ndim - a.ndim + 2)], a.shape[:-2])
 
 
-@opaque(lambda a: _solve(a, np.eye(a.shape[-1], dtype=a.dtype)), key="inv_raw", method=False,
-        grad_fn="LinalgInvExBackward0",
-        shape=lambda A: _with_info("linalg.inv", A), fields=("inverse", "info"))
+@opaque(
+    lambda a: _solve(a, np.eye(a.shape[-1], dtype=a.dtype)),
+    key="inv_raw",
+    method=False,
+    grad_fn="LinalgInvExBackward0",
+    shape=lambda A: _with_info("linalg.inv", A),
+    fields=("inverse", "info"),
+)
 def inv_raw(A: Tensor):
     """The inverse, and 0 or the place of a zero pivot."""
 
@@ -67,11 +72,19 @@ def _with_info(name, A):
     return (A.shape, A.dtype), (A.shape[:-2], INT32)
 
 
-ZERO_PIVOT = "the matrix is singular: the diagonal element {} of its LU factor is zero, it has no inverse"
+ZERO_PIVOT = (
+    "the matrix is singular: the diagonal element {} of its LU factor is zero, it has no inverse"
+)
 
 
-@function(name="linalg.inv_ex", key="inv_ex", method=False, fields=("inverse", "info"), samples=[S(REGULAR)],
-          errors=[Bad("E308", t(2, 3)), Bad("E503", SINGULAR, check_errors=True)])
+@function(
+    name="linalg.inv_ex",
+    key="inv_ex",
+    method=False,
+    fields=("inverse", "info"),
+    samples=[S(REGULAR)],
+    errors=[Bad("E308", t(2, 3)), Bad("E503", SINGULAR, check_errors=True)],
+)
 def inv_ex(A: Tensor, *, check_errors: bool = False):
     """`linalg.inv` with an info instead of an error: 0, or the place of a zero pivot."""
     inverse, info = F.inv_raw(A)
@@ -80,8 +93,17 @@ def inv_ex(A: Tensor, *, check_errors: bool = False):
     return inverse, info
 
 
-@function(name="linalg.inv", key="inv", aliases=["inverse"], samples=[S(REGULAR), S(t(2, 2, 2))],
-          errors=[*SQUARE_ONLY, Bad("E503", SINGULAR, words="singular"), Bad("E307", t(2, 2, dtype="int64"))])
+@function(
+    name="linalg.inv",
+    key="inv",
+    aliases=["inverse"],
+    samples=[S(REGULAR), S(t(2, 2, 2))],
+    errors=[
+        *SQUARE_ONLY,
+        Bad("E503", SINGULAR, words="singular"),
+        Bad("E307", t(2, 2, dtype="int64")),
+    ],
+)
 def inv(A: Tensor):
     """The inverse of a square matrix, or of each matrix of a batch."""
     inverse, info = F.inv_raw(A)
@@ -90,7 +112,7 @@ def inv(A: Tensor):
 
 
 def is_vector(a, b):
-    """Whether the right side `b` is a vector (or one for each matrix of the batch), as PyTorch decides."""
+    """Whether the right side `b` is a vector (or one for each matrix of a batch), as in PyTorch."""
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
 
 
@@ -98,16 +120,27 @@ def _solve_shape(A, B, left):
     require_matrices("linalg.solve", A, square=True)
     require_same_dtype("linalg.solve", A, B)
     if not B.ndim:
-        raise fail("E308", "`linalg.solve` needs a right side with at least 1 dim, got ()", help="reshape it to (1,)")
+        raise fail(
+            "E308",
+            "`linalg.solve` needs a right side with at least 1 dim, got ()",
+            help="reshape it to (1,)",
+        )
     n = A.shape[-1]
     vector = is_vector(A, B)
     if vector and not left:
-        raise fail("E308", "`linalg.solve` with left=False needs a matrix as right side, got shape "
-                   f"{shape_text(B.shape)}", help="`unsqueeze(-2)` makes a vector a row")
+        raise fail(
+            "E308",
+            "`linalg.solve` with left=False needs a matrix as right side, got shape "
+            f"{shape_text(B.shape)}",
+            help="`unsqueeze(-2)` makes a vector a row",
+        )
     if (B.shape[-1] if vector or not left else B.shape[-2]) != n:
-        raise fail("E301", f"`linalg.solve` cannot solve {'A X = B' if left else 'X A = B'} with A of shape "
-                   f"{shape_text(A.shape)} and B of shape {shape_text(B.shape)}",
-                   help=f"B needs {n} {'rows' if left else 'columns'}")
+        raise fail(
+            "E301",
+            f"`linalg.solve` cannot solve {'A X = B' if left else 'X A = B'} with A of shape "
+            f"{shape_text(A.shape)} and B of shape {shape_text(B.shape)}",
+            help=f"B needs {n} {'rows' if left else 'columns'}",
+        )
     batch = broadcast_shapes(A.shape[:-2], B.shape[:-1] if vector else B.shape[:-2])
     return (batch + (B.shape[-1:] if vector else B.shape[-2:]), B.dtype), (A.shape[:-2], INT32)
 
@@ -122,8 +155,14 @@ def _solve_kernel(a, b, left):
     return np.swapaxes(found, -1, -2), info
 
 
-@opaque(_solve_kernel, key="solve_raw", method=False, grad_fn="LinalgSolveExBackward0",
-        shape=_solve_shape, fields=("result", "info"))
+@opaque(
+    _solve_kernel,
+    key="solve_raw",
+    method=False,
+    grad_fn="LinalgSolveExBackward0",
+    shape=_solve_shape,
+    fields=("result", "info"),
+)
 def solve_raw(A: Tensor, B: Tensor, left: bool = True):
     """X of `A X = B` (`X A = B`), and 0 or the place of a zero pivot."""
 
@@ -143,8 +182,14 @@ def _(g, out, A, B, left):
 NO_SOLUTION = "the matrix is singular: the diagonal element {} of its LU factor is zero"
 
 
-@function(name="linalg.solve_ex", key="solve_ex", method=False, fields=("result", "info"),
-          samples=[S(REGULAR, t(2))], errors=[Bad("E503", SINGULAR, t(2), check_errors=True)])
+@function(
+    name="linalg.solve_ex",
+    key="solve_ex",
+    method=False,
+    fields=("result", "info"),
+    samples=[S(REGULAR, t(2))],
+    errors=[Bad("E503", SINGULAR, t(2), check_errors=True)],
+)
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False):
     """`linalg.solve` with an info instead of an error: 0, or the place of a zero pivot."""
     found, info = F.solve_raw(A, B, left)
@@ -153,12 +198,25 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     return found, info
 
 
-@function(name="linalg.solve", key="solve", method=False,
-          samples=[S(REGULAR, t(2)), S(REGULAR, t(2, 3)), S(t(2, 2, 2), t(2, 1)), S(REGULAR, t(3, 2), left=False)],
-          errors=[Bad("E503", SINGULAR, t(2), words="singular"), Bad("E301", t(2, 2), t(3), words="(3,)"),
-                  Bad("E308", t(2, 3), t(2)), Bad("E307", t(2, 2), t(2, dtype="float32"))])
+@function(
+    name="linalg.solve",
+    key="solve",
+    method=False,
+    samples=[
+        S(REGULAR, t(2)),
+        S(REGULAR, t(2, 3)),
+        S(t(2, 2, 2), t(2, 1)),
+        S(REGULAR, t(3, 2), left=False),
+    ],
+    errors=[
+        Bad("E503", SINGULAR, t(2), words="singular"),
+        Bad("E301", t(2, 2), t(3), words="(3,)"),
+        Bad("E308", t(2, 3), t(2)),
+        Bad("E307", t(2, 2), t(2, dtype="float32")),
+    ],
+)
 def solve(A: Tensor, B: Tensor, *, left: bool = True):
-    """The X of `A X = B` (`X A = B` with `left=False`); B is a vector or a matrix of right sides."""
+    """The X of `A X = B` (`X A = B` with `left=False`); B holds one right side or several."""
     found, info = F.solve_raw(A, B, left)
     check_info("linalg.solve", info, NO_SOLUTION)
     return found
@@ -167,9 +225,20 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True):
 # -- determinants ----------------------------------------------------------------------------------
 
 
-@opaque(np.linalg.det, name="linalg.det", aliases=["det"], key="det", grad_fn="LinalgDetBackward0",
-        shape=lambda A: _batch_shape("linalg.det", A), samples=[S(t(2, 2)), S(t(2, 3, 3)), S(SINGULAR, order=1,
-        because="the second slope at a singular matrix is not computed")], errors=SQUARE_ONLY)
+@opaque(
+    np.linalg.det,
+    name="linalg.det",
+    aliases=["det"],
+    key="det",
+    grad_fn="LinalgDetBackward0",
+    shape=lambda A: _batch_shape("linalg.det", A),
+    samples=[
+        S(t(2, 2)),
+        S(t(2, 3, 3)),
+        S(SINGULAR, order=1, because="the second slope at a singular matrix is not computed"),
+    ],
+    errors=SQUARE_ONLY,
+)
 def det(A: Tensor):
     """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""
 
@@ -212,10 +281,17 @@ def _(g, out, A):
     return ((along * out - out @ transposed(g) @ out) / F.reshape(F.det(A), along.shape),)
 
 
-@opaque(lambda a: tuple(np.linalg.slogdet(a)), name="linalg.slogdet", aliases=["slogdet"], key="slogdet",
-        grad_fn="LinalgSlogdetBackward0", fields=("sign", "logabsdet"),
-        shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2, samples=[S(t(2, 2)), S(t(2, 3, 3))],
-        errors=SQUARE_ONLY)
+@opaque(
+    lambda a: tuple(np.linalg.slogdet(a)),
+    name="linalg.slogdet",
+    aliases=["slogdet"],
+    key="slogdet",
+    grad_fn="LinalgSlogdetBackward0",
+    fields=("sign", "logabsdet"),
+    shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2,
+    samples=[S(t(2, 2)), S(t(2, 3, 3))],
+    errors=SQUARE_ONLY,
+)
 def slogdet(A: Tensor):
     """Sign and logarithm of the absolute value of the determinant."""
 
@@ -241,9 +317,14 @@ def _matrix_exp(a):
     return expm(a) if a.size else a.copy()
 
 
-@opaque(_matrix_exp, aliases=["linalg.matrix_exp"], grad_fn="LinalgMatrixExpBackward0",
-        shape=lambda input: (_with_info("matrix_exp", input)[0]), samples=[S(t(2, 2)), S(t(2, 2, 2))],
-        errors=SQUARE_ONLY)
+@opaque(
+    _matrix_exp,
+    aliases=["linalg.matrix_exp"],
+    grad_fn="LinalgMatrixExpBackward0",
+    shape=lambda input: _with_info("matrix_exp", input)[0],
+    samples=[S(t(2, 2)), S(t(2, 2, 2))],
+    errors=SQUARE_ONLY,
+)
 def matrix_exp(input: Tensor):
     """The exponential of a square matrix."""
 
@@ -260,16 +341,25 @@ def _(g, out, input):
     return (F.narrow(F.narrow(whole, last - 1, 0, n), last, n, n),)
 
 
-@opaque(lambda a: np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape), key="power_zero", method=False,
-        grad_fn="CopyBackwards", shape=lambda input: (input.shape, input.dtype),
-        vjp=lambda g, out, input: F.zeros_like(input))
+@opaque(
+    lambda a: np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape),
+    key="power_zero",
+    method=False,
+    grad_fn="CopyBackwards",
+    shape=lambda input: (input.shape, input.dtype),
+    vjp=lambda g, out, input: F.zeros_like(input),
+)
 def power_zero(input: Tensor):
     """A matrix to the power 0: the identity, with slope 0."""
 
 
-@function(name="linalg.matrix_power", aliases=["matrix_power"], key="matrix_power",
-          samples=[S(REGULAR, 3), S(REGULAR, -2), S(t(2, 2, 2), 2), S(t(2, 2), 1)],
-          errors=[Bad("E308", t(2, 3), 2), Bad("E503", SINGULAR, -1)])
+@function(
+    name="linalg.matrix_power",
+    aliases=["matrix_power"],
+    key="matrix_power",
+    samples=[S(REGULAR, 3), S(REGULAR, -2), S(t(2, 2, 2), 2), S(t(2, 2), 1)],
+    errors=[Bad("E308", t(2, 3), 2), Bad("E503", SINGULAR, -1)],
+)
 def matrix_power(input: Tensor, n: int):
     """A square matrix times itself `n` times; a negative `n` takes the inverse."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
@@ -325,17 +415,34 @@ def _pinv_shape(input, atol, rtol, hermitian):
     require_matrices("linalg.pinv", input, square=hermitian)
     *batch, m, n = input.shape
     for name, bound in (("atol", atol), ("rtol", rtol)):
-        if bound is not None and broadcast_shapes(input.shape[:-2], bound.shape) != input.shape[:-2]:
-            raise fail("E308", f"`linalg.pinv` of shape {shape_text(input.shape)} needs one `{name}` a matrix, got "
-                       f"shape {shape_text(bound.shape)}", help="a number goes for all matrices")
+        if (
+            bound is not None
+            and broadcast_shapes(input.shape[:-2], bound.shape) != input.shape[:-2]
+        ):
+            raise fail(
+                "E308",
+                f"`linalg.pinv` of {shape_text(input.shape)} needs one `{name}` a matrix, got "
+                f"shape {shape_text(bound.shape)}",
+                help="a number goes for all matrices",
+            )
     return (*batch, n, m), input.dtype
 
 
-@opaque(_pinv, name="linalg.pinv", key="pinv", method=False, grad_fn="LinalgPinvBackward0", eager=True,
-        shape=_pinv_shape, vjp=lambda g, out, input, *rest: (_pinv_slope(g, out, input), None, None),
-        samples=[S(t(3, 2)), S(t(2, 3)), S(SINGULAR, order=1, because="the rank changes nearby")],
-        errors=[Bad("E308", t(3)), Bad("E308", t(2, 3), hermitian=True)])
-def pinv(input: Tensor, *, atol: Mask | None = None, rtol: Mask | None = None, hermitian: bool = False):
+@opaque(
+    _pinv,
+    name="linalg.pinv",
+    key="pinv",
+    method=False,
+    grad_fn="LinalgPinvBackward0",
+    eager=True,
+    shape=_pinv_shape,
+    vjp=lambda g, out, input, *rest: (_pinv_slope(g, out, input), None, None),
+    samples=[S(t(3, 2)), S(t(2, 3)), S(SINGULAR, order=1, because="the rank changes nearby")],
+    errors=[Bad("E308", t(3)), Bad("E308", t(2, 3), hermitian=True)],
+)
+def pinv(
+    input: Tensor, *, atol: Mask | None = None, rtol: Mask | None = None, hermitian: bool = False
+):
     """The pseudo-inverse; singular values below `max(atol, rtol * the largest)` count as 0."""
 
 
@@ -346,10 +453,17 @@ def _pinv_slope(g, out, A):
     if m <= n:
         inner = cotangent @ out
         wide = inner @ flipped
-        return (-transposed(out @ inner) + wide - (A @ out) @ wide + (flipped @ out) @ (cotangent - inner @ A))
+        return (
+            -transposed(out @ inner)
+            + wide
+            - (A @ out) @ wide
+            + (flipped @ out) @ (cotangent - inner @ A)
+        )
     inner = out @ cotangent
     tall = flipped @ inner
-    return -transposed(inner @ out) + (cotangent - A @ inner) @ out @ flipped + tall - (tall @ out) @ A
+    return (
+        -transposed(inner @ out) + (cotangent - A @ inner) @ out @ flipped + tall - (tall @ out) @ A
+    )
 
 
 @function(name="linalg.pinv", key="pinv_rcond", method=False, samples=[S(t(2, 2), 1e-3)])
@@ -364,9 +478,16 @@ def pinverse(input: Tensor, rcond: float = 1e-15):
     return F.pinv(input, rtol=rcond)
 
 
-@function(name="linalg.matrix_rank", key="matrix_rank", method=False, samples=[S(SINGULAR), S(t(2, 3), atol=0.1)],
-          errors=[Bad("E308", t(3))])
-def matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None):
+@function(
+    name="linalg.matrix_rank",
+    key="matrix_rank",
+    method=False,
+    samples=[S(SINGULAR), S(t(2, 3), atol=0.1)],
+    errors=[Bad("E308", t(3))],
+)
+def matrix_rank(
+    input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+):
     """The number of singular values above `max(atol, rtol * the largest)`."""
     require_matrices("linalg.matrix_rank", input, square=hermitian)
     atol = tol if atol is None else atol
@@ -378,7 +499,9 @@ def _rank(values, atol, rtol, shape):
     return (values > _tolerances(shape, values.dtype, values, atol, rtol)).sum(-1)
 
 
-@opaque(_rank, method=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64))
+@opaque(
+    _rank, method=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64)
+)
 def rank(values: Tensor, atol: Mask | None, rtol: Mask | None, shape: Any):
     """How many singular values of a matrix of a shape are not negligible."""
 
@@ -403,7 +526,14 @@ def _lstsq(a, b, rcond, driver):
     return found, ranks, values if driver in ("gelsd", "gelss") else np.zeros(0, a.dtype)
 
 
-@opaque(_lstsq, key="lstsq_raw", method=False, eager=True, shape=_lstsq_shape, grad_fn="LinalgLstsqBackward0")
+@opaque(
+    _lstsq,
+    key="lstsq_raw",
+    method=False,
+    eager=True,
+    shape=_lstsq_shape,
+    grad_fn="LinalgLstsqBackward0",
+)
 def lstsq_raw(A: Tensor, B: Tensor, rcond: Any, driver: Any):
     """The least-squares solution, the rank and the singular values."""
 
@@ -416,23 +546,39 @@ def _(g, out, A, B, rcond, driver):
     return _pinv_slope(g[0] @ transposed(B), inverse, A), transposed(inverse) @ g[0]
 
 
-@composite(name="linalg.lstsq", key="lstsq", method=False, grad_fn="LinalgLstsqBackward0",
-           fields=("solution", "residuals", "rank", "singular_values"),
-           samples=[S(t(3, 2), t(3, 1)), S(t(2, 2), t(2, 2), driver="gelsd")],
-           errors=[Bad("E301", t(3, 2), t(2, 1)), Bad("E205", t(2, 2), t(2, 1), driver="fast"), Bad("E308", t(3), t(3))])
+@composite(
+    name="linalg.lstsq",
+    key="lstsq",
+    method=False,
+    grad_fn="LinalgLstsqBackward0",
+    fields=("solution", "residuals", "rank", "singular_values"),
+    samples=[S(t(3, 2), t(3, 1)), S(t(2, 2), t(2, 2), driver="gelsd")],
+    errors=[
+        Bad("E301", t(3, 2), t(2, 1)),
+        Bad("E205", t(2, 2), t(2, 1), driver="fast"),
+        Bad("E308", t(3), t(3)),
+    ],
+)
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None):
     """The X with the smallest `A X - B`, the squared residuals, A's rank and singular values."""
     require_matrices("linalg.lstsq", input)
     require_same_dtype("linalg.lstsq", input, b)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise fail("E205", f"`linalg.lstsq` has no driver {driver!r}",
-                   help="the drivers are gels, gelsy, gelsd and gelss; leave it out for the default")
+        raise fail(
+            "E205",
+            f"`linalg.lstsq` has no driver {driver!r}",
+            help="the drivers are gels, gelsy, gelsd and gelss; leave it out for the default",
+        )
     vector = input.ndim - 1 == b.ndim and b.shape == input.shape[:-1]
     right = F.unsqueeze(b, b.ndim) if vector else b
     m, n = input.shape[-2:]
     if right.ndim < 2 or right.shape[-2] != m:
-        raise fail("E301", f"`linalg.lstsq` cannot solve A X = B with A of shape {shape_text(input.shape)} and B of "
-                   f"shape {shape_text(b.shape)}", help=f"B needs {m} rows")
+        raise fail(
+            "E301",
+            f"`linalg.lstsq` cannot solve A X = B with A of shape {shape_text(input.shape)} "
+            f"and B of shape {shape_text(b.shape)}",
+            help=f"B needs {m} rows",
+        )
     batch = broadcast_shapes(input.shape[:-2], right.shape[:-2])
     matrix = F.expand(input, (*batch, m, n)) if batch != input.shape[:-2] else input
     right = F.expand(right, (*batch, *right.shape[-2:])) if batch != right.shape[:-2] else right
@@ -448,36 +594,3 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
 
 def _full_rank(ranks, n, driver):
     return driver == "gels" or bool((value_of(ranks) == n).all())
-
-
-# -- tensors as matrices ---------------------------------------------------------------------------
-
-
-@composite(name="linalg.tensorinv", key="tensorinv", method=False, grad_fn="ReshapeAliasBackward0",
-           samples=[S(t(4, 2, 2), ind=1)], errors=[Bad("E308", t(2, 3), ind=1), Bad("E309", t(2, 2), ind=0)])
-def tensorinv(input: Tensor, ind: int = 2):
-    """The inverse of a tensor as a map from its last dims to its first `ind` dims."""
-    if ind <= 0:
-        raise fail("E309", f"`linalg.tensorinv` needs a positive `ind`, got {ind}", help="`ind=2` is the default")
-    first, last = input.shape[:ind], input.shape[ind:]
-    if count(first) != count(last):
-        raise fail("E308", f"`linalg.tensorinv` of shape {shape_text(input.shape)} needs as many elements in the first "
-                   f"{ind} dims as in the rest, got {count(first)} and {count(last)}", help="choose another `ind`")
-    found = F.inv(F.reshape(input, (count(first), count(last))))
-    return F.reshape(found, (*last, *first))
-
-
-@function(name="linalg.tensorsolve", key="tensorsolve", method=False,
-          samples=[S(t(2, 3, 6), t(2, 3)), S(t(2, 4, 2), t(4), dims=(0,))],
-          errors=[Bad("E308", t(2, 3), t(2))])
-def tensorsolve(input: Tensor, B: Tensor, dims: DimList | None = None):
-    """The X with `tensordot(A, X, X.ndim) = B`; `dims` of A are moved to its end first."""
-    if dims is not None:
-        input = F.permute(input, (*(d for d in range(input.ndim) if d not in dims), *dims))
-    rest = input.shape[B.ndim:]
-    if count(rest) != B.numel or count(input.shape[: B.ndim]) != B.numel:
-        raise fail("E308", f"`linalg.tensorsolve` needs as many unknowns as equations, got A of shape "
-                   f"{shape_text(input.shape)} and B of shape {shape_text(B.shape)}",
-                   help="the first dims of A are those of B, the rest hold as many elements")
-    found = F.solve(F.reshape(input, (B.numel, count(rest))), F.reshape(B, (B.numel,)))
-    return F.reshape(found, rest)

@@ -2,49 +2,86 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ..errors import fail
-from ..graph.declare import Any, Dims, Dtype, Tensor, TensorList, Tensors, composite, function
+from ..graph.declare import (
+    Any,
+    DimList,
+    Dims,
+    Dtype,
+    Tensor,
+    TensorList,
+    Tensors,
+    composite,
+    function,
+)
 from ..graph.matrices import require_matrices
 from ..graph.op import cast, number, shape_text, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
-from ..graph.shapes import broadcast_shapes
+from ..graph.shapes import broadcast_shapes, count
 
 
 @composite(samples=[S(t(3, 3)), S(t(2, 3))], errors=[Bad("E308", t(3)), Bad("E308", t(2, 2, 2))])
 def trace(input: Tensor):
     """The sum of the diagonal of a matrix."""
     if input.ndim != 2:
-        raise fail("E308", f"`trace` needs a matrix, got shape {shape_text(input.shape)}",
-                   help="for a batch: `diagonal(x, dim1=-2, dim2=-1).sum(-1)`")
+        raise fail(
+            "E308",
+            f"`trace` needs a matrix, got shape {shape_text(input.shape)}",
+            help="for a batch: `diagonal(x, dim1=-2, dim2=-1).sum(-1)`",
+        )
     return F.sum(F.diagonal(input))
 
 
 # -- cross product ---------------------------------------------------------------------------------
 
 
-@composite(name="linalg.cross", key="linalg_cross", method=False,
-           samples=[S(t(3), t(3)), S(t(2, 3), t(1, 3)), S(t(3, 2), t(3, 2), dim=0)],
-           errors=[Bad("E308", t(2), t(2), words="size 3"), Bad("E308", t(3), t(2, 3)), Bad("E302", t(2, 3), t(4, 3))])
+@composite(
+    name="linalg.cross",
+    key="linalg_cross",
+    method=False,
+    samples=[S(t(3), t(3)), S(t(2, 3), t(1, 3)), S(t(3, 2), t(3, 2), dim=0)],
+    errors=[
+        Bad("E308", t(2), t(2), words="size 3"),
+        Bad("E308", t(3), t(2, 3)),
+        Bad("E302", t(2, 3), t(4, 3)),
+    ],
+)
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     """The cross product of vectors with 3 elements along `dim`."""
     if input.ndim != other.ndim:
-        raise fail("E308", f"`cross` needs tensors with equally many dims, got {shape_text(input.shape)} and "
-                   f"{shape_text(other.shape)}", help="`unsqueeze` adds a dim")
+        raise fail(
+            "E308",
+            f"`cross` needs tensors with equally many dims, got {shape_text(input.shape)} and "
+            f"{shape_text(other.shape)}",
+            help="`unsqueeze` adds a dim",
+        )
     axis = dim_of(dim, input.ndim)
     if not input.ndim or input.shape[axis] != 3 or other.shape[axis] != 3:
-        raise fail("E308", f"`cross` needs dim {dim} to have size 3, got shapes {shape_text(input.shape)} and "
-                   f"{shape_text(other.shape)}", help="give the dim of the vectors: `dim=`")
+        raise fail(
+            "E308",
+            f"`cross` needs dim {dim} to have size 3, got shapes {shape_text(input.shape)} and "
+            f"{shape_text(other.shape)}",
+            help="give the dim of the vectors: `dim=`",
+        )
     dims = (axis,)
-    return F.roll(input, -1, dims) * F.roll(other, 1, dims) - F.roll(input, 1, dims) * F.roll(other, -1, dims)
+    return F.roll(input, -1, dims) * F.roll(other, 1, dims) - F.roll(input, 1, dims) * F.roll(
+        other, -1, dims
+    )
 
 
 def dim_of(dim: int, ndim: int) -> int:
     """`dim` counted from the front; E304 out of range."""
     span = max(ndim, 1)
     if not -span <= dim < span:
-        raise fail("E304", f"dim {dim} is out of range for a tensor with {ndim} dims", help=f"use {-span} to {span - 1}")
+        raise fail(
+            "E304",
+            f"dim {dim} is out of range for a tensor with {ndim} dims",
+            help=f"use {-span} to {span - 1}",
+        )
     return dim % span
 
 
@@ -55,14 +92,21 @@ def _(g, out, input, other, dim):
     return F.sum_to_size(to_input, input.shape), F.sum_to_size(to_other, other.shape)
 
 
-@function(samples=[S(t(3, 2), t(3, 2)), S(t(2, 3), t(2, 3), dim=1)], errors=[Bad("E308", t(2, 2), t(2, 2))])
+@function(
+    samples=[S(t(3, 2), t(3, 2)), S(t(2, 3), t(2, 3), dim=1)],
+    errors=[Bad("E308", t(2, 2), t(2, 2))],
+)
 def cross(input: Tensor, other: Tensor, dim: int | None = None):
     """The cross product along `dim`, by default along the first dim of size 3."""
     if dim is None:
         shape = broadcast_shapes(input.shape, other.shape)
         if 3 not in shape:
-            raise fail("E308", f"`cross` needs a dim of size 3, got {shape_text(input.shape)} and "
-                       f"{shape_text(other.shape)}", help="vectors have 3 elements")
+            raise fail(
+                "E308",
+                f"`cross` needs a dim of size 3, got {shape_text(input.shape)} and "
+                f"{shape_text(other.shape)}",
+                help="vectors have 3 elements",
+            )
         dim = shape.index(3)
     return F.linalg_cross(input, other, dim=dim)
 
@@ -79,7 +123,10 @@ def _cheapest(shapes):
     for length in range(1, n):
         for i in range(n - length):
             j = i + length
-            options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            options = [
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            ]
             cost[i][j], split[i][j] = min(options)
     return split
 
@@ -91,13 +138,30 @@ def _product(tensors, split, i, j):
     return _product(tensors, split, i, k) @ _product(tensors, split, k + 1, j)
 
 
-@function(name="linalg.multi_dot", key="multi_dot", method=False,
-          samples=[S([t(2, 3), t(3, 2), t(2, 2)]), S([t(3), t(3, 2)]), S([t(2, 3), t(3)]), S([t(2), t(2)])],
-          errors=[Bad("E205", [t(2, 2)]), Bad("E301", [t(2, 2), t(3, 2)]), Bad("E308", [t(2, 2), t(2), t(2, 2)])])
+@function(
+    name="linalg.multi_dot",
+    key="multi_dot",
+    method=False,
+    samples=[
+        S([t(2, 3), t(3, 2), t(2, 2)]),
+        S([t(3), t(3, 2)]),
+        S([t(2, 3), t(3)]),
+        S([t(2), t(2)]),
+    ],
+    errors=[
+        Bad("E205", [t(2, 2)]),
+        Bad("E301", [t(2, 2), t(3, 2)]),
+        Bad("E308", [t(2, 2), t(2), t(2, 2)]),
+    ],
+)
 def multi_dot(tensors: Tensors):
-    """The product of two or more matrices in the cheapest order; the first and last may be vectors."""
+    """The product of matrices in the cheapest order; the first and the last may be vectors."""
     if len(tensors) < 2:
-        raise fail("E205", f"`linalg.multi_dot` needs at least 2 tensors, got {len(tensors)}", help="give a list of matrices")
+        raise fail(
+            "E205",
+            f"`linalg.multi_dot` needs at least 2 tensors, got {len(tensors)}",
+            help="give a list of matrices",
+        )
     matrices = list(tensors)
     head, tail = matrices[0].ndim == 1, matrices[-1].ndim == 1
     if head:
@@ -106,13 +170,19 @@ def multi_dot(tensors: Tensors):
         matrices[-1] = F.unsqueeze(matrices[-1], 1)
     for i, x in enumerate(matrices):
         if x.ndim != 2:
-            raise fail("E308", f"`linalg.multi_dot` takes matrices, tensor {i} has shape {shape_text(tensors[i].shape)}",
-                       help="only the first and the last tensor may be vectors")
-    for i, (a, b) in enumerate(zip(matrices, matrices[1:], strict=False)):
+            raise fail(
+                "E308",
+                f"`linalg.multi_dot` takes matrices, tensor {i} has {shape_text(tensors[i].shape)}",
+                help="only the first and the last tensor may be vectors",
+            )
+    for i, (a, b) in enumerate(pairwise(matrices)):
         if a.shape[1] != b.shape[0]:
-            raise fail("E301", f"`linalg.multi_dot` cannot multiply {shape_text(tensors[i].shape)} with "
-                       f"{shape_text(tensors[i + 1].shape)}: inner sizes {a.shape[1]} and {b.shape[0]} differ",
-                       help=f"see tensors {i} and {i + 1} of the list")
+            raise fail(
+                "E301",
+                f"`linalg.multi_dot` cannot multiply {shape_text(tensors[i].shape)} with "
+                f"{shape_text(tensors[i + 1].shape)}: sizes {a.shape[1]} and {b.shape[0]} differ",
+                help=f"see tensors {i} and {i + 1} of the list",
+            )
     split = _cheapest([x.shape for x in matrices])
     found = _product(matrices, split, 0, len(matrices) - 1)
     return F.reshape(found, found.shape[int(head) : 2 - int(tail)])
@@ -132,25 +202,44 @@ def _powers(x, n):
     return F.cat((ones, F.cumprod(bases, x.ndim)), x.ndim)
 
 
-@function(name="linalg.vander", key="linalg_vander", method=False, samples=[S(t(3)), S(t(2, 2), N=3)],
-          errors=[Bad("E309", t(2), N=1)])
+@function(
+    name="linalg.vander",
+    key="linalg_vander",
+    method=False,
+    samples=[S(t(3)), S(t(2, 2), N=3)],
+    errors=[Bad("E309", t(2), N=1)],
+)
 def linalg_vander(x: Tensor, *, N: int | None = None):
     """Powers 0 to `N - 1` of each element, as rows."""
     x = x if x.ndim else F.reshape(x, (1,))
     n = x.shape[-1] if N is None else N
     if n <= 1:
-        raise fail("E309", f"`linalg.vander` needs N greater than 1, got {n}", help="`N` is the number of columns")
+        raise fail(
+            "E309",
+            f"`linalg.vander` needs N greater than 1, got {n}",
+            help="`N` is the number of columns",
+        )
     return _powers(x, n)
 
 
-@function(method=False, samples=[S(t(3)), S(t(2), 3, increasing=True)], errors=[Bad("E308", t(2, 2)), Bad("E309", t(2), -1)])
+@function(
+    method=False,
+    samples=[S(t(3)), S(t(2), 3, increasing=True)],
+    errors=[Bad("E308", t(2, 2)), Bad("E309", t(2), -1)],
+)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False):
     """Powers of each element of a vector, as rows; the highest power first unless `increasing`."""
     if x.ndim != 1:
-        raise fail("E308", f"`vander` needs a vector, got shape {shape_text(x.shape)}", help="`linalg.vander` takes a batch")
+        raise fail(
+            "E308",
+            f"`vander` needs a vector, got shape {shape_text(x.shape)}",
+            help="`linalg.vander` takes a batch",
+        )
     n = x.shape[0] if N is None else N
     if n < 0:
-        raise fail("E309", f"`vander` needs N of at least 0, got {n}", help="`N` is the number of columns")
+        raise fail(
+            "E309", f"`vander` needs N of at least 0, got {n}", help="`N` is the number of columns"
+        )
     found = _powers(x, n)
     return found if increasing else F.flip(found, (1,))
 
@@ -165,16 +254,36 @@ def _extreme(x, dim, largest, keepdim):
     return (F.amax if largest else F.amin)(x, dim, keepdim)
 
 
-@function(name="linalg.matrix_norm", key="matrix_norm", method=False,
-          samples=[S(t(2, 3)), S(t(2, 3), "nuc"), S(t(2, 2, 3), 2, (0, 2), True), S(t(2, 3), 1), S(t(2, 3), float("-inf"))],
-          errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), 3), Bad("E304", t(2, 2), "fro", (0, 0))])
-def matrix_norm(input: Tensor, ord: Any = "fro", dim: Dims = (-2, -1), keepdim: bool = False, *,
-                dtype: Dtype | None = None):
-    """The norm of matrices: `"fro"`, `"nuc"`, 2 and -2 (singular values), 1, -1, inf, -inf (sums)."""
+@function(
+    name="linalg.matrix_norm",
+    key="matrix_norm",
+    method=False,
+    samples=[
+        S(t(2, 3)),
+        S(t(2, 3), "nuc"),
+        S(t(2, 2, 3), 2, (0, 2), True),
+        S(t(2, 3), 1),
+        S(t(2, 3), float("-inf")),
+    ],
+    errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), 3), Bad("E304", t(2, 2), "fro", (0, 0))],
+)
+def matrix_norm(
+    input: Tensor,
+    ord: Any = "fro",
+    dim: Dims = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
+):
+    """The norm of matrices: `"fro"`, `"nuc"`, 2, -2 (singular values), 1, -1, inf, -inf (sums)."""
     require_matrices("linalg.matrix_norm", input)
     input = _in_dtype("linalg.matrix_norm", input, dtype)
     if len(dim) != 2:
-        raise fail("E304", f"`linalg.matrix_norm` needs two dims, got {len(dim)}", help="for example `dim=(-2, -1)`")
+        raise fail(
+            "E304",
+            f"`linalg.matrix_norm` needs two dims, got {len(dim)}",
+            help="for example `dim=(-2, -1)`",
+        )
     if ord == "fro":
         return F.vector_norm(input, 2, dim, keepdim)
     first, last = dim
@@ -183,13 +292,22 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Dims = (-2, -1), keepdim: 
         order = (*others, first, last)
         values = F.svdvals(F.permute(input, order))
         axis = values.ndim - 1
-        found = F.sum(values, axis, keepdim) if ord == "nuc" else _extreme(values, axis, ord > 0, keepdim)
+        found = (
+            F.sum(values, axis, keepdim)
+            if ord == "nuc"
+            else _extreme(values, axis, ord > 0, keepdim)
+        )
         if keepdim:
-            found = F.permute(F.unsqueeze(found, found.ndim), tuple(order.index(d) for d in range(input.ndim)))
+            found = F.permute(
+                F.unsqueeze(found, found.ndim), tuple(order.index(d) for d in range(input.ndim))
+            )
         return found
     if isinstance(ord, str) or abs(ord) not in (1, float("inf")):
-        raise fail("E205", f"`linalg.matrix_norm` has no order {ord!r}",
-                   help='the orders are "fro", "nuc", 2, -2, 1, -1, inf and -inf')
+        raise fail(
+            "E205",
+            f"`linalg.matrix_norm` has no order {ord!r}",
+            help='the orders are "fro", "nuc", 2, -2, 1, -1, inf and -inf',
+        )
     if abs(ord) == 1:
         first, last = last, first
     sums = F.vector_norm(input, 1, (last,), keepdim)
@@ -202,23 +320,54 @@ def _in_dtype(name, input, dtype):
     if dtype is None or dtype == input.dtype:
         return input
     if dtype.kind != "f" or dtype.itemsize < input.dtype.itemsize:
-        raise fail("E307", f"`{name}` cannot narrow {input.dtype.name} to {dtype.name}", help="leave `dtype` out")
+        raise fail(
+            "E307",
+            f"`{name}` cannot narrow {input.dtype.name} to {dtype.name}",
+            help="leave `dtype` out",
+        )
     return cast(input, dtype)
 
 
-@function(name="linalg.norm", key="linalg_norm", method=False,
-          samples=[S(t(2, 3)), S(t(3), 3), S(t(2, 3), "nuc"), S(t(2, 2, 3), 1, (0, 1)), S(t(2, 3), float("inf"), 1, True)],
-          errors=[Bad("E308", t(2, 2, 2), "nuc"), Bad("E304", t(2, 2, 2), 2, (0, 1, 2)), Bad("E307", t(2, dtype="int64"))])
-def linalg_norm(input: Tensor, ord: Any = None, dim: Dims | None = None, keepdim: bool = False, *,
-                dtype: Dtype | None = None):
-    """Norm of vectors (one dim) or matrices (two dims); without `ord` that of all elements as one vector."""
+@function(
+    name="linalg.norm",
+    key="linalg_norm",
+    method=False,
+    samples=[
+        S(t(2, 3)),
+        S(t(3), 3),
+        S(t(2, 3), "nuc"),
+        S(t(2, 2, 3), 1, (0, 1)),
+        S(t(2, 3), float("inf"), 1, True),
+    ],
+    errors=[
+        Bad("E308", t(2, 2, 2), "nuc"),
+        Bad("E304", t(2, 2, 2), 2, (0, 1, 2)),
+        Bad("E307", t(2, dtype="int64")),
+    ],
+)
+def linalg_norm(
+    input: Tensor,
+    ord: Any = None,
+    dim: Dims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Dtype | None = None,
+):
+    """Norm of vectors (one dim) or matrices (two dims); without `ord` that of all elements."""
     if ord is None:
         return F.vector_norm(input, 2, dim, keepdim, dtype=dtype)
     if dim is not None and len(dim) not in (1, 2):
-        raise fail("E304", f"`linalg.norm` takes one or two dims, got {tuple(dim)}", help="one dim for vectors, two for matrices")
+        raise fail(
+            "E304",
+            f"`linalg.norm` takes one or two dims, got {tuple(dim)}",
+            help="one dim for vectors, two for matrices",
+        )
     if dim is None and input.ndim not in (1, 2):
-        raise fail("E308", f"`linalg.norm` with an `ord` needs 1 or 2 dims or a `dim`, got shape {shape_text(input.shape)}",
-                   help="give `dim=`")
+        raise fail(
+            "E308",
+            f"`linalg.norm` with `ord` needs 1 or 2 dims or `dim=`, got {shape_text(input.shape)}",
+            help="give `dim=`",
+        )
     if isinstance(ord, str) or (input.ndim if dim is None else len(dim)) == 2:
         return F.matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return F.vector_norm(input, ord, dim, keepdim, dtype=dtype)
@@ -230,22 +379,30 @@ def nuclear_norm(input: Tensor, dim: Dims = (-2, -1), keepdim: bool = False):
     return F.matrix_norm(input, "nuc", dim, keepdim)
 
 
-@function(method=False, samples=[S(t(2, 3), dim=(0, 1))])
+@composite(method=False, grad_fn="NormBackward1", samples=[S(t(2, 3), dim=(0, 1))])
 def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
     """The square root of the sum of the squares over `dim`."""
     return F.vector_norm(input, 2, dim, keepdim)
 
 
-@function(name="linalg.cond", key="cond", method=False, samples=[S(t(2, 2)), S(t(3, 2), -2), S(t(2, 2), "fro"), S(t(2, 2), 1)],
-          errors=[Bad("E308", t(2, 3), 1), Bad("E308", t(2))])
+@function(
+    name="linalg.cond",
+    key="cond",
+    method=False,
+    samples=[S(t(2, 2)), S(t(3, 2), -2), S(t(2, 2), "fro"), S(t(2, 2), 1)],
+    errors=[Bad("E308", t(2, 3), 1), Bad("E308", t(2))],
+)
 def cond(input: Tensor, p: Any = None):
-    """The condition number: the norm of a matrix times that of its inverse; inf for a singular one."""
+    """The norm of a matrix times that of its inverse; inf for a singular one."""
     require_matrices("linalg.cond", input, square=p not in (None, 2, -2))
     if p not in (None, 2, -2):
         inverse, info = F.inv_raw(input)
         if value_of(info).any():
-            inverse = F.masked_fill(inverse, F.reshape(F.ne(info, 0), (*info.shape, 1, 1)), float("inf"))
-        return F.matrix_norm(input, p) * F.matrix_norm(inverse, p)
+            inverse = F.masked_fill(
+                inverse, F.reshape(F.ne(info, 0), (*info.shape, 1, 1)), float("inf")
+            )
+        product = F.matrix_norm(input, p) * F.matrix_norm(inverse, p)
+        return F.nan_to_num(product, float("inf"), float("inf"), float("-inf"))
     values = F.svdvals(input)
     last = values.ndim - 1
     if not values.shape[last]:
@@ -253,3 +410,57 @@ def cond(input: Tensor, p: Any = None):
     ends = F.narrow(values, last, 0, 1), F.narrow(values, last, values.shape[last] - 1, 1)
     ratio = ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
     return F.squeeze(ratio, last)
+
+
+# -- tensors as matrices ---------------------------------------------------------------------------
+
+
+@composite(
+    name="linalg.tensorinv",
+    key="tensorinv",
+    method=False,
+    grad_fn="ReshapeAliasBackward0",
+    samples=[S(t(4, 2, 2), ind=1)],
+    errors=[Bad("E308", t(2, 3), ind=1), Bad("E309", t(2, 2), ind=0)],
+)
+def tensorinv(input: Tensor, ind: int = 2):
+    """The inverse of a tensor as a map from its last dims to its first `ind` dims."""
+    if ind <= 0:
+        raise fail(
+            "E309",
+            f"`linalg.tensorinv` needs a positive `ind`, got {ind}",
+            help="`ind=2` is the default",
+        )
+    first, last = input.shape[:ind], input.shape[ind:]
+    if count(first) != count(last):
+        raise fail(
+            "E308",
+            f"`linalg.tensorinv` of {shape_text(input.shape)} needs as many elements in the "
+            f"first {ind} dims as in the rest, got {count(first)} and {count(last)}",
+            help="choose another `ind`",
+        )
+    found = F.inv(F.reshape(input, (count(first), count(last))))
+    return F.reshape(found, (*last, *first))
+
+
+@function(
+    name="linalg.tensorsolve",
+    key="tensorsolve",
+    method=False,
+    samples=[S(t(2, 3, 6), t(2, 3)), S(t(2, 4, 2), t(4), dims=(0,))],
+    errors=[Bad("E308", t(2, 3), t(2))],
+)
+def tensorsolve(input: Tensor, B: Tensor, dims: DimList | None = None):
+    """The X with `tensordot(A, X, X.ndim) = B`; `dims` of A are moved to its end first."""
+    if dims is not None:
+        input = F.permute(input, (*(d for d in range(input.ndim) if d not in dims), *dims))
+    rest = input.shape[B.ndim :]
+    if count(rest) != B.numel or count(input.shape[: B.ndim]) != B.numel:
+        raise fail(
+            "E308",
+            f"`linalg.tensorsolve` needs as many unknowns as equations, got A of shape "
+            f"{shape_text(input.shape)} and B of shape {shape_text(B.shape)}",
+            help="the first dims of A are those of B, the rest hold as many elements",
+        )
+    found = F.solve(F.reshape(input, (B.numel, count(rest))), F.reshape(B, (B.numel,)))
+    return F.reshape(found, rest)
