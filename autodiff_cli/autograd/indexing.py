@@ -15,7 +15,8 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     """`tensor[index] = value`.
 
     Ints, slices, None and `...` write through a view, index tensors and masks put values in place.
-    Raises E305 for a wrong index, E302 when the value does not fit, E405 for leaves that require grad.
+    Raises E305 for a wrong index, E302 when the value does not fit, E405 for leaves that require
+    grad.
     """
     from ..ops.indexing import basic_part, index_items
 
@@ -36,7 +37,9 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     given = _without_leading_ones(given, node.shape)
     if node is whole:
         tensor.check_writable()
-        tensor.write(F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given))
+        tensor.write(
+            F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given)
+        )
         return
     wrap_view(node, tensor).write(_spread(given, node.shape))
 
@@ -46,7 +49,11 @@ def _without_leading_ones(value: Node, place: Shape | None) -> Node:
     if place is not None and value.ndim <= len(place):
         return value
     first = 0
-    while first < value.ndim and value.shape[first] == 1 and (place is None or value.ndim - first > len(place)):
+    while (
+        first < value.ndim
+        and value.shape[first] == 1
+        and (place is None or value.ndim - first > len(place))
+    ):
         first += 1
     return F.reshape(value, value.shape[first:]) if first else value
 
@@ -55,6 +62,10 @@ def _spread(value: Node, place: Shape) -> Node:
     """A value in the shape of the place it is written to; E302 when it does not fit."""
     lead = len(place) - value.ndim
     if lead < 0 or any(size not in (1, place[lead + i]) for i, size in enumerate(value.shape)):
-        raise fail("E302", f"a value of shape {shape_text(value.shape)} does not fit the indexed place of shape "
-                   f"{shape_text(place)}", help="sizes must be equal or 1, counted from the right")
+        raise fail(
+            "E302",
+            f"a value of shape {shape_text(value.shape)} does not fit the indexed place of shape "
+            f"{shape_text(place)}",
+            help="sizes must be equal or 1, counted from the right",
+        )
     return value if value.shape == place else F.expand(value, place)

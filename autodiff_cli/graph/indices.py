@@ -20,8 +20,11 @@ def _elements(size: int) -> str:
 def index_error(index: int, dim: int, size: int, negative: bool = True) -> AutodiffError:
     """E305 with index, dim and size."""
     low = -size if negative else 0
-    return fail("E305", f"index {index} is out of range for dim {dim} with {_elements(size)}",
-                help=f"valid are {low} to {size - 1}" if size else "the dim is empty")
+    return fail(
+        "E305",
+        f"index {index} is out of range for dim {dim} with {_elements(size)}",
+        help=f"valid are {low} to {size - 1}" if size else "the dim is empty",
+    )
 
 
 def wrapped_index(index: int, dim: int, size: int) -> int:
@@ -34,8 +37,11 @@ def wrapped_index(index: int, dim: int, size: int) -> int:
 def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = False) -> None:
     """E306 unless `index` has integers, E305 unless all are below `size`."""
     if index.dtype.kind not in "iu" and index.numel:
-        raise fail("E306", f"{name} needs an integer index, got {index.dtype.name}",
-                   help="write the indices as ints, or convert them with `.long()`")
+        raise fail(
+            "E306",
+            f"{name} needs an integer index, got {index.dtype.name}",
+            help="write the indices as ints, or convert them with `.long()`",
+        )
     values = value_of(index)
     if values.size:
         low, high = int(values.min()), int(values.max())
@@ -50,12 +56,20 @@ def check_gather(name: str, input: Node, dim: int, index: Node, source: Node | N
     if index.numel:
         ndim = max(input.ndim, 1)
         if max(index.ndim, 1) != ndim:
-            raise fail("E302", f"{name}: index of shape {shape_text(index.shape)} must have as many dims as the "
-                       f"tensor of shape {shape_text(input.shape)}", help="`unsqueeze` and `expand` the index")
+            raise fail(
+                "E302",
+                f"{name}: index of shape {shape_text(index.shape)} must have as many dims as the "
+                f"tensor of shape {shape_text(input.shape)}",
+                help="`unsqueeze` and `expand` the index",
+            )
         for d, (have, want) in enumerate(zip(input.shape, index.shape, strict=False)):
             if d != dim and want > have:
-                raise fail("E302", f"{name}: index of shape {shape_text(index.shape)} exceeds the tensor of "
-                           f"shape {shape_text(input.shape)} in dim {d}", help="only the indexed dim may be longer")
+                raise fail(
+                    "E302",
+                    f"{name}: index of shape {shape_text(index.shape)} exceeds the tensor of "
+                    f"shape {shape_text(input.shape)} in dim {d}",
+                    help="only the indexed dim may be longer",
+                )
         if source is not None:
             _check_source(name, index, source, ndim)
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
@@ -66,8 +80,12 @@ def _check_source(name: str, index: Node, source: Node, ndim: int) -> None:
         want <= have for have, want in zip(source.shape or (1,), index.shape or (1,), strict=True)
     )
     if not fits:
-        raise fail("E302", f"{name}: index of shape {shape_text(index.shape)} does not fit the source of shape "
-                   f"{shape_text(source.shape)}", help="there must be a source element for every index")
+        raise fail(
+            "E302",
+            f"{name}: index of shape {shape_text(index.shape)} does not fit the source of shape "
+            f"{shape_text(source.shape)}",
+            help="there must be a source element for every index",
+        )
 
 
 def along(index: Any, dim: int) -> tuple[Any, ...]:
@@ -85,19 +103,27 @@ def key_of(dim: int, step: Any) -> tuple[Any, ...]:
 def check_mask(name: str, mask: Node) -> None:
     """E306 unless `mask` is of bools."""
     if mask.dtype != BOOL:
-        raise fail("E306", f"{name} needs a bool mask, got {mask.dtype.name}", help="compare first: `mask != 0`")
+        raise fail(
+            "E306",
+            f"{name} needs a bool mask, got {mask.dtype.name}",
+            help="compare first: `mask != 0`",
+        )
 
 
 def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
     """The places where a mask over dims of `shape` is true, a vector of integers for each dim."""
     if mask.shape != shape:
-        raise fail("E305", f"the mask of shape {shape_text(mask.shape)} does not fit the dims "
-                   f"{shape_text(shape)} it indexes", help="a mask needs one entry for every element")
+        raise fail(
+            "E305",
+            f"the mask of shape {shape_text(mask.shape)} does not fit the dims "
+            f"{shape_text(shape)} it indexes",
+            help="a mask needs one entry for every element",
+        )
     return tuple(constant(places) for places in np.nonzero(value_of(mask)))
 
 
 def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:
-    """The shape of `input[indices]` (an array or node) with an integer tensor or None for each dim."""
+    """The shape of `input[indices]`, of an array or node; a tensor of integers or None a dim."""
     used = [i for i, x in enumerate(indices) if x is not None]
     picked = broadcast_shapes(*(indices[i].shape for i in used))
     rest = tuple(n for i, n in enumerate(input.shape) if i >= len(indices) or indices[i] is None)
@@ -109,3 +135,13 @@ def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:
 def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:
     """The same for NumPy; 0-d indices get a dim, so that all stay advanced."""
     return tuple(slice(None) if i is None else np.reshape(i, i.shape or (1,)) for i in indices)
+
+
+def check_dtypes(name: str, input: Node, source: Node) -> None:
+    """E306 unless source and tensor have one dtype."""
+    if input.dtype != source.dtype:
+        raise fail(
+            "E306",
+            f"{name}: the tensor is {input.dtype.name}, the source {source.dtype.name}",
+            help="convert one: `source.to(input.dtype)`",
+        )

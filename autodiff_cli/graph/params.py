@@ -308,10 +308,13 @@ class Param:
 # The annotations as types, for the signatures in the table.
 Tensor = Node
 Mask = Node
-Tensors = TensorList = tuple[Node, ...]
+Tensors = tuple[Node, ...]
+TensorList = tuple[Node, ...]
 OptionalTensors = tuple[Node | None, ...]
-Dim = NewDim = int
-Dims = DimList = tuple[int, ...]
+Dim = int
+NewDim = int
+Dims = tuple[int, ...]
+DimList = tuple[int, ...]
 Size = tuple[int, ...]
 Ints = int | tuple[int, ...]
 Floats = float | tuple[float, ...]

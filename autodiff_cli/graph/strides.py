@@ -1,9 +1,9 @@
 """Strides: how PyTorch would have laid out a node's elements in memory.
 
-Arrays here are laid out as NumPy likes; PyTorch's layout decides only what a program can see: whether
-`view` is allowed, whether `reshape` and `contiguous` copy, and what `stride()` says. It follows from the
-graph: views rearrange strides by their op's rule, pointwise ops keep the order of their operands,
-everything else is contiguous.
+Arrays here are laid out as NumPy likes; PyTorch's layout decides only what a program can see:
+whether `view` is allowed, whether `reshape` and `contiguous` copy, and what `stride()` says. It
+follows from the graph: views rearrange strides by their op's rule, pointwise ops keep the order
+of their operands, everything else is contiguous.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _strides(node: Node) -> Strides:
 
 
 def elementwise_strides(shape: Shape, operands: tuple[Node, ...]) -> Strides:
-    """The layout PyTorch's TensorIterator chooses for a result: dims sorted by the operands' strides."""
+    """What PyTorch's TensorIterator chooses for a result: dims sorted by the operands' strides."""
     known = [(x.shape, x.strides) for x in operands if x.shape]
     if all(s == shape and is_row_major(s, strides) for s, strides in known):  # type: ignore[arg-type]
         return contiguous_strides(shape)
@@ -187,7 +187,7 @@ def same_strides(strides: Strides, *args: Any) -> Strides:
 
 
 def kept_layout(strides: Strides, input: Node, memory_format: Any = None) -> Strides:
-    """The rule of copies: the operand's order of dims without its gaps, unless another is asked for."""
+    """The rule of copies: the operand's order of dims, without its gaps."""
     if str(memory_format).endswith("contiguous_format"):
         return contiguous_strides(input.shape)
     return elementwise_strides(input.shape, (input,))

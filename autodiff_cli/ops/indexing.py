@@ -1,6 +1,6 @@
 """Reading by index: brackets, gather, index_select, masks.
 
-Indices are checked when the op is applied; results whose shape depends on values ask for the values then.
+Indices are checked when the op is applied; results whose shape depends on values ask for them then.
 """
 
 from __future__ import annotations
@@ -8,7 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, Ints, Mask, OptionalTensors, Tensor, function, movement, opaque
+from ..graph.declare import (
+    Any,
+    Dim,
+    Mask,
+    OptionalTensors,
+    Tensor,
+    function,
+    movement,
+    opaque,
+)
 from ..graph.dtypes import BOOL, INT64
 from ..graph.indices import (
     advanced_key,
@@ -43,9 +52,21 @@ def _gathered(x, dim, index, sparse_grad=False):
     return x[along(index, dim)]
 
 
-@movement(_gathered, shape=_gather_shape,
-          samples=[S(t(3, 2), 0, ints(2, 2)), S(t(2, 3), 1, ints(2, 4)), S(t(3), 0, ints(values=1)), S(t(3), -1, ints(5))],
-          errors=[Bad("E305", t(2), 0, ints(values=[2])), Bad("E306", t(2), 0, t(1)), Bad("E302", t(2, 2), 0, ints(1))])
+@movement(
+    _gathered,
+    shape=_gather_shape,
+    samples=[
+        S(t(3, 2), 0, ints(2, 2)),
+        S(t(2, 3), 1, ints(2, 4)),
+        S(t(3), 0, ints(values=1)),
+        S(t(3), -1, ints(5)),
+    ],
+    errors=[
+        Bad("E305", t(2), 0, ints(values=[2])),
+        Bad("E306", t(2), 0, t(1)),
+        Bad("E302", t(2, 2), 0, ints(1)),
+    ],
+)
 def gather(input: Tensor, dim: Dim, index: Mask, *, sparse_grad: bool = False):
     """`out[i, j] = input[index[i, j], j]` along dim 0, and alike along others."""
 
@@ -61,17 +82,31 @@ def _zeros(g: Node, input: Node) -> Node:
 
 def _selected_shape(input, dim, index):
     if index.ndim > 1:
-        raise fail("E302", f"index_select needs a vector of indices, got shape {shape_text(index.shape)}",
-                   help="use `input[index]` for indices of any shape")
+        raise fail(
+            "E302",
+            f"index_select needs a vector of indices, got shape {shape_text(index.shape)}",
+            help="use `input[index]` for indices of any shape",
+        )
     check_indices("index_select", index, dim, input.shape[dim] if input.shape else 1)
     if not input.shape:
         return (), input.dtype
     return (*input.shape[:dim], index.numel, *input.shape[dim + 1 :]), input.dtype
 
 
-@movement(lambda x, dim, index: np.take(x, np.reshape(index, -1), dim) if x.ndim else x, shape=_selected_shape,
-          samples=[S(t(3, 2), 0, ints(values=[2, 0, 2])), S(t(2, 3), 1, ints(2)), S(t(3), 0, ints(values=1))],
-          errors=[Bad("E305", t(2), 0, ints(values=[-1])), Bad("E302", t(2), 0, ints(2, 2)), Bad("E306", t(2), 0, t(1))])
+@movement(
+    lambda x, dim, index: np.take(x, np.reshape(index, -1), dim) if x.ndim else x,
+    shape=_selected_shape,
+    samples=[
+        S(t(3, 2), 0, ints(values=[2, 0, 2])),
+        S(t(2, 3), 1, ints(2)),
+        S(t(3), 0, ints(values=1)),
+    ],
+    errors=[
+        Bad("E305", t(2), 0, ints(values=[-1])),
+        Bad("E302", t(2), 0, ints(2, 2)),
+        Bad("E306", t(2), 0, t(1)),
+    ],
+)
 def index_select(input: Tensor, dim: Dim, index: Mask):
     """The elements `index` of a dim, repeated as the index says."""
 
@@ -81,14 +116,22 @@ def _(g, out, input, dim, index):
     return F.index_add(_zeros(g, input), dim, index, g), None
 
 
-# -- brackets ----------------------------------------------------------------------------------------
+# -- brackets --------------------------------------------------------------------------------------
 
 
-@function(method=False, samples=[S(t(3, 2), (1,)), S(t(3, 2), (slice(0, 2), None, -1)), S(t(3), (ints(values=[2, 0]),)),
-                                 S(t(2, 3), (..., bools(values=[True, False, True]))), S(t(2), ([0, 0, 1],))],
-          errors=[Bad("E305", t(3), (3,)), Bad("E305", t(3), (0, 0)), Bad("E305", t(3), (1.0,))])
+@function(
+    method=False,
+    samples=[
+        S(t(3, 2), (1,)),
+        S(t(3, 2), (slice(0, 2), None, -1)),
+        S(t(3), (ints(values=[2, 0]),)),
+        S(t(2, 3), (..., bools(values=[True, False, True]))),
+        S(t(2), ([0, 0, 1],)),
+    ],
+    errors=[Bad("E305", t(3), (3,)), Bad("E305", t(3), (0, 0)), Bad("E305", t(3), (1.0,))],
+)
 def getitem(input: Tensor, index: Any):
-    """`input[index]`: ints, slices, None, `...`, bools and integer or bool tensors, as in PyTorch."""
+    """`input[index]`: ints, slices, None, `...`, bools, integer or bool tensors."""
     node, advanced = basic_part(input, index_items(index))
     if advanced is not None:
         return F.index.apply([node, advanced])
@@ -96,21 +139,29 @@ def getitem(input: Tensor, index: Any):
 
 
 def index_items(index: Any) -> list[Any]:
-    """The parts of an index in canonical form: ints, bools, slices, None, Ellipsis, nodes with dims."""
+    """The parts of an index: ints, bools, slices, None, Ellipsis, nodes with dims."""
     return [_item(i) for i in (index if isinstance(index, tuple) else (index,))]
 
 
-def basic_part(input: Node, items: list[Any], skip_whole: bool = False) -> tuple[Node, tuple[Node | None, ...] | None]:
-    """The view that the ints, slices and Nones of an index make, and its tensors by dim of the view.
+def basic_part(
+    input: Node, items: list[Any], skip_whole: bool = False
+) -> tuple[Node, tuple[Node | None, ...] | None]:
+    """The view that ints, slices and Nones make, and the index tensors by dim of the view.
 
     `skip_whole`: slices of everything make no view, as in PyTorch's index assignment.
     """
     consumed = sum(_dims_of(i) for i in items)
     if consumed > input.ndim:
         if not input.ndim:
-            raise fail("E305", "a 0-d tensor has no elements to index", help="use `.item()` for its number")
-        raise fail("E305", f"too many indices: {consumed} for a tensor of {input.ndim} dims, shape "
-                   f"{shape_text(input.shape)}", help="one index for each dim at most")
+            raise fail(
+                "E305", "a 0-d tensor has no elements to index", help="use `.item()` for its number"
+            )
+        raise fail(
+            "E305",
+            f"too many indices: {consumed} for a tensor of {input.ndim} dims, shape "
+            f"{shape_text(input.shape)}",
+            help="one index for each dim at most",
+        )
     if sum(i is Ellipsis for i in items) > 1:
         raise fail("E305", "an index may have only one `...`", help="write `:` for single dims")
     node = input
@@ -133,7 +184,9 @@ def basic_part(input: Node, items: list[Any], skip_whole: bool = False) -> tuple
             source += 1
         elif type(item) is slice:
             if not (skip_whole and _is_whole(item, node.shape[dim])):
-                node = F.slice.apply([node, dim, item.start, item.stop, 1 if item.step is None else item.step])
+                node = F.slice.apply(
+                    [node, dim, item.start, item.stop, 1 if item.step is None else item.step]
+                )
             dim += 1
             source += 1
         else:
@@ -147,7 +200,11 @@ def basic_part(input: Node, items: list[Any], skip_whole: bool = False) -> tuple
 
 
 def _is_whole(item: slice, size: int) -> bool:
-    return item.start in (None, 0) and (item.stop is None or item.stop >= size) and item.step in (None, 1)
+    return (
+        item.start in (None, 0)
+        and (item.stop is None or item.stop >= size)
+        and item.step in (None, 1)
+    )
 
 
 def _dims_of(item: Any) -> int:
@@ -167,19 +224,29 @@ def _item(item: Any) -> Any:
         item = to_tensor(list(item)) if len(item) else constant(np.zeros(0, INT64))
     node = node_of(item)
     if node is None:
-        raise fail("E305", f"cannot index with {type(item).__name__} {item!r}"[:100],
-                   help="indices are ints, slices, None, `...`, bools and integer or bool tensors")
+        raise fail(
+            "E305",
+            f"cannot index with {type(item).__name__} {item!r}"[:100],
+            help="indices are ints, slices, None, `...`, bools and integer or bool tensors",
+        )
     kind = node.dtype.kind
     if node.shape:
         if kind == "f" and node.numel:
-            raise fail("E305", f"cannot index with a {node.dtype.name} tensor", help="use `.long()` or a bool mask")
+            raise fail(
+                "E305",
+                f"cannot index with a {node.dtype.name} tensor",
+                help="use `.long()` or a bool mask",
+            )
         return node if kind != "f" else constant(np.zeros(node.shape, INT64))
     if kind == "f":
         try:
             return to_int(node)
         except BindError:
-            raise fail("E305", f"cannot index with the {node.dtype.name} number {value_of(node).item()}",
-                       help="use an int, for example `.long()`") from None
+            raise fail(
+                "E305",
+                f"cannot index with the {node.dtype.name} number {value_of(node).item()}",
+                help="use an int, for example `.long()`",
+            ) from None
     return bool(value_of(node)) if kind == "b" else int(value_of(node))
 
 
@@ -189,7 +256,9 @@ def _bound(value: Any) -> int | None:
     try:
         return to_int(value)
     except BindError as error:
-        raise fail("E305", f"a slice bound {error.message}", help="slices are made of ints") from None
+        raise fail(
+            "E305", f"a slice bound {error.message}", help="slices are made of ints"
+        ) from None
 
 
 def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:
@@ -205,8 +274,12 @@ def _indexed(x, indices):
     return np.reshape(out, indexed_shape(x, indices))
 
 
-@movement(_indexed, method=False, shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
-          samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))])
+@movement(
+    _indexed,
+    method=False,
+    shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
+    samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))],
+)
 def index(input: Tensor, indices: OptionalTensors):
     """The elements at integer indices, one tensor (or None for all) for each of the first dims."""
 
@@ -216,7 +289,7 @@ def _(g, out, input, indices):
     return F.index_written.apply([_zeros(g, input), indices, g, True]), None
 
 
-# -- other ways to choose ----------------------------------------------------------------------------
+# -- other ways to choose --------------------------------------------------------------------------
 
 
 def _taken_shape(input, index):
@@ -224,9 +297,15 @@ def _taken_shape(input, index):
     return index.shape, input.dtype
 
 
-@movement(lambda x, index: np.reshape(np.reshape(x, -1)[np.reshape(index, -1)] if index.size else np.zeros_like(x, shape=0), index.shape),
-          shape=_taken_shape, samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
-          errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))])
+@movement(
+    lambda x, index: np.reshape(
+        np.reshape(x, -1)[np.reshape(index, -1)] if index.size else np.zeros_like(x, shape=0),
+        index.shape,
+    ),
+    shape=_taken_shape,
+    samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
+    errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))],
+)
 def take(input: Tensor, index: Mask):
     """Elements of the tensor seen as one row."""
 
@@ -236,24 +315,34 @@ def _(g, out, input, index):
     return F.put(_zeros(g, input), index, g, True), None
 
 
-@function(samples=[S(t(3, 2), ints(1, 2), 0), S(t(3), ints(2)), S(t(2, 3), ints(2, 1), dim=1)],
-          errors=[Bad("E302", t(2, 3), ints(2), 1), Bad("E305", t(2), ints(values=[2]), 0)])
+@function(
+    samples=[S(t(3, 2), ints(1, 2), 0), S(t(3), ints(2)), S(t(2, 3), ints(2, 1), dim=1)],
+    errors=[Bad("E302", t(2, 3), ints(2), 1), Bad("E305", t(2), ints(values=[2]), 0)],
+)
 def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
     """`gather` with broadcasting of tensor and indices; without a dim of the tensor as one row."""
     if indices.dtype.kind not in "iu":
-        raise fail("E306", f"take_along_dim needs an integer index, got {indices.dtype.name}",
-                   help="write the indices as ints, or convert them with `.long()`")
+        raise fail(
+            "E306",
+            f"take_along_dim needs an integer index, got {indices.dtype.name}",
+            help="write the indices as ints, or convert them with `.long()`",
+        )
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
     size = input.shape[dim] if input.shape else 1
     check_indices("take_along_dim", indices, dim, size, negative=True)
     indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     if input.ndim != indices.ndim:
-        raise fail("E302", f"take_along_dim: the tensor has shape {shape_text(input.shape)}, the index "
-                   f"{shape_text(indices.shape)}", help="both need the same number of dims")
+        raise fail(
+            "E302",
+            f"take_along_dim: the tensor has shape {shape_text(input.shape)}, the index "
+            f"{shape_text(indices.shape)}",
+            help="both need the same number of dims",
+        )
     whole = list(broadcast_shapes(_with(input.shape, dim, 1), _with(indices.shape, dim, 1)))
     return F.gather(
-        F.broadcast_to(input, _with(whole, dim, input.shape[dim])), dim,
+        F.broadcast_to(input, _with(whole, dim, input.shape[dim])),
+        dim,
         F.broadcast_to(indices, _with(whole, dim, indices.shape[dim])),
     )
 
@@ -276,10 +365,18 @@ def _size(shape):
     return n
 
 
-@movement(lambda x, mask: np.broadcast_to(x, s := np.broadcast_shapes(x.shape, mask.shape))[np.broadcast_to(mask, s)],
-          shape=_chosen_shape,
-          samples=[S(t(2, 3), bools(2, 3)), S(t(2, 3), bools(values=[True, False, True])), S(t(), bools(values=True))],
-          errors=[Bad("E306", t(2), ints(2)), Bad("E302", t(2), bools(3))])
+@movement(
+    lambda x, mask: np.broadcast_to(x, s := np.broadcast_shapes(x.shape, mask.shape))[
+        np.broadcast_to(mask, s)
+    ],
+    shape=_chosen_shape,
+    samples=[
+        S(t(2, 3), bools(2, 3)),
+        S(t(2, 3), bools(values=[True, False, True])),
+        S(t(), bools(values=True)),
+    ],
+    errors=[Bad("E306", t(2), ints(2)), Bad("E302", t(2), bools(3))],
+)
 def masked_select(input: Tensor, mask: Mask):
     """The elements where the mask is true, as one row."""
 
@@ -299,7 +396,12 @@ def _nonzero(x):
     return np.argwhere(x) if x.ndim else np.zeros((int(x != 0), 0), np.int64)
 
 
-@opaque(_nonzero, key="argwhere", shape=_nonzero_shape, samples=[S(ints(2, 3)), S(t(2)), S(ints(values=1))])
+@opaque(
+    _nonzero,
+    key="argwhere",
+    shape=_nonzero_shape,
+    samples=[S(ints(2, 3)), S(t(2)), S(ints(values=1))],
+)
 def argwhere(input: Tensor):
     """The indices of all elements that are not zero, one a row."""
 
@@ -312,21 +414,40 @@ def nonzero(input: Tensor, *, as_tuple: bool = False):
     return F.argwhere(input)
 
 
-# -- rows of a table ---------------------------------------------------------------------------------
+# -- rows of a table -------------------------------------------------------------------------------
 
 
 def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
-        raise fail("E302", f"embedding needs a matrix of weights, got shape {shape_text(weight.shape)}",
-                   help="one row for every index")
+        raise fail(
+            "E302",
+            f"embedding needs a matrix of weights, got shape {shape_text(weight.shape)}",
+            help="one row for every index",
+        )
     check_indices("embedding", input, 0, weight.shape[0])
     return (*input.shape, weight.shape[1]), weight.dtype
 
 
-@movement(lambda weight, input, *rest: np.take(weight, input, 0), grad_fn="EmbeddingBackward0", method=False,
-          name="embedding", key="embedding_rows", shape=_embedding_shape,
-          samples=[S(t(3, 2), ints(2, 2)), S(t(3, 2), ints(2), 0), S(t(3, 2), ints(values=[1, 1, 2]), -1, True)])
-def _(weight: Tensor, indices: Mask, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
+@movement(
+    lambda weight, input, *rest: np.take(weight, input, 0),
+    grad_fn="EmbeddingBackward0",
+    method=False,
+    name="embedding",
+    key="embedding_rows",
+    shape=_embedding_shape,
+    samples=[
+        S(t(3, 2), ints(2, 2)),
+        S(t(3, 2), ints(2), 0),
+        S(t(3, 2), ints(values=[1, 1, 2]), -1, True),
+    ],
+)
+def _(
+    weight: Tensor,
+    indices: Mask,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+):
     """Rows of a matrix of weights; the row `padding_idx` gets no gradient."""
 
 
@@ -343,17 +464,29 @@ def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     return F.index_add(_zeros(g, weight), 0, rows, g), None
 
 
-@function(name="nn.functional.embedding", key="nn_embedding", method=False,
-          samples=[S(ints(2, 2), t(3, 2)), S(ints(3), t(3, 2), padding_idx=-3), S(ints(2), t(3, 2), max_norm=100.0)],
-          errors=[Bad("E305", ints(values=[3]), t(3, 2)), Bad("E305", ints(1), t(3, 2), 3)])
-def nn_embedding(input: Mask, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-                 norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False):
+@function(
+    name="nn.functional.embedding",
+    key="nn_embedding",
+    method=False,
+    samples=[
+        S(ints(2, 2), t(3, 2)),
+        S(ints(3), t(3, 2), padding_idx=-3),
+        S(ints(2), t(3, 2), max_norm=100.0),
+    ],
+    errors=[Bad("E305", ints(values=[3]), t(3, 2)), Bad("E305", ints(1), t(3, 2), 3)],
+)
+def nn_embedding(
+    input: Mask,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+):
     """Rows of a matrix of weights; rows longer than `max_norm` are shortened to it."""
     rows = weight.shape[0] if weight.shape else 0
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        padding_idx = wrapped_index(padding_idx, 0, rows)
+    padding_idx = -1 if padding_idx is None else wrapped_index(padding_idx, 0, rows)
     if max_norm is not None:
         weight = _renormed(weight, input, max_norm, norm_type)
     return F.embedding_rows(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -363,7 +496,9 @@ def _renormed(weight, input, max_norm, norm_type):
     """PyTorch shortens the rows in place and without recording it."""
     with grad_mode(False):
         norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
-        used = F.index_fill(F.expand(number(0.0, weight.dtype), (weight.shape[0],)), 0, F.reshape(input, (-1,)), 1.0)
+        used = F.index_fill(
+            F.expand(number(0.0, weight.dtype), (weight.shape[0],)), 0, F.reshape(input, (-1,)), 1.0
+        )
         long = F.logical_and(norms > max_norm, F.unsqueeze(used, 1) > 0)
         shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
         owner = weight.handle and weight.handle()

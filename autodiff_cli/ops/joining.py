@@ -17,7 +17,7 @@ from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import broadcast_shapes
 
-# -- joining -----------------------------------------------------------------------------------------
+# -- joining ---------------------------------------------------------------------------------------
 
 
 def _common(tensors):
@@ -26,7 +26,11 @@ def _common(tensors):
 
 def _some(tensors, name):
     if not tensors:
-        raise fail("E303", f"{name} needs at least one tensor, got an empty list", help="give a list of tensors")
+        raise fail(
+            "E303",
+            f"{name} needs at least one tensor, got an empty list",
+            help="give a list of tensors",
+        )
 
 
 def _skipped(x):
@@ -44,15 +48,21 @@ def _cat_shape(tensors, dim):
         if _skipped(x):
             continue
         if not x.shape:
-            raise fail("E302", f"cat cannot join 0-d tensors (tensor {i} is one)", help="use `stack`")
+            raise fail(
+                "E302", f"cat cannot join 0-d tensors (tensor {i} is one)", help="use `stack`"
+            )
         if first is None:
             first = x
         fits = x.ndim == ndim and all(
             a == b for d, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if d != dim
         )
         if not fits:
-            raise fail("E302", f"cat along dim {dim}: shape {shape_text(x.shape)} of tensor {i} does not fit "
-                       f"{shape_text(first.shape)}", help=f"all sizes except that of dim {dim} must agree")
+            raise fail(
+                "E302",
+                f"cat along dim {dim}: shape {shape_text(x.shape)} of tensor {i} does not fit "
+                f"{shape_text(first.shape)}",
+                help=f"all sizes except that of dim {dim} must agree",
+            )
         joined += x.shape[dim]
     if first is None:
         return (0,), _common(tensors)
@@ -68,9 +78,19 @@ def _common_of_arrays(tensors):
     return result_dtype([(x.dtype, not x.shape, False) for x in tensors])
 
 
-@movement(_joined, aliases=["concat", "concatenate"], method=False, shape=_cat_shape,
-          samples=[S([t(2, 3), t(1, 3)]), S([t(2, 1), t(2, 2)], dim=1), S([t(2), t(0)], -1), S([t(2), ints(1)])],
-          errors=[Bad("E302", [t(2, 3), t(2, 2)]), Bad("E304", [t(2), t(2)], 1), Bad("E302", [t(), t()])])
+@movement(
+    _joined,
+    aliases=["concat", "concatenate"],
+    method=False,
+    shape=_cat_shape,
+    samples=[
+        S([t(2, 3), t(1, 3)]),
+        S([t(2, 1), t(2, 2)], dim=1),
+        S([t(2), t(0)], -1),
+        S([t(2), ints(1)]),
+    ],
+    errors=[Bad("E302", [t(2, 3), t(2, 2)]), Bad("E304", [t(2), t(2)], 1), Bad("E302", [t(), t()])],
+)
 def cat(tensors: Tensors, dim: int = 0):
     """Tensors one after the other along a dim."""
 
@@ -95,16 +115,24 @@ def _stack_shape(tensors, dim):
     shape = tensors[0].shape
     for i, x in enumerate(tensors):
         if x.shape != shape:
-            raise fail("E302", f"stack needs equal shapes, got {shape_text(shape)} and "
-                       f"{shape_text(x.shape)} (tensor {i})", help="use `cat` to join along an existing dim")
+            raise fail(
+                "E302",
+                f"stack needs equal shapes, got {shape_text(shape)} and "
+                f"{shape_text(x.shape)} (tensor {i})",
+                help="use `cat` to join along an existing dim",
+            )
     dim = dim_in_range(dim, len(shape) + 1)
     return (*shape[:dim], len(tensors), *shape[dim:]), _common(tensors)
 
 
-@movement(lambda tensors, dim: np.stack(tensors, dim, dtype=_common_of_arrays(tensors)), method=False,
-          shape=_stack_shape, vjp=lambda g, out, tensors, dim: (F.unbind(g, dim),),
-          samples=[S([t(2), t(2)]), S([t(2, 1), t(2, 1)], dim=-1), S([t(), t(), t()])],
-          errors=[Bad("E302", [t(2), t(3)]), Bad("E304", [t(2), t(2)], 2)])
+@movement(
+    lambda tensors, dim: np.stack(tensors, dim, dtype=_common_of_arrays(tensors)),
+    method=False,
+    shape=_stack_shape,
+    vjp=lambda g, out, tensors, dim: (F.unbind(g, dim),),
+    samples=[S([t(2), t(2)]), S([t(2, 1), t(2, 1)], dim=-1), S([t(), t(), t()])],
+    errors=[Bad("E302", [t(2), t(3)]), Bad("E304", [t(2), t(2)], 2)],
+)
 def stack(tensors: Tensors, dim: int = 0):
     """Tensors of one shape along a new dim."""
 
@@ -118,25 +146,44 @@ def _rowed(key: str, doc: str, prepare: str, dim: Any, aliases: tuple[str, ...] 
         return F.cat(parts, dim(parts))
 
     body.__doc__ = doc
-    function(key=key, name=key, aliases=aliases, method=False,
-             samples=[S([t(2), t(2)]), S([t(2, 1), t(2, 1)]), S([t(), t()])], errors=[Bad("E303", [])])(body)
+    function(
+        key=key,
+        name=key,
+        aliases=aliases,
+        method=False,
+        samples=[S([t(2), t(2)]), S([t(2, 1), t(2, 1)]), S([t(), t()])],
+        errors=[Bad("E303", [])],
+    )(body)
 
 
-_rowed("hstack", "Tensors side by side: along dim 1, vectors along dim 0.", "atleast_1d_tensors",
-       lambda parts: 0 if parts[0].ndim == 1 else 1)
-_rowed("vstack", "Tensors below one another: along dim 0, vectors as rows.", "atleast_2d_tensors",
-       lambda parts: 0, ("row_stack",))
+_rowed(
+    "hstack",
+    "Tensors side by side: along dim 1, vectors along dim 0.",
+    "atleast_1d_tensors",
+    lambda parts: 0 if parts[0].ndim == 1 else 1,
+)
+_rowed(
+    "vstack",
+    "Tensors below one another: along dim 0, vectors as rows.",
+    "atleast_2d_tensors",
+    lambda parts: 0,
+    ("row_stack",),
+)
 _rowed("dstack", "Tensors behind one another: along dim 2.", "atleast_3d_tensors", lambda parts: 2)
 
 
-@function(method=False, samples=[S([t(2), t(2)]), S([t(2), t(2, 2)]), S([t(), t()])], errors=[Bad("E303", [])])
+@function(
+    method=False,
+    samples=[S([t(2), t(2)]), S([t(2), t(2, 2)]), S([t(), t()])],
+    errors=[Bad("E303", [])],
+)
 def column_stack(tensors: Tensors):
     """Tensors side by side, vectors as columns."""
     _some(tensors, "column_stack")
     return F.cat(tuple(x if x.ndim >= 2 else F.reshape(x, (x.numel, 1)) for x in tensors), 1)
 
 
-# -- taking apart ------------------------------------------------------------------------------------
+# -- taking apart ----------------------------------------------------------------------------------
 
 
 def _unbind_shape(input, dim):
@@ -147,10 +194,15 @@ def _unbind_shape(input, dim):
     return ((rest, input.dtype),) * shape[dim]
 
 
-@movement(lambda x, dim: tuple(np.moveaxis(x, dim, 0)[i, ...] for i in range(x.shape[dim])), view=True,
-          shape=_unbind_shape, vjp=lambda g, out, input, dim: F.stack(g, dim) if g else zeros_of(input),
-          strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
-          samples=[S(t(2, 3)), S(t(2, 3), -1)], errors=[Bad("E304", t())])
+@movement(
+    lambda x, dim: tuple(np.moveaxis(x, dim, 0)[i, ...] for i in range(x.shape[dim])),
+    view=True,
+    shape=_unbind_shape,
+    vjp=lambda g, out, input, dim: F.stack(g, dim) if g else zeros_of(input),
+    strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
+    samples=[S(t(2, 3)), S(t(2, 3), -1)],
+    errors=[Bad("E304", t())],
+)
 def unbind(input: Tensor, dim: Dim = 0):
     """All elements of a dim, each without that dim."""
 
@@ -165,7 +217,11 @@ def _sizes_by(input, split_size, dim):
         raise zero_dim("split")
     size = input.shape[dim]
     if split_size < 0 or (split_size == 0 and size):
-        raise fail("E305", f"split into pieces of {split_size}", help="the size of a piece must be positive")
+        raise fail(
+            "E305",
+            f"split into pieces of {split_size}",
+            help="the size of a piece must be positive",
+        )
     if not split_size or not size:
         return (size,)
     whole, rest = divmod(size, split_size)
@@ -184,16 +240,28 @@ def _cut(x, sizes, dim):
 def _split_ops(prefix: str, options: dict[str, Any]) -> None:
     """`split` and `split_with_sizes`; the `unsafe_` ones are copies, not views."""
 
-    @movement(lambda x, size, dim: _cut(x, _sizes_by(x, size, dim), dim), key=f"{prefix}split", name=f"{prefix}split",
-              shape=lambda input, size, dim: _pieces(_sizes_by(input, size, dim), input, dim), **options,
-              samples=[S(t(5), 2), S(t(2, 4), 2, dim=1), S(t(3), 5)],
-              errors=[Bad("E305", t(3), -1), Bad("E304", t(), 1)])
+    @movement(
+        lambda x, size, dim: _cut(x, _sizes_by(x, size, dim), dim),
+        key=f"{prefix}split",
+        name=f"{prefix}split",
+        shape=lambda input, size, dim: _pieces(_sizes_by(input, size, dim), input, dim),
+        **options,
+        samples=[S(t(5), 2), S(t(2, 4), 2, dim=1), S(t(3), 5)],
+        errors=[Bad("E305", t(3), -1), Bad("E304", t(), 1)],
+    )
     def _(input: Tensor, split_size: int, dim: Dim = 0):
-        """Pieces of `split_size` elements of a dim (the last may be shorter); a tuple gives all sizes."""
+        """Pieces of `split_size` elements of a dim; the last may be shorter."""
 
-    @movement(lambda x, sizes, dim: _cut(x, _listed(sizes), dim), key=f"{prefix}split_with_sizes",
-              name=f"{prefix}split_with_sizes", aliases=["split"] if not prefix else [], shape=_sections, **options,
-              samples=[S(t(5), (2, 3)), S(t(2, 4), [1, 0, 3], dim=-1)], errors=[Bad("E303", t(5), (2, 2))])
+    @movement(
+        lambda x, sizes, dim: _cut(x, _listed(sizes), dim),
+        key=f"{prefix}split_with_sizes",
+        name=f"{prefix}split_with_sizes",
+        aliases=["split"] if not prefix else [],
+        shape=_sections,
+        **options,
+        samples=[S(t(5), (2, 3)), S(t(2, 4), [1, 0, 3], dim=-1)],
+        errors=[Bad("E303", t(5), (2, 2))],
+    )
     def _(input: Tensor, split_sizes: Ints, dim: Dim = 0):
         """Pieces of the given sizes of a dim."""
 
@@ -207,8 +275,12 @@ def _sections(input, sizes, dim):
     if not input.shape:
         raise zero_dim("split")
     if any(s < 0 for s in sizes) or sum(sizes) != input.shape[dim]:
-        raise fail("E303", f"split sizes {tuple(sizes)} sum to {sum(sizes)}, but dim {dim} has "
-                   f"{input.shape[dim]} elements", help="the sizes must add up to the size of the dim")
+        raise fail(
+            "E303",
+            f"split sizes {tuple(sizes)} sum to {sum(sizes)}, but dim {dim} has "
+            f"{input.shape[dim]} elements",
+            help="the sizes must add up to the size of the dim",
+        )
     return _pieces(sizes, input, dim)
 
 
@@ -228,11 +300,17 @@ def split_named(input: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
 
 
 def zero_dim(name: str) -> Exception:
-    return fail("E304", f"{name} needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
+    return fail(
+        "E304",
+        f"{name} needs a tensor with dims, this one is 0-d",
+        help="a 0-d tensor is one number",
+    )
 
 
-@function(samples=[S(t(5), 2), S(t(2, 4), 3, 1), S(t(2), 4)],
-          errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)])
+@function(
+    samples=[S(t(5), 2), S(t(2, 4), 3, 1), S(t(2), 4)],
+    errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)],
+)
 def chunk(input: Tensor, chunks: int, dim: Dim = 0):
     """At most `chunks` pieces of equal size (the last may be shorter)."""
     return _chunked(input, chunks, dim, "")
@@ -256,7 +334,10 @@ def _chunked(input: Node, chunks: int, dim: int, prefix: str) -> tuple[Node, ...
     return getattr(F, f"{prefix}split")(input, each, dim)
 
 
-@function(samples=[S(t(5), 2), S(t(5), (1, 3)), S(t(2, 4), 3, 1)], errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)])
+@function(
+    samples=[S(t(5), 2), S(t(5), (1, 3)), S(t(2, 4), 3, 1)],
+    errors=[Bad("E305", t(3), 0), Bad("E304", t(), 1)],
+)
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     """Pieces of nearly equal size, or those between given places."""
     places = _places(indices_or_sections)
@@ -265,7 +346,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     size = input.shape[dim]
     if isinstance(places, int):
         if places < 1:
-            raise fail("E305", f"tensor_split into {places} pieces", help="there must be at least one")
+            raise fail(
+                "E305", f"tensor_split into {places} pieces", help="there must be at least one"
+            )
         whole, rest = divmod(size, places)
         ends = [(i + 1) * whole + min(i + 1, rest) for i in range(places)]
     else:
@@ -291,8 +374,11 @@ def _places(value):
     node = node_of(value)
     if node is not None:
         if node.dtype.kind not in "iu" or node.ndim > 1:
-            raise fail("E306", "tensor_split needs an int, a list of ints or a vector of integers",
-                       help="write the places as a list")
+            raise fail(
+                "E306",
+                "tensor_split needs an int, a list of ints or a vector of integers",
+                help="write the places as a list",
+            )
         return value_of(node).tolist() if not node.shape else tuple(value_of(node).tolist())
     return to_ints(value)
 
@@ -302,13 +388,20 @@ def _split_along(key: str, least: int, dim: Any, doc: str) -> None:
 
     def body(input: Tensor, indices_or_sections: Any):
         if input.ndim < least:
-            raise fail("E304", f"{key} needs at least {least} dim{'s' if least > 1 else ''}, this tensor has shape "
-                       f"{shape_text(input.shape)}", help="`unsqueeze` adds dims")
+            raise fail(
+                "E304",
+                f"{key} needs {least} dim{'s' if least > 1 else ''} or more, this tensor has shape "
+                f"{shape_text(input.shape)}",
+                help="`unsqueeze` adds dims",
+            )
         places = _places(indices_or_sections)
         along = dim(input)
         if isinstance(places, int) and (places < 1 or input.shape[along] % places):
-            raise fail("E305", f"{key} into {places} pieces: dim {along} has {input.shape[along]} elements",
-                       help="the number of pieces must divide the size; `tensor_split` takes any")
+            raise fail(
+                "E305",
+                f"{key} into {places} pieces: dim {along} has {input.shape[along]} elements",
+                help="the number of pieces must divide the size; `tensor_split` takes any",
+            )
         return F.tensor_split(input, places, along)
 
     def into(input: Tensor, sections: int):
@@ -319,8 +412,12 @@ def _split_along(key: str, least: int, dim: Any, doc: str) -> None:
 
     body.__doc__ = into.__doc__ = at.__doc__ = doc
     shape = (2,) * least
-    function(key=key, name=key, samples=[S(t(*shape), 2), S(t(*shape), (1,))],
-             errors=[Bad("E305", t(*shape), 3), Bad("E304", t(), 1)])(body)
+    function(
+        key=key,
+        name=key,
+        samples=[S(t(*shape), 2), S(t(*shape), (1,))],
+        errors=[Bad("E305", t(*shape), 3), Bad("E304", t(), 1)],
+    )(body)
     function(key=f"{key}_into", name=key, samples=[S(t(*shape), sections=2)])(into)
     function(key=f"{key}_at", name=key, samples=[S(t(*shape), indices=(1,))])(at)
 
@@ -329,26 +426,41 @@ _split_along("hsplit", 1, lambda input: 0 if input.ndim == 1 else 1, "Pieces sid
 _split_along("vsplit", 2, lambda input: 0, "Pieces below one another.")
 _split_along("dsplit", 3, lambda input: 2, "Pieces behind one another.")
 
-# -- several tensors at once -------------------------------------------------------------------------
+# -- several tensors at once -----------------------------------------------------------------------
 
 
-@function(method=False, samples=[S(t(3, 1), t(4)), S([t(2), t()]), S(t(2))], errors=[Bad("E302", t(2), t(3))])
+@function(
+    method=False,
+    samples=[S(t(3, 1), t(4)), S([t(2), t()]), S(t(2))],
+    errors=[Bad("E302", t(2), t(3))],
+)
 def broadcast_tensors(tensors: TensorList):
     """All tensors expanded to their common shape."""
     shape = broadcast_shapes(*(x.shape for x in tensors))
     return tuple(F.expand(x, shape) for x in tensors)
 
 
-@function(method=False, samples=[S(t(2), t(3)), S([t(2), t()]), S(t(2), t(3), indexing="xy")],
-          errors=[Bad("E302", t(2, 2), t(2)), Bad("E303", [])])
+@function(
+    method=False,
+    samples=[S(t(2), t(3)), S([t(2), t()]), S(t(2), t(3), indexing="xy")],
+    errors=[Bad("E302", t(2, 2), t(2)), Bad("E303", [])],
+)
 def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
     """The grid of all combinations of vectors: for each vector its values over the grid."""
     _some(tensors, "meshgrid")
     if indexing not in ("ij", "xy"):
-        raise fail("E205", f"meshgrid indexing must be 'ij' or 'xy', not {indexing!r}", help="write `indexing=\"ij\"`")
+        raise fail(
+            "E205",
+            f"meshgrid indexing must be 'ij' or 'xy', not {indexing!r}",
+            help='write `indexing="ij"`',
+        )
     for x in tensors:
         if x.ndim > 1:
-            raise fail("E302", f"meshgrid needs vectors, got shape {shape_text(x.shape)}", help="`flatten()` it")
+            raise fail(
+                "E302",
+                f"meshgrid needs vectors, got shape {shape_text(x.shape)}",
+                help="`flatten()` it",
+            )
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])
@@ -367,8 +479,11 @@ def _block_shape(tensors):
     _some(tensors, "block_diag")
     for i, x in enumerate(tensors):
         if x.ndim > 2:
-            raise fail("E302", f"block_diag needs at most 2 dims, tensor {i} has shape {shape_text(x.shape)}",
-                       help="give matrices, vectors or numbers")
+            raise fail(
+                "E302",
+                f"block_diag needs at most 2 dims, tensor {i} has shape {shape_text(x.shape)}",
+                help="give matrices, vectors or numbers",
+            )
     sizes = [_block_size(x.shape) for x in tensors]
     return (sum(r for r, _ in sizes), sum(c for _, c in sizes)), _common(tensors)
 
@@ -394,8 +509,13 @@ def _blocks(tensors):
     return out
 
 
-@movement(_blocks, method=False, shape=_block_shape,
-          samples=[S(t(2, 2), t(1, 3)), S(t(2), t()), S(t(2, 2))], errors=[Bad("E302", t(2, 2, 2))])
+@movement(
+    _blocks,
+    method=False,
+    shape=_block_shape,
+    samples=[S(t(2, 2), t(1, 3)), S(t(2), t()), S(t(2, 2))],
+    errors=[Bad("E302", t(2, 2, 2))],
+)
 def block_diag(tensors: TensorList):
     """The tensors as blocks on the diagonal of one matrix."""
 
@@ -409,27 +529,43 @@ def _(g, out, tensors):
     return (tuple(parts),)
 
 
-@function(method=False, samples=[S(t(2), t(3)), S(t(2)), S(t(2), t(1), t(2))], errors=[Bad("E302", t(2, 2))])
+@function(
+    method=False,
+    samples=[S(t(2), t(3)), S(t(2)), S(t(2), t(1), t(2))],
+    errors=[Bad("E302", t(2, 2))],
+)
 def cartesian_prod(tensors: TensorList):
     """All combinations of elements of vectors, one a row."""
     _some(tensors, "cartesian_prod")
     for x in tensors:
         if x.ndim != 1:
-            raise fail("E302", f"cartesian_prod needs vectors, got shape {shape_text(x.shape)}", help="`flatten()` it")
+            raise fail(
+                "E302",
+                f"cartesian_prod needs vectors, got shape {shape_text(x.shape)}",
+                help="`flatten()` it",
+            )
     if len(tensors) == 1:
         return tensors[0]
     return F.stack(tuple(F.flatten(x) for x in F.meshgrid(tensors)), 1)
 
 
-@function(samples=[S(t(3)), S(t(3), 1), S(t(2), r=2, with_replacement=True), S(t(3), 0)], errors=[Bad("E302", t(2, 2))])
+@function(
+    samples=[S(t(3)), S(t(3), 1), S(t(2), r=2, with_replacement=True), S(t(3), 0)],
+    errors=[Bad("E302", t(2, 2))],
+)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False):
     """All choices of `r` elements of a vector, one a row."""
     if input.ndim != 1 or r < 0:
-        raise fail("E302", f"combinations of {r} needs a vector, got shape {shape_text(input.shape)}",
-                   help="`flatten()` it")
+        raise fail(
+            "E302",
+            f"combinations of {r} needs a vector, got shape {shape_text(input.shape)}",
+            help="`flatten()` it",
+        )
     if not r:
         return constant(np.zeros((0,), input.dtype))
     select = combinations_with_replacement if with_replacement else choose
     rows = np.array(list(select(range(input.numel), r)), INT64).reshape(-1, r)
-    columns = [F.index_select(input, 0, constant(np.ascontiguousarray(rows[:, i]))) for i in range(r)]
+    columns = [
+        F.index_select(input, 0, constant(np.ascontiguousarray(rows[:, i]))) for i in range(r)
+    ]
     return F.stack(tuple(columns), 1)

@@ -11,7 +11,7 @@ from ..graph.op import constant, number, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 
-# -- a constant around the tensor ----------------------------------------------------------------------
+# -- a constant around the tensor ------------------------------------------------------------------
 
 
 def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
@@ -21,8 +21,12 @@ def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
 
 def _check_length(input: Node, pad: tuple[int, ...]) -> None:
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise fail("E303", f"pad {shape_text(pad)} for shape {shape_text(input.shape)}: give two numbers a dim, "
-                   f"at most {2 * input.ndim}", help="the first pair is before and after the last dim")
+        raise fail(
+            "E303",
+            f"pad {shape_text(pad)} for shape {shape_text(input.shape)}: give two numbers a dim, "
+            f"at most {2 * input.ndim}",
+            help="the first pair is before and after the last dim",
+        )
 
 
 def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
@@ -30,8 +34,11 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
     for dim, before, after in _sides(len(shape), pad):
         sizes[dim] += before + after
         if sizes[dim] < 0:
-            raise fail("E303", f"pad ({before}, {after}) takes more than the {shape[dim]} elements of dim {dim}",
-                       help="negative numbers cut elements off")
+            raise fail(
+                "E303",
+                f"pad ({before}, {after}) takes more than the {shape[dim]} elements of dim {dim}",
+                help="negative numbers cut elements off",
+            )
     return tuple(sizes)
 
 
@@ -49,15 +56,19 @@ def _surrounded(x, pad, value):
     return np.pad(x[tuple(cut)], widths, constant_values=value)
 
 
-@movement(_surrounded, shape=_constant_shape, method=False,
-          vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),
-          samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (1, -1, 0, 1), 1.5)],
-          errors=[Bad("E303", t(2), (1,)), Bad("E303", t(2), (-2, -1))])
+@movement(
+    _surrounded,
+    shape=_constant_shape,
+    method=False,
+    vjp=lambda g, out, input, pad, value: F.constant_pad_nd(g, tuple(-p for p in pad), 0),
+    samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (1, -1, 0, 1), 1.5)],
+    errors=[Bad("E303", t(2), (1,)), Bad("E303", t(2), (-2, -1))],
+)
 def constant_pad_nd(input: Tensor, pad: Ints, value: Scalar = 0):
-    """The tensor with `value` before and after each dim, from the last on; negative numbers cut off."""
+    """`value` before and after each dim, from the last on; negative numbers cut off."""
 
 
-# -- the tensor continued beyond its ends ----------------------------------------------------------------
+# -- the tensor continued beyond its ends ----------------------------------------------------------
 
 _MODES = {"reflect": "ReflectionPad", "replicate": "ReplicationPad", "circular": "CopySlices"}
 
@@ -78,14 +89,25 @@ def _continued_shape(input, pad, mode):
     _check_length(input, pad)
     spatial = len(pad) // 2
     if spatial not in (1, 2, 3) or input.ndim - spatial not in (1, 2):
-        raise fail("E303", f"pad of {len(pad)} numbers with mode {mode!r} for shape {shape_text(input.shape)}",
-                   help="give 2 numbers for 2 or 3 dims, 4 for 3 or 4, 6 for 4 or 5")
+        raise fail(
+            "E303",
+            f"pad of {len(pad)} numbers with mode {mode!r} for shape {shape_text(input.shape)}",
+            help="give 2 numbers for 2 or 3 dims, 4 for 3 or 4, 6 for 4 or 5",
+        )
     for dim, before, after in _sides(input.ndim, pad):
         size = input.shape[dim]
         most = max(before, after)
-        if size == 0 or (mode == "reflect" and most >= size) or (mode == "circular" and most > size):
-            raise fail("E303", f"pad ({before}, {after}) with mode {mode!r} needs more than the {size} elements of "
-                       f"dim {dim}", help="pad less, or use mode 'replicate' or 'constant'")
+        if (
+            size == 0
+            or (mode == "reflect" and most >= size)
+            or (mode == "circular" and most > size)
+        ):
+            raise fail(
+                "E303",
+                f"pad ({before}, {after}) with mode {mode!r} needs more than the {size} elements "
+                f"of dim {dim}",
+                help="pad less, or use mode 'replicate' or 'constant'",
+            )
     return _padded_sizes(input.shape, pad), input.dtype
 
 
@@ -100,8 +122,13 @@ def _continued_name(input, pad, mode):
     return name if mode == "circular" else f"{name}{len(pad) // 2}DBackward0"
 
 
-@movement(_continued, shape=_continued_shape, method=False, grad_fn=_continued_name,
-          samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES])
+@movement(
+    _continued,
+    shape=_continued_shape,
+    method=False,
+    grad_fn=_continued_name,
+    samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
+)
 def continued(input: Tensor, pad: Ints, mode: str):
     """The tensor continued beyond its ends: reflected, with its last element, or around again."""
 
@@ -115,42 +142,76 @@ def _(g, out, input, pad, mode):
     return (g,)
 
 
-@function(name="nn.functional.pad", key="pad", method=False,
-          samples=[S(t(2, 3), (1, 2)), S(t(2, 3), (0, 1, 1, 0), value=2.0), S(t(2, 3), (-1, 1)),
-                   S(t(1, 4), (2, 1), mode="reflect"), S(t(1, 2, 2, 3), (1, 1, 0, 1), "replicate"),
-                   S(t(1, 1, 3), (3, 2), mode="circular"), S(t(1, 4), (-1, 2), mode="replicate")],
-          errors=[Bad("E303", t(1, 3), (3, 0), mode="reflect"), Bad("E205", t(3), (1, 1), mode="wrap"),
-                  Bad("E303", t(3), (1, 1), mode="circular"), Bad("E303", t(3), (1, 1, 1))])
+@function(
+    name="nn.functional.pad",
+    key="pad",
+    method=False,
+    samples=[
+        S(t(2, 3), (1, 2)),
+        S(t(2, 3), (0, 1, 1, 0), value=2.0),
+        S(t(2, 3), (-1, 1)),
+        S(t(1, 4), (2, 1), mode="reflect"),
+        S(t(1, 2, 2, 3), (1, 1, 0, 1), "replicate"),
+        S(t(1, 1, 3), (3, 2), mode="circular"),
+        S(t(1, 4), (-1, 2), mode="replicate"),
+    ],
+    errors=[
+        Bad("E303", t(1, 3), (3, 0), mode="reflect"),
+        Bad("E205", t(3), (1, 1), mode="wrap"),
+        Bad("E303", t(3), (1, 1), mode="circular"),
+        Bad("E303", t(3), (1, 1, 1)),
+    ],
+)
 def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None = None):
-    """Elements around a tensor: a constant, or the tensor reflected, its edge repeated, or continued around."""
+    """Elements around a tensor: a constant, its reflection, its edge, or its other end."""
     pad = (pad,) if isinstance(pad, int) else pad
     if mode == "constant":
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in _MODES:
-        raise fail("E205", f"pad mode must be constant, {', '.join(_MODES)}, not {mode!r}",
-                   help="write `mode=\"reflect\"`")
+        raise fail(
+            "E205",
+            f"pad mode must be constant, {', '.join(_MODES)}, not {mode!r}",
+            help='write `mode="reflect"`',
+        )
     if value:
-        raise fail("E205", f"pad mode {mode!r} takes no value", help="leave `value` out, or use mode 'constant'")
+        raise fail(
+            "E205",
+            f"pad mode {mode!r} takes no value",
+            help="leave `value` out, or use mode 'constant'",
+        )
     return F.continued(input, pad, mode)
 
 
-# -- pixels and channels ---------------------------------------------------------------------------------
+# -- pixels and channels ---------------------------------------------------------------------------
 
 
 def _pixels(name: str, input: Node, least: int) -> None:
     if input.ndim < least:
-        raise fail("E303", f"{name} needs at least {least} dims, this tensor has shape {shape_text(input.shape)}",
-                   help="(..., channels, height, width)")
+        raise fail(
+            "E303",
+            f"{name} needs at least {least} dims, this tensor has shape {shape_text(input.shape)}",
+            help="(..., channels, height, width)",
+        )
 
 
 def _positive(name: str, what: str, value: int) -> None:
     if value < 1:
-        raise fail("E303", f"{name} needs a positive {what}, got {value}", help=f"use {what}=2, for example")
+        raise fail(
+            "E303",
+            f"{name} needs a positive {what}, got {value}",
+            help=f"use {what}=2, for example",
+        )
 
 
-@composite(name="nn.functional.pixel_shuffle", aliases=["pixel_shuffle"], key="pixel_shuffle", method=False,
-           vjp=lambda g, out, input, factor: F.pixel_unshuffle(g, factor),
-           samples=[S(t(4, 2, 3), 2), S(t(2, 9, 1, 1), 3)], errors=[Bad("E303", t(3, 2, 2), 2), Bad("E303", t(2, 2), 1)])
+@composite(
+    name="nn.functional.pixel_shuffle",
+    aliases=["pixel_shuffle"],
+    key="pixel_shuffle",
+    method=False,
+    vjp=lambda g, out, input, factor: F.pixel_unshuffle(g, factor),
+    samples=[S(t(4, 2, 3), 2), S(t(2, 9, 1, 1), 3)],
+    errors=[Bad("E303", t(3, 2, 2), 2), Bad("E303", t(2, 2), 1)],
+)
 def pixel_shuffle(input: Tensor, upscale_factor: int):
     """Groups of `upscale_factor ** 2` channels as pixels of a larger picture."""
     _pixels("pixel_shuffle", input, 3)
@@ -158,17 +219,26 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
     *lead, channels, height, width = input.shape
     r = upscale_factor
     if channels % (r * r):
-        raise fail("E303", f"pixel_shuffle by {r}: {channels} channels are not divisible by {r * r}",
-                   help="the channels must be a multiple of upscale_factor ** 2")
+        raise fail(
+            "E303",
+            f"pixel_shuffle by {r}: {channels} channels are not divisible by {r * r}",
+            help="the channels must be a multiple of upscale_factor ** 2",
+        )
     count = len(lead)
     apart = F.reshape(input, (*lead, channels // (r * r), r, r, height, width))
     order = (*range(count), *(count + i for i in (0, 3, 1, 4, 2)))
     return F.reshape(F.permute(apart, order), (*lead, channels // (r * r), height * r, width * r))
 
 
-@composite(name="nn.functional.pixel_unshuffle", aliases=["pixel_unshuffle"], key="pixel_unshuffle", method=False,
-           vjp=lambda g, out, input, factor: F.pixel_shuffle(g, factor),
-           samples=[S(t(1, 4, 2), 2), S(t(2, 1, 3, 3), 3)], errors=[Bad("E303", t(1, 3, 2), 2)])
+@composite(
+    name="nn.functional.pixel_unshuffle",
+    aliases=["pixel_unshuffle"],
+    key="pixel_unshuffle",
+    method=False,
+    vjp=lambda g, out, input, factor: F.pixel_shuffle(g, factor),
+    samples=[S(t(1, 4, 2), 2), S(t(2, 1, 3, 3), 3)],
+    errors=[Bad("E303", t(1, 3, 2), 2)],
+)
 def pixel_unshuffle(input: Tensor, downscale_factor: int):
     """Squares of `downscale_factor ** 2` pixels as channels of a smaller picture."""
     _pixels("pixel_unshuffle", input, 3)
@@ -176,25 +246,36 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
     *lead, channels, height, width = input.shape
     r = downscale_factor
     if height % r or width % r:
-        raise fail("E303", f"pixel_unshuffle by {r}: height {height} and width {width} must be divisible by it",
-                   help="pad the picture first")
+        raise fail(
+            "E303",
+            f"pixel_unshuffle by {r}: height {height} and width {width} must be divisible by it",
+            help="pad the picture first",
+        )
     count = len(lead)
     apart = F.reshape(input, (*lead, channels, height // r, r, width // r, r))
     order = (*range(count), *(count + i for i in (0, 2, 4, 1, 3)))
     return F.reshape(F.permute(apart, order), (*lead, channels * r * r, height // r, width // r))
 
 
-@composite(name="nn.functional.channel_shuffle", aliases=["channel_shuffle", "nn.functional.native_channel_shuffle"],
-           key="channel_shuffle", method=False,
-           vjp=lambda g, out, input, groups: F.channel_shuffle(g, input.shape[1] // groups),
-           samples=[S(t(1, 4, 2), 2), S(t(2, 6, 1, 2), 3)], errors=[Bad("E303", t(1, 3, 2), 2)])
+@composite(
+    name="nn.functional.channel_shuffle",
+    aliases=["channel_shuffle", "nn.functional.native_channel_shuffle"],
+    key="channel_shuffle",
+    method=False,
+    vjp=lambda g, out, input, groups: F.channel_shuffle(g, input.shape[1] // groups),
+    samples=[S(t(1, 4, 2), 2), S(t(2, 6, 1, 2), 3)],
+    errors=[Bad("E303", t(1, 3, 2), 2)],
+)
 def channel_shuffle(input: Tensor, groups: int):
     """Channels of all groups in turn instead of group after group."""
     _pixels("channel_shuffle", input, 3)
     _positive("channel_shuffle", "groups", groups)
     batch, channels, *rest = input.shape
     if channels % groups:
-        raise fail("E303", f"channel_shuffle: {channels} channels are not divisible by {groups} groups",
-                   help="choose groups that divide the channels")
+        raise fail(
+            "E303",
+            f"channel_shuffle: {channels} channels are not divisible by {groups} groups",
+            help="choose groups that divide the channels",
+        )
     apart = F.reshape(input, (batch, groups, channels // groups, *rest))
     return F.reshape(F.transpose(apart, 1, 2), input.shape)

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, DimList, Dims, Ints, Mask, Size, Tensor, function, movement, opaque
+from ..graph.declare import (
+    Any,
+    Dim,
+    DimList,
+    Dims,
+    Ints,
+    Mask,
+    Size,
+    Tensor,
+    function,
+    movement,
+    opaque,
+)
 from ..graph.dtypes import INT64
 from ..graph.op import shape_text, value_of
 from ..graph.params import node_of, to_int, to_tensor
@@ -20,15 +32,24 @@ def _same(input, *rest):
 def _some_dims(name, least):
     def check(input, *rest):
         if input.ndim < least:
-            raise fail("E304", f"{name} needs at least {least} dims, this tensor has shape "
-                       f"{shape_text(input.shape)}", help="`unsqueeze` adds dims")
+            raise fail(
+                "E304",
+                f"{name} needs at least {least} dims, this tensor has shape "
+                f"{shape_text(input.shape)}",
+                help="`unsqueeze` adds dims",
+            )
         return input.shape, input.dtype
 
     return check
 
 
-@movement(lambda x, dims: np.flip(x, dims), shape=_same, vjp=lambda g, out, input, dims: F.flip(g, dims),
-          samples=[S(t(3), 0), S(t(2, 3), (0, 1)), S(t(2, 3), -1), S(t(2), ())], errors=[Bad("E304", t(2), 1)])
+@movement(
+    lambda x, dims: np.flip(x, dims),
+    shape=_same,
+    vjp=lambda g, out, input, dims: F.flip(g, dims),
+    samples=[S(t(3), 0), S(t(2, 3), (0, 1)), S(t(2, 3), -1), S(t(2), ())],
+    errors=[Bad("E304", t(2), 1)],
+)
 def flip(input: Tensor, dims: DimList):
     """The order of elements reversed along dims."""
 
@@ -50,8 +71,11 @@ def flipud(input: Tensor):
 def _roll_shape(input, shifts, dims):
     amounts = (shifts,) if isinstance(shifts, int) else shifts
     if not amounts or len(amounts) != (1 if not dims else len(dims)):
-        raise fail("E304", f"roll by {shifts} needs as many dims as shifts, got {dims or 'none'}",
-                   help="give one dim for every shift, or one shift and no dims")
+        raise fail(
+            "E304",
+            f"roll by {shifts} needs as many dims as shifts, got {dims or 'none'}",
+            help="give one dim for every shift, or one shift and no dims",
+        )
     return input.shape, input.dtype
 
 
@@ -67,17 +91,24 @@ def _back(shifts):
     return -shifts if isinstance(shifts, int) else tuple(-s for s in shifts)
 
 
-@movement(_rolled, shape=_roll_shape, vjp=lambda g, out, input, shifts, dims: F.roll(g, _back(shifts), dims),
-          samples=[S(t(3), 1), S(t(2, 3), (1, -1), (0, 1)), S(t(2, 3), 2, 1), S(t(2, 3), 1)],
-          errors=[Bad("E304", t(2, 3), (1, 2), 0)])
+@movement(
+    _rolled,
+    shape=_roll_shape,
+    vjp=lambda g, out, input, shifts, dims: F.roll(g, _back(shifts), dims),
+    samples=[S(t(3), 1), S(t(2, 3), (1, -1), (0, 1)), S(t(2, 3), 2, 1), S(t(2, 3), 1)],
+    errors=[Bad("E304", t(2, 3), (1, 2), 0)],
+)
 def roll(input: Tensor, shifts: Ints, dims: Dims = ()):
-    """Elements moved along dims, those that leave come back at the other end; no dims: as one long row."""
+    """Elements moved along dims, around the ends; without dims as one long row."""
 
 
 def _turned(input, k, dims):
     if len(dims) != 2 or dims[0] == dims[1]:
-        raise fail("E304", f"rot90 turns from one dim to another, got dims {tuple(dims)}",
-                   help="give two different dims, for example `dims=(0, 1)`")
+        raise fail(
+            "E304",
+            f"rot90 turns from one dim to another, got dims {tuple(dims)}",
+            help="give two different dims, for example `dims=(0, 1)`",
+        )
     shape = list(_some_dims("rot90", 2)(input)[0])
     if k % 2:
         a, b = dims
@@ -85,27 +116,38 @@ def _turned(input, k, dims):
     return tuple(shape), input.dtype
 
 
-@movement(lambda x, k, dims: np.rot90(x, k, dims), shape=_turned,
-          vjp=lambda g, out, input, k, dims: F.rot90(g, -k, dims),
-          samples=[S(t(2, 3)), S(t(2, 3), 2), S(t(2, 3), -1, (1, 0))], errors=[Bad("E304", t(2)), Bad("E304", t(2, 2), 1, (0, 0))])
+@movement(
+    lambda x, k, dims: np.rot90(x, k, dims),
+    shape=_turned,
+    vjp=lambda g, out, input, k, dims: F.rot90(g, -k, dims),
+    samples=[S(t(2, 3)), S(t(2, 3), 2), S(t(2, 3), -1, (1, 0))],
+    errors=[Bad("E304", t(2)), Bad("E304", t(2, 2), 1, (0, 0))],
+)
 def rot90(input: Tensor, k: int = 1, dims: DimList = (0, 1)):
     """The plane of two dims turned by 90 degrees, `k` times."""
 
 
-# -- repetition --------------------------------------------------------------------------------------
+# -- repetition ------------------------------------------------------------------------------------
 
 
 def _repeat_shape(input, repeats):
     if len(repeats) < input.ndim or any(r < 0 for r in repeats):
-        raise fail("E303", f"repeat {shape_text(repeats)} of shape {shape_text(input.shape)} needs a count, 0 or "
-                   "more, for every dim", help="new dims go in front")
+        raise fail(
+            "E303",
+            f"repeat {shape_text(repeats)} of shape {shape_text(input.shape)} needs a count, 0 or "
+            "more, for every dim",
+            help="new dims go in front",
+        )
     shape = (1,) * (len(repeats) - input.ndim) + input.shape
     return tuple(s * r for s, r in zip(shape, repeats, strict=True)), input.dtype
 
 
-@movement(lambda x, repeats: np.tile(x, repeats), shape=_repeat_shape,
-          samples=[S(t(3), 2), S(t(2, 1), (2, 1, 3)), S(t(2), 3, 2), S(t(), 2), S(t(2), 0)],
-          errors=[Bad("E303", t(2, 3), 2), Bad("E303", t(2), -1)])
+@movement(
+    lambda x, repeats: np.tile(x, repeats),
+    shape=_repeat_shape,
+    samples=[S(t(3), 2), S(t(2, 1), (2, 1, 3)), S(t(2), 3, 2), S(t(), 2), S(t(2), 0)],
+    errors=[Bad("E303", t(2, 3), 2), Bad("E303", t(2), -1)],
+)
 def repeat(input: Tensor, repeats: Size):
     """The tensor written out `repeats` times along each dim."""
 
@@ -125,9 +167,18 @@ def tile(input: Tensor, dims: Size):
     return F.repeat(input, (1,) * (input.ndim - len(dims)) + dims)
 
 
-@function(samples=[S(t(3), 2), S(t(2, 2), 2, dim=1), S(t(2, 3), ints(values=[1, 2]), 0), S(t(2, 2), ints(values=[2]))],
-          errors=[Bad("E302", t(3), ints(2)), Bad("E305", t(3), -1), Bad("E304", t(3), 2, 1)])
-def repeat_interleave(input: Tensor, repeats: Any, dim: Dim | None = None, *, output_size: int | None = None):
+@function(
+    samples=[
+        S(t(3), 2),
+        S(t(2, 2), 2, dim=1),
+        S(t(2, 3), ints(values=[1, 2]), 0),
+        S(t(2, 2), ints(values=[2])),
+    ],
+    errors=[Bad("E302", t(3), ints(2)), Bad("E305", t(3), -1), Bad("E304", t(3), 2, 1)],
+)
+def repeat_interleave(
+    input: Tensor, repeats: Any, dim: Dim | None = None, *, output_size: int | None = None
+):
     """Each element (or each slice of a dim) repeated; a tensor of counts gives each its own."""
     counts = node_of(repeats)
     if counts is None and isinstance(repeats, list | tuple):
@@ -142,14 +193,20 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: Dim | None = None, *, ou
     if counts.numel == 1:
         counts = F.expand(F.reshape(counts, (1,)), (size,))
     if counts.shape != (size,):
-        raise fail("E302", f"repeat_interleave: counts of shape {shape_text(counts.shape)} for dim {dim} with {size} "
-                   "elements", help="give one count, or one for each element")
+        raise fail(
+            "E302",
+            f"repeat_interleave: counts of shape {shape_text(counts.shape)} for dim {dim} "
+            f"with {size} elements",
+            help="give one count, or one for each element",
+        )
     return F.index_select(input, dim, F.repeated_places(counts))
 
 
 def _each_repeated(input, count, dim):
     if count < 0:
-        raise fail("E305", f"repeat_interleave by {count}: counts cannot be negative", help="use 0 or more")
+        raise fail(
+            "E305", f"repeat_interleave by {count}: counts cannot be negative", help="use 0 or more"
+        )
     if not input.shape:
         input = F.reshape(input, (1,))
     shape = input.shape
@@ -159,32 +216,54 @@ def _each_repeated(input, count, dim):
 
 def _places_shape(repeats):
     if repeats.dtype.kind not in "iu":
-        raise fail("E306", f"repeat_interleave needs integer counts, got {repeats.dtype.name}",
-                   help="convert them with `.long()`")
+        raise fail(
+            "E306",
+            f"repeat_interleave needs integer counts, got {repeats.dtype.name}",
+            help="convert them with `.long()`",
+        )
     counts = value_of(repeats)
     if counts.ndim != 1 or (counts < 0).any():
-        raise fail("E305", "repeat_interleave needs a vector of counts that are not negative", help="use 0 or more")
+        raise fail(
+            "E305",
+            "repeat_interleave needs a vector of counts that are not negative",
+            help="use 0 or more",
+        )
     return (int(counts.sum()),), INT64
 
 
-@opaque(lambda repeats: np.repeat(np.arange(repeats.size), repeats), method=False, name="repeat_interleave",
-        shape=_places_shape, samples=[S(ints(values=[1, 0, 2]))])
+@opaque(
+    lambda repeats: np.repeat(np.arange(repeats.size), repeats),
+    method=False,
+    name="repeat_interleave",
+    shape=_places_shape,
+    samples=[S(ints(values=[1, 0, 2]))],
+)
 def repeated_places(repeats: Mask):
     """Each index repeated as often as its count says."""
 
 
-# -- triangles ---------------------------------------------------------------------------------------
+# -- triangles -------------------------------------------------------------------------------------
 
 
-@movement(np.tril, inplace=True, shape=_some_dims("tril", 2),
-          vjp=lambda g, out, input, diagonal: F.tril(g, diagonal),
-          samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)], errors=[Bad("E304", t(3))])
+@movement(
+    np.tril,
+    inplace=True,
+    shape=_some_dims("tril", 2),
+    vjp=lambda g, out, input, diagonal: F.tril(g, diagonal),
+    samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)],
+    errors=[Bad("E304", t(3))],
+)
 def tril(input: Tensor, diagonal: int = 0):
     """Matrices with zeros above a diagonal."""
 
 
-@movement(np.triu, inplace=True, shape=_some_dims("triu", 2),
-          vjp=lambda g, out, input, diagonal: F.triu(g, diagonal),
-          samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)], errors=[Bad("E304", t(3))])
+@movement(
+    np.triu,
+    inplace=True,
+    shape=_some_dims("triu", 2),
+    vjp=lambda g, out, input, diagonal: F.triu(g, diagonal),
+    samples=[S(t(3, 3)), S(t(2, 3), 1), S(t(2, 2, 2), diagonal=-1)],
+    errors=[Bad("E304", t(3))],
+)
 def triu(input: Tensor, diagonal: int = 0):
     """Matrices with zeros below a diagonal."""

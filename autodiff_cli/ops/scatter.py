@@ -5,33 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, Mask, OptionalTensors, Scalar, Tensor, camel, function, movement
-from ..graph.dtypes import BOOL
+from ..graph.declare import (
+    Any,
+    Dim,
+    Mask,
+    Scalar,
+    Tensor,
+    function,
+    movement,
+)
 from ..graph.indices import (
-    advanced_key,
     along,
+    check_dtypes,
     check_gather,
     check_indices,
-    check_mask,
-    indexed_shape,
     key_of,
-    places_of,
 )
 from ..graph.node import Node
-from ..graph.op import cast, number, shape_text, value_of
+from ..graph.op import number, shape_text
 from ..graph.params import node_of, to_scalar
 from ..graph.registry import F
-from ..graph.registry import op as op_of
-from ..graph.samples import Bad, S, bools, ints, t
-from ..graph.shapes import broadcast_shapes
+from ..graph.samples import Bad, S, ints, t
 
-# -- scatter: an index for every element of the source -------------------------------------------------
-
-
-def _check_dtypes(name: str, input: Node, source: Node) -> None:
-    if input.dtype != source.dtype:
-        raise fail("E306", f"{name}: the tensor is {input.dtype.name}, the source {source.dtype.name}",
-                   help="convert one: `source.to(input.dtype)`")
+# -- scatter: an index for every element of the source ---------------------------------------------
 
 
 def _opposite(src: Any, index: Any) -> Any:
@@ -46,7 +42,11 @@ def _written(write):
         out = np.array(x, copy=True)
         if index.size:
             rows = np.reshape(index, index.shape or (1,))
-            values = src if not isinstance(src, np.ndarray) else _opposite(np.reshape(src, src.shape or (1,)), rows)
+            values = (
+                src
+                if not isinstance(src, np.ndarray)
+                else _opposite(np.reshape(src, src.shape or (1,)), rows)
+            )
             write(np.reshape(out, out.shape or (1,)), along(rows, dim), values, *rest)
         return out
 
@@ -68,30 +68,53 @@ def _to_source(g: Node, src: Node) -> Node:
 
 def _scatter_shape(name):
     def shape(input, dim, index, src, *rest):
-        _check_dtypes(name, input, src)
+        check_dtypes(name, input, src)
         check_gather(name, input, dim, index, src)
         return input.shape, input.dtype
 
     return shape
 
 
-_SCATTERED = (S(t(3, 2), 0, ints(2, 2), t(2, 2)), S(t(3), 0, ints(values=[0, 2]), t(3)), S(t(), 0, ints(values=0), t()))
+_SCATTERED = (
+    S(t(3, 2), 0, ints(2, 2), t(2, 2)),
+    S(t(3), 0, ints(values=[0, 2]), t(3)),
+    S(t(), 0, ints(values=0), t()),
+)
 _SUMMED = (*_SCATTERED, S(t(3), -1, ints(values=[0, 0, 2]), t(3)))
-_OUT_OF_RANGE = (Bad("E305", t(2), 0, ints(values=[2]), t(1)), Bad("E302", t(2, 2), 0, ints(1), t(1)),
-                 Bad("E306", t(2), 0, t(1), t(1)))
+_OUT_OF_RANGE = (
+    Bad("E305", t(2), 0, ints(values=[2]), t(1)),
+    Bad("E302", t(2, 2), 0, ints(1), t(1)),
+    Bad("E306", t(2), 0, t(1), t(1)),
+)
 
 
-@movement(_written(np.add.at), inplace=True, shape=_scatter_shape("scatter_add"),
-          vjp=lambda g, out, input, dim, index, src: (g, None, _to_source(F.gather(g, dim, index), src)),
-          samples=_SUMMED, errors=_OUT_OF_RANGE)
+@movement(
+    _written(np.add.at),
+    inplace=True,
+    shape=_scatter_shape("scatter_add"),
+    vjp=lambda g, out, input, dim, index, src: (g, None, _to_source(F.gather(g, dim, index), src)),
+    samples=_SUMMED,
+    errors=_OUT_OF_RANGE,
+)
 def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
     """`input` with `src[i, j]` added at `[index[i, j], j]`; sources of one place add up."""
 
 
-@movement(_written(_assign), method=False, grad_fn="ScatterBackward0", shape=_scatter_shape("scatter"),
-          samples=_SCATTERED, errors=_OUT_OF_RANGE)
+@movement(
+    _written(_assign),
+    method=False,
+    grad_fn="ScatterBackward0",
+    shape=_scatter_shape("scatter"),
+    samples=_SCATTERED,
+    errors=_OUT_OF_RANGE,
+)
 def scatter_tensor(input: Tensor, dim: Dim, index: Mask, src: Tensor):
     """`input` with `src[i, j]` at `[index[i, j], j]`."""
+
+
+def _scatter_value_shape(input, dim, index, value):
+    check_gather("scatter", input, dim, index)
+    return input.shape, input.dtype
 
 
 @scatter_tensor.vjp
@@ -99,9 +122,14 @@ def _(g, out, input, dim, index, src):
     return F.scatter_value(g, dim, index, 0.0), None, _to_source(F.gather(g, dim, index), src)
 
 
-@movement(_written(_assign), method=False, grad_fn="ScatterBackward1", samples=[S(t(3, 2), 0, ints(2, 2), 1.5)],
-          shape=lambda input, dim, index, value: (check_gather("scatter", input, dim, index), (input.shape, input.dtype))[1],
-          vjp=lambda g, out, input, dim, index, value: (F.scatter_value(g, dim, index, 0.0), None))
+@movement(
+    _written(_assign),
+    method=False,
+    grad_fn="ScatterBackward1",
+    samples=[S(t(3, 2), 0, ints(2, 2), 1.5)],
+    shape=_scatter_value_shape,
+    vjp=lambda g, out, input, dim, index, value: (F.scatter_value(g, dim, index, 0.0), None),
+)
 def scatter_value(input: Tensor, dim: Dim, index: Mask, value: Scalar):
     """`input` with a number at `[index[i, j], j]`."""
 
@@ -114,14 +142,22 @@ def _combine(out, places, values, reduce):
 
 
 def _no_gradient(g, out, *args):
-    raise fail("E404", "scatter with reduce= has no gradient, as in PyTorch",
-               help="use scatter_add or scatter_reduce")
+    raise fail(
+        "E404",
+        "scatter with reduce= has no gradient, as in PyTorch",
+        help="use scatter_add or scatter_reduce",
+    )
 
 
-@movement(_written(_combine), method=False, shape=_scatter_shape("scatter"), grad_fn="NotImplemented",
-          vjp=_no_gradient)
+@movement(
+    _written(_combine),
+    method=False,
+    shape=_scatter_shape("scatter"),
+    grad_fn="NotImplemented",
+    vjp=_no_gradient,
+)
 def scatter_combined(input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str):
-    """`input` with sources added or multiplied at `[index[i, j], j]`; without gradient, as in PyTorch."""
+    """`input` with sources added or multiplied at `[index[i, j], j]`; has no gradient."""
 
 
 def _scattered(input: Node, dim: int, index: Node, src: Any, reduce: str | None) -> Node:
@@ -131,36 +167,58 @@ def _scattered(input: Node, dim: int, index: Node, src: Any, reduce: str | None)
             return F.scatter_value(input, dim, index, src)
         return F.scatter_tensor(input, dim, index, node)
     if reduce not in _COMBINED:
-        raise fail("E205", f"scatter reduce must be 'add' or 'multiply', not {reduce!r}",
-                   help="`scatter_reduce` knows sum, prod, mean, amax and amin")
+        raise fail(
+            "E205",
+            f"scatter reduce must be 'add' or 'multiply', not {reduce!r}",
+            help="`scatter_reduce` knows sum, prod, mean, amax and amin",
+        )
     if node is None or node.weak:
         node = F.expand(number(to_scalar(src), input.dtype), index.shape)
     return F.scatter_combined(input, dim, index, node, reduce)
 
 
-@function(inplace=True, samples=[*_SCATTERED, S(t(3), 0, ints(2), 1.5), S(t(3, grad=False), 0, ints(2), 2.0, reduce="add")],
-          errors=_OUT_OF_RANGE)
+@function(
+    inplace=True,
+    samples=[
+        *_SCATTERED,
+        S(t(3), 0, ints(2), 1.5),
+        S(t(3, grad=False), 0, ints(2), 2.0, reduce="add"),
+    ],
+    errors=_OUT_OF_RANGE,
+)
 def scatter(input: Tensor, dim: Dim, index: Mask, src: Any, *, reduce: str | None = None):
     """`input` with `src[i, j]`, or a number, at `[index[i, j], j]`."""
     return _scattered(input, dim, index, src, reduce)
 
 
-@function(name="scatter", key="scatter_number", inplace=True, samples=[S(t(3), 0, ints(2), value=1.5)])
-def scatter_number(input: Tensor, dim: Dim, index: Mask, *, value: Scalar, reduce: str | None = None):
+@function(
+    name="scatter", key="scatter_number", inplace=True, samples=[S(t(3), 0, ints(2), value=1.5)]
+)
+def scatter_number(
+    input: Tensor, dim: Dim, index: Mask, *, value: Scalar, reduce: str | None = None
+):
     """`input` with a number at `[index[i, j], j]`."""
     return _scattered(input, dim, index, value, reduce)
 
 
-# -- reductions into chosen places ---------------------------------------------------------------------
+# -- reductions into chosen places -----------------------------------------------------------------
 
-_REDUCE = {"sum": (np.add, 0), "prod": (np.multiply, 1), "mean": (np.add, 0), "amax": (np.maximum, None),
-           "amin": (np.minimum, None)}
+_REDUCE = {
+    "sum": (np.add, 0),
+    "prod": (np.multiply, 1),
+    "mean": (np.add, 0),
+    "amax": (np.maximum, None),
+    "amin": (np.minimum, None),
+}
 
 
 def _check_reduce(name: str, reduce: str, allowed: tuple[str, ...]) -> None:
     if reduce not in allowed:
-        raise fail("E205", f"{name}: reduce must be one of {', '.join(allowed)}, not {reduce!r}",
-                   help="write it as a string, for example `reduce=\"mean\"`")
+        raise fail(
+            "E205",
+            f"{name}: reduce must be one of {', '.join(allowed)}, not {reduce!r}",
+            help='write it as a string, for example `reduce="mean"`',
+        )
 
 
 def _identity(reduce: str, dtype: np.dtype) -> Any:
@@ -241,16 +299,31 @@ def _scatter_reduce_shape(input, dim, index, src, reduce, include_self):
     return _scatter_shape("scatter_reduce")(input, dim, index, src)
 
 
-@movement(_written(_reduced), inplace=True, shape=_scatter_reduce_shape,
-          samples=[S(t(3), 0, ints(values=[0, 0, 2]), t(3), r, include_self=i) for r in _SCATTER_REDUCE for i in (True, False)],
-          errors=[Bad("E205", t(2), 0, ints(1), t(1), "max"), Bad("E305", t(2), 0, ints(values=[2]), t(1), "sum")])
-def scatter_reduce(input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str, *, include_self: bool = True):
-    """Sources combined at `[index[i, j], j]` by sum, prod, mean, amax or amin; ties share the gradient."""
+@movement(
+    _written(_reduced),
+    inplace=True,
+    shape=_scatter_reduce_shape,
+    samples=[
+        S(t(3), 0, ints(values=[0, 0, 2]), t(3), r, include_self=i)
+        for r in _SCATTER_REDUCE
+        for i in (True, False)
+    ],
+    errors=[
+        Bad("E205", t(2), 0, ints(1), t(1), "max"),
+        Bad("E305", t(2), 0, ints(values=[2]), t(1), "sum"),
+    ],
+)
+def scatter_reduce(
+    input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str, *, include_self: bool = True
+):
+    """Sources combined at `[index[i, j], j]`: sum, prod, mean, amax, amin (ties share)."""
 
 
 @scatter_reduce.vjp
 def _(g, out, input, dim, index, src, reduce, include_self):
-    places = _Places("scatter_reduce", F.gather, F.scatter_add, lambda x, d, i: F.scatter_value(x, d, i, 0.0))
+    places = _Places(
+        "scatter_reduce", F.gather, F.scatter_add, lambda x, d, i: F.scatter_value(x, d, i, 0.0)
+    )
     used = src
     for d, size in enumerate(index.shape):
         used = F.slice(used, d, 0, size) if used.shape[d] != size else used
@@ -258,21 +331,30 @@ def _(g, out, input, dim, index, src, reduce, include_self):
     return to_self, None, _to_source(to_src, src)
 
 
-# -- index_*: an index for every slice of the source ---------------------------------------------------
+# -- index_*: an index for every slice of the source -----------------------------------------------
 
 
 def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
     if index.ndim > 1:
-        raise fail("E302", f"{name} needs a vector of indices, got shape {shape_text(index.shape)}",
-                   help="use `index_put` or brackets for indices of any shape")
+        raise fail(
+            "E302",
+            f"{name} needs a vector of indices, got shape {shape_text(index.shape)}",
+            help="use `index_put` or brackets for indices of any shape",
+        )
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
     if source is None:
         return
-    _check_dtypes(name, input, source)
+    check_dtypes(name, input, source)
     want = (*input.shape[:dim], index.numel, *input.shape[dim + 1 :])
-    if (source.shape or (1,)) != want and not (index.numel == 1 and source.shape in (input.shape, ()) and not input.shape):
-        raise fail("E302", f"{name}: source of shape {shape_text(source.shape)} must have shape "
-                   f"{shape_text(want)}", help=f"one slice along dim {dim} for every index")
+    if (source.shape or (1,)) != want and not (
+        index.numel == 1 and source.shape in (input.shape, ()) and not input.shape
+    ):
+        raise fail(
+            "E302",
+            f"{name}: source of shape {shape_text(source.shape)} must have shape "
+            f"{shape_text(want)}",
+            help=f"one slice along dim {dim} for every index",
+        )
 
 
 def _index_add_shape(input, dim, index, source, alpha):
@@ -283,13 +365,27 @@ def _index_add_shape(input, dim, index, source, alpha):
 def _rows_added(x, dim, index, source, alpha):
     out = np.array(x, copy=True)
     values = source if alpha == 1 else source * np.asarray(alpha, source.dtype)
-    np.add.at(np.reshape(out, out.shape or (1,)), key_of(dim, np.reshape(index, -1)), np.reshape(values, values.shape or (1,)))
+    np.add.at(
+        np.reshape(out, out.shape or (1,)),
+        key_of(dim, np.reshape(index, -1)),
+        np.reshape(values, values.shape or (1,)),
+    )
     return out
 
 
-@movement(_rows_added, inplace=True, shape=_index_add_shape,
-          samples=[S(t(3, 2), 0, ints(values=[2, 0, 2]), t(3, 2)), S(t(2, 3), 1, ints(2), t(2, 2), alpha=2)],
-          errors=[Bad("E302", t(3, 2), 0, ints(2), t(3, 2)), Bad("E305", t(2), 0, ints(values=[2]), t(1))])
+@movement(
+    _rows_added,
+    inplace=True,
+    shape=_index_add_shape,
+    samples=[
+        S(t(3, 2), 0, ints(values=[2, 0, 2]), t(3, 2)),
+        S(t(2, 3), 1, ints(2), t(2, 2), alpha=2),
+    ],
+    errors=[
+        Bad("E302", t(3, 2), 0, ints(2), t(3, 2)),
+        Bad("E305", t(2), 0, ints(values=[2]), t(1)),
+    ],
+)
 def index_add(input: Tensor, dim: Dim, index: Mask, source: Tensor, *, alpha: Scalar = 1):
     """`input` with the slices of `source` times `alpha` added where the index says."""
 
@@ -316,23 +412,38 @@ def _rows_copied(x, dim, index, source):
     return out
 
 
-@movement(_rows_copied, inplace=True, shape=_index_copy_shape,
-          samples=[S(t(3, 2), 0, ints(values=[2, 0]), t(2, 2)), S(t(3), 0, ints(1), t(1)), S(t(), 0, ints(values=0), t())],
-          errors=[Bad("E302", t(3, 2), 0, ints(2), t(3, 2))])
+@movement(
+    _rows_copied,
+    inplace=True,
+    shape=_index_copy_shape,
+    samples=[
+        S(t(3, 2), 0, ints(values=[2, 0]), t(2, 2)),
+        S(t(3), 0, ints(1), t(1)),
+        S(t(), 0, ints(values=0), t()),
+    ],
+    errors=[Bad("E302", t(3, 2), 0, ints(2), t(3, 2))],
+)
 def index_copy(input: Tensor, dim: Dim, index: Mask, source: Tensor):
     """`input` with the slices of `source` where the index says."""
 
 
 @index_copy.vjp
 def _(g, out, input, dim, index, source):
-    return F.index_fill(g, dim, index, 0.0), None, F.reshape(F.index_select(g, dim, index), source.shape)
+    return (
+        F.index_fill(g, dim, index, 0.0),
+        None,
+        F.reshape(F.index_select(g, dim, index), source.shape),
+    )
 
 
 def _index_fill_shape(input, dim, index, value):
     _check_rows("index_fill", input, dim, index)
     if isinstance(value, Node) and value.shape:
-        raise fail("E302", f"index_fill needs a number or a 0-d tensor, got shape {shape_text(value.shape)}",
-                   help="use `index_copy` for several values")
+        raise fail(
+            "E302",
+            f"index_fill needs a number or a 0-d tensor, got shape {shape_text(value.shape)}",
+            help="use `index_copy` for several values",
+        )
     return input.shape, input.dtype
 
 
@@ -343,15 +454,27 @@ def _rows_filled(x, dim, index, value):
     return out
 
 
-@movement(_rows_filled, key="index_fill_number", method=False, grad_fn="IndexFillBackward0", shape=_index_fill_shape,
-          vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
-          samples=[S(t(3, 2), 0, ints(2), 1.5)])
+@movement(
+    _rows_filled,
+    key="index_fill_number",
+    method=False,
+    grad_fn="IndexFillBackward0",
+    shape=_index_fill_shape,
+    vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
+    samples=[S(t(3, 2), 0, ints(2), 1.5)],
+)
 def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
     """`input` with a number in the slices of the index."""
 
 
-@movement(_rows_filled, key="index_fill_tensor", method=False, grad_fn="IndexFillBackward1", shape=_index_fill_shape,
-          samples=[S(t(3, 2), 0, ints(2), t())])
+@movement(
+    _rows_filled,
+    key="index_fill_tensor",
+    method=False,
+    grad_fn="IndexFillBackward1",
+    shape=_index_fill_shape,
+    samples=[S(t(3, 2), 0, ints(2), t())],
+)
 def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
     """`input` with a 0-d tensor in the slices of the index."""
 
@@ -363,8 +486,11 @@ def _(g, out, input, dim, index, value):
     return F.index_fill_number(g, dim, index, 0.0), None, F.sum(F.where(filled, g, 0.0))
 
 
-@function(inplace=True, samples=[S(t(3, 2), 0, ints(2), 1.5), S(t(3, 2), 1, ints(values=[0]), t())],
-          errors=[Bad("E305", t(3), 0, ints(values=[3]), 1.0), Bad("E302", t(3), 0, ints(1), t(2))])
+@function(
+    inplace=True,
+    samples=[S(t(3, 2), 0, ints(2), 1.5), S(t(3, 2), 1, ints(values=[0]), t())],
+    errors=[Bad("E305", t(3), 0, ints(values=[3]), 1.0), Bad("E302", t(3), 0, ints(1), t(2))],
+)
 def index_fill(input: Tensor, dim: Dim, index: Mask, value: Any):
     """`input` with one value in the slices of the index."""
     node = node_of(value)
@@ -390,192 +516,29 @@ def _index_reduce_shape(input, dim, index, source, reduce, include_self):
     return input.shape, input.dtype
 
 
-@movement(_rows_reduced, inplace=True, shape=_index_reduce_shape,
-          samples=[S(t(3, 2), 0, ints(values=[0, 0]), t(2, 2), r, include_self=i) for r in _INDEX_REDUCE for i in (True, False)],
-          errors=[Bad("E205", t(2), 0, ints(1), t(1), "sum")])
-def index_reduce(input: Tensor, dim: Dim, index: Mask, source: Tensor, reduce: str, *, include_self: bool = True):
-    """Slices of `source` combined where the index says by prod, mean, amax or amin; ties share the gradient."""
+@movement(
+    _rows_reduced,
+    inplace=True,
+    shape=_index_reduce_shape,
+    samples=[
+        S(t(3, 2), 0, ints(values=[0, 0]), t(2, 2), r, include_self=i)
+        for r in _INDEX_REDUCE
+        for i in (True, False)
+    ],
+    errors=[Bad("E205", t(2), 0, ints(1), t(1), "sum")],
+)
+def index_reduce(
+    input: Tensor, dim: Dim, index: Mask, source: Tensor, reduce: str, *, include_self: bool = True
+):
+    """Slices of `source` combined by index: prod, mean, amax, amin (ties share)."""
 
 
 @index_reduce.vjp
 def _(g, out, *args):
-    places = _Places("index_reduce", F.index_select, F.index_add, lambda x, d, i: F.index_fill_number(x, d, i, 0.0))
+    places = _Places(
+        "index_reduce",
+        F.index_select,
+        F.index_add,
+        lambda x, d, i: F.index_fill_number(x, d, i, 0.0),
+    )
     return _reduce_back(places, g, out, *args)
-
-
-# -- brackets, flat places, masks ----------------------------------------------------------------------
-
-
-def _put_at(x, indices, values, accumulate):
-    out = np.array(x, copy=True)
-    key = advanced_key(indices)
-    if any(not i.shape for i in indices if i is not None):
-        values = np.reshape(np.broadcast_to(values, indexed_shape(x, indices)), x[key].shape)
-    if accumulate:
-        np.add.at(out, key, values)
-    else:
-        out[key] = values
-    return out
-
-
-def _put_shape(input, indices, values, accumulate):
-    _check_dtypes("index_put", input, values)
-    place = indexed_shape(input, indices)
-    if broadcast_shapes(place, values.shape) != place:
-        raise fail("E302", f"values of shape {shape_text(values.shape)} do not fit the indexed places of shape "
-                   f"{shape_text(place)}", help="sizes must be equal or 1, counted from the right")
-    return input.shape, input.dtype
-
-
-@movement(_put_at, method=False, grad_fn="IndexPutBackward0", shape=_put_shape, properties=frozenset({"broadcasts"}),
-          samples=[S(t(3, 2), (ints(values=[2, 0]),), t(2, 2), False), S(t(3), (ints(values=[1, 1]),), t(), True)])
-def index_written(input: Tensor, indices: OptionalTensors, values: Tensor, accumulate: bool):
-    """`input` with values at integer indices."""
-
-
-@index_written.vjp
-def _(g, out, input, indices, values, accumulate):
-    kept = g if accumulate else F.index_written.apply([g, indices, number(0.0, g.dtype), False])
-    return kept, None, F.index.apply([g, indices])
-
-
-@function(inplace=True, samples=[S(t(3, 2), (ints(values=[2, 0]),), t(2, 2)), S(t(3), [ints(values=[1, 1])], t(2), accumulate=True),
-                                 S(t(2, 2), (bools(2, 2),), t())],
-          errors=[Bad("E302", t(3), (ints(2),), t(3)), Bad("E305", t(3), (ints(values=[3]),), t())])
-def index_put(input: Tensor, indices: OptionalTensors, values: Tensor, accumulate: bool = False):
-    """`input` with values at indices: integer tensors, or bool masks; `accumulate` adds them up."""
-    if values.weak:
-        values = cast(values, input.dtype)
-    parts: list[Node | None] = []
-    for index in indices:
-        dim = len(parts)
-        if index is None:
-            parts.append(None)
-        elif index.dtype == BOOL:
-            parts.extend(places_of(index, input.shape[dim : dim + index.ndim]))
-        else:
-            if dim >= input.ndim:
-                raise fail("E305", f"too many indices for a tensor of shape {shape_text(input.shape)}",
-                           help="one index for each dim at most")
-            check_indices("index_put", index, dim, input.shape[dim], negative=True)
-            parts.append(index)
-    return F.index_written.apply([input, tuple(parts), values, accumulate])
-
-
-def _flat_put_shape(input, index, source, accumulate):
-    _check_dtypes("put", input, source)
-    check_indices("put", index, 0, input.numel, negative=True)
-    if index.numel != source.numel:
-        raise fail("E302", f"put of {source.numel} values at {index.numel} places", help="give a value for each index")
-    return input.shape, input.dtype
-
-
-def _flat_put(x, index, source, accumulate):
-    out = np.array(x, copy=True)
-    flat, places, values = np.reshape(out, -1), np.reshape(index, -1), np.reshape(source, -1)
-    if accumulate:
-        np.add.at(flat, places, values)
-    elif places.size:
-        flat[places] = values
-    return out
-
-
-@movement(_flat_put, inplace=True, shape=_flat_put_shape,
-          samples=[S(t(2, 3), ints(values=[4, 1]), t(2)), S(t(3), ints(values=[1, 1]), t(2), accumulate=True)],
-          errors=[Bad("E302", t(2), ints(values=[0]), t(2)), Bad("E305", t(2), ints(values=[2]), t(1))])
-def put(input: Tensor, index: Mask, source: Tensor, accumulate: bool = False):
-    """`input` with values at places of the tensor seen as one row."""
-
-
-@put.vjp
-def _(g, out, input, index, source, accumulate):
-    kept = g if accumulate else F.put(g, index, F.expand(number(0.0, g.dtype), source.shape), False)
-    return kept, None, F.reshape(F.take(g, index), source.shape)
-
-
-def _masked_shape(input, mask, source):
-    check_mask("masked_scatter", mask)
-    _check_dtypes("masked_scatter", input, source)
-    shape = broadcast_shapes(input.shape, mask.shape)
-    wanted = int(np.count_nonzero(np.broadcast_to(value_of(mask), shape)))
-    if wanted > source.numel:
-        raise fail("E302", f"masked_scatter: the mask has {wanted} true places, the source {source.numel} elements",
-                   help="the source needs an element for every true place")
-    return shape, input.dtype
-
-
-def _masked_scattered(x, mask, source):
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    out = np.array(np.broadcast_to(x, shape), copy=True)
-    mask = np.broadcast_to(mask, shape)
-    out[mask] = np.reshape(source, -1)[: np.count_nonzero(mask)]
-    return out
-
-
-@movement(_masked_scattered, inplace=True, shape=_masked_shape,
-          samples=[S(t(2, 3), bools(2, 3), t(6)), S(t(3), bools(2, 3), t(2, 3)), S(t(), bools(values=True), t(1))],
-          errors=[Bad("E302", t(2), bools(values=[True, True]), t(1)), Bad("E306", t(2), ints(2), t(2))])
-def masked_scatter(input: Tensor, mask: Mask, source: Tensor):
-    """`input` with the elements of `source`, in order, where the mask is true."""
-
-
-@masked_scatter.vjp
-def _(g, out, input, mask, source):
-    used = F.masked_select(g, mask)
-    kept = F.sum_to_size(F.where(mask, 0.0, g), input.shape)
-    return kept, None, F.reshape(_to_source(used, F.reshape(source, (-1,))), source.shape)
-
-
-# -- writing where a view looks ------------------------------------------------------------------------
-
-
-def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
-    """`input` with `src` where the view op `key` looks."""
-    step = op_of(key)
-    place = step.shape_rule(input, *rest)[0]
-    if src.shape != place:
-        if src.numel == 1 or broadcast_shapes(src.shape, place) != place:
-            raise fail("E302", f"{name}: the source has shape {shape_text(src.shape)}, the place "
-                       f"{shape_text(place)}", help="both must have the same shape")
-        src = F.expand(src, place)
-    return F.view_scatter.apply([input, cast(src, input.dtype), (step, rest), f"{camel(name)}"])
-
-
-def _scattered_view(x, src, step, name):
-    out = np.array(x, copy=True)
-    place = step[0].kernel(out, *step[1])
-    place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
-    place[...] = src
-    return out
-
-
-@movement(_scattered_view, method=False, shape=lambda input, src, step, name: (input.shape, input.dtype),
-          grad_fn=lambda input, src, step, name: name)
-def view_scatter(input: Tensor, src: Tensor, step: Any, name: str):
-    """`input` with `src` where the view `step`, an op and its arguments, looks."""
-
-
-@view_scatter.vjp
-def _(g, out, input, src, step, name):
-    zeros = F.expand(number(0.0, g.dtype), src.shape)
-    return F.view_scatter.apply([g, zeros, step, name]), step[0].apply([g, *step[1]])
-
-
-@function(samples=[S(t(3, 2), t(2), 0, 1), S(t(3, 2), t(3), -1, -1)], errors=[Bad("E302", t(3, 2), t(3), 0, 1), Bad("E305", t(3), t(), 0, 3)])
-def select_scatter(input: Tensor, src: Tensor, dim: Dim, index: int):
-    """`input` with `src` as element `index` of a dim."""
-    return _through("select_scatter", input, src, "select", dim, index)
-
-
-@function(samples=[S(t(4, 2), t(2, 2), 0, 1, 3), S(t(2, 5), t(2, 3), dim=1, step=2), S(t(3), t(3))],
-          errors=[Bad("E302", t(4), t(3), 0, 1, 3)])
-def slice_scatter(input: Tensor, src: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None,
-                  step: int = 1):
-    """`input` with `src` as elements `start:end:step` of a dim."""
-    return _through("slice_scatter", input, src, "slice", dim, start, end, step)
-
-
-@function(samples=[S(t(3, 3), t(3)), S(t(2, 3), t(2), 1), S(t(2, 2, 2), t(2, 2), 0, 0, 2)], errors=[Bad("E302", t(3, 3), t(2))])
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1):
-    """`input` with `src` on a diagonal."""
-    return _through("diagonal_scatter", input, src, "diagonal", offset, dim1, dim2)

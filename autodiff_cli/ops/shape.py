@@ -5,7 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, DimList, Dims, Dtype, Ints, NewDim, Size, Tensor, TensorList, Tensors, function, movement
+from ..graph.declare import (
+    Any,
+    Dim,
+    DimList,
+    Dims,
+    Dtype,
+    Ints,
+    NewDim,
+    Size,
+    Tensor,
+    TensorList,
+    Tensors,
+    function,
+    movement,
+)
 from ..graph.dtypes import INT64
 from ..graph.node import Node
 from ..graph.op import shape_text
@@ -21,27 +35,39 @@ from ..graph.strides import is_contiguous, strides_of, view_strides
 def _expand_shape(input, size, implicit=False):
     shape = input.shape
     if len(size) < len(shape):
-        raise fail("E303", f"expand needs at least {len(shape)} sizes for shape {shape_text(shape)}, "
-                   f"got {shape_text(size)}", help="give a size for every dim; -1 keeps one")
+        raise fail(
+            "E303",
+            f"expand needs at least {len(shape)} sizes for shape {shape_text(shape)}, "
+            f"got {shape_text(size)}",
+            help="give a size for every dim; -1 keeps one",
+        )
     offset = len(size) - len(shape)
     out = []
     for i, want in enumerate(size):
         have = shape[i - offset] if i >= offset else 1
         if want == -1:
             if i < offset:
-                raise fail("E303", f"-1 stands for no size in the new dim {i} of expand({shape_text(size)})",
-                           help="write the size out")
+                raise fail(
+                    "E303",
+                    f"-1 stands for no size in the new dim {i} of expand({shape_text(size)})",
+                    help="write the size out",
+                )
             want = have
         elif have not in (want, 1) or want < 0:
-            raise fail("E302", f"cannot expand {shape_text(shape)} to {shape_text(size)}",
-                       help=f"dim {i} has {have} elements; only 1 can be expanded")
+            raise fail(
+                "E302",
+                f"cannot expand {shape_text(shape)} to {shape_text(size)}",
+                help=f"dim {i} has {have} elements; only 1 can be expanded",
+            )
         out.append(want)
     return tuple(out), input.dtype
 
 
 def _expanded(x, size, implicit=False):
     offset = len(size) - x.ndim
-    return np.broadcast_to(x, tuple(x.shape[i - offset] if w == -1 else w for i, w in enumerate(size)))
+    return np.broadcast_to(
+        x, tuple(x.shape[i - offset] if w == -1 else w for i, w in enumerate(size))
+    )
 
 
 def _expand_strides(strides, input, size, implicit=False):
@@ -51,9 +77,14 @@ def _expand_strides(strides, input, size, implicit=False):
     return (0,) * offset + tuple(kept)
 
 
-@movement(_expanded, shape=_expand_shape, view=True, strides_rule=_expand_strides,
-          samples=[S(t(3, 1), (3, 4)), S(t(3), 2, 3), S(t(2, 1), (-1, 3)), S(t(), (2, 2))],
-          errors=[Bad("E302", t(2, 3), (2, 4)), Bad("E303", t(2, 3), (3,))])
+@movement(
+    _expanded,
+    shape=_expand_shape,
+    view=True,
+    strides_rule=_expand_strides,
+    samples=[S(t(3, 1), (3, 4)), S(t(3), 2, 3), S(t(2, 1), (-1, 3)), S(t(), (2, 2))],
+    errors=[Bad("E302", t(2, 3), (2, 4)), Bad("E303", t(2, 3), (3,))],
+)
 def expand(input: Tensor, size: Size, *, implicit: bool = False):
     """The tensor with dims of size 1 repeated up to `size`, without copying; -1 keeps a size."""
 
@@ -77,7 +108,10 @@ def broadcast_to(input: Tensor, size: Size):
 
 def _sum_to(x, size):
     lead = x.ndim - len(size)
-    dims = (*range(lead), *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1))
+    dims = (
+        *range(lead),
+        *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1),
+    )
     out = np.add.reduce(x, axis=dims, keepdims=True) if dims else x
     return np.reshape(out, size)
 
@@ -86,8 +120,11 @@ def _sum_to_shape(input, size):
     shape = input.shape
     lead = len(shape) - len(size)
     if lead < 0 or any(s not in (1, shape[i + lead]) for i, s in enumerate(size)):
-        raise fail("E302", f"{shape_text(shape)} cannot be summed to {shape_text(size)}",
-                   help="the size must be one that broadcasts to the shape")
+        raise fail(
+            "E302",
+            f"{shape_text(shape)} cannot be summed to {shape_text(size)}",
+            help="the size must be one that broadcasts to the shape",
+        )
     return size, input.dtype
 
 
@@ -97,8 +134,13 @@ def _sum_to_name(input, size):
     return "ViewBackward0" if len(size) < input.ndim else "SumBackward1"
 
 
-@movement(_sum_to, shape=_sum_to_shape, grad_fn=_sum_to_name, method=False,
-          samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())])
+@movement(
+    _sum_to,
+    shape=_sum_to_shape,
+    grad_fn=_sum_to_name,
+    method=False,
+    samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())],
+)
 def summed_to(input: Tensor, size: Size):
     """The sum over the dims in which `size` has 1 or nothing."""
 
@@ -108,24 +150,28 @@ def _(g, out, input, size):
     return (F.expand(g, input.shape),)
 
 
-@function(samples=[S(t(2, 3), (1, 3)), S(t(2, 3), 3), S(t(2, 3), ()), S(t(2, 3), (2, 3))],
-          errors=[Bad("E302", t(2, 3), (2, 2))])
+@function(
+    samples=[S(t(2, 3), (1, 3)), S(t(2, 3), 3), S(t(2, 3), ()), S(t(2, 3), (2, 3))],
+    errors=[Bad("E302", t(2, 3), (2, 2))],
+)
 def sum_to_size(input: Tensor, size: Size):
     """The sum over the dims in which `size` has 1 or nothing: what undoes broadcasting."""
     return input if size and size == input.shape else F.summed_to(input, size)
 
 
-# -- the same elements in another shape --------------------------------------------------------------
+# -- the same elements in another shape ------------------------------------------------------------
 
 
 def _view_shape(input, size):
     size = infer_size(input.shape, size)
     if view_strides(input.shape, strides_of(input), size) is None:
-        raise fail("E303", f"view size is not compatible: shape {shape_text(input.shape)} with strides "
-                   f"{shape_text(strides_of(input))} cannot be seen as {shape_text(size)} without copying",
-                   help="use `.reshape(...)`, which copies when it must")
+        raise fail(
+            "E303",
+            f"view size is not compatible: shape {shape_text(input.shape)} with strides "
+            f"{shape_text(strides_of(input))} cannot be seen as {shape_text(size)} without copying",
+            help="use `.reshape(...)`, which copies when it must",
+        )
     return size, input.dtype
-
 
 
 def _rows(x, size):
@@ -140,12 +186,16 @@ def _strides_of_view(strides, input, size):
     return view_strides(input.shape, strides, infer_size(input.shape, size))
 
 
-_VIEWED = dict(view=True, vjp=_reshape_back, strides_rule=_strides_of_view)
+_VIEWED = {"view": True, "vjp": _reshape_back, "strides_rule": _strides_of_view}
 
 
-@movement(_rows, shape=_view_shape, **_VIEWED,
-          samples=[S(t(2, 3), (3, 2)), S(t(2, 3), -1), S(t(), (1, 1)), S(t(2, 3), 3, -1)],
-          errors=[Bad("E303", t(2, 3), (4, 2))])
+@movement(
+    _rows,
+    shape=_view_shape,
+    **_VIEWED,
+    samples=[S(t(2, 3), (3, 2)), S(t(2, 3), -1), S(t(), (1, 1)), S(t(2, 3), 3, -1)],
+    errors=[Bad("E303", t(2, 3), (4, 2))],
+)
 def view(input: Tensor, size: Size):
     """The same memory in another shape; one size may be -1. Fails where a copy would be needed."""
 
@@ -164,8 +214,10 @@ def unsafe_view(input: Tensor, size: Size):
     """A copy in another shape; what `reshape` makes where no view is possible."""
 
 
-@function(samples=[S(t(2, 3), (3, 2)), S(t(2, 3), -1), S(t(), (1, 1)), S(t(0, 3), (3, 0))],
-          errors=[Bad("E303", t(2, 3), (4, 2)), Bad("E303", t(2, 3), (-1, -1))])
+@function(
+    samples=[S(t(2, 3), (3, 2)), S(t(2, 3), -1), S(t(), (1, 1)), S(t(0, 3), (3, 0))],
+    errors=[Bad("E303", t(2, 3), (4, 2)), Bad("E303", t(2, 3), (-1, -1))],
+)
 def reshape(input: Tensor, shape: Size):
     """The same elements in another shape, a view where possible; one size may be -1."""
     size = infer_size(input.shape, shape)
@@ -188,16 +240,24 @@ def view_as(input: Tensor, other: Tensor):
     return F.view(input, other.shape)
 
 
-@movement(lambda x, dtype: x.view(dtype), name="view", key="view_dtype", samples=[S(t(2), INT64)],
-          shape=lambda input, dtype: _bits_shape(input, dtype))
+@movement(
+    lambda x, dtype: x.view(dtype),
+    name="view",
+    key="view_dtype",
+    samples=[S(t(2), INT64)],
+    shape=lambda input, dtype: _bits_shape(input, dtype),
+)
 def view_dtype(input: Tensor, dtype: Dtype):
     """The same bits read as another dtype of the same width."""
 
 
 def _bits_shape(input, dtype):
     if dtype.itemsize != input.dtype.itemsize:
-        raise fail("E306", f"view({dtype.name}) needs a dtype as wide as {input.dtype.name}",
-                   help="use `.to(dtype)` to convert the values")
+        raise fail(
+            "E306",
+            f"view({dtype.name}) needs a dtype as wide as {input.dtype.name}",
+            help="use `.to(dtype)` to convert the values",
+        )
     return input.shape, dtype
 
 
@@ -207,8 +267,14 @@ def ravel(input: Tensor):
     return F.view.apply([F.contiguous(input), (input.numel,)])
 
 
-@movement(np.copy, method=False, grad_fn="CloneBackward0", shape=lambda input: (input.shape, input.dtype),
-          vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
+@movement(
+    np.copy,
+    method=False,
+    grad_fn="CloneBackward0",
+    shape=lambda input: (input.shape, input.dtype),
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3))],
+)
 def dense_copy(input: Tensor):
     """A copy in row-major order."""
 
@@ -219,16 +285,21 @@ def contiguous(input: Tensor, *, memory_format: Any = None):
     return input if is_contiguous(input) else F.dense_copy(input)
 
 
-@function(samples=[S(t(2, 3, 2)), S(t(2, 3, 2), 1), S(t(2, 3, 2), 0, 1), S(t())],
-          errors=[Bad("E304", t(2, 3), 1, 0), Bad("E304", t(2, 3), 0, 2)])
+@function(
+    samples=[S(t(2, 3, 2)), S(t(2, 3, 2), 1), S(t(2, 3, 2), 0, 1), S(t())],
+    errors=[Bad("E304", t(2, 3), 1, 0), Bad("E304", t(2, 3), 0, 2)],
+)
 def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     """The dims from `start_dim` to `end_dim` as one."""
     shape = input.shape
     if not shape:
         return F.reshape(input, (1,))
     if start_dim > end_dim:
-        raise fail("E304", f"flatten from dim {start_dim} to dim {end_dim}: the first comes after the last",
-                   help="exchange start_dim and end_dim")
+        raise fail(
+            "E304",
+            f"flatten from dim {start_dim} to dim {end_dim}: the first comes after the last",
+            help="exchange start_dim and end_dim",
+        )
     if start_dim == end_dim:
         return input
     count = 1
@@ -237,7 +308,9 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     return F.reshape(input, (*shape[:start_dim], count, *shape[end_dim + 1 :]))
 
 
-@function(samples=[S(t(2, 6), 1, (2, 3)), S(t(6), 0, (-1, 2))], errors=[Bad("E303", t(2, 6), 1, (4, 2))])
+@function(
+    samples=[S(t(2, 6), 1, (2, 3)), S(t(6), 0, (-1, 2))], errors=[Bad("E303", t(2, 6), 1, (4, 2))]
+)
 def unflatten(input: Tensor, dim: Dim, sizes: Size):
     """Dim `dim` split into dims of `sizes`."""
     if not sizes:
@@ -249,25 +322,39 @@ def unflatten(input: Tensor, dim: Dim, sizes: Size):
 
 
 def _squeezed_dims(input, dims):
-    return tuple(d for d in range(input.ndim) if input.shape[d] == 1 and (dims is None or d in dims))
+    return tuple(
+        d for d in range(input.ndim) if input.shape[d] == 1 and (dims is None or d in dims)
+    )
 
 
 def _without(values, dims):
     return tuple(v for i, v in enumerate(values) if i not in dims)
 
 
-@movement(lambda x, dims, overload: np.squeeze(x, _squeezed_dims(x, dims)), view=True, method=False,
-          shape=lambda input, dims, overload: (_without(input.shape, _squeezed_dims(input, dims)), input.dtype),
-          strides_rule=lambda strides, input, dims, overload: _without(strides, _squeezed_dims(input, dims)),
-          vjp=lambda g, out, input, dims, overload: F.reshape(g, input.shape),
-          grad_fn=lambda input, dims, overload: f"SqueezeBackward{overload}",
-          samples=[S(t(2, 1), (1,), 2)])
+@movement(
+    lambda x, dims, overload: np.squeeze(x, _squeezed_dims(x, dims)),
+    view=True,
+    method=False,
+    shape=lambda input, dims, overload: (
+        _without(input.shape, _squeezed_dims(input, dims)),
+        input.dtype,
+    ),
+    strides_rule=lambda strides, input, dims, overload: _without(
+        strides, _squeezed_dims(input, dims)
+    ),
+    vjp=lambda g, out, input, dims, overload: F.reshape(g, input.shape),
+    grad_fn=lambda input, dims, overload: f"SqueezeBackward{overload}",
+    samples=[S(t(2, 1), (1,), 2)],
+)
 def squeezed(input: Tensor, dims: Dims | None, overload: int):
     """Without the dims of size 1; `overload` is 0 for all, 1 for one dim, 2 for a tuple of dims."""
 
 
-@function(inplace=True, samples=[S(t(1, 3, 1)), S(t(1, 3, 1), 0), S(t(1, 3, 1), (0, 2)), S(t(2, 3), 0), S(t())],
-          errors=[Bad("E304", t(2, 1), 2)])
+@function(
+    inplace=True,
+    samples=[S(t(1, 3, 1)), S(t(1, 3, 1), 0), S(t(1, 3, 1), (0, 2)), S(t(2, 3), 0), S(t())],
+    errors=[Bad("E304", t(2, 1), 2)],
+)
 def squeeze(input: Tensor, dim: Ints | None = None):
     """Without the dims of size 1: all of them, or those of `dim` that have size 1."""
     return F.squeezed(input, dim, 0 if dim is None else 1 if isinstance(dim, int) else 2)
@@ -277,12 +364,18 @@ def _inserted(values, dim, value):
     return (*values[:dim], value, *values[dim:])
 
 
-@movement(np.expand_dims, view=True, inplace=True,
-          shape=lambda input, dim: (_inserted(input.shape, dim, 1), input.dtype),
-          strides_rule=lambda strides, input, dim: _inserted(
-              strides, dim, 1 if dim == input.ndim else input.shape[dim] * strides[dim]),
-          vjp=lambda g, out, input, dim: F.squeeze(g, dim),
-          samples=[S(t(2, 3), 0), S(t(2, 3), -1), S(t(), 0)], errors=[Bad("E304", t(2, 3), 4)])
+@movement(
+    np.expand_dims,
+    view=True,
+    inplace=True,
+    shape=lambda input, dim: (_inserted(input.shape, dim, 1), input.dtype),
+    strides_rule=lambda strides, input, dim: _inserted(
+        strides, dim, 1 if dim == input.ndim else input.shape[dim] * strides[dim]
+    ),
+    vjp=lambda g, out, input, dim: F.squeeze(g, dim),
+    samples=[S(t(2, 3), 0), S(t(2, 3), -1), S(t(), 0)],
+    errors=[Bad("E304", t(2, 3), 4)],
+)
 def unsqueeze(input: Tensor, dim: NewDim):
     """A new dim of size 1 at `dim`."""
 
@@ -319,13 +412,16 @@ _atleast("atleast_1d", "The tensor with at least one dim.", {0: (1,)})
 _atleast("atleast_2d", "The tensor with at least two dims.", {0: (1, 1), 1: (0,)})
 _atleast("atleast_3d", "The tensor with at least three dims.", {0: (1, 1, 1), 1: (0, 2), 2: (2,)})
 
-# -- dims in another order ---------------------------------------------------------------------------
+# -- dims in another order -------------------------------------------------------------------------
 
 
 def _permuted(input, dims):
     if len(dims) != input.ndim:
-        raise fail("E304", f"permute of a tensor with {input.ndim} dims needs {input.ndim} dims, "
-                   f"got {len(dims)}", help="name every dim once")
+        raise fail(
+            "E304",
+            f"permute of a tensor with {input.ndim} dims needs {input.ndim} dims, got {len(dims)}",
+            help="name every dim once",
+        )
     return moved(input.shape, dims), input.dtype
 
 
@@ -333,11 +429,15 @@ def _inverse(dims):
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-@movement(np.transpose, view=True, shape=_permuted,
-          strides_rule=lambda strides, input, dims: moved(strides, dims),
-          vjp=lambda g, out, input, dims: F.permute(g, _inverse(dims)),
-          samples=[S(t(2, 3, 2), (2, 0, 1)), S(t(2, 3, 2), 0, -1, 1), S(t(), ())],
-          errors=[Bad("E304", t(2, 3), (0,)), Bad("E304", t(2, 3), (0, 0))])
+@movement(
+    np.transpose,
+    view=True,
+    shape=_permuted,
+    strides_rule=lambda strides, input, dims: moved(strides, dims),
+    vjp=lambda g, out, input, dims: F.permute(g, _inverse(dims)),
+    samples=[S(t(2, 3, 2), (2, 0, 1)), S(t(2, 3, 2), 0, -1, 1), S(t(), ())],
+    errors=[Bad("E304", t(2, 3), (0,)), Bad("E304", t(2, 3), (0, 0))],
+)
 def permute(input: Tensor, dims: DimList):
     """The dims in another order."""
 
@@ -349,12 +449,17 @@ def _exchanged(values, a, b):
     return tuple(values)
 
 
-@movement(lambda x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x, view=True, inplace=True,
-          aliases=["swapdims"],
-          shape=lambda input, dim0, dim1: (_exchanged(input.shape, dim0, dim1), input.dtype),
-          strides_rule=lambda strides, input, dim0, dim1: _exchanged(strides, dim0, dim1),
-          vjp=lambda g, out, input, dim0, dim1: F.transpose(g, dim0, dim1),
-          samples=[S(t(2, 3), 0, 1), S(t(2, 3, 2), 0, -1), S(t(), 0, 0)], errors=[Bad("E304", t(2, 3), 0, 2)])
+@movement(
+    lambda x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x,
+    view=True,
+    inplace=True,
+    aliases=["swapdims"],
+    shape=lambda input, dim0, dim1: (_exchanged(input.shape, dim0, dim1), input.dtype),
+    strides_rule=lambda strides, input, dim0, dim1: _exchanged(strides, dim0, dim1),
+    vjp=lambda g, out, input, dim0, dim1: F.transpose(g, dim0, dim1),
+    samples=[S(t(2, 3), 0, 1), S(t(2, 3, 2), 0, -1), S(t(), 0, 0)],
+    errors=[Bad("E304", t(2, 3), 0, 2)],
+)
 def transpose(input: Tensor, dim0: Dim, dim1: Dim):
     """Two dims exchanged."""
 
@@ -365,17 +470,28 @@ def swapaxes(input: Tensor, axis0: Dim, axis1: Dim):
     return F.transpose(input, axis0, axis1)
 
 
-@movement(np.transpose, view=True, inplace=True, shape=lambda input: (_matrix(input).shape[::-1], input.dtype),
-          strides_rule=lambda strides, input: strides[::-1], vjp=lambda g, out, input: F.t(g),
-          grad_fn="TBackward0", samples=[S(t(2, 3)), S(t(2)), S(t())], errors=[Bad("E304", t(2, 3, 2))])
+@movement(
+    np.transpose,
+    view=True,
+    inplace=True,
+    shape=lambda input: (_matrix(input).shape[::-1], input.dtype),
+    strides_rule=lambda strides, input: strides[::-1],
+    vjp=lambda g, out, input: F.t(g),
+    grad_fn="TBackward0",
+    samples=[S(t(2, 3)), S(t(2)), S(t())],
+    errors=[Bad("E304", t(2, 3, 2))],
+)
 def t_(input: Tensor):
     """The transpose of a matrix; tensors with less than two dims stay as they are."""
 
 
 def _matrix(input):
     if input.ndim > 2:
-        raise fail("E304", f"t() expects at most 2 dims, this tensor has shape {shape_text(input.shape)}",
-                   help="use `.mT` for batches of matrices, `transpose(dim0, dim1)` or `permute(...)`")
+        raise fail(
+            "E304",
+            f"t() expects at most 2 dims, this tensor has shape {shape_text(input.shape)}",
+            help="use `.mT` for batches of matrices, `transpose(dim0, dim1)` or `permute(...)`",
+        )
     return input
 
 
@@ -387,8 +503,11 @@ def _(input: Tensor):
 
 def _swap_last(input: Node, name: str) -> Node:
     if input.ndim < 2:
-        raise fail("E304", f"`.{name}` needs at least 2 dims, this tensor has shape {shape_text(input.shape)}",
-                   help="use `unsqueeze` to make it a matrix")
+        raise fail(
+            "E304",
+            f"`.{name}` needs at least 2 dims, this tensor has shape {shape_text(input.shape)}",
+            help="use `unsqueeze` to make it a matrix",
+        )
     return F.transpose(input, -2, -1)
 
 
@@ -398,9 +517,15 @@ def _(input: Tensor):
     return _swap_last(input, "mT")
 
 
-@function(key="mH", name="mH", aliases=["adjoint"], samples=[S(t(2, 3)), S(t(2, 2, 3))], errors=[Bad("E304", t(2))])
+@function(
+    key="mH",
+    name="mH",
+    aliases=["adjoint"],
+    samples=[S(t(2, 3)), S(t(2, 2, 3))],
+    errors=[Bad("E304", t(2))],
+)
 def _(input: Tensor):
-    """Batches of matrices, each transposed (and conjugated, which changes nothing for real numbers)."""
+    """Batches of matrices, each transposed (and conjugated: no change for real numbers)."""
     return _swap_last(input, "mH")
 
 
@@ -408,25 +533,38 @@ def _(input: Tensor):
 def _(input: Tensor):
     """A matrix, transposed."""
     if input.ndim not in (0, 2):
-        raise fail("E304", f"`.H` needs a matrix, this tensor has shape {shape_text(input.shape)}",
-                   help="use `.mH` for batches of matrices")
+        raise fail(
+            "E304",
+            f"`.H` needs a matrix, this tensor has shape {shape_text(input.shape)}",
+            help="use `.mH` for batches of matrices",
+        )
     return F.transpose(input, 0, 1) if input.shape else input
 
 
-@function(aliases=["moveaxis"], samples=[S(t(2, 3, 2), 0, 2), S(t(2, 3, 2), (0, 1), (1, 2)), S(t(2, 3, 2), -1, 0)],
-          errors=[Bad("E304", t(2, 3), (0, 1), (0,)), Bad("E304", t(2, 3), (0, 0), (0, 1))])
+@function(
+    aliases=["moveaxis"],
+    samples=[S(t(2, 3, 2), 0, 2), S(t(2, 3, 2), (0, 1), (1, 2)), S(t(2, 3, 2), -1, 0)],
+    errors=[Bad("E304", t(2, 3), (0, 1), (0,)), Bad("E304", t(2, 3), (0, 0), (0, 1))],
+)
 def movedim(input: Tensor, source: Ints, destination: Ints):
     """The dims `source` moved to the places `destination`; the others keep their order."""
     ndim = input.ndim
     given = (source,) if isinstance(source, int) else source
     wanted = (destination,) if isinstance(destination, int) else destination
     if len(given) != len(wanted):
-        raise fail("E304", f"movedim of {len(given)} dims to {len(wanted)} places",
-                   help="source and destination need the same length")
+        raise fail(
+            "E304",
+            f"movedim of {len(given)} dims to {len(wanted)} places",
+            help="source and destination need the same length",
+        )
     sources = [dim_in_range(d, ndim) for d in given]
     places = [dim_in_range(d, ndim) for d in wanted]
     if len(set(sources)) < len(sources) or len(set(places)) < len(places):
-        raise fail("E304", f"movedim: a dim is named twice in {given} or {wanted}", help="name each dim once")
+        raise fail(
+            "E304",
+            f"movedim: a dim is named twice in {given} or {wanted}",
+            help="name each dim once",
+        )
     if not ndim:
         return F.alias(input)
     rest = iter(d for d in range(ndim) if d not in sources)
@@ -434,8 +572,13 @@ def movedim(input: Tensor, source: Ints, destination: Ints):
     return F.permute(input, tuple(fixed[i] if i in fixed else next(rest) for i in range(ndim)))
 
 
-@movement(lambda x: x, view=True, shape=lambda input: (input.shape, input.dtype),
-          strides_rule=lambda strides, input: strides, samples=[S(t(2, grad=False))])
+@movement(
+    lambda x: x,
+    view=True,
+    shape=lambda input: (input.shape, input.dtype),
+    strides_rule=lambda strides, input: strides,
+    samples=[S(t(2, grad=False))],
+)
 def detach(input: Tensor):
     """The same values, cut from the graph."""
 

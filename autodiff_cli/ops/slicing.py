@@ -27,8 +27,12 @@ def _embedded(value, shape, step):
     return out
 
 
-@movement(_embedded, method=False, shape=lambda value, shape, step: (shape, value.dtype),
-          vjp=lambda g, out, value, shape, step: step[0].apply([g, *step[1]]))
+@movement(
+    _embedded,
+    method=False,
+    shape=lambda value, shape, step: (shape, value.dtype),
+    vjp=lambda g, out, value, shape, step: step[0].apply([g, *step[1]]),
+)
 def embedded(value: Tensor, shape: Any, step: Any):
     """Zeros of a shape with `value` where the view `step`, an op and its arguments, looks."""
 
@@ -37,11 +41,15 @@ def _embed(key: str, g: Node, input: Node, *rest: Any) -> Node:
     return F.embedded.apply([g, input.shape, (op_of(key), rest)])
 
 
-# -- slices and rows ---------------------------------------------------------------------------------
+# -- slices and rows -------------------------------------------------------------------------------
 
 
 def no_dims(name: str) -> Exception:
-    return fail("E304", f"{name} needs a tensor with dims, this one is 0-d", help="a 0-d tensor is one number")
+    return fail(
+        "E304",
+        f"{name} needs a tensor with dims, this one is 0-d",
+        help="a 0-d tensor is one number",
+    )
 
 
 def _slice_shape(input, dim, start, end, step):
@@ -49,20 +57,33 @@ def _slice_shape(input, dim, start, end, step):
     if not shape:
         raise no_dims("slice")
     if step < 1:
-        raise fail("E305", f"slice step must be positive, got {step}",
-                   help="use `.flip(dim)` to reverse a dim")
+        raise fail(
+            "E305",
+            f"slice step must be positive, got {step}",
+            help="use `.flip(dim)` to reverse a dim",
+        )
     size = len(range(shape[dim])[start:end:step])
     return (*shape[:dim], size, *shape[dim + 1 :]), input.dtype
 
 
-@movement(lambda x, dim, start, end, step: x[key_of(dim, slice(start, end, step))], key="slice", view=True,
-          method=False, shape=_slice_shape,
-          strides_rule=lambda strides, input, dim, start, end, step: (
-              *strides[:dim], strides[dim] * step, *strides[dim + 1 :]),
-          vjp=lambda g, out, input, *rest: _embed("slice", g, input, *rest),
-          samples=[S(t(4, 2), 0, 1, 3), S(t(2, 5), 1, None, None, 2), S(t(3), 0, -2)],
-          errors=[Bad("E305", t(3), 0, 0, 3, 0)])
-def slice_(input: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None, step: int = 1):
+@movement(
+    lambda x, dim, start, end, step: x[key_of(dim, slice(start, end, step))],
+    key="slice",
+    view=True,
+    method=False,
+    shape=_slice_shape,
+    strides_rule=lambda strides, input, dim, start, end, step: (
+        *strides[:dim],
+        strides[dim] * step,
+        *strides[dim + 1 :],
+    ),
+    vjp=lambda g, out, input, *rest: _embed("slice", g, input, *rest),
+    samples=[S(t(4, 2), 0, 1, 3), S(t(2, 5), 1, None, None, 2), S(t(3), 0, -2)],
+    errors=[Bad("E305", t(3), 0, 0, 3, 0)],
+)
+def slice_(
+    input: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None, step: int = 1
+):
     """Elements `start:end:step` of a dim."""
 
 
@@ -74,17 +95,23 @@ def _select_shape(input, dim, index):
     return (*shape[:dim], *shape[dim + 1 :]), input.dtype
 
 
-@movement(lambda x, dim, index: x[(*key_of(dim, index), Ellipsis)], view=True, shape=_select_shape,
-          strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
-          vjp=lambda g, out, input, *rest: _embed("select", g, input, *rest),
-          samples=[S(t(3, 2), 0, 1), S(t(3, 2), -1, -2), S(t(3), 0, 2)],
-          errors=[Bad("E305", t(3, 2), 0, 3), Bad("E304", t(), 0, 0)])
+@movement(
+    lambda x, dim, index: x[(*key_of(dim, index), Ellipsis)],
+    view=True,
+    shape=_select_shape,
+    strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
+    vjp=lambda g, out, input, *rest: _embed("select", g, input, *rest),
+    samples=[S(t(3, 2), 0, 1), S(t(3, 2), -1, -2), S(t(3), 0, 2)],
+    errors=[Bad("E305", t(3, 2), 0, 3), Bad("E304", t(), 0, 0)],
+)
 def select(input: Tensor, dim: Dim, index: int):
     """Element `index` of a dim, without that dim."""
 
 
-@function(samples=[S(t(4, 2), 0, 1, 2), S(t(2, 3), -1, -2, 2), S(t(3), 0, 3, 0)],
-          errors=[Bad("E305", t(3), 0, 2, 2), Bad("E305", t(3), 0, 0, -1), Bad("E304", t(), 0, 0, 1)])
+@function(
+    samples=[S(t(4, 2), 0, 1, 2), S(t(2, 3), -1, -2, 2), S(t(3), 0, 3, 0)],
+    errors=[Bad("E305", t(3), 0, 2, 2), Bad("E305", t(3), 0, 0, -1), Bad("E304", t(), 0, 0, 1)],
+)
 def narrow(input: Tensor, dim: Dim, start: int, length: int):
     """`length` elements of a dim from `start` on."""
     return F.slice.apply([input, dim, *_narrowed(input, dim, start, length), 1])
@@ -94,9 +121,16 @@ def _narrowed(input, dim, start, length):
     if not input.shape:
         raise no_dims("narrow")
     size = input.shape[dim]
-    if not -size <= start <= size or length < 0 or (start % size if start < 0 else start) + length > size:
-        raise fail("E305", f"narrow: start {start} and length {length} exceed dim {dim} with {size} elements",
-                   help="start + length may be at most the size of the dim")
+    if (
+        not -size <= start <= size
+        or length < 0
+        or (start % size if start < 0 else start) + length > size
+    ):
+        raise fail(
+            "E305",
+            f"narrow: start {start} and length {length} exceed dim {dim} with {size} elements",
+            help="start + length may be at most the size of the dim",
+        )
     start = start + size if start < 0 else start
     return start, start + length
 
@@ -111,20 +145,29 @@ def _narrow_copied(x, dim, start, length):
     return x[key_of(dim, slice(start, end))].copy()
 
 
-@movement(_narrow_copied, shape=_narrow_shape, samples=[S(t(4, 2), 0, 1, 2)],
-          vjp=lambda g, out, input, dim, start, length: _embed(
-              "slice", g, input, dim, *_narrowed(input, dim, start, length), 1))
+@movement(
+    _narrow_copied,
+    shape=_narrow_shape,
+    samples=[S(t(4, 2), 0, 1, 2)],
+    vjp=lambda g, out, input, dim, start, length: _embed(
+        "slice", g, input, dim, *_narrowed(input, dim, start, length), 1
+    ),
+)
 def narrow_copy(input: Tensor, dim: Dim, start: int, length: int):
     """`length` elements of a dim from `start` on, copied."""
 
 
-# -- diagonals ---------------------------------------------------------------------------------------
+# -- diagonals -------------------------------------------------------------------------------------
 
 
 def _two_dims(name: str, input: Node, dim1: int, dim2: int) -> None:
     if input.ndim < 2 or dim1 == dim2:
-        raise fail("E304", f"{name} needs two different dims, got {dim1} and {dim2} of shape "
-                   f"{shape_text(input.shape)}", help="the tensor needs at least two dims")
+        raise fail(
+            "E304",
+            f"{name} needs two different dims, got {dim1} and {dim2} of shape "
+            f"{shape_text(input.shape)}",
+            help="the tensor needs at least two dims",
+        )
 
 
 def _diagonal_shape(input, offset, dim1, dim2):
@@ -140,24 +183,38 @@ def _diagonal_strides(strides, input, offset, dim1, dim2):
     return (*rest, strides[dim1] + strides[dim2])
 
 
-@movement(np.diagonal, view=True, shape=_diagonal_shape, strides_rule=_diagonal_strides,
-          vjp=lambda g, out, input, *rest: _embed("diagonal", g, input, *rest),
-          samples=[S(t(3, 3)), S(t(2, 3), offset=1), S(t(2, 3, 2), -1, 0, 2), S(t(2, 2), 5)],
-          errors=[Bad("E304", t(3)), Bad("E304", t(2, 2), 0, 1, 1)])
+@movement(
+    np.diagonal,
+    view=True,
+    shape=_diagonal_shape,
+    strides_rule=_diagonal_strides,
+    vjp=lambda g, out, input, *rest: _embed("diagonal", g, input, *rest),
+    samples=[S(t(3, 3)), S(t(2, 3), offset=1), S(t(2, 3, 2), -1, 0, 2), S(t(2, 2), 5)],
+    errors=[Bad("E304", t(3)), Bad("E304", t(2, 2), 0, 1, 1)],
+)
 def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1):
     """The diagonal of the matrices in two dims, as the last dim."""
 
 
-@function(name="linalg.diagonal", key="linalg_diagonal", method=False,
-          samples=[S(t(3, 3)), S(t(2, 2, 3), offset=1), S(t(2, 3), dim1=1, dim2=0)])
+@function(
+    name="linalg.diagonal",
+    key="linalg_diagonal",
+    method=False,
+    samples=[S(t(3, 3)), S(t(2, 2, 3), offset=1), S(t(2, 3), dim1=1, dim2=0)],
+)
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1):
     """The diagonals of the matrices in the last two dims."""
     return F.diagonal(A, offset, dim1, dim2)
 
 
-@movement(lambda x, offset: np.diagonal(x, offset).copy(), grad_fn="DiagonalBackward0_copy", method=False,
-          shape=lambda input, offset: _diagonal_shape(input, offset, 0, 1),
-          vjp=lambda g, out, input, offset: _embed("diagonal", g, input, offset, 0, 1), samples=[S(t(2, 3), 1)])
+@movement(
+    lambda x, offset: np.diagonal(x, offset).copy(),
+    grad_fn="DiagonalBackward0_copy",
+    method=False,
+    shape=lambda input, offset: _diagonal_shape(input, offset, 0, 1),
+    vjp=lambda g, out, input, offset: _embed("diagonal", g, input, offset, 0, 1),
+    samples=[S(t(2, 3), 1)],
+)
 def diagonal_copy(input: Tensor, offset: int = 0):
     """The diagonal of a matrix, copied."""
 
@@ -166,8 +223,11 @@ def _embed_dims(input, offset, dim1, dim2):
     ndim = input.ndim + 1
     dim1, dim2 = dim_in_range(dim1, ndim), dim_in_range(dim2, ndim)
     if dim1 == dim2 or not input.shape:
-        raise fail("E304", f"diag_embed of shape {shape_text(input.shape)} to dims {dim1} and {dim2}",
-                   help="the tensor needs at least one dim and dim1 and dim2 must differ")
+        raise fail(
+            "E304",
+            f"diag_embed of shape {shape_text(input.shape)} to dims {dim1} and {dim2}",
+            help="the tensor needs at least one dim and dim1 and dim2 must differ",
+        )
     return dim1, dim2
 
 
@@ -185,21 +245,30 @@ def _diag_embedded(x, offset, dim1, dim2):
     return _embedded(x, shape, (op_of("diagonal"), (offset, *_embed_dims(x, offset, dim1, dim2))))
 
 
-@movement(_diag_embedded, shape=_embed_shape,
-          vjp=lambda g, out, input, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2),
-          samples=[S(t(3)), S(t(2, 3), 1), S(t(2, 2), -1, 0, 2)], errors=[Bad("E304", t(2), 0, 1, 1)])
+@movement(
+    _diag_embedded,
+    shape=_embed_shape,
+    vjp=lambda g, out, input, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2),
+    samples=[S(t(3)), S(t(2, 3), 1), S(t(2, 2), -1, 0, 2)],
+    errors=[Bad("E304", t(2), 0, 1, 1)],
+)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """Matrices with the last dim of the input on a diagonal, zeros elsewhere."""
 
 
-@function(samples=[S(t(3)), S(t(2, 3)), S(t(3, 2), -1), S(t(2), 1)], errors=[Bad("E304", t(2, 2, 2))])
+@function(
+    samples=[S(t(3)), S(t(2, 3)), S(t(3, 2), -1), S(t(2), 1)], errors=[Bad("E304", t(2, 2, 2))]
+)
 def diag(input: Tensor, diagonal: int = 0):
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
     if input.ndim == 1:
         return F.diag_embed(input, diagonal)
     if input.ndim != 2:
-        raise fail("E304", f"diag needs a vector or a matrix, got shape {shape_text(input.shape)}",
-                   help="use `diagonal` or `diag_embed` for batches")
+        raise fail(
+            "E304",
+            f"diag needs a vector or a matrix, got shape {shape_text(input.shape)}",
+            help="use `diagonal` or `diag_embed` for batches",
+        )
     return F.diagonal_copy(input, diagonal)
 
 
@@ -209,14 +278,17 @@ def diagflat(input: Tensor, offset: int = 0):
     return F.diag_embed(F.ravel(input), offset)
 
 
-# -- windows -----------------------------------------------------------------------------------------
+# -- windows ---------------------------------------------------------------------------------------
 
 
 def _unfold_shape(input, dimension, size, step):
     shape = input.shape or (1,)
     if size < 0 or size > shape[dimension]:
-        raise fail("E305", f"unfold of size {size} from dim {dimension} with {shape[dimension]} elements",
-                   help="the window may be at most as long as the dim")
+        raise fail(
+            "E305",
+            f"unfold of size {size} from dim {dimension} with {shape[dimension]} elements",
+            help="the window may be at most as long as the dim",
+        )
     if step < 1:
         raise fail("E305", f"unfold needs a positive step, got {step}", help="use `step=1`")
     if not input.shape:
@@ -239,12 +311,22 @@ def _unfolded(x, dimension, size, step):
 def _unfold_strides(strides, input, dimension, size, step):
     if not strides:
         return (1,)
-    return (*strides[:dimension], strides[dimension] * step, *strides[dimension + 1 :], strides[dimension])
+    return (
+        *strides[:dimension],
+        strides[dimension] * step,
+        *strides[dimension + 1 :],
+        strides[dimension],
+    )
 
 
-@movement(_unfolded, view=True, shape=_unfold_shape, strides_rule=_unfold_strides,
-          samples=[S(t(5), 0, 3, 1), S(t(2, 5), 1, 2, 2), S(t(2, 4), 0, 1, 1), S(t(), 0, 1, 1)],
-          errors=[Bad("E305", t(3), 0, 4, 1), Bad("E305", t(3), 0, 2, 0)])
+@movement(
+    _unfolded,
+    view=True,
+    shape=_unfold_shape,
+    strides_rule=_unfold_strides,
+    samples=[S(t(5), 0, 3, 1), S(t(2, 5), 1, 2, 2), S(t(2, 4), 0, 1, 1), S(t(), 0, 1, 1)],
+    errors=[Bad("E305", t(3), 0, 4, 1), Bad("E305", t(3), 0, 2, 0)],
+)
 def unfold(input: Tensor, dimension: Dim, size: int, step: int):
     """All windows of `size` elements of a dim, `step` apart, as a new last dim."""
 
@@ -264,37 +346,58 @@ def _folded(g, shape, dimension, size, step):
     return out
 
 
-@movement(_folded, method=False, shape=lambda g, shape, dimension, size, step: (shape, g.dtype),
-          vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step))
+@movement(
+    _folded,
+    method=False,
+    shape=lambda g, shape, dimension, size, step: (shape, g.dtype),
+    vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step),
+)
 def unfold_backward(grad: Tensor, shape: Any, dimension: int, size: int, step: int):
     """Each element the sum of all windows it is in: the transpose of `unfold`."""
 
 
-# -- slopes between neighbours -------------------------------------------------------------------------
+# -- slopes between neighbours ---------------------------------------------------------------------
 
 
-@function(method=False, samples=[S(t(4)), S(t(3, 4), spacing=2.0), S(t(3, 4), dim=1, edge_order=2),
-                                 S(t(3), spacing=(t(3, values=[0.0, 1.0, 3.0], grad=False),))],
-          errors=[Bad("E303", t(1)), Bad("E205", t(4), edge_order=3)])
+@function(
+    method=False,
+    samples=[
+        S(t(4)),
+        S(t(3, 4), spacing=2.0),
+        S(t(3, 4), dim=1, edge_order=2),
+        S(t(3), spacing=(t(3, values=[0.0, 1.0, 3.0], grad=False),)),
+    ],
+    errors=[Bad("E303", t(1)), Bad("E205", t(4), edge_order=3)],
+)
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: int = 1):
-    """Estimated slopes along dims, a tensor for each: central differences, one-sided at the ends."""
+    """Estimated slopes along dims: central differences, one-sided at the ends."""
     if edge_order not in (1, 2):
-        raise fail("E205", f"gradient edge_order must be 1 or 2, not {edge_order}", help="write `edge_order=1`")
+        raise fail(
+            "E205",
+            f"gradient edge_order must be 1 or 2, not {edge_order}",
+            help="write `edge_order=1`",
+        )
     spacing = 1 if spacing is None else spacing
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = tuple(dim_in_range(d, input.ndim) for d in dims)
     steps = tuple(spacing) if isinstance(spacing, list | tuple) else (spacing,) * len(dims)
     if len(steps) != len(dims) or len(set(dims)) < len(dims):
-        raise fail("E303", f"gradient along {len(dims)} dims with {len(steps)} spacings",
-                   help="give one spacing for all, or one for each dim, each dim once")
+        raise fail(
+            "E303",
+            f"gradient along {len(dims)} dims with {len(steps)} spacings",
+            help="give one spacing for all, or one for each dim, each dim once",
+        )
     return tuple(_slopes(input, d, step, edge_order) for d, step in zip(dims, steps, strict=True))
 
 
 def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
     size = x.shape[dim] if x.shape else 0
     if size < edge_order + 1:
-        raise fail("E303", f"gradient along dim {dim} with {size} elements needs at least {edge_order + 1}",
-                   help="use a longer tensor or `edge_order=1`")
+        raise fail(
+            "E303",
+            f"gradient along dim {dim} with {size} elements needs at least {edge_order + 1}",
+            help="use a longer tensor or `edge_order=1`",
+        )
 
     def at(start: int, count: int) -> Node:
         return F.slice(x, dim, start, start + count, 1)
@@ -305,33 +408,60 @@ def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
         inner, first, last = _even(at, size, step, edge_order)
     else:
         if coordinates.shape != (size,):
-            raise fail("E303", f"gradient: coordinates of shape {shape_text(coordinates.shape)} for dim {dim} with "
-                       f"{size} elements", help="give one coordinate for each element")
-        inner, first, last = _uneven(at, size, F.sub(F.slice(coordinates, 0, 1), F.slice(coordinates, 0, 0, -1)),
-                                     edge_order, (-1,) + (1,) * (x.ndim - dim - 1))
+            raise fail(
+                "E303",
+                f"gradient: coordinates of shape {shape_text(coordinates.shape)} for dim {dim} "
+                f"with {size} elements",
+                help="give one coordinate for each element",
+            )
+        inner, first, last = _uneven(
+            at,
+            size,
+            F.sub(F.slice(coordinates, 0, 1), F.slice(coordinates, 0, 0, -1)),
+            edge_order,
+            (-1,) + (1,) * (x.ndim - dim - 1),
+        )
     return F.cat((first, inner, last), dim)
 
 
 def _even(at: Any, size: int, step: Any, edge_order: int) -> tuple[Node, Node, Node]:
     inner = F.div(F.sub(at(2, size - 2), at(0, size - 2)), step * 2)
     if edge_order == 1:
-        return inner, F.div(F.sub(at(1, 1), at(0, 1)), step), F.div(F.sub(at(size - 1, 1), at(size - 2, 1)), step)
+        return (
+            inner,
+            F.div(F.sub(at(1, 1), at(0, 1)), step),
+            F.div(F.sub(at(size - 1, 1), at(size - 2, 1)), step),
+        )
     first = F.sub(F.sub(at(1, 1) * 4, at(0, 1) * 3), at(2, 1))
     last = F.add(F.sub(at(size - 1, 1) * 3, at(size - 2, 1) * 4), at(size - 3, 1))
     return inner, F.div(first, step * 2), F.div(last, step * 2)
 
 
-def _uneven(at: Any, size: int, gaps: Node, edge_order: int, column: tuple[int, ...]) -> tuple[Node, Node, Node]:
-    before, after = F.reshape(F.slice(gaps, 0, 0, -1), column), F.reshape(F.slice(gaps, 0, 1), column)
+def _uneven(
+    at: Any, size: int, gaps: Node, edge_order: int, column: tuple[int, ...]
+) -> tuple[Node, Node, Node]:
+    before, after = (
+        F.reshape(F.slice(gaps, 0, 0, -1), column),
+        F.reshape(F.slice(gaps, 0, 1), column),
+    )
     both = before + after
-    inner = (at(0, size - 2) * (-after / (before * both)) + at(1, size - 2) * ((after - before) / (before * after))
-             + at(2, size - 2) * (before / (after * both)))
+    inner = (
+        at(0, size - 2) * (-after / (before * both))
+        + at(1, size - 2) * ((after - before) / (before * after))
+        + at(2, size - 2) * (before / (after * both))
+    )
     head, tail = F.select(gaps, 0, 0), F.select(gaps, 0, -1)
     if edge_order == 1:
         return inner, (at(1, 1) - at(0, 1)) / head, (at(size - 1, 1) - at(size - 2, 1)) / tail
     second, third = F.select(gaps, 0, 1), F.select(gaps, 0, -2)
-    first = (at(0, 1) * (-(head * 2 + second) / (head * (head + second)))
-             + at(1, 1) * ((head + second) / (head * second)) + at(2, 1) * (-head / (second * (head + second))))
-    last = (at(size - 3, 1) * (tail / (third * (third + tail))) + at(size - 2, 1) * (-(tail + third) / (third * tail))
-            + at(size - 1, 1) * ((tail * 2 + third) / (tail * (third + tail))))
+    first = (
+        at(0, 1) * (-(head * 2 + second) / (head * (head + second)))
+        + at(1, 1) * ((head + second) / (head * second))
+        + at(2, 1) * (-head / (second * (head + second)))
+    )
+    last = (
+        at(size - 3, 1) * (tail / (third * (third + tail)))
+        + at(size - 2, 1) * (-(tail + third) / (third * tail))
+        + at(size - 1, 1) * ((tail * 2 + third) / (tail * (third + tail)))
+    )
     return inner, first, last
