@@ -84,14 +84,12 @@ def vector_norm(
 ):
     """Norm of order `ord` over `dim`, or over everything; the slope at 0 is 0."""
     require_float("vector_norm", x)
-    if ord < 0 or ord == inf:
-        if not reduced_count(x.shape, dim):
-            raise fail(
-                "E308",
-                f"the norm of order {ord} of no elements is not defined: shape "
-                f"{shape_text(x.shape)}",
-                help="use an order from 0 up to a finite number",
-            )
+    if (ord < 0 or ord == inf) and not reduced_count(x.shape, dim):
+        raise fail(
+            "E308",
+            f"the norm of order {ord} of no elements is not defined: shape {shape_text(x.shape)}",
+            help="use an order from 0 up to a finite number",
+        )
     return _norm_body(x if dtype is None else cast(x, dtype), float(ord), dim, keepdim)
 
 
