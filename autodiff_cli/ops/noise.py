@@ -1,0 +1,46 @@
+"""What random draws leave in the graph: constant numbers, and a backward function as history."""
+
+from __future__ import annotations
+
+from ..graph.declare import Any, Tensor, opaque
+from ..graph.op import number
+from ..graph.registry import F
+from ..graph.samples import S, t
+
+
+def _zeros(x):
+    return F.expand(number(0.0, x.dtype), x.shape)
+
+
+@opaque(
+    lambda values, first, second, grad_fn: values,
+    method=False,
+    properties=frozenset({"internal"}),
+    grad_fn=lambda values, first, second, grad_fn: grad_fn,
+    shape=lambda values, first, second, grad_fn: (values.shape, values.dtype),
+    samples=[S(t(2, 3, grad=False), t(2, 3), None, "BernoulliBackward0")],
+)
+def drawn(values: Tensor, first: Tensor, second: Tensor | None, grad_fn: Any):
+    """Numbers drawn with parameters that require grad: the gradients of those are zero."""
+
+
+@drawn.vjp
+def _(g, out, values, first, second, grad_fn):
+    return None, _zeros(first), None if second is None else _zeros(second)
+
+
+@opaque(
+    lambda input, noise: input * noise,
+    method=False,
+    properties=frozenset({"internal"}),
+    grad_fn="RreluWithNoiseBackward0",
+    shape=lambda input, noise: (input.shape, input.dtype),
+    samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
+)
+def rrelu_with_noise(input: Tensor, noise: Tensor):
+    """The input times slopes drawn for it."""
+
+
+@rrelu_with_noise.vjp
+def _(g, out, input, noise):
+    return g * noise, None
