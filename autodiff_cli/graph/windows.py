@@ -1,10 +1,10 @@
-"""Window arithmetic: which positions of a dim each position of a result reads, and with what weight.
+"""Window arithmetic: which positions of a dim each position of a result reads, with what weight.
 
 A rule is a hashable tuple `(kind, out, ...)` for one dim; `taps(rule, length, dtype)` is its table.
 The kinds:
 
     ("sum", out, kernel, stride, padding)            windows clipped to the dim
-    ("mean", out, kernel, stride, padding, pads)     the same over their sizes; `pads`: padding counts
+    ("mean", out, kernel, stride, padding, pads)     over their sizes; `pads`: padding counts
     ("max", out, kernel, stride, padding, dilation)  clipped to the nearest position of the window
     ("adaptive", out)                                windows of nearly equal size that cover the dim
     ("nearest", out, scale)  ("nearest-exact", out, scale)
@@ -30,7 +30,7 @@ class Taps:
     """`at` and `weight`, both (out, taps): what each result reads; `valid` is False where a row has
     fewer taps (None when all are valid); `divisor` is what each sum is divided by, or None."""
 
-    __slots__ = ("at", "divisor", "length", "valid", "weight")
+    __slots__ = ("_columns", "_transposed", "at", "divisor", "length", "valid", "weight")
 
     def __init__(self, at: Any, weight: Any, valid: Any, length: int, divisor: Any = None):
         self.at = at
@@ -38,9 +38,23 @@ class Taps:
         self.valid = None if valid is None or valid.all() else valid
         self.length = length
         self.divisor = divisor
+        self._columns: list[Any] | None = None
+        self._transposed: Taps | None = None
+
+    @property
+    def columns(self) -> list[Any]:
+        """What each tap reads for all results: a slice where evenly spaced, else positions."""
+        if self._columns is None:
+            self._columns = [_spaced(self.at[:, k]) for k in range(self.at.shape[1])]
+        return self._columns
 
     def transposed(self) -> Taps:
         """The table of the adjoint map: for each position of the dim, which results read it."""
+        if self._transposed is None:
+            self._transposed = self._adjoint()
+        return self._transposed
+
+    def _adjoint(self) -> Taps:
         out, width = self.at.shape
         rows = np.repeat(np.arange(out), width)
         columns = self.at.reshape(-1)
@@ -70,27 +84,42 @@ def spread(value: Any, n: int, name: str, what: str) -> tuple[int, ...]:
     if len(values) == 1:
         values = values * n
     if len(values) != n:
-        raise fail("E309", f"`{name}` needs one {what} or {n}, got {value}",
-                   help=f"write `{what}={values[0] if values else 1}`")
+        raise fail(
+            "E309",
+            f"`{name}` needs one {what} or {n}, got {value}",
+            help=f"write `{what}={values[0] if values else 1}`",
+        )
     return values
 
 
-def pooled_size(name: str, length: int, kernel: int, stride: int, padding: int, dilation: int,
-                ceil: bool) -> int:
+def pooled_size(
+    name: str, length: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool
+) -> int:
     """The number of windows over a dim; E308 when there is none, E309 for impossible numbers."""
     if kernel < 1 or stride < 1 or dilation < 1:
-        raise fail("E309", f"`{name}` needs kernel_size, stride and dilation of at least 1, got "
-                   f"{kernel}, {stride}, {dilation}", help="use positive numbers")
+        raise fail(
+            "E309",
+            f"`{name}` needs kernel_size, stride and dilation of at least 1, got "
+            f"{kernel}, {stride}, {dilation}",
+            help="use positive numbers",
+        )
     reach = dilation * (kernel - 1) + 1
     if padding < 0 or padding > reach // 2:
-        raise fail("E309", f"`{name}` allows a padding of 0 to half the window ({reach // 2}), "
-                   f"got {padding}", help="pad the input first: `nn.functional.pad`")
+        raise fail(
+            "E309",
+            f"`{name}` allows a padding of 0 to half the window ({reach // 2}), got {padding}",
+            help="pad the input first: `nn.functional.pad`",
+        )
     out = (length + 2 * padding - reach + (stride - 1 if ceil else 0)) // stride + 1
     if ceil and (out - 1) * stride >= length + padding:
         out -= 1
     if out < 1 or length < 1:
-        raise fail("E308", f"`{name}` with a window of {reach} finds no place in a dim of {length} "
-                   f"with padding {padding}", help="use a smaller window or a larger input")
+        raise fail(
+            "E308",
+            f"`{name}` with a window of {reach} finds no place in a dim of {length} "
+            f"with padding {padding}",
+            help="use a smaller window or a larger input",
+        )
     return out
 
 
@@ -164,8 +193,9 @@ def _nearest(kind: str, out: int, scale: float | None, length: int, real: Any) -
     return Taps(np.clip(at, 0, length - 1)[:, None], None, None, length)
 
 
-def _interpolated(kind: str, out: int, scale: float | None, align: bool, length: int,
-                  real: Any) -> Taps:
+def _interpolated(
+    kind: str, out: int, scale: float | None, align: bool, length: int, real: Any
+) -> Taps:
     ratio = _ratio(scale, length, out, align, real)
     places = np.arange(out).astype(real)
     source = ratio * places if align else ratio * (places + real(0.5)) - real(0.5)
@@ -219,16 +249,19 @@ def _antialiased(kind: str, out: int, scale: float | None, align: bool, length: 
     return Taps(table.at, weight / np.where(total == 0, 1, total), table.valid, length)
 
 
-def tap(x: Any, axis: int, at: Any) -> Any:
-    """`x` at positions `at` of a dim: a strided view where they are evenly spaced."""
+def _spaced(at: Any) -> Any:
+    """Positions as a slice where they are evenly spaced."""
     n = at.size
-    if n and (n == 1 or int(at[1]) > int(at[0])):
-        step = int(at[1] - at[0]) if n > 1 else 1
-        first = int(at[0])
-        if first + step * (n - 1) == int(at[-1]) and (n <= 2 or (np.diff(at) == step).all()):
-            index = [slice(None)] * x.ndim
-            index[axis] = slice(first, int(at[-1]) + 1, step)
-            return x[tuple(index)]
+    if n == 0 or (n > 1 and at[1] <= at[0]):
+        return at
+    step = int(at[1] - at[0]) if n > 1 else 1
+    return slice(int(at[0]), int(at[-1]) + 1, step) if (np.diff(at) == step).all() else at
+
+
+def tap(x: Any, axis: int, at: Any) -> Any:
+    """`x` at the positions of one tap along a dim: a view for a slice."""
+    if type(at) is slice:
+        return x[(*(slice(None),) * axis, at)]
     return np.take(x, at, axis=axis)
 
 
@@ -248,7 +281,7 @@ def weighted_sum(x: Any, axis: int, table: Taps) -> Any:
         return _segmented(x, axis, table)
     total = None
     for k in range(table.at.shape[1]):
-        part = tap(x, axis, table.at[:, k])
+        part = tap(x, axis, table.columns[k])
         if table.valid is not None and not table.valid[:, k].all():
             part = np.where(_shaped(table.valid[:, k], x, axis), part, 0)
         if table.weight is not None:

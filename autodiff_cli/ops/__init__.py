@@ -40,6 +40,7 @@ FAMILIES = (
     "resampling",
     "attention",
     "loss",
+    "classification",
     "ranking",
     "ctc",
     "embedding",

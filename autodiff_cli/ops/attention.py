@@ -50,37 +50,67 @@ def _attend(query, key, value, mask, dropout_p, is_causal, scale):
 
 def _one_node(query, key, value, mask, dropout_p):
     """Whether PyTorch on a CPU takes its fused kernel."""
-    return (len(query.shape) == len(key.shape) == len(value.shape) == 4 and dropout_p == 0
-            and query.shape[-1] == key.shape[-1] == value.shape[-1]
-            and query.shape[:2] == key.shape[:2] == value.shape[:2]
-            and 0 not in query.shape and 0 not in key.shape
-            and (mask is None or not mask.requires_grad and len(mask.shape) in (2, 4)))
+    return (
+        len(query.shape) == len(key.shape) == len(value.shape) == 4
+        and dropout_p == 0
+        and query.shape[-1] == key.shape[-1] == value.shape[-1]
+        and query.shape[:2] == key.shape[:2] == value.shape[:2]
+        and 0 not in query.shape
+        and 0 not in key.shape
+        and (mask is None or (not mask.requires_grad and len(mask.shape) in (2, 4)))
+    )
 
 
 Q = (t(1, 2, 2, 3), t(1, 2, 3, 3), t(1, 2, 3, 3))
 
 
-@function(name=NN + "scaled_dot_product_attention", samples=[
-    S(*Q), S(*Q, is_causal=True), S(*Q, attn_mask=bools(2, 3)), S(*Q, attn_mask=t(2, 3), scale=0.3),
-    S(t(2, 3), t(4, 3), t(4, 2)), S(t(1, 4, 2, 2), t(1, 2, 2, 2), t(1, 2, 2, 2), enable_gqa=True)],
-    errors=[Bad("E308", t(2, 3), t(4, 2), t(4, 3))])
+@function(
+    name=NN + "scaled_dot_product_attention",
+    samples=[
+        S(*Q),
+        S(*Q, is_causal=True),
+        S(*Q, attn_mask=bools(2, 3)),
+        S(*Q, attn_mask=t(2, 3), scale=0.3),
+        S(t(2, 3), t(4, 3), t(4, 2)),
+        S(t(1, 4, 2, 2), t(1, 2, 2, 2), t(1, 2, 2, 2), enable_gqa=True),
+    ],
+    errors=[Bad("E308", t(2, 3), t(4, 2), t(4, 3))],
+)
 def scaled_dot_product_attention(
-        query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-        enable_gqa: bool = False):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+):
     """`softmax(query @ key.T * scale + attn_mask) @ value`; a bool mask is True where to look, and
     rows that look nowhere give zeros."""
     shapes = [x.shape for x in (query, key, value)]
-    if min(map(len, shapes)) < 2 or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise fail("E308", "`scaled_dot_product_attention` cannot join query, key and value of shapes "
-                   f"{', '.join(map(shape_text, shapes))}",
-                   help="shapes are (..., L, E), (..., S, E) and (..., S, V)")
+    if (
+        min(map(len, shapes)) < 2
+        or query.shape[-1] != key.shape[-1]
+        or key.shape[-2] != value.shape[-2]
+    ):
+        raise fail(
+            "E308",
+            "`scaled_dot_product_attention` cannot join query, key and value of shapes "
+            f"{', '.join(map(shape_text, shapes))}",
+            help="shapes are (..., L, E), (..., S, E) and (..., S, V)",
+        )
     if not query.dtype == key.dtype == value.dtype or query.dtype.kind != "f":
-        raise fail("E307", "`scaled_dot_product_attention` needs query, key and value of one float dtype, "
-                   f"got {query.dtype.name}, {key.dtype.name}, {value.dtype.name}",
-                   help="convert them: `x.to(torch.float64)`")
+        raise fail(
+            "E307",
+            "`scaled_dot_product_attention` needs query, key and value of one float dtype, "
+            f"got {query.dtype.name}, {key.dtype.name}, {value.dtype.name}",
+            help="convert them: `x.to(torch.float64)`",
+        )
     if not 0 <= dropout_p <= 1:
-        raise fail("E504", f"dropout_p must be between 0 and 1, not {dropout_p}", help="leave it out")
+        raise fail(
+            "E504", f"dropout_p must be between 0 and 1, not {dropout_p}", help="leave it out"
+        )
     if enable_gqa:
         key, value = (_grouped(x, query) for x in (key, value))
     factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
@@ -91,10 +121,20 @@ def scaled_dot_product_attention(
     return _attend(query, key, value, attn_mask, dropout_p, is_causal, factor)
 
 
-@composite(name=NN + "scaled_dot_product_attention", key="attention_at_once",
-           grad_fn="ScaledDotProductFlashAttentionForCpuBackward0")
-def attention_at_once(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *,
-                      is_causal: bool = False, scale: float):
+@composite(
+    name=NN + "scaled_dot_product_attention",
+    key="attention_at_once",
+    grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
+)
+def attention_at_once(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float,
+):
     """Attention of four dims, which PyTorch records as one node."""
     return _attend(query, key, value, attn_mask, 0.0, is_causal, scale)
 
@@ -105,8 +145,11 @@ def _grouped(x, query):
     if heads == wanted:
         return x
     if heads == 0 or wanted % heads:
-        raise fail("E308", f"{wanted} heads of queries cannot share {heads} heads of keys and values",
-                   help="the number of query heads must be a multiple")
+        raise fail(
+            "E308",
+            f"{wanted} heads of queries cannot share {heads} heads of keys and values",
+            help="the number of query heads must be a multiple",
+        )
     return F.repeat_interleave(x, wanted // heads, len(x.shape) - 3)
 
 
@@ -116,15 +159,27 @@ def _grouped(x, query):
 def _check_heads(query, key, value, embed_dim, num_heads, separate):
     shapes = [x.shape for x in (query, key, value)]
     if len(query.shape) not in (2, 3) or not len(key.shape) == len(value.shape) == len(query.shape):
-        raise fail("E308", "`multi_head_attention_forward` needs query, key and value of 2 or 3 dims, got "
-                   f"{', '.join(map(shape_text, shapes))}", help="shapes are (length, batch, features)")
+        raise fail(
+            "E308",
+            "`multi_head_attention_forward` needs query, key and value of 2 or 3 dims, got "
+            f"{', '.join(map(shape_text, shapes))}",
+            help="shapes are (length, batch, features)",
+        )
     if query.shape[-1] != embed_dim or num_heads < 1 or embed_dim % num_heads:
-        raise fail("E308", f"`multi_head_attention_forward` of {query.shape[-1]} features needs "
-                   f"embed_dim_to_check equal to them and a multiple of num_heads, got {embed_dim} and "
-                   f"{num_heads}", help="features are split among the heads")
-    if key.shape[:-1] != value.shape[:-1] or not separate and key.shape != value.shape:
-        raise fail("E308", f"key of shape {shape_text(key.shape)} does not match value of shape "
-                   f"{shape_text(value.shape)}", help="one value for each key")
+        raise fail(
+            "E308",
+            f"`multi_head_attention_forward` of {query.shape[-1]} features needs "
+            f"embed_dim_to_check equal to them and a multiple of num_heads, got {embed_dim} and "
+            f"{num_heads}",
+            help="features are split among the heads",
+        )
+    if key.shape[:-1] != value.shape[:-1] or (not separate and key.shape != value.shape):
+        raise fail(
+            "E308",
+            f"key of shape {shape_text(key.shape)} does not match value of shape "
+            f"{shape_text(value.shape)}",
+            help="one value for each key",
+        )
 
 
 def _thirds(x, size):
@@ -137,15 +192,22 @@ def _projected(query, key, value, weights, in_proj_weight, in_proj_bias, separat
     size = query.shape[-1]
     if not separate:
         if in_proj_weight is None or in_proj_weight.shape != (3 * size, size):
-            raise fail("E308", f"in_proj_weight must have shape ({3 * size}, {size})",
-                       help="it holds the weights of query, key and value, one below another")
+            raise fail(
+                "E308",
+                f"in_proj_weight must have shape ({3 * size}, {size})",
+                help="it holds the weights of query, key and value, one below another",
+            )
         weights = _thirds(in_proj_weight, size)
     elif any(w is None for w in weights):
-        raise fail("E205", "`use_separate_proj_weight` needs q_proj_weight, k_proj_weight and "
-                   "v_proj_weight", help="give the three weights")
+        raise fail(
+            "E205",
+            "`use_separate_proj_weight` needs q_proj_weight, k_proj_weight and v_proj_weight",
+            help="give the three weights",
+        )
     biases = _thirds(in_proj_bias, size)
-    return tuple(F.linear(x, w, b) for x, w, b in
-                 zip((query, key, value), weights, biases, strict=True))
+    return tuple(
+        F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+    )
 
 
 def _heads(x, batch, num_heads, head):
@@ -161,17 +223,26 @@ def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads, dtype):
         if len(attn_mask.shape) == 2:
             attn_mask = F.unsqueeze(attn_mask, 0)
         if attn_mask.shape not in ((1, length, places), (batch * num_heads, length, places)):
-            raise fail("E308", f"attn_mask of shape {shape_text(attn_mask.shape)} does not fit {length} "
-                       f"queries and {places} keys",
-                       help=f"give ({length}, {places}) or ({batch * num_heads}, {length}, {places})")
+            raise fail(
+                "E308",
+                f"attn_mask of shape {shape_text(attn_mask.shape)} does not fit {length} "
+                f"queries and {places} keys",
+                help=f"give ({length}, {places}) or ({batch * num_heads}, {length}, {places})",
+            )
     if key_padding_mask is None:
         return attn_mask
     if key_padding_mask.shape != (batch, places):
-        raise fail("E308", f"key_padding_mask must have shape ({batch}, {places}), got "
-                   f"{shape_text(key_padding_mask.shape)}", help="True hides a key")
+        raise fail(
+            "E308",
+            f"key_padding_mask must have shape ({batch}, {places}), got "
+            f"{shape_text(key_padding_mask.shape)}",
+            help="True hides a key",
+        )
     if key_padding_mask.dtype.kind == "b":
         key_padding_mask = F.where(key_padding_mask, _minus_infinity(dtype), 0.0)
-    wide = F.expand(F.reshape(key_padding_mask, (batch, 1, 1, places)), (batch, num_heads, 1, places))
+    wide = F.expand(
+        F.reshape(key_padding_mask, (batch, 1, 1, places)), (batch, num_heads, 1, places)
+    )
     hidden = F.reshape(wide, (batch * num_heads, 1, places))
     return hidden if attn_mask is None else attn_mask + hidden
 
@@ -181,22 +252,58 @@ def _one_more(mask, more):
     return mask if mask is None or not more else F.pad(mask, (0, more))
 
 
-MULTI = (t(2, 1, 2), t(3, 1, 2), t(3, 1, 2), 2, 1, t(6, 2), t(6), None, None, False, 0.0, t(2, 2), t(2))
+MULTI = (
+    t(2, 1, 2),
+    t(3, 1, 2),
+    t(3, 1, 2),
+    2,
+    1,
+    t(6, 2),
+    t(6),
+    None,
+    None,
+    False,
+    0.0,
+    t(2, 2),
+    t(2),
+)
 
 
-@function(name=NN + "multi_head_attention_forward", samples=[
-    S(*MULTI), S(*MULTI[:7], t(1, 1, 2), t(1, 1, 2), True, *MULTI[10:], need_weights=False)],
-    errors=[Bad("E308", *MULTI[:3], 3, *MULTI[4:])])
+@function(
+    name=NN + "multi_head_attention_forward",
+    samples=[
+        S(*MULTI),
+        S(*MULTI[:7], t(1, 1, 2), t(1, 1, 2), True, *MULTI[10:], need_weights=False),
+    ],
+    errors=[Bad("E308", *MULTI[:3], 3, *MULTI[4:])],
+)
 def multi_head_attention_forward(
-        query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
-        in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
-        bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
-        out_proj_bias: Tensor | None, training: bool = True, key_padding_mask: Tensor | None = None,
-        need_weights: bool = True, attn_mask: Tensor | None = None,
-        use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None,
-        k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None,
-        static_k: Tensor | None = None, static_v: Tensor | None = None,
-        average_attn_weights: bool = True, is_causal: bool = False):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+):
     """Attention of several heads with its projections: the result and the shares (or None)."""
     _check_heads(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     batched = len(query.shape) == 3
@@ -205,15 +312,18 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             key_padding_mask = F.unsqueeze(key_padding_mask, 0)
     if is_causal and attn_mask is None:
-        raise fail("E205", "`is_causal` needs attn_mask", help="give the causal mask as `attn_mask`")
+        raise fail(
+            "E205", "`is_causal` needs attn_mask", help="give the causal mask as `attn_mask`"
+        )
     causal = is_causal and key_padding_mask is None and not need_weights
     if causal:
         attn_mask = None
     length, batch, size = query.shape
     head = size // num_heads
     weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    q, k, v = _projected(query, key, value, weights, in_proj_weight, in_proj_bias,
-                         use_separate_proj_weight)
+    q, k, v = _projected(
+        query, key, value, weights, in_proj_weight, in_proj_bias, use_separate_proj_weight
+    )
     more = 0
     if (bias_k is None) != (bias_v is None):
         raise fail("E205", "bias_k and bias_v go together", help="give both or none")
@@ -228,8 +338,15 @@ def multi_head_attention_forward(
         zero = F.zeros((batch * num_heads, 1, head), dtype=k.dtype)
         k, v = F.cat((k, zero), 1), F.cat((v, zero), 1)
         more += 1
-    mask = _masks(_one_more(attn_mask, more), _one_more(key_padding_mask, more), q, k, batch,
-                  num_heads, q.dtype)
+    mask = _masks(
+        _one_more(attn_mask, more),
+        _one_more(key_padding_mask, more),
+        q,
+        k,
+        batch,
+        num_heads,
+        q.dtype,
+    )
     dropout_p = dropout_p if training else 0.0
     found, shares = _multi(q, k, v, mask, dropout_p, batch, num_heads, need_weights, causal)
     out = F.linear(F.reshape(found, (length * batch, size)), out_proj_weight, out_proj_bias)
@@ -256,7 +373,11 @@ def _multi(q, k, v, mask, dropout_p, batch, num_heads, need_weights, causal):
     q = F.reshape(q, (batch, num_heads, length, head))
     k, v = (F.reshape(x, (batch, num_heads, places, head)) for x in (k, v))
     if mask is not None:
-        mask = F.reshape(mask, (1, *mask.shape) if mask.shape[0] == 1 and batch * num_heads > 1
-                         else (batch, num_heads, mask.shape[1], places))
+        mask = F.reshape(
+            mask,
+            (1, *mask.shape)
+            if mask.shape[0] == 1 and batch * num_heads > 1
+            else (batch, num_heads, mask.shape[1], places),
+        )
     found = F.scaled_dot_product_attention(q, k, v, mask, dropout_p, causal)
     return F.permute(found, (2, 0, 1, 3)), None

@@ -37,8 +37,10 @@ class Steps:
         self.groups = groups
 
     def __repr__(self) -> str:
-        return f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, " \
-               f"groups={self.groups}"
+        return (
+            f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"groups={self.groups}"
+        )
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Steps and repr(self) == repr(other)
@@ -83,13 +85,19 @@ def _columns(x, steps, sizes, kernel):
 def _uncolumned(columns, shape, steps, sizes, kernel, kept):
     """The adjoint of `_columns`: add each tap's places into zeros of `shape` (N, C, *spatial)."""
     n = len(kernel)
-    full = [max(size + p, (out - 1) * s + d * (k - 1) + 1 - p) + p for size, p, out, s, d, k in
-            zip(kept, steps.padding, sizes, steps.stride, steps.dilation, kernel, strict=True)]
+    full = [
+        max(size + p, (out - 1) * s + d * (k - 1) + 1 - p) + p
+        for size, p, out, s, d, k in zip(
+            kept, steps.padding, sizes, steps.stride, steps.dilation, kernel, strict=True
+        )
+    ]
     x = np.zeros((*shape, *full), columns.dtype)
     columns = columns.reshape(*shape, *kernel, *sizes)
     for at in np.ndindex(*kernel):
-        place = tuple(slice(a * d, a * d + (out - 1) * s + 1, s) for a, d, out, s in
-                      zip(at, steps.dilation, sizes, steps.stride, strict=True))
+        place = tuple(
+            slice(a * d, a * d + (out - 1) * s + 1, s)
+            for a, d, out, s in zip(at, steps.dilation, sizes, steps.stride, strict=True)
+        )
         x[(..., *place)] += columns[(slice(None), slice(None), *at)]
     inner = tuple(slice(p, p + size) for p, size in zip(steps.padding, kept, strict=True))
     return x[(slice(None), slice(None), *inner)] if n else x
@@ -108,8 +116,9 @@ def _convolve(x, weight, steps, sizes):
     kernel = weight.shape[2:]
     taps = math.prod(weight.shape[1:])
     matrix = weight.reshape(steps.groups, weight.shape[0] // steps.groups, taps)
-    out = np.empty((x.shape[0], steps.groups, matrix.shape[1], math.prod(sizes)),
-                   np.result_type(x, weight))
+    out = np.empty(
+        (x.shape[0], steps.groups, matrix.shape[1], math.prod(sizes)), np.result_type(x, weight)
+    )
     for part in _chunks(x.shape[0], _column_bytes(x, kernel, sizes)):
         np.matmul(matrix, _columns(x[part], steps, sizes, kernel), out=out[part])
     return out.reshape(x.shape[0], weight.shape[0], *sizes)
@@ -145,43 +154,67 @@ def _convolve_weight(x, g, steps, kernel):
 ONE = Steps((1,), (0,), (1,), 1)
 
 
-@opaque(_convolve, method=False, samples=[S(t(1, 2, 4), t(3, 2, 2), ONE, (3,))],
-        shape=lambda input, weight, steps, sizes: (
-            (input.shape[0], weight.shape[0], *sizes), input.dtype))
+@opaque(
+    _convolve,
+    method=False,
+    samples=[S(t(1, 2, 4), t(3, 2, 2), ONE, (3,))],
+    shape=lambda input, weight, steps, sizes: (
+        (input.shape[0], weight.shape[0], *sizes),
+        input.dtype,
+    ),
+)
 def convolve(input: Tensor, weight: Tensor, steps: Any, sizes: Size):
     """Products of windows of `input` (N, C, ...) with `weight` (O, C / groups, ...)."""
 
 
 @convolve.vjp
 def _(g, out, input, weight, steps, sizes):
-    return (F.convolve_input(g, weight, steps, input.shape[2:]),
-            F.convolve_weight(input, g, steps, weight.shape[2:]))
+    return (
+        F.convolve_input(g, weight, steps, input.shape[2:]),
+        F.convolve_weight(input, g, steps, weight.shape[2:]),
+    )
 
 
-@opaque(_convolve_input, method=False, samples=[S(t(1, 3, 3), t(3, 2, 2), ONE, (4,))],
-        shape=lambda g, weight, steps, sizes: (
-            (g.shape[0], weight.shape[1] * steps.groups, *sizes), g.dtype))
+@opaque(
+    _convolve_input,
+    method=False,
+    samples=[S(t(1, 3, 3), t(3, 2, 2), ONE, (4,))],
+    shape=lambda g, weight, steps, sizes: (
+        (g.shape[0], weight.shape[1] * steps.groups, *sizes),
+        g.dtype,
+    ),
+)
 def convolve_input(g: Tensor, weight: Tensor, steps: Any, sizes: Size):
     """The adjoint of `convolve` in its input: the transposed convolution."""
 
 
 @convolve_input.vjp
 def _(g, out, given, weight, steps, sizes):
-    return (F.convolve(g, weight, steps, given.shape[2:]),
-            F.convolve_weight(g, given, steps, weight.shape[2:]))
+    return (
+        F.convolve(g, weight, steps, given.shape[2:]),
+        F.convolve_weight(g, given, steps, weight.shape[2:]),
+    )
 
 
-@opaque(_convolve_weight, method=False, samples=[S(t(1, 2, 4), t(1, 3, 3), ONE, (2,))],
-        shape=lambda input, g, steps, kernel: (
-            (g.shape[1], input.shape[1] // steps.groups, *kernel), input.dtype))
+@opaque(
+    _convolve_weight,
+    method=False,
+    samples=[S(t(1, 2, 4), t(1, 3, 3), ONE, (2,))],
+    shape=lambda input, g, steps, kernel: (
+        (g.shape[1], input.shape[1] // steps.groups, *kernel),
+        input.dtype,
+    ),
+)
 def convolve_weight(input: Tensor, g: Tensor, steps: Any, kernel: Size):
     """The adjoint of `convolve` in its weight."""
 
 
 @convolve_weight.vjp
 def _(g, out, input, given, steps, kernel):
-    return (F.convolve_input(given, g, steps, input.shape[2:]),
-            F.convolve(input, g, steps, given.shape[2:]))
+    return (
+        F.convolve_input(given, g, steps, input.shape[2:]),
+        F.convolve(input, g, steps, given.shape[2:]),
+    )
 
 
 # -- what users call -------------------------------------------------------------------------------
@@ -194,8 +227,9 @@ def _with_bias(out, bias):
 
 
 @composite(method=False, grad_fn="ConvolutionBackward0")
-def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, steps: Any, sizes: Size,
-                transposed: bool):
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, steps: Any, sizes: Size, transposed: bool
+):
     """A convolution of a batch, or a transposed one, with a bias for each channel."""
     product = F.convolve_input if transposed else F.convolve
     return _with_bias(product(input, weight, steps, sizes), bias)
@@ -203,36 +237,56 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, steps: Any, 
 
 def _check(name, n, input, weight, bias, groups, transposed):
     """E307 and E308 for what cannot be convolved."""
-    if input.dtype != weight.dtype or bias is not None and bias.dtype != input.dtype:
+    if input.dtype != weight.dtype or (bias is not None and bias.dtype != input.dtype):
         dtypes = ", ".join(v.dtype.name for v in (input, weight, bias) if v is not None)
-        raise fail("E307", f"`{name}` needs input, weight and bias of one dtype, got {dtypes}",
-                   help="convert: `weight.to(input.dtype)`")
+        raise fail(
+            "E307",
+            f"`{name}` needs input, weight and bias of one dtype, got {dtypes}",
+            help="convert: `weight.to(input.dtype)`",
+        )
     if input.dtype.kind == "b":
-        raise fail("E307", f"`{name}` needs numbers, not bools", help="convert: `x.to(torch.float64)`")
-    form = "in_channels, out_channels / groups" if transposed else "out_channels, in_channels / groups"
+        raise fail(
+            "E307", f"`{name}` needs numbers, not bools", help="convert: `x.to(torch.float64)`"
+        )
+    form = (
+        "in_channels, out_channels / groups" if transposed else "out_channels, in_channels / groups"
+    )
     if len(weight.shape) != n + 2 or len(input.shape) not in (n + 1, n + 2):
-        raise fail("E308", f"`{name}` needs input of {n + 1} or {n + 2} dims and weight of {n + 2}, got "
-                   f"{shape_text(input.shape)} and {shape_text(weight.shape)}",
-                   help=f"weight is ({form}, kernel ...)")
+        raise fail(
+            "E308",
+            f"`{name}` needs input of {n + 1} or {n + 2} dims and weight of {n + 2}, got "
+            f"{shape_text(input.shape)} and {shape_text(weight.shape)}",
+            help=f"weight is ({form}, kernel ...)",
+        )
     channels = input.shape[-n - 1]
     first = weight.shape[0]
     wanted = first if transposed else weight.shape[1] * groups
-    if groups < 1 or first % groups or channels != wanted or (
-            first == 0 or 0 in weight.shape[2:]):
-        raise fail("E308", f"`{name}` of input {shape_text(input.shape)} cannot use weight "
-                   f"{shape_text(weight.shape)} with groups={groups}: it takes {wanted} channels, the "
-                   f"input has {channels}", help=f"weight is ({form}, kernel ...)")
+    if groups < 1 or first % groups or channels != wanted or (first == 0 or 0 in weight.shape[2:]):
+        raise fail(
+            "E308",
+            f"`{name}` of input {shape_text(input.shape)} cannot use weight "
+            f"{shape_text(weight.shape)} with groups={groups}: it takes {wanted} channels, the "
+            f"input has {channels}",
+            help=f"weight is ({form}, kernel ...)",
+        )
     out = weight.shape[1] * groups if transposed else first
     if bias is not None and bias.shape != (out,):
-        raise fail("E308", f"`{name}` with {out} output channels needs bias of shape ({out},), got "
-                   f"{shape_text(bias.shape)}", help="one number for each output channel")
+        raise fail(
+            "E308",
+            f"`{name}` with {out} output channels needs bias of shape ({out},), got "
+            f"{shape_text(bias.shape)}",
+            help="one number for each output channel",
+        )
 
 
 def _positive(name, **values):
     for what, numbers in values.items():
         if any(v < 1 for v in numbers):
-            raise fail("E309", f"`{name}` needs {what} of at least 1, got {numbers}",
-                       help=f"leave `{what}` out for 1")
+            raise fail(
+                "E309",
+                f"`{name}` needs {what} of at least 1, got {numbers}",
+                help=f"leave `{what}` out for 1",
+            )
 
 
 def _padding(name, n, padding, input, kernel, stride, dilation):
@@ -241,16 +295,24 @@ def _padding(name, n, padding, input, kernel, stride, dilation):
         pads = padding if isinstance(padding, list | tuple) else (padding,)
         pads = spread(tuple(int(p) for p in pads), n, name, "padding")
         if any(p < 0 for p in pads):
-            raise fail("E309", f"`{name}` cannot have a negative padding, got {pads}",
-                       help="slice the input instead")
+            raise fail(
+                "E309",
+                f"`{name}` cannot have a negative padding, got {pads}",
+                help="slice the input instead",
+            )
         return pads, input
     if padding == "valid":
         return (0,) * n, input
     if padding != "same":
-        raise fail("E205", f"`{name}` has no padding {padding!r}", help='write "same", "valid" or ints')
+        raise fail(
+            "E205", f"`{name}` has no padding {padding!r}", help='write "same", "valid" or ints'
+        )
     if any(s != 1 for s in stride):
-        raise fail("E205", f"`{name}` with padding \"same\" needs stride 1, got {stride}",
-                   help="give the padding as ints")
+        raise fail(
+            "E205",
+            f'`{name}` with padding "same" needs stride 1, got {stride}',
+            help="give the padding as ints",
+        )
     total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     extra = [value % 2 for value in total]
     if any(extra):
@@ -273,11 +335,17 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
 
     def run(x):
         pads, x = _padding(name, n, padding, x, kernel, stride, dilation)
-        sizes = tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, p, d, k, s in
-                      zip(x.shape[2:], pads, dilation, kernel, stride, strict=True))
+        sizes = tuple(
+            (size + 2 * p - d * (k - 1) - 1) // s + 1
+            for size, p, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
+        )
         if min(sizes) < 1:
-            raise fail("E308", f"`{name}` with kernel {kernel} does not fit into {shape_text(x.shape[2:])} "
-                       f"with padding {pads}", help="use a smaller kernel or more padding")
+            raise fail(
+                "E308",
+                f"`{name}` with kernel {kernel} does not fit into {shape_text(x.shape[2:])} "
+                f"with padding {pads}",
+                help="use a smaller kernel or more padding",
+            )
         return F.convolution(x, weight, bias, Steps(stride, pads, dilation, groups), sizes, False)
 
     return _batched(n, input, run)
@@ -291,13 +359,24 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     extra = spread(output_padding, n, name, "output_padding")
     _positive(name, stride=stride, dilation=dilation)
     if any(e >= max(s, d) or e < 0 for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise fail("E309", f"`{name}` needs an output_padding smaller than stride or dilation, got "
-                   f"{extra} with stride {stride} and dilation {dilation}", help="use a smaller one")
-    sizes = tuple((size - 1) * s - 2 * p + d * (k - 1) + e + 1 for size, s, p, d, k, e in
-                  zip(input.shape[-n:], stride, pads, dilation, weight.shape[2:], extra, strict=True))
+        raise fail(
+            "E309",
+            f"`{name}` needs an output_padding smaller than stride or dilation, got "
+            f"{extra} with stride {stride} and dilation {dilation}",
+            help="use a smaller one",
+        )
+    sizes = tuple(
+        (size - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for size, s, p, d, k, e in zip(
+            input.shape[-n:], stride, pads, dilation, weight.shape[2:], extra, strict=True
+        )
+    )
     if min(sizes) < 1 or min(pads) < 0:
-        raise fail("E308", f"`{name}` of {shape_text(input.shape)} with padding {pads} has no result",
-                   help="use less padding")
+        raise fail(
+            "E308",
+            f"`{name}` of {shape_text(input.shape)} with padding {pads} has no result",
+            help="use less padding",
+        )
     steps = Steps(stride, pads, dilation, groups)
     return _batched(n, input, lambda x: F.convolution(x, weight, bias, steps, sizes, True))
 
@@ -306,25 +385,63 @@ def _declare(n):
     name, back = f"conv{n}d", f"conv_transpose{n}d"
     spatial, kernel = (4, 3, 3)[:n], (2, 2, 1)[:n]
 
-    @function(key=name, name=NN + name, aliases=[name], samples=[
-        S(t(1, 2, *spatial), t(3, 2, *kernel), t(3)), S(t(2, *spatial), t(2, 1, *kernel), groups=2),
-        S(t(1, 1, *spatial), t(1, 1, *kernel), stride=2, padding=1, dilation=2),
-        S(t(1, 1, *spatial), t(1, 1, *kernel), padding="same")],
-        errors=[Bad("E308", t(1, 3, *spatial), t(3, 2, *kernel), words="channels"), Bad("E308", t(3), t(3))])
-    def convolution_dims(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints = 1,
-                         padding: Any = 0, dilation: Ints = 1, groups: int = 1):
+    @function(
+        key=name,
+        name=NN + name,
+        aliases=[name],
+        samples=[
+            S(t(1, 2, *spatial), t(3, 2, *kernel), t(3)),
+            S(t(2, *spatial), t(2, 1, *kernel), groups=2),
+            S(t(1, 1, *spatial), t(1, 1, *kernel), stride=2, padding=1, dilation=2),
+            S(t(1, 1, *spatial), t(1, 1, *kernel), padding="same"),
+        ],
+        errors=[
+            Bad("E308", t(1, 3, *spatial), t(3, 2, *kernel), words="channels"),
+            Bad("E308", t(3), t(3)),
+        ],
+    )
+    def convolution_dims(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = 1,
+        padding: Any = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+    ):
         return _convolution(name, n, input, weight, bias, stride, padding, dilation, groups)
 
-    convolution_dims.doc = f"Convolution over {n} dim{'s' * (n > 1)}; padding may be \"same\" or \"valid\"."
+    convolution_dims.doc = (
+        f'Convolution over {n} dim{"s" * (n > 1)}; padding may be "same" or "valid".'
+    )
 
-    @function(key=back, name=NN + back, aliases=[back], samples=[
-        S(t(1, 2, *spatial), t(2, 3, *kernel), t(3)), S(t(2, *spatial), t(2, 1, *kernel), groups=2),
-        S(t(1, 1, *spatial), t(1, 1, *kernel), stride=2, padding=1, output_padding=1)],
-        errors=[Bad("E308", t(1, 3, *spatial), t(2, 2, *kernel), words="channels"),
-                Bad("E309", t(1, 1, *spatial), t(1, 1, *kernel), output_padding=3)])
-    def transposed_dims(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints = 1,
-                        padding: Ints = 0, output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1):
-        return _transposed(back, n, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    @function(
+        key=back,
+        name=NN + back,
+        aliases=[back],
+        samples=[
+            S(t(1, 2, *spatial), t(2, 3, *kernel), t(3)),
+            S(t(2, *spatial), t(2, 1, *kernel), groups=2),
+            S(t(1, 1, *spatial), t(1, 1, *kernel), stride=2, padding=1, output_padding=1),
+        ],
+        errors=[
+            Bad("E308", t(1, 3, *spatial), t(2, 2, *kernel), words="channels"),
+            Bad("E309", t(1, 1, *spatial), t(1, 1, *kernel), output_padding=3),
+        ],
+    )
+    def transposed_dims(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        dilation: Ints = 1,
+    ):
+        return _transposed(
+            back, n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
 
     transposed_dims.doc = f"The transpose of `{name}`: what takes its results back to its inputs."
 
@@ -349,9 +466,15 @@ def _fold(columns, kernel, steps, sizes, kept):
     return image.reshape(*lead, channels, *kept)
 
 
-@opaque(_unfold, method=False, grad_fn="Im2ColBackward0",
-        shape=lambda input, kernel, steps, sizes: (
-            (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)), input.dtype))
+@opaque(
+    _unfold,
+    method=False,
+    grad_fn="Im2ColBackward0",
+    shape=lambda input, kernel, steps, sizes: (
+        (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
+        input.dtype,
+    ),
+)
 def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
     """The windows of images (..., C, H, W) as columns."""
 
@@ -361,9 +484,15 @@ def _(g, out, input, kernel, steps, sizes):
     return (F.col2im(g, kernel, steps, sizes, input.shape[-2:]),)
 
 
-@opaque(_fold, method=False, grad_fn="Col2ImBackward0",
-        shape=lambda input, kernel, steps, sizes, kept: (
-            (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept), input.dtype))
+@opaque(
+    _fold,
+    method=False,
+    grad_fn="Col2ImBackward0",
+    shape=lambda input, kernel, steps, sizes, kept: (
+        (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),
+        input.dtype,
+    ),
+)
 def col2im(input: Tensor, kernel: Size, steps: Any, sizes: Size, kept: Size):
     """Columns summed back into their windows."""
 
@@ -379,36 +508,64 @@ def _steps(name, kernel_size, dilation, padding, stride, spatial):
     pads = spread(padding, 2, name, "padding")
     stride = spread(stride, 2, name, "stride")
     _positive(name, kernel_size=kernel, dilation=dilation, stride=stride)
-    sizes = tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, p, d, k, s in
-                  zip(spatial, pads, dilation, kernel, stride, strict=True))
+    sizes = tuple(
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, p, d, k, s in zip(spatial, pads, dilation, kernel, stride, strict=True)
+    )
     if min(sizes) < 1 or min(pads) < 0:
-        raise fail("E308", f"`{name}` with windows of {kernel}, dilation {dilation}, padding {pads} finds no "
-                   f"place in {shape_text(spatial)}", help="use smaller windows or more padding")
+        raise fail(
+            "E308",
+            f"`{name}` with windows of {kernel}, dilation {dilation}, padding {pads} finds no "
+            f"place in {shape_text(spatial)}",
+            help="use smaller windows or more padding",
+        )
     return kernel, Steps(stride, pads, dilation, 1), sizes
 
 
-@function(name=NN + "unfold", key="unfold_columns", samples=[
-    S(t(1, 2, 3, 4), 2), S(t(1, 1, 4, 4), (2, 3), 1, 1, 2), S(t(2, 3, 3), 2)],
-    errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(1, 1, 2, 2), 3)])
-def unfold_columns(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1):
+@function(
+    name=NN + "unfold",
+    key="unfold_columns",
+    samples=[S(t(1, 2, 3, 4), 2), S(t(1, 1, 4, 4), (2, 3), 1, 1, 2), S(t(2, 3, 3), 2)],
+    errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(1, 1, 2, 2), 3)],
+)
+def unfold_columns(
+    input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
+):
     """The windows of images (N, C, H, W) as columns (N, C * taps, places)."""
     if len(input.shape) not in (3, 4) or 0 in input.shape[-3:]:
-        raise fail("E308", f"`unfold` needs images (N, C, H, W) or (C, H, W), got {shape_text(input.shape)}",
-                   help="add dims with `reshape`")
-    kernel, steps, sizes = _steps("unfold", kernel_size, dilation, padding, stride, input.shape[-2:])
+        raise fail(
+            "E308",
+            f"`unfold` needs images (N, C, H, W) or (C, H, W), got {shape_text(input.shape)}",
+            help="add dims with `reshape`",
+        )
+    kernel, steps, sizes = _steps(
+        "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
+    )
     return F.im2col(input, kernel, steps, sizes)
 
 
-@function(name=NN + "fold", samples=[S(t(1, 4, 6), (3, 4), 2), S(t(8, 4), 4, 2, stride=2)],
-          errors=[Bad("E308", t(1, 4, 5), (3, 4), 2), Bad("E308", t(1, 5, 6), (3, 4), 2)])
-def fold(input: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0,
-         stride: Ints = 1):
+@function(
+    name=NN + "fold",
+    samples=[S(t(1, 4, 6), (3, 4), 2), S(t(8, 4), 4, 2, stride=2)],
+    errors=[Bad("E308", t(1, 4, 5), (3, 4), 2), Bad("E308", t(1, 5, 6), (3, 4), 2)],
+)
+def fold(
+    input: Tensor,
+    output_size: Ints,
+    kernel_size: Ints,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    stride: Ints = 1,
+):
     """Columns (N, C * taps, places) summed back into images: the transpose of `unfold`."""
     kept = spread(output_size, 2, "fold", "output_size")
     kernel, steps, sizes = _steps("fold", kernel_size, dilation, padding, stride, kept)
     shape = input.shape
     if len(shape) not in (2, 3) or shape[-2] % math.prod(kernel) or shape[-1] != math.prod(sizes):
-        raise fail("E308", f"`fold` into {shape_text(kept)} with windows of {kernel} needs columns (N, C * "
-                   f"{math.prod(kernel)}, {math.prod(sizes)}), got {shape_text(shape)}",
-                   help="these are the shapes that `unfold` makes")
+        raise fail(
+            "E308",
+            f"`fold` into {shape_text(kept)} with windows of {kernel} needs columns (N, C * "
+            f"{math.prod(kernel)}, {math.prod(sizes)}), got {shape_text(shape)}",
+            help="these are the shapes that `unfold` makes",
+        )
     return F.col2im(input, kernel, steps, sizes, kept)

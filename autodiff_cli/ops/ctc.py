@@ -43,7 +43,9 @@ def _forward(log_probs, labels, skips, target_lengths):
         before = alpha[time - 1]
         total = before.copy()
         total[:, 1:] = np.logaddexp(total[:, 1:], before[:, :-1])
-        total[:, 2:] = np.where(skips[:, 2:], np.logaddexp(total[:, 2:], before[:, :-2]), total[:, 2:])
+        total[:, 2:] = np.where(
+            skips[:, 2:], np.logaddexp(total[:, 2:], before[:, :-2]), total[:, 2:]
+        )
         alpha[time] = total + emitted[time]
     return alpha, emitted
 
@@ -58,7 +60,9 @@ def _backward(emitted, skips, input_lengths, target_lengths):
     for time in reversed(range(times)):
         total = after.copy()
         total[:, :-1] = np.logaddexp(total[:, :-1], after[:, 1:])
-        total[:, :-2] = np.where(skips[:, 2:], np.logaddexp(total[:, :-2], after[:, 2:]), total[:, :-2])
+        total[:, :-2] = np.where(
+            skips[:, 2:], np.logaddexp(total[:, :-2], after[:, 2:]), total[:, :-2]
+        )
         ends = input_lengths - 1 == time
         total[ends] = -np.inf
         total[rows[ends], last[ends]] = 0
@@ -97,7 +101,7 @@ def _ctc_slope(g, log_probs, targets, input_lengths, target_lengths, blank, zero
     highest = both.max(2, keepdims=True, initial=-np.inf)
     highest = np.where(np.isfinite(highest), highest, 0)
     mass = np.zeros(log_probs.shape)
-    times, n, states = both.shape
+    times, n, _states = both.shape
     place = np.broadcast_to(labels, both.shape)
     index = (np.arange(times)[:, None, None], np.arange(n)[None, :, None], place)
     np.add.at(mass, index, np.exp(both - highest))
@@ -109,10 +113,21 @@ def _ctc_slope(g, log_probs, targets, input_lengths, target_lengths, blank, zero
     return np.where(silent[:, :, None], 0, slope).astype(log_probs.dtype)
 
 
-@opaque(_ctc, key="ctc_loss_elements", method=False, grad_fn="CtcLossBackward0",
-        shape=lambda log_probs, *rest: ((log_probs.shape[1],), log_probs.dtype))
-def ctc_loss_elements(log_probs: Tensor, targets: Tensor, input_lengths: Tensor,
-                      target_lengths: Tensor, blank: int, zero_infinity: bool):
+@opaque(
+    _ctc,
+    key="ctc_loss_elements",
+    method=False,
+    grad_fn="CtcLossBackward0",
+    shape=lambda log_probs, *rest: ((log_probs.shape[1],), log_probs.dtype),
+)
+def ctc_loss_elements(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    zero_infinity: bool,
+):
     """The negative log-likelihood of each target sequence."""
 
 
@@ -122,9 +137,18 @@ def _(g, out, log_probs, targets, input_lengths, target_lengths, blank, zero_inf
     return F.ctc_loss_slope(g, log_probs, *rest), None, None, None
 
 
-@opaque(_ctc_slope, method=False, shape=lambda g, log_probs, *rest: (log_probs.shape, log_probs.dtype))
-def ctc_loss_slope(g: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: Tensor,
-                   target_lengths: Tensor, blank: int, zero_infinity: bool):
+@opaque(
+    _ctc_slope, method=False, shape=lambda g, log_probs, *rest: (log_probs.shape, log_probs.dtype)
+)
+def ctc_loss_slope(
+    g: Tensor,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    zero_infinity: bool,
+):
     """The gradient of the losses, for log-probabilities that come from `log_softmax`."""
 
 
@@ -141,11 +165,17 @@ def _lengths(what, given, n, most):
         values = np.array([int(v) for v in (given if isinstance(given, list | tuple) else [given])])
     values = values.astype(np.int64).reshape(-1)
     if values.size != n:
-        raise fail("E308", f"`ctc_loss` of {n} sequences needs as many {what}, got {values.size}",
-                   help="one length for each sequence")
-    if values.size and (values.min() < 0 or most is not None and values.max() > most):
-        raise fail("E308", f"`ctc_loss` got {what} {values.tolist()[:8]}, allowed are 0 to {most}",
-                   help="lengths cannot exceed the tensors")
+        raise fail(
+            "E308",
+            f"`ctc_loss` of {n} sequences needs as many {what}, got {values.size}",
+            help="one length for each sequence",
+        )
+    if values.size and (values.min() < 0 or (most is not None and values.max() > most)):
+        raise fail(
+            "E308",
+            f"`ctc_loss` got {what} {values.tolist()[:8]}, allowed are 0 to {most}",
+            help="lengths cannot exceed the tensors",
+        )
     return values
 
 
@@ -155,8 +185,12 @@ def _padded_targets(targets, lengths):
     longest = int(lengths.max(initial=0))
     if values.ndim == 1:
         if values.size < lengths.sum():
-            raise fail("E308", f"`ctc_loss` got {values.size} targets for target_lengths that sum to "
-                       f"{int(lengths.sum())}", help="the targets stand one after another")
+            raise fail(
+                "E308",
+                f"`ctc_loss` got {values.size} targets for target_lengths that sum to "
+                f"{int(lengths.sum())}",
+                help="the targets stand one after another",
+            )
         starts = np.cumsum(lengths) - lengths
         at = starts[:, None] + np.arange(longest)
         kept = np.arange(longest) < lengths[:, None]
@@ -164,48 +198,93 @@ def _padded_targets(targets, lengths):
         rows[kept] = values[at[kept]]
         return rows
     if values.ndim != 2 or values.shape[0] != lengths.size or values.shape[1] < longest:
-        raise fail("E308", f"`ctc_loss` of {lengths.size} sequences with targets up to {longest} labels "
-                   f"cannot use targets of shape {shape_text(targets.shape)}",
-                   help="targets are (batch, longest) or one line")
+        raise fail(
+            "E308",
+            f"`ctc_loss` of {lengths.size} sequences with targets up to {longest} labels "
+            f"cannot use targets of shape {shape_text(targets.shape)}",
+            help="targets are (batch, longest) or one line",
+        )
     return values[:, :longest]
 
 
-@function(name=NN + "ctc_loss", aliases=["ctc_loss"], samples=[
-    S(t(4, 2, 3, low=-2.0, high=0.0), ints(2, 2, low=1, high=3), (4, 3), (2, 1), order=1,
-      because="the slope is made for log_softmax and has no derivative in PyTorch"),
-    S(t(4, 3, low=-2.0, high=0.0), ints(2, low=1, high=3), (4,), (1,), reduction="none", order=1,
-      because="the slope is made for log_softmax and has no derivative in PyTorch")],
-    errors=[Bad("E308", t(4, 2, 3), ints(2, 2), (5, 3), (2, 1)), Bad("E308", t(4, 2, 3), ints(2, 2), (3,), (1,))])
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any,
-             blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+@function(
+    name=NN + "ctc_loss",
+    aliases=["ctc_loss"],
+    samples=[
+        S(
+            t(4, 2, 3, low=-2.0, high=0.0),
+            ints(2, 2, low=1, high=3),
+            (4, 3),
+            (2, 1),
+            order=1,
+            because="the slope is made for log_softmax and has no derivative in PyTorch",
+        ),
+        S(
+            t(4, 3, low=-2.0, high=0.0),
+            ints(2, low=1, high=3),
+            (4,),
+            (1,),
+            reduction="none",
+            order=1,
+            because="the slope is made for log_softmax and has no derivative in PyTorch",
+        ),
+    ],
+    errors=[
+        Bad("E308", t(4, 2, 3), ints(2, 2), (5, 3), (2, 1)),
+        Bad("E308", t(4, 2, 3), ints(2, 2), (3,), (1,)),
+    ],
+)
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+):
     """The loss of label sequences `targets` under `log_probs` (T, N, C), which must come from
     `log_softmax`; `mean` divides by the target lengths first."""
     batched = len(log_probs.shape) == 3
     if len(log_probs.shape) not in (2, 3) or log_probs.dtype.kind != "f":
-        raise fail("E308", "`ctc_loss` needs float log-probabilities (T, N, C) or (T, C), got "
-                   f"{log_probs.dtype.name} of shape {shape_text(log_probs.shape)}",
-                   help="use `log_softmax(x, dim=-1)`")
+        raise fail(
+            "E308",
+            "`ctc_loss` needs float log-probabilities (T, N, C) or (T, C), got "
+            f"{log_probs.dtype.name} of shape {shape_text(log_probs.shape)}",
+            help="use `log_softmax(x, dim=-1)`",
+        )
     if targets.dtype.kind not in "iu":
-        raise fail("E307", f"`ctc_loss` needs targets as integers, got {targets.dtype.name}",
-                   help="convert: `targets.long()`")
+        raise fail(
+            "E307",
+            f"`ctc_loss` needs targets as integers, got {targets.dtype.name}",
+            help="convert: `targets.long()`",
+        )
     if not batched:
         log_probs = F.unsqueeze(log_probs, 1)
         if len(targets.shape) == 1:
             targets = F.unsqueeze(targets, 0)
     times, n, classes = log_probs.shape
     if not 0 <= blank < classes:
-        raise fail("E305", f"`ctc_loss` with {classes} classes cannot have blank {blank}",
-                   help=f"blank is 0 to {classes - 1}")
+        raise fail(
+            "E305",
+            f"`ctc_loss` with {classes} classes cannot have blank {blank}",
+            help=f"blank is 0 to {classes - 1}",
+        )
     inputs = _lengths("input_lengths", input_lengths, n, times)
     wanted = _lengths("target_lengths", target_lengths, n, None)
     rows = _padded_targets(targets, wanted)
     used = rows[np.arange(rows.shape[1]) < wanted[:, None]]
     if used.size and (used.min() < 0 or used.max() >= classes):
-        raise fail("E305", f"`ctc_loss` with {classes} classes got targets from {used.min()} to "
-                   f"{used.max()}", targets.span, help=f"labels are numbered 0 to {classes - 1}")
+        raise fail(
+            "E305",
+            f"`ctc_loss` with {classes} classes got targets from {used.min()} to {used.max()}",
+            targets.span,
+            help=f"labels are numbered 0 to {classes - 1}",
+        )
     rows = np.where(np.arange(rows.shape[1]) < wanted[:, None], rows, blank)
-    loss = F.ctc_loss_elements(log_probs, constant(rows), constant(inputs), constant(wanted), blank,
-                               zero_infinity)
+    loss = F.ctc_loss_elements(
+        log_probs, constant(rows), constant(inputs), constant(wanted), blank, zero_infinity
+    )
     if zero_infinity:
         loss = F.where(F.eq(loss, float("inf")), 0.0, loss)
     if reduction == "mean":

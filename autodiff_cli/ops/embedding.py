@@ -15,24 +15,39 @@ from ..graph.state import grad_mode
 NN = "nn.functional."
 
 
-@function(name=NN + "one_hot", samples=[S(ints(3, high=4)), S(ints(2, 2, high=3), 4)],
-          errors=[Bad("E305", ints(1, values=[5]), 3), Bad("E307", t(2))])
+@function(
+    name=NN + "one_hot",
+    samples=[S(ints(3, high=4)), S(ints(2, 2, high=3), 4)],
+    errors=[Bad("E305", ints(1, values=[5]), 3), Bad("E307", t(2))],
+)
 def one_hot(input: Mask, num_classes: int = -1):
     """Rows of zeros with a 1 at the class; `num_classes=-1` takes the largest class plus 1."""
     if input.dtype != INT64:
-        raise fail("E307", f"`one_hot` needs class numbers as int64, got {input.dtype.name}",
-                   help="convert: `x.long()`")
+        raise fail(
+            "E307",
+            f"`one_hot` needs class numbers as int64, got {input.dtype.name}",
+            help="convert: `x.long()`",
+        )
     values = value_of(input)
     if not values.size and num_classes <= 0:
-        raise fail("E309", "`one_hot` of an empty tensor needs num_classes", help="write `num_classes=3`")
+        raise fail(
+            "E309", "`one_hot` of an empty tensor needs num_classes", help="write `num_classes=3`"
+        )
     if num_classes == 0 or num_classes < -1:
-        raise fail("E309", f"`one_hot` needs num_classes of at least 1, got {num_classes}",
-                   help="leave it out to take the largest class plus 1")
+        raise fail(
+            "E309",
+            f"`one_hot` needs num_classes of at least 1, got {num_classes}",
+            help="leave it out to take the largest class plus 1",
+        )
     classes = int(values.max()) + 1 if num_classes == -1 else num_classes
     if values.size and (values.min() < 0 or values.max() >= classes):
         wrong = values.min() if values.min() < 0 else values.max()
-        raise fail("E305", f"class {wrong} is out of range: there are {classes} classes", input.span,
-                   help="classes are numbered from 0")
+        raise fail(
+            "E305",
+            f"class {wrong} is out of range: there are {classes} classes",
+            input.span,
+            help="classes are numbered from 0",
+        )
     hits = F.eq(F.unsqueeze(input, len(input.shape)), constant(np.arange(classes)))
     return F.where(hits, constant(np.array(1)), constant(np.array(0)))
 
@@ -78,15 +93,19 @@ def _highest_rows(weight, bags):
     return np.where(bags.sizes[:, None] > 0, found, 0)
 
 
-@opaque(_highest_rows, method=False, shape=lambda weight, bags: (
-    (bags.sizes.size, weight.shape[1]), INT64))
+@opaque(
+    _highest_rows,
+    method=False,
+    shape=lambda weight, bags: ((bags.sizes.size, weight.shape[1]), INT64),
+)
 def bag_highest_rows(weight: Tensor, bags: Any):
     """For each bag and column, the row of the largest entry."""
 
 
 @composite(method=False, grad_fn="EmbeddingBagBackward0")
-def bag_reduced(weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: str,
-                by_frequency: bool):
+def bag_reduced(
+    weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: str, by_frequency: bool
+):
     """Sums, means or maxima of rows of a table, bag by bag."""
     count, width = bags.sizes.size, weight.shape[1]
     if mode == "max":
@@ -130,62 +149,106 @@ def _renormed(weight, rows, max_norm, norm_type):
 
 def _offsets(offsets, entries, include_last):
     if offsets is None or len(offsets.shape) != 1 or offsets.dtype.kind not in "iu":
-        raise fail("E308", "`embedding_bag` of a line of indices needs offsets, the start of each bag",
-                   help="write `offsets=torch.tensor([0, 3])`, or give indices of shape (bags, size)")
+        raise fail(
+            "E308",
+            "`embedding_bag` of a line of indices needs offsets, the start of each bag",
+            help="write `offsets=torch.tensor([0, 3])`, or give indices of shape (bags, size)",
+        )
     starts = value_of(offsets).astype(np.int64)
     if include_last:
         if not starts.size:
-            raise fail("E308", "`embedding_bag` with include_last_offset needs at least one offset",
-                       help="the last offset is the number of indices")
+            raise fail(
+                "E308",
+                "`embedding_bag` with include_last_offset needs at least one offset",
+                help="the last offset is the number of indices",
+            )
         starts = starts[:-1]
     if starts.size and (starts[0] != 0 or starts[-1] > entries or (np.diff(starts) < 0).any()):
-        raise fail("E305", f"`embedding_bag` got offsets {starts.tolist()[:8]} for {entries} indices",
-                   offsets.span, help="offsets begin with 0 and ascend to at most the number of indices")
+        raise fail(
+            "E305",
+            f"`embedding_bag` got offsets {starts.tolist()[:8]} for {entries} indices",
+            offsets.span,
+            help="offsets begin with 0 and ascend to at most the number of indices",
+        )
     return starts
 
 
 BAG = (ints(4, values=[0, 2, 2, 1]), t(3, 2), ints(2, values=[0, 3]))
 
 
-@function(name=NN + "embedding_bag", samples=[
-    S(*BAG), S(*BAG, mode="sum", per_sample_weights=t(4)), S(*BAG, mode="max"),
-    S(ints(2, 2), t(3, 2), mode="sum", padding_idx=1)],
-    errors=[Bad("E308", ints(3), t(3, 2)), Bad("E305", ints(1, 2, values=[[0, 7]]), t(3, 2))])
+@function(
+    name=NN + "embedding_bag",
+    samples=[
+        S(*BAG),
+        S(*BAG, mode="sum", per_sample_weights=t(4)),
+        S(*BAG, mode="max"),
+        S(ints(2, 2), t(3, 2), mode="sum", padding_idx=1),
+    ],
+    errors=[Bad("E308", ints(3), t(3, 2)), Bad("E305", ints(1, 2, values=[[0, 7]]), t(3, 2))],
+)
 def embedding_bag(
-        input: Mask, weight: Tensor, offsets: Mask | None = None, max_norm: float | None = None,
-        norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
-        sparse: bool = False, per_sample_weights: Tensor | None = None,
-        include_last_offset: bool = False, padding_idx: int | None = None):
+    input: Mask,
+    weight: Tensor,
+    offsets: Mask | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+):
     """Sums, means or maxima of bags of rows of `weight`; an empty bag gives zeros."""
     if weight.dtype.kind in "iu" and input.dtype.kind == "f":
         input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
         raise fail("E205", f"`embedding_bag` has no mode {mode!r}", help="modes: sum, mean, max")
     if len(weight.shape) != 2 or input.dtype.kind not in "iu" or len(input.shape) not in (1, 2):
-        raise fail("E308", "`embedding_bag` needs integer indices of 1 or 2 dims and a matrix of weights, "
-                   f"got {input.dtype.name} {shape_text(input.shape)} and {shape_text(weight.shape)}",
-                   help="one row of weights for each index")
-    if per_sample_weights is not None and (per_sample_weights.shape != input.shape or mode != "sum"):
-        raise fail("E308", "`embedding_bag` takes per_sample_weights of the shape of the indices, with "
-                   f"mode sum; got {shape_text(per_sample_weights.shape)} for indices "
-                   f"{shape_text(input.shape)} and mode {mode}", help='write `mode="sum"`')
+        raise fail(
+            "E308",
+            "`embedding_bag` needs integer indices of 1 or 2 dims and a matrix of weights, "
+            f"got {input.dtype.name} {shape_text(input.shape)} and {shape_text(weight.shape)}",
+            help="one row of weights for each index",
+        )
+    if per_sample_weights is not None and (
+        per_sample_weights.shape != input.shape or mode != "sum"
+    ):
+        raise fail(
+            "E308",
+            "`embedding_bag` takes per_sample_weights of the shape of the indices, with "
+            f"mode sum; got {shape_text(per_sample_weights.shape)} for indices "
+            f"{shape_text(input.shape)} and mode {mode}",
+            help='write `mode="sum"`',
+        )
     rows = value_of(input).reshape(-1)
     count = weight.shape[0]
     if rows.size and (rows.min() < 0 or rows.max() >= count):
         wrong = rows.min() if rows.min() < 0 else rows.max()
-        raise fail("E305", f"index {wrong} is out of range for {count} rows of weights", input.span,
-                   help=f"indices are 0 to {count - 1}")
+        raise fail(
+            "E305",
+            f"index {wrong} is out of range for {count} rows of weights",
+            input.span,
+            help=f"indices are 0 to {count - 1}",
+        )
     if len(input.shape) == 2:
         if offsets is not None or input.shape[1] == 0:
-            raise fail("E308", f"`embedding_bag` of indices {shape_text(input.shape)} takes no offsets and "
-                       "no empty rows: each row is a bag", help="leave `offsets` out")
+            raise fail(
+                "E308",
+                f"`embedding_bag` of indices {shape_text(input.shape)} takes no offsets and "
+                "no empty rows: each row is a bag",
+                help="leave `offsets` out",
+            )
         starts = np.arange(0, rows.size, input.shape[1])
     else:
         starts = _offsets(offsets, rows.size, include_last_offset)
     if padding_idx is not None:
         if not -count <= padding_idx < count:
-            raise fail("E305", f"padding_idx {padding_idx} is out of range for {count} rows of weights",
-                       help=f"it is 0 to {count - 1}, or counted from the end")
+            raise fail(
+                "E305",
+                f"padding_idx {padding_idx} is out of range for {count} rows of weights",
+                help=f"it is 0 to {count - 1}, or counted from the end",
+            )
         padding_idx %= count
     if max_norm is not None:
         weight = _renormed(weight, rows, max_norm, norm_type)

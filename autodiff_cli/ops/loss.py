@@ -16,7 +16,12 @@ from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 
 NN = "nn.functional."
-MODES = (S(t(2, 3), t(2, 3)), S(t(3), t(3), reduction="sum"), S(t(2), t(2), reduction="none"), S(t(), t()))
+MODES = (
+    S(t(2, 3), t(2, 3)),
+    S(t(3), t(3), reduction="sum"),
+    S(t(2), t(2), reduction="none"),
+    S(t(), t()),
+)
 
 
 def reduction_of(reduction, size_average=None, reduce=None):
@@ -26,7 +31,9 @@ def reduction_of(reduction, size_average=None, reduce=None):
             return "none"
         return "sum" if size_average is False else "mean"
     if reduction not in ("none", "mean", "sum"):
-        raise fail("E205", f"`reduction` cannot be {reduction!r}", help='write "none", "mean" or "sum"')
+        raise fail(
+            "E205", f"`reduction` cannot be {reduction!r}", help='write "none", "mean" or "sum"'
+        )
     return reduction
 
 
@@ -36,7 +43,9 @@ def reduced(loss, mode):
 
 
 @function(method=False)
-def reduce_loss(loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None):
+def reduce_loss(
+    loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
+):
     """A loss reduced as `reduction` or the old flags say."""
     return reduced(loss, reduction_of(reduction, size_average, reduce))
 
@@ -44,20 +53,37 @@ def reduce_loss(loss: Tensor, reduction: str, size_average: bool | None = None, 
 def _floating(name, *nodes):
     for node in nodes:
         if node.dtype.kind != "f":
-            raise fail("E307", f"`{name}` needs floats, not {node.dtype.name}",
-                       help="convert: `x.to(torch.float64)`")
+            raise fail(
+                "E307",
+                f"`{name}` needs floats, not {node.dtype.name}",
+                help="convert: `x.to(torch.float64)`",
+            )
 
 
 def _same_shape(name, input, target, other="target"):
     if input.shape != target.shape:
-        raise fail("E308", f"`{name}` needs input and {other} of one shape, got {shape_text(input.shape)} "
-                   f"and {shape_text(target.shape)}", help="reshape or expand one of them")
+        raise fail(
+            "E308",
+            f"`{name}` needs input and {other} of one shape, got {shape_text(input.shape)} "
+            f"and {shape_text(target.shape)}",
+            help="reshape or expand one of them",
+        )
 
 
 def _constant_only(name, parameter, node):
     if node is not None and node.requires_grad:
-        raise fail("E404", f"`{name}` has no derivative towards `{parameter}`", node.span,
-                   help=f"pass `{parameter}.detach()`")
+        raise fail(
+            "E404",
+            f"`{name}` has no derivative towards `{parameter}`",
+            node.span,
+            help=f"pass `{parameter}.detach()`",
+        )
+
+
+@function(method=False)
+def reduction_word(reduction: str, size_average: bool | None = None, reduce: bool | None = None):
+    """`none`, `mean` or `sum`, as `reduction` or the old flags say."""
+    return reduction_of(reduction, size_average, reduce)
 
 
 @composite(method=False, grad_fn="DivBackward1")
@@ -79,16 +105,31 @@ def _weighted(loss, input, weight, mode, mean_of_weight=True):
 
 
 @function(name=NN + "l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))))
-def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-            reduction: str = "mean", weight: Tensor | None = None):
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+):
     """Absolute differences. The slope is 0 where they are 0."""
     mode = reduction_of(reduction, size_average, reduce)
     return _weighted(F.abs(input - target), input, weight, mode)
 
 
-@composite(name=NN + "mse_loss", samples=MODES, errors=[Bad("E302", t(2, 3), t(2)), Bad("E307", ints(2), ints(2))])
-def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-             reduction: str = "mean"):
+@composite(
+    name=NN + "mse_loss",
+    samples=MODES,
+    errors=[Bad("E302", t(2, 3), t(2)), Bad("E307", ints(2), ints(2))],
+)
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """Squared differences."""
     difference = input - target
     _floating("mse_loss", difference)
@@ -96,8 +137,14 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
 
 
 @function(name=NN + "mse_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
-def mse_loss_weighted(input: Tensor, target: Tensor, size_average: bool | None = None,
-                      reduce: bool | None = None, reduction: str = "mean", weight: Tensor | None = None):
+def mse_loss_weighted(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+):
     """Squared differences times weights; the mean is over the sum of weights."""
     mode = reduction_of(reduction, size_average, reduce)
     if weight is None:
@@ -118,16 +165,31 @@ def _(g, out, difference, beta):
 
 
 def _positive(name, parameter, value, zero):
-    if value < 0 or value == 0 and not zero:
-        raise fail("E504", f"`{name}` needs {parameter} {'>= 0' if zero else '> 0'}, not {value}",
-                   help=f"write `{parameter}=1.0`")
+    if value < 0 or (value == 0 and not zero):
+        raise fail(
+            "E504",
+            f"`{name}` needs {parameter} {'>= 0' if zero else '> 0'}, not {value}",
+            help=f"write `{parameter}=1.0`",
+        )
 
 
-@function(name=NN + "smooth_l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), beta=0.5), S(t(2), t(2), beta=0)),
-          errors=[Bad("E504", t(2), t(2), beta=-1.0)])
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-                   reduction: str = "mean", beta: float = 1.0):
-    """Squared differences over `2 beta` below `beta`, absolute less `beta / 2` beyond; `beta=0` is `l1_loss`."""
+@function(
+    name=NN + "smooth_l1_loss",
+    samples=(*MODES, S(t(2, 3), t(2, 3), beta=0.5), S(t(2), t(2), beta=0)),
+    errors=[Bad("E504", t(2), t(2), beta=-1.0)],
+)
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+):
+    """Squared differences over `2 beta` below `beta`, absolute less `beta / 2` beyond.
+
+    `beta=0` is `l1_loss`.
+    """
     mode = reduction_of(reduction, size_average, reduce)
     _positive("smooth_l1_loss", "beta", beta, True)
     if beta == 0:
@@ -143,8 +205,11 @@ def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta
     return reduced(F.huber(difference, beta), reduction)
 
 
-@composite(name=NN + "huber_loss", samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
-           errors=[Bad("E504", t(2), t(2), delta=0.0)])
+@composite(
+    name=NN + "huber_loss",
+    samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
+    errors=[Bad("E504", t(2), t(2), delta=0.0)],
+)
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0):
     """Half squared differences below `delta`, `delta (|d| - delta / 2)` beyond."""
     _floating("huber_loss", input)
@@ -154,8 +219,13 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 @function(name=NN + "huber_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
-def huber_loss_weighted(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
-                        weight: Tensor | None = None):
+def huber_loss_weighted(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+):
     """The Huber loss times weights."""
     mode = reduction_of(reduction)
     if weight is None:
@@ -166,11 +236,23 @@ def huber_loss_weighted(input: Tensor, target: Tensor, reduction: str = "mean", 
 # -- likelihoods -----------------------------------------------------------------------------------
 
 
-@function(name=NN + "kl_div", samples=[S(t(2, 3), t(2, 3, low=0.1)), S(t(2, 3), t(2, 3), log_target=True),
-                                       S(t(2, 3), t(2, 3, low=0.1), reduction="batchmean"),
-                                       S(t(2), t(2, low=0.1), reduction="none")])
-def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-           reduction: str = "mean", log_target: bool = False):
+@function(
+    name=NN + "kl_div",
+    samples=[
+        S(t(2, 3), t(2, 3, low=0.1)),
+        S(t(2, 3), t(2, 3), log_target=True),
+        S(t(2, 3), t(2, 3, low=0.1), reduction="batchmean"),
+        S(t(2), t(2, low=0.1), reduction="none"),
+    ],
+)
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+):
     """Kullback-Leibler divergence of log-probabilities `input` from `target`; `batchmean` is the
     mathematical one."""
     batch = reduction == "batchmean" and size_average is None and reduce is None
@@ -183,18 +265,27 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     return loss / input.shape[0] if reduction == "batchmean" and input.shape else loss
 
 
-@function(name=NN + "poisson_nll_loss", samples=[
-    S(t(2, 3), t(2, 3, low=0.1)), S(t(3, low=0.1), t(3, low=0.1), log_input=False),
-    S(t(3), t(3, low=0.1, high=4.0), full=True, reduction="sum")])
-def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
-                     reduction: str = "mean"):
+@function(
+    name=NN + "poisson_nll_loss",
+    samples=[
+        S(t(2, 3), t(2, 3, low=0.1)),
+        S(t(3, low=0.1), t(3, low=0.1), log_input=False),
+        S(t(3), t(3, low=0.1, high=4.0), full=True, reduction="sum"),
+    ],
+)
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """Negative log-likelihood of a Poisson distribution; `full` adds Stirling's term."""
     mode = reduction_of(reduction, size_average, reduce)
-    if log_input:
-        loss = F.exp(input) - target * input
-    else:
-        loss = input - target * F.log(input + eps)
+    loss = F.exp(input) - target * input if log_input else input - target * F.log(input + eps)
     if full:
         stirling = target * F.log(target) - target + 0.5 * F.log(2 * math.pi * target)
         loss = loss + F.where(F.le(target, 1), 0.0, stirling)
@@ -205,24 +296,43 @@ def _variance(input, var):
     if var.weak:
         var = var * F.expand(1.0, input.shape) if input.shape else var * 1.0
     if (value_of(var) < 0).any():
-        raise fail("E504", "`gaussian_nll_loss` has a negative variance", var.span,
-                   help="pass variances, for example `sigma ** 2`")
+        raise fail(
+            "E504",
+            "`gaussian_nll_loss` has a negative variance",
+            var.span,
+            help="pass variances, for example `sigma ** 2`",
+        )
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape and input.shape:
             return F.unsqueeze(var, -1)
         unequal = [v for i, v in zip(input.shape, var.shape, strict=False) if i != v]
         if len(input.shape) != len(var.shape) or sum(unequal) != 1:
-            raise fail("E308", f"`gaussian_nll_loss` with input of shape {shape_text(input.shape)} cannot "
-                       f"use var of shape {shape_text(var.shape)}",
-                       help="give one variance for each element, or for each row")
+            raise fail(
+                "E308",
+                f"`gaussian_nll_loss` with input of shape {shape_text(input.shape)} cannot "
+                f"use var of shape {shape_text(var.shape)}",
+                help="give one variance for each element, or for each row",
+            )
     return var
 
 
-@function(name=NN + "gaussian_nll_loss", samples=[
-    S(t(2, 3), t(2, 3), t(2, 3, low=0.5)), S(t(2, 3), t(2, 3), t(2, low=0.5), full=True),
-    S(t(3), t(3), t(1, low=0.5), reduction="none")], errors=[Bad("E308", t(2, 3), t(2, 3), t(4, low=0.5))])
-def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6,
-                      reduction: str = "mean"):
+@function(
+    name=NN + "gaussian_nll_loss",
+    samples=[
+        S(t(2, 3), t(2, 3), t(2, 3, low=0.5)),
+        S(t(2, 3), t(2, 3), t(2, low=0.5), full=True),
+        S(t(3), t(3), t(1, low=0.5), reduction="none"),
+    ],
+    errors=[Bad("E308", t(2, 3), t(2, 3), t(4, low=0.5))],
+)
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+):
     """Negative log-likelihood of normal distributions; variances below `eps` count as `eps`, with
     their own slope."""
     mode = reduction_of(reduction)
@@ -243,13 +353,21 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor, full: bool = F
 def _bce(x, target):
     for name, values in (("probabilities", x), ("targets", target)):
         if not ((values >= 0) & (values <= 1)).all():
-            raise fail("E504", f"`binary_cross_entropy` needs {name} between 0 and 1",
-                       help="use `binary_cross_entropy_with_logits` for scores of any size")
+            raise fail(
+                "E504",
+                f"`binary_cross_entropy` needs {name} between 0 and 1",
+                help="use `binary_cross_entropy_with_logits` for scores of any size",
+            )
     return -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
 
 
-@pointwise(_bce, method=False, eager=True, inplace=False,
-           samples=[S(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9))])
+@pointwise(
+    _bce,
+    method=False,
+    eager=True,
+    inplace=False,
+    samples=[S(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9))],
+)
 def bce(input: Tensor, target: Tensor):
     """`-(target log(input) + (1 - target) log(1 - input))`, logarithms no lower than -100."""
 
@@ -275,19 +393,35 @@ def _(g, out, input, target):
 P = t(2, 3, low=0.1, high=0.9)
 
 
-@composite(name=NN + "binary_cross_entropy", samples=[
-    S(P, P), S(P, P, weight=t(3, low=0.1, grad=False)), S(P, P, reduction="none"), S(t(values=0.3), t(values=1.0))],
-    errors=[Bad("E504", t(2, low=1.5), t(2)), Bad("E308", P, t(3, low=0.1, high=0.9))])
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
-                         size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"):
+@composite(
+    name=NN + "binary_cross_entropy",
+    samples=[
+        S(P, P),
+        S(P, P, weight=t(3, low=0.1, grad=False)),
+        S(P, P, reduction="none"),
+        S(t(values=0.3), t(values=1.0)),
+    ],
+    errors=[Bad("E504", t(2, low=1.5), t(2)), Bad("E308", P, t(3, low=0.1, high=0.9))],
+)
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """Cross entropy of probabilities `input`; logarithms are cut at -100."""
     mode = reduction_of(reduction, size_average, reduce)
     _floating("binary_cross_entropy", input, target)
     _same_shape("binary_cross_entropy", input, target)
     if input.dtype != target.dtype:
-        raise fail("E307", "`binary_cross_entropy` needs input and target of one dtype, got "
-                   f"{input.dtype.name} and {target.dtype.name}",
-                   help="convert one: `target.to(input.dtype)`")
+        raise fail(
+            "E307",
+            "`binary_cross_entropy` needs input and target of one dtype, got "
+            f"{input.dtype.name} and {target.dtype.name}",
+            help="convert one: `target.to(input.dtype)`",
+        )
     _constant_only("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
     return reduced(loss if weight is None else loss * weight, mode)
@@ -317,12 +451,28 @@ def _fit(g, x):
     return g if g.shape == x.shape else F.sum_to_size(g, x.shape)
 
 
-@composite(name=NN + "binary_cross_entropy_with_logits", samples=[
-    *MODES, S(t(2, 3), t(2, 3, low=0.0, high=1.0), weight=t(3, grad=False), pos_weight=t(3, low=0.5, grad=False))],
-    errors=[Bad("E308", t(2, 3), t(3))])
+@composite(
+    name=NN + "binary_cross_entropy_with_logits",
+    samples=[
+        *MODES,
+        S(
+            t(2, 3),
+            t(2, 3, low=0.0, high=1.0),
+            weight=t(3, grad=False),
+            pos_weight=t(3, low=0.5, grad=False),
+        ),
+    ],
+    errors=[Bad("E308", t(2, 3), t(3))],
+)
 def binary_cross_entropy_with_logits(
-        input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-        reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+):
     """Cross entropy of `sigmoid(input)`, finite for every input."""
     mode = reduction_of(reduction, size_average, reduce)
     _same_shape("binary_cross_entropy_with_logits", input, target)
@@ -330,187 +480,3 @@ def binary_cross_entropy_with_logits(
         _constant_only("binary_cross_entropy_with_logits", parameter, node)
     loss = F.logits_loss(input, target, pos_weight)
     return reduced(loss if weight is None else loss * weight, mode)
-
-
-# -- many classes ----------------------------------------------------------------------------------
-
-
-def _class_targets(name, input, target, weight, ignore_index):
-    """Check shapes and values of class numbers; whether some are ignored."""
-    shape = input.shape
-    if not shape:
-        raise fail("E308", f"`{name}` needs scores of shape (classes,) or (batch, classes, ...), got ()",
-                   help="give one score for each class")
-    want = shape[:1] + shape[2:] if len(shape) > 1 else ()
-    if target.shape != want:
-        raise fail("E308", f"`{name}` with scores of shape {shape_text(shape)} needs targets of shape "
-                   f"{shape_text(want)}, got {shape_text(target.shape)}", help="give one class number for each row")
-    if target.dtype.name not in ("int64", "uint8"):
-        raise fail("E307", f"`{name}` needs class numbers as int64, got {target.dtype.name}",
-                   help="convert: `target.long()`")
-    classes = shape[1] if len(shape) > 1 else shape[0]
-    if weight is not None:
-        if weight.shape != (classes,):
-            raise fail("E308", f"`{name}` needs one weight for each of {classes} classes, got weight of shape "
-                       f"{shape_text(weight.shape)}", help=f"weight must have shape ({classes},)")
-        if weight.dtype != input.dtype:
-            raise fail("E307", f"`{name}` needs weight of dtype {input.dtype.name}, got {weight.dtype.name}",
-                       help="convert the weight: `weight.to(input.dtype)`")
-    values = value_of(target)
-    ignored = values == ignore_index
-    wrong = values[~ignored & ((values < 0) | (values >= classes))]
-    if wrong.size:
-        raise fail("E305", f"class {wrong[0]} is out of range: there are {classes} classes", target.span,
-                   help=f"classes are numbered 0 to {classes - 1}")
-    return bool(ignored.any())
-
-
-def _nll_name(input, *rest):
-    return "NllLossBackward0" if len(input.shape) < 3 else "NllLoss2DBackward0"
-
-
-X, Y = t(2, 3), ints(2, high=3)
-
-
-@function(name=NN + "nll_loss", samples=[
-    S(X, Y), S(X, Y, weight=t(3, low=0.1, grad=False), reduction="sum"), S(X, Y, ignore_index=1),
-    S(t(2, 3, 2), ints(2, 2, high=3), reduction="none"), S(t(3), ints(high=3))],
-    errors=[Bad("E308", X, ints(3)), Bad("E305", X, ints(2, values=[0, 5])), Bad("E307", X, t(2))])
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean"):
-    """Negative log-likelihood: the negative entries of log-probabilities `input` at the classes `target`."""
-    mode = reduction_of(reduction, size_average, reduce)
-    _constant_only("nll_loss", "weight", weight)
-    shape = input.shape
-    loss = F.nll_loss_reduced(input, target, weight, ignore_index=ignore_index, reduction=mode)
-    if mode == "none" and len(shape) > 2 and len(shape) != 4:
-        return F.view(loss, loss.shape)
-    return loss
-
-
-@composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name)
-def nll_loss_reduced(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
-                     ignore_index: int = -100, reduction: str = "mean"):
-    """The negative entries of `input` at the classes `target`."""
-    ignored = _class_targets("nll_loss", input, target, weight, ignore_index)
-    classes_dim = 1 if len(input.shape) > 1 else 0
-    kept = F.ne(target, ignore_index) if ignored else None
-    at = F.where(kept, target, 0) if ignored else target
-    picked = F.gather(input, classes_dim, F.unsqueeze(cast(at, np.dtype(np.int64)), classes_dim))
-    loss = F.neg(F.reshape(picked, target.shape))
-    total = None
-    if weight is not None:
-        scale = F.reshape(F.index_select(weight, 0, F.reshape(at, (-1,))), target.shape)
-        loss = loss * scale
-        total = F.where(kept, scale, 0.0) if ignored else scale
-    elif ignored:
-        total = cast(kept, input.dtype)
-    if ignored:
-        loss = F.where(kept, loss, 0.0)
-    if reduction == "mean" and total is not None:
-        return F.sum(loss) / F.sum(total)
-    return reduced(loss, reduction)
-
-
-@function(name=NN + "cross_entropy", samples=[
-    S(X, Y), S(X, Y, weight=t(3, low=0.1, grad=False)), S(X, Y, label_smoothing=0.1, ignore_index=1),
-    S(X, t(2, 3, low=0.1)), S(t(2, 3, 2), ints(2, 2, high=3), reduction="none"), S(t(3), ints(high=3))],
-    errors=[Bad("E308", X, ints(3)), Bad("E305", X, ints(2, values=[0, 5]))])
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-                  label_smoothing: float = 0.0):
-    """Cross entropy of `softmax(input)`; `target` has class numbers or probabilities."""
-    mode = reduction_of(reduction, size_average, reduce)
-    if not 0 <= label_smoothing <= 1:
-        raise fail("E504", f"label_smoothing must be between 0 and 1, not {label_smoothing}",
-                   help="write `label_smoothing=0.1`")
-    if input.shape == target.shape:
-        return _soft_cross_entropy(input, target, weight, mode, label_smoothing)
-    if label_smoothing:
-        return _smoothed_cross_entropy(input, target, weight, mode, ignore_index, label_smoothing)
-    _class_targets("cross_entropy", input, target, weight, ignore_index)
-    logs = F.log_softmax(input, 1 if len(input.shape) > 1 else 0)
-    return F.nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=mode)
-
-
-def _by_class(weight, logs, dim):
-    shape = [1] * len(logs.shape)
-    shape[dim] = logs.shape[dim]
-    return F.reshape(weight, tuple(shape))
-
-
-def _class_weights(weight, classes):
-    if weight is not None and weight.shape != (classes,):
-        raise fail("E308", f"`cross_entropy` needs one weight for each of {classes} classes, got weight of shape "
-                   f"{shape_text(weight.shape)}", help=f"weight must have shape ({classes},)")
-
-
-def _soft_cross_entropy(input, target, weight, mode, smoothing):
-    if target.dtype.kind != "f":
-        raise fail("E307", f"`cross_entropy` with targets of the shape of the scores, {shape_text(input.shape)}, "
-                   f"needs probabilities as floats, got {target.dtype.name}",
-                   help="give class numbers without the dim of classes, or floats")
-    dim = 1 if len(input.shape) > 1 else 0
-    classes = input.shape[dim] if input.shape else 1
-    _class_weights(weight, classes)
-    logs = F.log_softmax(input, dim)
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
-    product = logs * target
-    if weight is not None:
-        product = product * _by_class(weight, logs, dim)
-    if mode == "none":
-        return -F.sum(product, dim)
-    total = -F.sum(product)
-    return total if mode == "sum" else F.div_by(total, input.numel / classes)
-
-
-def _smoothed_cross_entropy(input, target, weight, mode, ignore_index, smoothing):
-    _class_targets("cross_entropy", input, target, weight, ignore_index)
-    dim = 1 if len(input.shape) > 1 else 0
-    classes = input.shape[dim]
-    logs = F.log_softmax(input, dim)
-    hard = F.nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=mode)
-    product = logs if weight is None else logs * _by_class(weight, logs, dim)
-    kept = F.ne(target, ignore_index)
-    soft = F.where(kept, -F.sum(product, dim), 0.0)
-    if mode == "mean":
-        if weight is None:
-            total = F.sum(cast(kept, input.dtype))
-        else:
-            at = F.reshape(F.where(kept, target, 0), (-1,))
-            total = F.sum(F.where(F.reshape(kept, (-1,)), F.index_select(weight, 0, at), 0.0))
-        soft = F.sum(soft) / total
-    elif mode == "sum":
-        soft = F.sum(soft)
-    return hard * (1 - smoothing) + soft * (smoothing / classes)
-
-
-@function(name=NN + "linear_cross_entropy", samples=[
-    S(X, t(4, 3), ints(2, high=4)), S(t(3), t(4, 3), ints(high=4)),
-    S(X, t(4, 2, 3), ints(2, 2, high=4), linear_bias=t(4, 2), label_smoothing=0.1)],
-    errors=[Bad("E308", X, t(4, 5), ints(2))])
-def linear_cross_entropy(
-        input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
-        weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
-        label_smoothing: float = 0.0):
-    """`cross_entropy` of `linear(input, linear_weight, linear_bias)`."""
-    rows, shape = input.shape[:-1], linear_weight.shape
-    if not 1 <= len(input.shape) <= 2 or len(shape) < 2 or input.shape[-1] != shape[-1] or (
-            len(shape) > 2 and not rows):
-        raise fail("E308", f"`linear_cross_entropy` cannot apply linear_weight of shape {shape_text(shape)} to "
-                   f"input of shape {shape_text(input.shape)}",
-                   help="input is (features,) or (batch, features), linear_weight (classes, ..., features)")
-    if linear_bias is not None and linear_bias.shape != shape[:-1]:
-        raise fail("E308", f"linear_bias must have shape {shape_text(shape[:-1])}, got "
-                   f"{shape_text(linear_bias.shape)}", help="one number for each row of linear_weight")
-    logits_shape = (*rows, *shape[:-1])
-    if target.shape == logits_shape and ignore_index is not None:
-        raise fail("E205", "`ignore_index` has no meaning when target contains probabilities",
-                   help="leave `ignore_index` out")
-    if len(shape) > 2:
-        linear_weight = F.reshape(linear_weight, (math.prod(shape[:-1]), shape[-1]))
-        linear_bias = linear_bias if linear_bias is None else F.reshape(linear_bias, (-1,))
-    logits = F.reshape(F.linear(input, linear_weight, linear_bias), logits_shape)
-    return F.cross_entropy(logits, target, weight, reduction=reduction, label_smoothing=label_smoothing,
-                           ignore_index=-100 if ignore_index is None else ignore_index)

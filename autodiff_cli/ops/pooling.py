@@ -25,13 +25,22 @@ NN = "nn.functional."
 def _lead(name, input, n, floats=True):
     """The shape before the pooled dims; E308 when the tensor has too few or too many dims."""
     shape = input.shape
-    if len(shape) not in (n + 1, n + 2) or 0 in shape[len(shape) - n - 1:]:
-        raise fail("E308", f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "
-                   f"{shape_text(shape)}", help="dims are (batch,) channels" + ", length" * (n == 1)
-                   + ", height, width" * (n == 2) + ", depth, height, width" * (n == 3))
+    if len(shape) not in (n + 1, n + 2) or 0 in shape[len(shape) - n - 1 :]:
+        raise fail(
+            "E308",
+            f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "
+            f"{shape_text(shape)}",
+            help="dims are (batch,) channels"
+            + ", length" * (n == 1)
+            + ", height, width" * (n == 2)
+            + ", depth, height, width" * (n == 3),
+        )
     if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
-        raise fail("E307", f"`{name}` needs floats, not {input.dtype.name}",
-                   help="convert: `x.to(torch.float64)`")
+        raise fail(
+            "E307",
+            f"`{name}` needs floats, not {input.dtype.name}",
+            help="convert: `x.to(torch.float64)`",
+        )
     return shape[: len(shape) - n]
 
 
@@ -60,9 +69,9 @@ def _maximum(x, rules):
     for i in reversed(range(n)):
         axis = x.ndim - n + i
         table = taps(rules[i], x.shape[axis], x.dtype)
-        best = np.array(tap(x, axis, table.at[:, 0]))
-        for k in range(1, table.at.shape[1]):
-            np.maximum(best, tap(x, axis, table.at[:, k]), out=best)
+        best = np.array(tap(x, axis, table.columns[0]))
+        for k in range(1, len(table.columns)):
+            np.maximum(best, tap(x, axis, table.columns[k]), out=best)
         x = best
     return x
 
@@ -70,19 +79,19 @@ def _maximum(x, rules):
 def _maximum_index(x, rules):
     """Flat positions, over the pooled dims, of the maximum of each window; a nan wins."""
     n = len(rules)
-    sizes = x.shape[x.ndim - n:]
+    sizes = x.shape[x.ndim - n :]
     index = np.arange(count(sizes)).reshape(sizes)
     index = np.broadcast_to(index, x.shape)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
         table = taps(rules[i], x.shape[axis], x.dtype)
-        best = np.array(tap(x, axis, table.at[:, 0]))
-        chosen = np.array(tap(index, axis, table.at[:, 0]))
-        for k in range(1, table.at.shape[1]):
-            value = tap(x, axis, table.at[:, k])
+        best = np.array(tap(x, axis, table.columns[0]))
+        chosen = np.array(tap(index, axis, table.columns[0]))
+        for k in range(1, len(table.columns)):
+            value = tap(x, axis, table.columns[k])
             better = (value > best) | (value != value)
             np.copyto(best, value, where=better)
-            np.copyto(chosen, tap(index, axis, table.at[:, k]), where=better)
+            np.copyto(chosen, tap(index, axis, table.columns[k]), where=better)
         x, index = best, chosen
     return index
 
@@ -93,19 +102,25 @@ def _max_name(input, rules):
     return f"MaxPool{len(rules)}DWithIndicesBackward0"
 
 
-@opaque(_maximum, method=False, grad_fn=_max_name,
-        shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
-        samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))])
+@opaque(
+    _maximum,
+    method=False,
+    grad_fn=_max_name,
+    shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
+    samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
+)
 def max_windows(input: Tensor, rules: Any):
     """The maximum of each window of the last dims; the first of equal ones gets the gradient."""
 
 
 @max_windows.vjp
 def _(g, out, input, rules):
-    return (F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules):]),)
+    return (F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :]),)
 
 
-@opaque(_maximum_index, method=False, shape=lambda input, rules: (_pooled_shape(input, rules), INT64))
+@opaque(
+    _maximum_index, method=False, shape=lambda input, rules: (_pooled_shape(input, rules), INT64)
+)
 def max_window_indices(input: Tensor, rules: Any):
     """The flat position of the maximum of each window."""
 
@@ -114,7 +129,7 @@ def max_window_indices(input: Tensor, rules: Any):
 def unpool(input: Tensor, indices: Tensor, sizes: Any):
     """A tensor of zeros with `input` added at flat positions over the last dims."""
     lead = input.shape[: len(input.shape) - len(sizes)]
-    flat = (*lead, count(input.shape[len(lead):]))
+    flat = (*lead, count(input.shape[len(lead) :]))
     base = F.zeros((*lead, count(sizes)), dtype=input.dtype)
     spread_out = F.scatter_add(base, len(lead), F.reshape(indices, flat), F.reshape(input, flat))
     return F.reshape(spread_out, (*lead, *sizes))
@@ -133,7 +148,11 @@ def _squeezed(input, rules, pool):
     return F.squeeze(result, len(result.shape) - 2)
 
 
-_WHOLE = {"max": ("max", 1, 1, 1, 0, 1), "adaptive": ("adaptive", 1), "mean": ("mean", 1, 1, 1, 0, True)}
+_WHOLE = {
+    "max": ("max", 1, 1, 1, 0, 1),
+    "adaptive": ("adaptive", 1),
+    "mean": ("mean", 1, 1, 1, 0, True),
+}
 
 
 def _max_pool(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
@@ -147,21 +166,53 @@ def _declare_max_pool(n):
     name = f"max_pool{n}d"
     shape = (1, 2, 5, 4, 3)[: n + 2]
 
-    @function(key=name, name=NN + name, aliases=[name], samples=[
-        S(t(*shape), 2), S(t(*shape), 3, 1, 1), S(t(*shape[1:]), 2, ceil_mode=True, return_indices=True)],
-        errors=[Bad("E308", t(2), 2), Bad("E309", t(*shape), 2, padding=2), Bad("E308", t(*shape), 9)])
-    def pool(input: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
-             dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False):
-        return _max_pool(name, n, input, kernel_size, stride, padding, dilation, ceil_mode,
-                         return_indices)
+    @function(
+        key=name,
+        name=NN + name,
+        aliases=[name],
+        samples=[
+            S(t(*shape), 2),
+            S(t(*shape), 3, 1, 1),
+            S(t(*shape[1:]), 2, ceil_mode=True, return_indices=True),
+        ],
+        errors=[
+            Bad("E308", t(2), 2),
+            Bad("E309", t(*shape), 2, padding=2),
+            Bad("E308", t(*shape), 9),
+        ],
+    )
+    def pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ):
+        return _max_pool(
+            name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+        )
 
-    pool.doc = f"Maxima of windows over the last {n} dim{'s' * (n > 1)}; the first of equal ones counts."
+    pool.doc = (
+        f"Maxima of windows over the last {n} dim{'s' * (n > 1)}; the first of equal ones counts."
+    )
 
-    @function(key=name + "_with_indices", name=NN + name + "_with_indices",
-              aliases=[name + "_with_indices"], samples=[S(t(*shape), 2)])
-    def pool_with_indices(input: Tensor, kernel_size: Ints, stride: Ints | None = None,
-                          padding: Ints = 0, dilation: Ints = 1, ceil_mode: bool = False,
-                          return_indices: bool = True):
+    @function(
+        key=name + "_with_indices",
+        name=NN + name + "_with_indices",
+        aliases=[name + "_with_indices"],
+        samples=[S(t(*shape), 2)],
+    )
+    def pool_with_indices(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = True,
+    ):
         return _max_pool(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     pool_with_indices.doc = f"`{name}` and the flat positions of the maxima."
@@ -172,11 +223,16 @@ def _adaptive_rules(name, input, n, output_size):
     sizes = output_size if isinstance(output_size, list | tuple) else (output_size,) * n
     if len(sizes) == 1:
         sizes = tuple(sizes) * n
-    if len(sizes) != n or not all(v is None or isinstance(v, int) and v >= 0 for v in sizes):
-        raise fail("E309", f"`{name}` needs {n} output size{'s' * (n > 1)}, got {output_size}",
-                   help="give ints; None keeps the size of a dim")
-    return tuple(("adaptive", size if want is None else want)
-                 for size, want in zip(input.shape[-n:], sizes, strict=True))
+    if len(sizes) != n or not all(v is None or (isinstance(v, int) and v >= 0) for v in sizes):
+        raise fail(
+            "E309",
+            f"`{name}` needs {n} output size{'s' * (n > 1)}, got {output_size}",
+            help="give ints; None keeps the size of a dim",
+        )
+    return tuple(
+        ("adaptive", size if want is None else want)
+        for size, want in zip(input.shape[-n:], sizes, strict=True)
+    )
 
 
 def _declare_adaptive(n):
@@ -189,22 +245,35 @@ def _declare_adaptive(n):
             return _squeezed(input, rules, lambda x, r: _max_results(x, r, return_indices))
         return _max_results(input, rules, return_indices)
 
-    @function(key=max_name, name=NN + max_name, samples=[
-        S(t(*shape), 2), S(t(*shape[1:]), 3, return_indices=True)], errors=[Bad("E308", t(2), 2)])
+    @function(
+        key=max_name,
+        name=NN + max_name,
+        samples=[S(t(*shape), 2), S(t(*shape[1:]), 3, return_indices=True)],
+        errors=[Bad("E308", t(2), 2)],
+    )
     def max_pool(input: Tensor, output_size: Any, return_indices: bool = False):
         return maxima(max_name, input, output_size, return_indices)
 
     max_pool.doc = f"Maxima of windows that cover the last {n} dims with `output_size` results."
 
-    @function(key=max_name + "_with_indices", name=NN + max_name + "_with_indices",
-              aliases=[max_name] if n == 1 else [], samples=[S(t(*shape), 2)])
+    @function(
+        key=max_name + "_with_indices",
+        name=NN + max_name + "_with_indices",
+        aliases=[max_name] if n == 1 else [],
+        samples=[S(t(*shape), 2)],
+    )
     def max_pool_with_indices(input: Tensor, output_size: Any, return_indices: bool = True):
         return maxima(max_name, input, output_size, True)
 
     max_pool_with_indices.doc = f"`{max_name}` and the flat positions of the maxima."
 
-    @function(key=mean_name, name=NN + mean_name, aliases=[mean_name] if n == 1 else [],
-              samples=[S(t(*shape), 2), S(t(*shape[1:]), 3)], errors=[Bad("E308", t(2), 2)])
+    @function(
+        key=mean_name,
+        name=NN + mean_name,
+        aliases=[mean_name] if n == 1 else [],
+        samples=[S(t(*shape), 2), S(t(*shape[1:]), 3)],
+        errors=[Bad("E308", t(2), 2)],
+    )
     def mean_pool(input: Tensor, output_size: Any):
         rules = _adaptive_rules(mean_name, input, n, output_size)
         if n == 1:
@@ -226,7 +295,9 @@ def adaptive_mean(input: Tensor, rules: Any):
 # -- means -----------------------------------------------------------------------------------------
 
 
-@composite(method=False, grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0")
+@composite(
+    method=False, grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0"
+)
 def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):
     """The mean of each window, or its sum over `divisor`."""
     total = F.resample(input, rules)
@@ -245,28 +316,64 @@ def _mean_pool(name, n, input, kernel_size, stride, padding, ceil_mode, pads, di
     return F.mean_windows(input, rules, divisor)
 
 
-@function(name=NN + "avg_pool1d", aliases=["avg_pool1d"], samples=[
-    S(t(1, 2, 5), 2), S(t(2, 5), 3, 2, 1, count_include_pad=False), S(t(1, 5), 2, ceil_mode=True)],
-    errors=[Bad("E308", t(2), 2), Bad("E309", t(1, 5), 2, padding=2)])
-def avg_pool1d(input: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
-               ceil_mode: bool = False, count_include_pad: bool = True):
+@function(
+    name=NN + "avg_pool1d",
+    aliases=["avg_pool1d"],
+    samples=[
+        S(t(1, 2, 5), 2),
+        S(t(2, 5), 3, 2, 1, count_include_pad=False),
+        S(t(1, 5), 2, ceil_mode=True),
+    ],
+    errors=[Bad("E308", t(2), 2), Bad("E309", t(1, 5), 2, padding=2)],
+)
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+):
     """Means of windows over the last dim."""
-    return _mean_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode,
-                      count_include_pad, None)
+    return _mean_pool(
+        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
+    )
 
 
 def _declare_avg_pool(n):
     name = f"avg_pool{n}d"
     shape = (1, 2, 5, 4, 3)[: n + 2]
 
-    @function(key=name, name=NN + name, samples=[
-        S(t(*shape), 2), S(t(*shape[1:]), 3, 2, 1, count_include_pad=False),
-        S(t(*shape), 2, ceil_mode=True, divisor_override=3)], errors=[Bad("E308", t(2), 2)])
-    def pool(input: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
-             ceil_mode: bool = False, count_include_pad: bool = True,
-             divisor_override: int | None = None):
-        return _mean_pool(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                          divisor_override)
+    @function(
+        key=name,
+        name=NN + name,
+        samples=[
+            S(t(*shape), 2),
+            S(t(*shape[1:]), 3, 2, 1, count_include_pad=False),
+            S(t(*shape), 2, ceil_mode=True, divisor_override=3),
+        ],
+        errors=[Bad("E308", t(2), 2)],
+    )
+    def pool(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ):
+        return _mean_pool(
+            name,
+            n,
+            input,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
 
     pool.doc = f"Means of windows over the last {n} dims; the divisor may be given."
 
@@ -275,9 +382,18 @@ def _declare_lp_pool(n):
     name = f"lp_pool{n}d"
     shape = (1, 1, 4, 3, 2)[: n + 2]
 
-    @function(key=name, name=NN + name, samples=[S(t(*shape, low=0.2), 2, 2), S(t(*shape, low=0.2), 3.0, 2, 1)])
-    def pool(input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
-             ceil_mode: bool = False):
+    @function(
+        key=name,
+        name=NN + name,
+        samples=[S(t(*shape, low=0.2), 2, 2), S(t(*shape, low=0.2), 3.0, 2, 1)],
+    )
+    def pool(
+        input: Tensor,
+        norm_type: float,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        ceil_mode: bool = False,
+    ):
         if math.isinf(norm_type):
             sign = 1 if norm_type > 0 else -1
             size = F.abs(input) if sign > 0 else -F.abs(input)
@@ -298,22 +414,28 @@ def _declare_lp_pool(n):
 def unpool_max(input: Tensor, indices: Tensor, sizes: Any):
     """Zeros of the given sizes with `input` written at flat positions."""
     lead = input.shape[: len(input.shape) - len(sizes)]
-    flat = (*lead, count(input.shape[len(lead):]))
+    flat = (*lead, count(input.shape[len(lead) :]))
     base = F.zeros((*lead, count(sizes)), dtype=input.dtype)
     written = F.scatter(base, len(lead), F.reshape(indices, flat), F.reshape(input, flat))
     return F.reshape(written, (*lead, *sizes))
 
 
 def _unpooled_sizes(name, input, n, kernel, stride, padding, output_size):
-    default = tuple((size - 1) * s + k - 2 * p for size, k, s, p in
-                    zip(input.shape[-n:], kernel, stride, padding, strict=True))
+    default = tuple(
+        (size - 1) * s + k - 2 * p
+        for size, k, s, p in zip(input.shape[-n:], kernel, stride, padding, strict=True)
+    )
     if output_size is None:
         return default
     sizes = output_size[2:] if len(output_size) == n + 2 else output_size
-    if len(sizes) != n or any(not d - s < size < d + s for size, d, s in
-                              zip(sizes, default, stride, strict=True)):
-        raise fail("E309", f"`{name}` cannot reach output_size {output_size} from {shape_text(input.shape)}",
-                   help=f"sizes near {default} are possible, less than a stride away")
+    if len(sizes) != n or any(
+        not d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)
+    ):
+        raise fail(
+            "E309",
+            f"`{name}` cannot reach output_size {output_size} from {shape_text(input.shape)}",
+            help=f"sizes near {default} are possible, less than a stride away",
+        )
     return sizes
 
 
@@ -322,20 +444,40 @@ def _declare_unpool(n):
     values, places = [((1, 2), (1, 3)), ((1, 1, 2), (0, 2)), ((1, 1, 1, 2), (0, 1))][n - 1]
     at = ints(*values, values=_nested(places, len(values)))
 
-    @function(key=name, name=NN + name, samples=[S(t(*values), at, 2)],
-              errors=[Bad("E308", t(*values), ints(1, 5), 2)])
-    def unpool_dims(input: Tensor, indices: Tensor, kernel_size: Ints, stride: Ints | None = None,
-                    padding: Ints = 0, output_size: Any = None):
+    @function(
+        key=name,
+        name=NN + name,
+        samples=[S(t(*values), at, 2)],
+        errors=[Bad("E308", t(*values), ints(1, 5), 2)],
+    )
+    def unpool_dims(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        output_size: Any = None,
+    ):
         _lead(name, input, n)
         if indices.shape != input.shape or indices.dtype != INT64:
-            raise fail("E308", f"`{name}` needs one int64 index for each element of shape "
-                       f"{shape_text(input.shape)}, got {indices.dtype.name} of shape "
-                       f"{shape_text(indices.shape)}", help="use the indices of a max_pool")
+            raise fail(
+                "E308",
+                f"`{name}` needs one int64 index for each element of shape "
+                f"{shape_text(input.shape)}, got {indices.dtype.name} of shape "
+                f"{shape_text(indices.shape)}",
+                help="use the indices of a max_pool",
+            )
         kernel = spread(kernel_size, n, name, "kernel_size")
         step = kernel if stride is None else spread(stride, n, name, "stride")
         pad = spread(padding, n, name, "padding")
-        wanted = None if output_size is None else tuple(
-            int(v) for v in (output_size if isinstance(output_size, list | tuple) else (output_size,)))
+        wanted = (
+            None
+            if output_size is None
+            else tuple(
+                int(v)
+                for v in (output_size if isinstance(output_size, list | tuple) else (output_size,))
+            )
+        )
         sizes = _unpooled_sizes(name, input, n, kernel, step, pad, wanted)
         if n > 1:
             return F.unpool_max(input, indices, sizes)
@@ -371,7 +513,7 @@ def _fractional_starts(sample, length, out, kernel):
 def _fractional_indices(x, samples, kernel, sizes):
     n = len(sizes)
     lead = x.shape[: x.ndim - n]
-    spatial = x.shape[x.ndim - n:]
+    spatial = x.shape[x.ndim - n :]
     flat = np.zeros((*lead, *(1,) * (2 * n)), np.int64)
     for i in range(n):
         which = samples[..., n - 1 - i] if n == 2 else samples[..., i]
@@ -387,8 +529,14 @@ def _fractional_indices(x, samples, kernel, sizes):
     return found.reshape(*lead, *sizes)
 
 
-@opaque(_fractional_indices, method=False, shape=lambda input, samples, kernel, sizes: (
-    (*input.shape[: len(input.shape) - len(sizes)], *sizes), INT64))
+@opaque(
+    _fractional_indices,
+    method=False,
+    shape=lambda input, samples, kernel, sizes: (
+        (*input.shape[: len(input.shape) - len(sizes)], *sizes),
+        INT64,
+    ),
+)
 def fractional_indices(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """Flat positions of the maxima of windows at random places."""
 
@@ -398,7 +546,7 @@ def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """The maxima of windows at random places, and their flat positions."""
     indices = F.fractional_indices(input, samples, kernel, sizes)
     lead = input.shape[: len(input.shape) - len(sizes)]
-    flat = F.reshape(input, (*lead, count(input.shape[len(lead):])))
+    flat = F.reshape(input, (*lead, count(input.shape[len(lead) :])))
     values = F.gather(flat, len(lead), F.reshape(indices, (*lead, count(sizes))))
     return F.reshape(values, indices.shape), indices
 
@@ -408,24 +556,41 @@ def _declare_fractional(n):
     shape = (1, 1, 5, 4, 3)[: n + 2]
     given = t(1, 1, n, values=[[[0.3, 0.6, 0.2][:n]]], grad=False)
 
-    @function(key=name, name=NN + name, samples=[
-        S(t(*shape), 2, output_size=2, _random_samples=given)], errors=[Bad("E205", t(*shape), 2)])
-    def pool(input: Tensor, kernel_size: Ints, output_size: Ints | None = None,
-             output_ratio: Floats | None = None, return_indices: bool = False,
-             _random_samples: Tensor | None = None):
+    @function(
+        key=name,
+        name=NN + name,
+        samples=[S(t(*shape), 2, output_size=2, _random_samples=given)],
+        errors=[Bad("E205", t(*shape), 2)],
+    )
+    def pool(
+        input: Tensor,
+        kernel_size: Ints,
+        output_size: Ints | None = None,
+        output_ratio: Floats | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ):
         lead = _lead(name, input, n)
         kernel = spread(kernel_size, n, name, "kernel_size")
         spatial = input.shape[-n:]
         if (output_size is None) == (output_ratio is None):
-            raise fail("E205", f"`{name}` needs output_size or output_ratio", help="write `output_size=2`")
+            raise fail(
+                "E205", f"`{name}` needs output_size or output_ratio", help="write `output_size=2`"
+            )
         if output_size is not None:
             sizes = spread(output_size, n, name, "output_size")
         else:
             ratio = spread(output_ratio, n, name, "output_ratio")
             sizes = tuple(int(size * r) for size, r in zip(spatial, ratio, strict=True))
-        if any(out < 1 or out + k - 1 > size for out, k, size in zip(sizes, kernel, spatial, strict=True)):
-            raise fail("E308", f"`{name}` cannot take {sizes} windows of {kernel} from {shape_text(spatial)}",
-                       help="use fewer or smaller windows")
+        if any(
+            out < 1 or out + k - 1 > size
+            for out, k, size in zip(sizes, kernel, spatial, strict=True)
+        ):
+            raise fail(
+                "E308",
+                f"`{name}` cannot take {sizes} windows of {kernel} from {shape_text(spatial)}",
+                help="use fewer or smaller windows",
+            )
         batch = (1, *lead) if len(lead) == 1 else lead
         samples = _random_samples
         if samples is None:

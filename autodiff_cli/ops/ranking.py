@@ -17,8 +17,12 @@ NN = "nn.functional."
 
 def _constant_only(name, parameter, node):
     if node is not None and node.requires_grad:
-        raise fail("E404", f"`{name}` has no derivative towards `{parameter}`", node.span,
-                   help=f"pass `{parameter}.detach()`")
+        raise fail(
+            "E404",
+            f"`{name}` has no derivative towards `{parameter}`",
+            node.span,
+            help=f"pass `{parameter}.detach()`",
+        )
 
 
 def _signs(*shape):
@@ -28,44 +32,80 @@ def _signs(*shape):
     return t(*shape, values=values, grad=False)
 
 
-@function(name=NN + "margin_ranking_loss", aliases=["margin_ranking_loss"], samples=[
-    S(t(3), t(3), _signs(3)), S(t(2, 3), t(2, 3), _signs(2, 3), margin=1.0, reduction="none")],
-    errors=[Bad("E308", t(2), t(2, 3), t(2, 3))])
+@function(
+    name=NN + "margin_ranking_loss",
+    aliases=["margin_ranking_loss"],
+    samples=[
+        S(t(3), t(3), _signs(3)),
+        S(t(2, 3), t(2, 3), _signs(2, 3), margin=1.0, reduction="none"),
+    ],
+    errors=[Bad("E308", t(2), t(2, 3), t(2, 3))],
+)
 def margin_ranking_loss(
-        input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-        size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """How far `input1` is from leading `input2` (target 1) or trailing it (-1) by `margin`."""
     if not len(input1.shape) == len(input2.shape) == len(target.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (input1, input2, target))
-        raise fail("E308", f"`margin_ranking_loss` needs tensors with the same number of dims, got "
-                   f"{shapes}", help="reshape them to the same number of dims")
+        raise fail(
+            "E308",
+            f"`margin_ranking_loss` needs tensors with the same number of dims, got {shapes}",
+            help="reshape them to the same number of dims",
+        )
     loss = F.clamp_min(-target * (input1 - input2) + margin, 0)
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
 
-@function(name=NN + "hinge_embedding_loss", aliases=["hinge_embedding_loss"], samples=[
-    S(t(4), _signs(4)), S(t(2, 2), _signs(2, 2), margin=2.0, reduction="none")])
+@function(
+    name=NN + "hinge_embedding_loss",
+    aliases=["hinge_embedding_loss"],
+    samples=[S(t(4), _signs(4)), S(t(2, 2), _signs(2, 2), margin=2.0, reduction="none")],
+)
 def hinge_embedding_loss(
-        input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
-        reduce: bool | None = None, reduction: str = "mean"):
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """`input` where target is 1, `max(0, margin - input)` where it is -1."""
     apart = F.where(F.ne(target, 1), F.clamp_min(margin - input, 0), 0.0)
     together = F.where(F.ne(target, -1), input, 0.0)
     return F.reduce_loss(apart + together, reduction, size_average, reduce)
 
 
-@function(name=NN + "cosine_embedding_loss", aliases=["cosine_embedding_loss"], samples=[
-    S(t(2, 3), t(2, 3), _signs(2)), S(t(3), t(3), _signs(), margin=0.1, reduction="none")],
-    errors=[Bad("E308", t(2, 3), t(3), _signs(2))])
+@function(
+    name=NN + "cosine_embedding_loss",
+    aliases=["cosine_embedding_loss"],
+    samples=[S(t(2, 3), t(2, 3), _signs(2)), S(t(3), t(3), _signs(), margin=0.1, reduction="none")],
+    errors=[Bad("E308", t(2, 3), t(3), _signs(2))],
+)
 def cosine_embedding_loss(
-        input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
-        size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"):
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """One less the cosine where target is 1, the cosine beyond `margin` where it is -1."""
     ndim = len(input1.shape)
     if len(target.shape) > 1 or ndim != len(target.shape) + 1 or len(input2.shape) != ndim:
-        raise fail("E308", "`cosine_embedding_loss` needs inputs (N, D) with target (N,), or (D,) with "
-                   f"(), got {shape_text(input1.shape)}, {shape_text(input2.shape)} and "
-                   f"{shape_text(target.shape)}", help="one target for each pair of rows")
+        raise fail(
+            "E308",
+            "`cosine_embedding_loss` needs inputs (N, D) with target (N,), or (D,) with "
+            f"(), got {shape_text(input1.shape)}, {shape_text(input2.shape)} and "
+            f"{shape_text(target.shape)}",
+            help="one target for each pair of rows",
+        )
     dim = ndim - 1
     along = F.sum(input1 * input2, dim)
     size1 = F.sum(input1 * input1, dim) + 1e-12
@@ -78,16 +118,22 @@ def cosine_embedding_loss(
 
 def _triplet(near, far, margin):
     if margin <= 0:
-        raise fail("E504", f"the margin of a triplet loss must be > 0, not {margin}",
-                   help="write `margin=1.0`")
+        raise fail(
+            "E504",
+            f"the margin of a triplet loss must be > 0, not {margin}",
+            help="write `margin=1.0`",
+        )
     return F.clamp_min(margin + near - far, 0)
 
 
 def _same_dims(name, anchor, positive, negative):
     if not len(anchor.shape) == len(positive.shape) == len(negative.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (anchor, positive, negative))
-        raise fail("E308", f"`{name}` needs tensors with the same number of dims, got {shapes}",
-                   help="reshape them to the same number of dims")
+        raise fail(
+            "E308",
+            f"`{name}` needs tensors with the same number of dims, got {shapes}",
+            help="reshape them to the same number of dims",
+        )
 
 
 def _shown(node):
@@ -99,13 +145,24 @@ def _shown(node):
 TRIPLES = (t(2, 3), t(2, 3), t(2, 3))
 
 
-@function(name=NN + "triplet_margin_loss", aliases=["triplet_margin_loss"], samples=[
-    S(*TRIPLES), S(*TRIPLES, margin=2.0, p=1, swap=True, reduction="none")],
-    errors=[Bad("E504", *TRIPLES, margin=0.0), Bad("E308", t(3), t(2, 3), t(2, 3))])
+@function(
+    name=NN + "triplet_margin_loss",
+    aliases=["triplet_margin_loss"],
+    samples=[S(*TRIPLES), S(*TRIPLES, margin=2.0, p=1, swap=True, reduction="none")],
+    errors=[Bad("E504", *TRIPLES, margin=0.0), Bad("E308", t(3), t(2, 3), t(2, 3))],
+)
 def triplet_margin_loss(
-        anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
-        reduce: bool | None = None, reduction: str = "mean"):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """By how much `positive` is not closer to `anchor` than `negative` by `margin`."""
     _same_dims("triplet_margin_loss", anchor, positive, negative)
     near = F.pairwise_distance(anchor, positive, p, eps)
@@ -115,12 +172,21 @@ def triplet_margin_loss(
     return F.reduce_loss(_triplet(near, far, margin), reduction, size_average, reduce)
 
 
-@function(name=NN + "triplet_margin_with_distance_loss",
-          samples=[S(*TRIPLES), S(*TRIPLES, swap=True, reduction="none")],
-          errors=[Bad("E504", *TRIPLES, margin=0.0)])
+@function(
+    name=NN + "triplet_margin_with_distance_loss",
+    samples=[S(*TRIPLES), S(*TRIPLES, swap=True, reduction="none")],
+    errors=[Bad("E504", *TRIPLES, margin=0.0)],
+)
 def triplet_margin_with_distance_loss(
-        anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
-        margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Any = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+):
     """`triplet_margin_loss` with a distance of your own, a function of two tensors."""
     _same_dims("triplet_margin_with_distance_loss", anchor, positive, negative)
 
@@ -129,8 +195,11 @@ def triplet_margin_with_distance_loss(
             return F.pairwise_distance(a, b)
         found = node_of(distance_function(_shown(a), _shown(b)))
         if found is None:
-            raise fail("E208", "`distance_function` must return a tensor",
-                       help="write a function of two tensors such as `lambda a, b: (a - b).norm(dim=-1)`")
+            raise fail(
+                "E208",
+                "`distance_function` must return a tensor",
+                help="write a function of two tensors such as `lambda a, b: (a - b).norm(dim=-1)`",
+            )
         return found
 
     near, far = distance(anchor, positive), distance(anchor, negative)
@@ -144,11 +213,21 @@ def _soft_elements(product):
     return F.log1p(F.exp(-F.abs(product))) + F.maximum(-product, 0.0)
 
 
-@composite(name=NN + "soft_margin_loss", samples=[
-    S(t(3), _signs(3)), S(t(2, 3), _signs(2, 3), reduction="sum"), S(t(2), _signs(2), reduction="none")])
+@composite(
+    name=NN + "soft_margin_loss",
+    samples=[
+        S(t(3), _signs(3)),
+        S(t(2, 3), _signs(2, 3), reduction="sum"),
+        S(t(2), _signs(2), reduction="none"),
+    ],
+)
 def soft_margin_loss(
-        input: Tensor, target: Tensor, size_average: bool | None = None,
-        reduce: bool | None = None, reduction: str = "mean"):
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
     _constant_only("soft_margin_loss", "target", target)
     loss = F.soft_margin(input * target)
@@ -166,32 +245,51 @@ def _(g, out, product):
     return -g * F.sigmoid(-product)
 
 
-@function(name=NN + "multilabel_soft_margin_loss", samples=[
-    S(t(2, 3), t(2, 3, low=0.0, high=1.0)),
-    S(t(2, 3), t(2, 3, low=0.0, high=1.0), weight=t(3, low=0.1, grad=False), reduction="none")])
+@function(
+    name=NN + "multilabel_soft_margin_loss",
+    samples=[
+        S(t(2, 3), t(2, 3, low=0.0, high=1.0)),
+        S(t(2, 3), t(2, 3, low=0.0, high=1.0), weight=t(3, low=0.1, grad=False), reduction="none"),
+    ],
+)
 def multilabel_soft_margin_loss(
-        input: Tensor, target: Tensor, weight: Tensor | None = None,
-        size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"):
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """Binary cross entropy of `sigmoid(input)`, the mean over classes."""
     loss = F.logits_loss(input, target)
     if weight is not None:
         loss = loss * weight
     dim = len(loss.shape) - 1
     if dim < 0:
-        raise fail("E304", "`multilabel_soft_margin_loss` needs a dim of classes, got a 0-d tensor",
-                   help="give scores of shape (classes,) or (batch, classes)")
+        raise fail(
+            "E304",
+            "`multilabel_soft_margin_loss` needs a dim of classes, got a 0-d tensor",
+            help="give scores of shape (classes,) or (batch, classes)",
+        )
     loss = F.sum(loss, dim) / input.shape[-1]
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
 
 def _rows(name, input, target):
     """Scores as (N, C); E308 when they are not."""
-    if len(input.shape) > 2 or input.shape and input.shape[-1] == 0:
-        raise fail("E308", f"`{name}` needs scores of shape (batch, classes) or (classes,), got "
-                   f"{shape_text(input.shape)}", help="one row of scores for each target")
+    if len(input.shape) > 2 or (input.shape and input.shape[-1] == 0):
+        raise fail(
+            "E308",
+            f"`{name}` needs scores of shape (batch, classes) or (classes,), got "
+            f"{shape_text(input.shape)}",
+            help="one row of scores for each target",
+        )
     if target.dtype.kind not in "iu":
-        raise fail("E307", f"`{name}` needs targets as integers, got {target.dtype.name}",
-                   help="convert: `target.long()`")
+        raise fail(
+            "E307",
+            f"`{name}` needs targets as integers, got {target.dtype.name}",
+            help="convert: `target.long()`",
+        )
     return F.reshape(input, (-1, input.shape[-1] if input.shape else 1))
 
 
@@ -199,17 +297,33 @@ def _in_range(name, target, classes, low):
     values = value_of(target)
     wrong = values[(values < low) | (values >= classes)]
     if wrong.size:
-        raise fail("E305", f"class {wrong[0]} is out of range for `{name}`: there are {classes} classes",
-                   target.span, help=f"classes are numbered 0 to {classes - 1}")
+        raise fail(
+            "E305",
+            f"class {wrong[0]} is out of range for `{name}`: there are {classes} classes",
+            target.span,
+            help=f"classes are numbered 0 to {classes - 1}",
+        )
 
 
-@composite(name=NN + "multi_margin_loss", samples=[
-    S(t(2, 3), ints(2, high=3)), S(t(2, 3), ints(2, high=3), p=2, margin=0.5, reduction="none"),
-    S(t(3), ints(high=3), weight=t(3, low=0.1, grad=False))],
-    errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))])
+@composite(
+    name=NN + "multi_margin_loss",
+    samples=[
+        S(t(2, 3), ints(2, high=3)),
+        S(t(2, 3), ints(2, high=3), p=2, margin=0.5, reduction="none"),
+        S(t(3), ints(high=3), weight=t(3, low=0.1, grad=False)),
+    ],
+    errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))],
+)
 def multi_margin_loss(
-        input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-        size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"):
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
     _constant_only("multi_margin_loss", "weight", weight)
     if p not in (1, 2):
@@ -217,11 +331,19 @@ def multi_margin_loss(
     scores = _rows("multi_margin_loss", input, target)
     rows, classes = scores.shape
     if target.numel != rows or len(target.shape) > 1:
-        raise fail("E308", f"`multi_margin_loss` with scores of shape {shape_text(input.shape)} needs "
-                   f"{rows} targets, got {shape_text(target.shape)}", help="one class for each row")
+        raise fail(
+            "E308",
+            f"`multi_margin_loss` with scores of shape {shape_text(input.shape)} needs "
+            f"{rows} targets, got {shape_text(target.shape)}",
+            help="one class for each row",
+        )
     if weight is not None and weight.shape != (classes,):
-        raise fail("E308", f"`multi_margin_loss` needs weight of shape ({classes},), got "
-                   f"{shape_text(weight.shape)}", help="one weight for each class")
+        raise fail(
+            "E308",
+            f"`multi_margin_loss` needs weight of shape ({classes},), got "
+            f"{shape_text(weight.shape)}",
+            help="one weight for each class",
+        )
     _in_range("multi_margin_loss", target, classes, 0)
     at = F.reshape(cast(target, INT64), (-1, 1))
     above = margin - F.gather(scores, 1, at) + scores
@@ -235,20 +357,35 @@ def multi_margin_loss(
     return F.reduce_loss(F.reshape(loss, target.shape), reduction, size_average, reduce)
 
 
-@composite(name=NN + "multilabel_margin_loss", samples=[
-    S(t(2, 3), ints(2, 3, values=[[0, -1, 1], [2, 1, -1]])), S(t(3), ints(3, values=[1, 2, -1]))],
-    errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))])
+@composite(
+    name=NN + "multilabel_margin_loss",
+    samples=[
+        S(t(2, 3), ints(2, 3, values=[[0, -1, 1], [2, 1, -1]])),
+        S(t(3), ints(3, values=[1, 2, -1])),
+    ],
+    errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))],
+)
 def multilabel_margin_loss(
-        input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-        reduction: str = "mean"):
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
     """Margins between the scores of a row's target classes and all others; a row of targets ends
     at its first -1."""
     scores = _rows("multilabel_margin_loss", input, target)
-    if input.numel != target.numel or len(target.shape) > 2 or (
-            len(input.shape) == 2 and target.shape != input.shape):
-        raise fail("E308", "`multilabel_margin_loss` needs targets of the shape of the scores, "
-                   f"{shape_text(input.shape)}, got {shape_text(target.shape)}",
-                   help="fill rows of targets with -1")
+    if (
+        input.numel != target.numel
+        or len(target.shape) > 2
+        or (len(input.shape) == 2 and target.shape != input.shape)
+    ):
+        raise fail(
+            "E308",
+            "`multilabel_margin_loss` needs targets of the shape of the scores, "
+            f"{shape_text(input.shape)}, got {shape_text(target.shape)}",
+            help="fill rows of targets with -1",
+        )
     rows, classes = scores.shape
     _in_range("multilabel_margin_loss", target, classes, -1)
     labels = F.reshape(cast(target, INT64), (rows, classes))

@@ -32,13 +32,18 @@ def resample(input: Tensor, rules: Any):
 
 @resample.vjp
 def _(g, out, input, rules):
-    return (F.resample_adjoint(g, rules, input.shape[len(input.shape) - len(rules):]),)
+    return (F.resample_adjoint(g, rules, input.shape[len(input.shape) - len(rules) :]),)
 
 
-@opaque(spread_back, method=False,
-        shape=lambda input, rules, sizes: (
-            (*input.shape[: len(input.shape) - len(rules)], *sizes), input.dtype),
-        samples=[S(t(2, 2), (("adaptive", 2),), (5,))])
+@opaque(
+    spread_back,
+    method=False,
+    shape=lambda input, rules, sizes: (
+        (*input.shape[: len(input.shape) - len(rules)], *sizes),
+        input.dtype,
+    ),
+    samples=[S(t(2, 2), (("adaptive", 2),), (5,))],
+)
 def resample_adjoint(input: Tensor, rules: Any, sizes: Size):
     """The transpose of `resample` onto dims of the given sizes."""
 
@@ -50,8 +55,15 @@ def _(g, out, input, rules, sizes):
 
 # -- interpolate -----------------------------------------------------------------------------------
 
-_KINDS = {"nearest": "Nearest", "nearest-exact": "NearestExact", "linear": "Linear", "cubic": "Bicubic",
-          "linear-aa": "Linear", "cubic-aa": "Bicubic", "lanczos-aa": "Lanczos"}
+_KINDS = {
+    "nearest": "Nearest",
+    "nearest-exact": "NearestExact",
+    "linear": "Linear",
+    "cubic": "Bicubic",
+    "linear-aa": "Linear",
+    "cubic-aa": "Bicubic",
+    "lanczos-aa": "Lanczos",
+}
 _LINEAR = {1: "Linear", 2: "Bilinear", 3: "Trilinear"}
 
 
@@ -69,27 +81,47 @@ def upsampled(input: Tensor, rules: Any):
 
 
 # mode -> (kind of rule, dims it works on)
-_MODES = {"nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", (1, 2, 3)),
-          "linear": ("linear", (1,)), "bilinear": ("linear", (2,)), "trilinear": ("linear", (3,)),
-          "bicubic": ("cubic", (2,)), "area": ("area", (1, 2, 3)), "lanczos": ("lanczos", (2,))}
+_MODES = {
+    "nearest": ("nearest", (1, 2, 3)),
+    "nearest-exact": ("nearest-exact", (1, 2, 3)),
+    "linear": ("linear", (1,)),
+    "bilinear": ("linear", (2,)),
+    "trilinear": ("linear", (3,)),
+    "bicubic": ("cubic", (2,)),
+    "area": ("area", (1, 2, 3)),
+    "lanczos": ("lanczos", (2,)),
+}
 
 
 def _mode(mode, n, align_corners, antialias):
     if mode not in _MODES:
-        raise fail("E205", f"`interpolate` has no mode {mode!r}", help="modes: " + ", ".join(_MODES))
+        raise fail(
+            "E205", f"`interpolate` has no mode {mode!r}", help="modes: " + ", ".join(_MODES)
+        )
     kind, dims = _MODES[mode]
     if n not in dims:
         wanted = " or ".join(f"{d + 2}" for d in dims)
-        raise fail("E308", f"mode {mode!r} works on tensors of {wanted} dims, got {n + 2} dims",
-                   help="the first two dims are batch and channels")
+        raise fail(
+            "E308",
+            f"mode {mode!r} works on tensors of {wanted} dims, got {n + 2} dims",
+            help="the first two dims are batch and channels",
+        )
     if align_corners is not None and kind in ("nearest", "nearest-exact", "area"):
-        raise fail("E205", f"`align_corners` has no meaning with mode {mode!r}", help="leave it out")
-    if antialias and kind not in ("linear", "cubic", "lanczos") or antialias and n != 2:
-        raise fail("E205", "`antialias` works with modes bilinear, bicubic and lanczos on 4 dims",
-                   help="leave `antialias` out")
+        raise fail(
+            "E205", f"`align_corners` has no meaning with mode {mode!r}", help="leave it out"
+        )
+    if (antialias and kind not in ("linear", "cubic", "lanczos")) or (antialias and n != 2):
+        raise fail(
+            "E205",
+            "`antialias` works with modes bilinear, bicubic and lanczos on 4 dims",
+            help="leave `antialias` out",
+        )
     if kind == "lanczos" and (not antialias or align_corners):
-        raise fail("E205", "mode 'lanczos' needs antialias=True and no align_corners",
-                   help="write `antialias=True`")
+        raise fail(
+            "E205",
+            "mode 'lanczos' needs antialias=True and no align_corners",
+            help="write `antialias=True`",
+        )
     return kind
 
 
@@ -97,42 +129,72 @@ def _sizes_and_scales(input, size, scale_factor, recompute):
     spatial = input.shape[2:]
     n = len(spatial)
     if (size is None) == (scale_factor is None):
-        raise fail("E205", "`interpolate` needs either size or scale_factor",
-                   help="write `size=(8, 8)` or `scale_factor=2`")
+        raise fail(
+            "E205",
+            "`interpolate` needs either size or scale_factor",
+            help="write `size=(8, 8)` or `scale_factor=2`",
+        )
     given = size if scale_factor is None else scale_factor
     values = given if isinstance(given, tuple) else (given,) * n
     if len(values) != n:
-        raise fail("E308", f"`interpolate` of shape {shape_text(input.shape)} needs {n} sizes or factors, "
-                   f"got {len(values)}", help="one for each dim after batch and channels")
+        raise fail(
+            "E308",
+            f"`interpolate` of shape {shape_text(input.shape)} needs {n} sizes or factors, "
+            f"got {len(values)}",
+            help="one for each dim after batch and channels",
+        )
     if scale_factor is None:
         if recompute:
-            raise fail("E205", "`recompute_scale_factor` has no meaning with size", help="leave it out")
+            raise fail(
+                "E205", "`recompute_scale_factor` has no meaning with size", help="leave it out"
+            )
         sizes, scales = values, (None,) * n
     else:
-        sizes = tuple(math.floor(length * factor) for length, factor in zip(spatial, values, strict=True))
+        sizes = tuple(
+            math.floor(length * factor) for length, factor in zip(spatial, values, strict=True)
+        )
         scales = (None,) * n if recompute else values
     if any(v < 1 for v in (*sizes, *spatial)):
-        raise fail("E309", f"`interpolate` cannot go from {shape_text(spatial)} to {shape_text(sizes)}",
-                   help="sizes must be at least 1")
+        raise fail(
+            "E309",
+            f"`interpolate` cannot go from {shape_text(spatial)} to {shape_text(sizes)}",
+            help="sizes must be at least 1",
+        )
     return sizes, scales
 
 
-@function(name=NN + "interpolate", samples=[
-    S(t(1, 2, 3), size=5), S(t(1, 2, 3, 4), scale_factor=1.7), S(t(1, 1, 3, 3), size=(5, 2), mode="bilinear"),
-    S(t(1, 1, 3, 3), scale_factor=2, mode="bicubic", align_corners=True),
-    S(t(1, 1, 2, 2, 2), size=3, mode="trilinear"), S(t(1, 1, 5), size=2, mode="area"),
-    S(t(1, 1, 5, 5), size=(2, 3), mode="bilinear", antialias=True)],
-    errors=[Bad("E205", t(1, 2, 3)), Bad("E308", t(1, 2, 3), size=4, mode="bilinear")])
-def interpolate(input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None,
-                mode: str = "nearest", align_corners: bool | None = None,
-                recompute_scale_factor: bool | None = None, antialias: bool = False):
+@function(
+    name=NN + "interpolate",
+    samples=[
+        S(t(1, 2, 3), size=5),
+        S(t(1, 2, 3, 4), scale_factor=1.7),
+        S(t(1, 1, 3, 3), size=(5, 2), mode="bilinear"),
+        S(t(1, 1, 3, 3), scale_factor=2, mode="bicubic", align_corners=True),
+        S(t(1, 1, 2, 2, 2), size=3, mode="trilinear"),
+        S(t(1, 1, 5), size=2, mode="area"),
+        S(t(1, 1, 5, 5), size=(2, 3), mode="bilinear", antialias=True),
+    ],
+    errors=[Bad("E205", t(1, 2, 3)), Bad("E308", t(1, 2, 3), size=4, mode="bilinear")],
+)
+def interpolate(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+):
     """The dims after batch and channels brought to another size, or scaled."""
     n = len(input.shape) - 2
     if not 1 <= n <= 3:
-        raise fail("E308", f"`interpolate` needs 3 to 5 dims, got shape {shape_text(input.shape)}",
-                   help="the first two dims are batch and channels")
+        raise fail(
+            "E308",
+            f"`interpolate` needs 3 to 5 dims, got shape {shape_text(input.shape)}",
+            help="the first two dims are batch and channels",
+        )
     kind = _mode(mode, n, align_corners, antialias)
-    recompute = bool(recompute_scale_factor) or kind == "area" and scale_factor is not None
+    recompute = bool(recompute_scale_factor) or (kind == "area" and scale_factor is not None)
     sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute)
     if kind == "area":
         return getattr(F, f"adaptive_avg_pool{n}d")(input, sizes)
@@ -145,13 +207,21 @@ def interpolate(input: Tensor, size: Ints | None = None, scale_factor: Floats | 
 
 
 @function(name=NN + "upsample", samples=[S(t(1, 1, 3), size=5)])
-def upsample(input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None,
-             mode: str = "nearest", align_corners: bool | None = None):
+def upsample(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+):
     """The old name of `interpolate`."""
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@function(name=NN + "upsample_nearest", samples=[S(t(1, 1, 3), size=5), S(t(1, 1, 2, 2), scale_factor=1.7)])
+@function(
+    name=NN + "upsample_nearest",
+    samples=[S(t(1, 1, 3), size=5), S(t(1, 1, 2, 2), scale_factor=1.7)],
+)
 def upsample_nearest(input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None):
     """`interpolate` with mode nearest."""
     return F.interpolate(input, size, scale_factor)
@@ -163,7 +233,7 @@ def upsample_bilinear(input: Tensor, size: Ints | None = None, scale_factor: Flo
     return F.interpolate(input, size, scale_factor, "bilinear", True)
 
 
-# -- affine grids and sampling at places ------------------------------------------------------------
+# -- affine grids and sampling at places -----------------------------------------------------------
 
 
 def _base_grid(sizes, align, dtype):
@@ -185,18 +255,28 @@ def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool):
     return F.reshape(grid, (size[0], *sizes, len(sizes)))
 
 
-@function(name=NN + "affine_grid", samples=[
-    S(t(1, 2, 3), (1, 1, 2, 3)), S(t(2, 3, 4), (2, 1, 2, 2, 2), align_corners=True)],
-    errors=[Bad("E308", t(1, 3, 3), (1, 1, 2, 2))])
+@function(
+    name=NN + "affine_grid",
+    samples=[S(t(1, 2, 3), (1, 1, 2, 3)), S(t(2, 3, 4), (2, 1, 2, 2, 2), align_corners=True)],
+    errors=[Bad("E308", t(1, 3, 3), (1, 1, 2, 2))],
+)
 def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     """A grid for `grid_sample` from affine maps, (N, 2, 3) for planes and (N, 3, 4) for volumes."""
     n = len(size) - 2
     if n not in (2, 3) or theta.shape != (size[0], n, n + 1):
-        raise fail("E308", f"`affine_grid` to size {shape_text(size)} cannot use theta of shape "
-                   f"{shape_text(theta.shape)}", help="theta is (N, 2, 3) for 4 sizes, (N, 3, 4) for 5")
+        raise fail(
+            "E308",
+            f"`affine_grid` to size {shape_text(size)} cannot use theta of shape "
+            f"{shape_text(theta.shape)}",
+            help="theta is (N, 2, 3) for 4 sizes, (N, 3, 4) for 5",
+        )
     if theta.dtype.kind != "f" or min(size) < 1:
-        raise fail("E309", f"`affine_grid` needs a float theta and positive sizes, got {theta.dtype.name} "
-                   f"and {shape_text(size)}", help="sizes must be at least 1")
+        raise fail(
+            "E309",
+            f"`affine_grid` needs a float theta and positive sizes, got {theta.dtype.name} "
+            f"and {shape_text(size)}",
+            help="sizes must be at least 1",
+        )
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
 
@@ -208,7 +288,6 @@ def depends(input: Tensor, other: Tensor):
 @depends.vjp
 def _(g, out, input, other):
     return g, F.expand(constant(np.zeros((), other.dtype)), other.shape)
-
 
 
 def _unnormalized(place, size, align, n):
@@ -313,13 +392,17 @@ def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, alig
     batch = input.shape[0]
     points = math.prod(grid.shape[1:-1])
     flat = F.reshape(grid, (batch, points, n))
-    places = [_unnormalized(F.select(flat, 2, n - 1 - i), size, align_corners, n)
-              for i, size in enumerate(spatial)]
+    places = [
+        _unnormalized(F.select(flat, 2, n - 1 - i), size, align_corners, n)
+        for i, size in enumerate(spatial)
+    ]
     if mode == "bicubic":
         out = _cubic_sample(input, places, padding_mode, align_corners)
     else:
-        places = [_padded(p, size, padding_mode, align_corners)
-                  for p, size in zip(places, spatial, strict=True)]
+        places = [
+            _padded(p, size, padding_mode, align_corners)
+            for p, size in zip(places, spatial, strict=True)
+        ]
         if mode == "bilinear":
             out = _linear_sample(input, places)
         else:
@@ -327,28 +410,64 @@ def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, alig
     return F.reshape(out, (batch, input.shape[1], *grid.shape[1:-1]))
 
 
-@function(name=NN + "grid_sample", samples=[
-    S(t(1, 2, 3, 3), t(1, 2, 2, 2, low=-1.2, high=1.2)),
-    S(t(1, 1, 3, 3), t(1, 2, 2, 2, low=-1.2, high=1.2), mode="bicubic", padding_mode="border"),
-    S(t(1, 1, 3, 3), t(1, 2, 2, 2, low=-1.2, high=1.2), mode="nearest", padding_mode="reflection"),
-    S(t(1, 1, 2, 3, 2), t(1, 1, 2, 2, 3, low=-1.2, high=1.2), align_corners=True)],
-    errors=[Bad("E308", t(1, 2, 3, 3), t(2, 2, 2, 2)), Bad("E205", t(1, 1, 2, 2), t(1, 1, 1, 2), mode="linear")])
-def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
-                align_corners: bool | None = None):
+@function(
+    name=NN + "grid_sample",
+    samples=[
+        S(t(1, 2, 3, 3), t(1, 2, 2, 2, low=-1.2, high=1.2)),
+        S(t(1, 1, 3, 3), t(1, 2, 2, 2, low=-1.2, high=1.2), mode="bicubic", padding_mode="border"),
+        S(
+            t(1, 1, 3, 3),
+            t(1, 2, 2, 2, low=-1.2, high=1.2),
+            mode="nearest",
+            padding_mode="reflection",
+        ),
+        S(t(1, 1, 2, 3, 2), t(1, 1, 2, 2, 3, low=-1.2, high=1.2), align_corners=True),
+    ],
+    errors=[
+        Bad("E308", t(1, 2, 3, 3), t(2, 2, 2, 2)),
+        Bad("E205", t(1, 1, 2, 2), t(1, 1, 1, 2), mode="linear"),
+    ],
+)
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+):
     """`input` (N, C, H, W) or (N, C, D, H, W) at places of `grid`, whose last dim holds (x, y[, z])
     from -1 to 1. The slope towards the grid is 0 for mode nearest and beyond the border."""
     n = len(input.shape) - 2
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise fail("E205", f"`grid_sample` has no mode {mode!r}", help="modes: bilinear, nearest, bicubic")
+        raise fail(
+            "E205", f"`grid_sample` has no mode {mode!r}", help="modes: bilinear, nearest, bicubic"
+        )
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise fail("E205", f"`grid_sample` has no padding_mode {padding_mode!r}",
-                   help="padding modes: zeros, border, reflection")
-    if n not in (2, 3) or len(grid.shape) != n + 2 or grid.shape[-1] != n or grid.shape[0] != input.shape[0] \
-            or min(input.shape[2:]) < 1 or mode == "bicubic" and n != 2:
-        raise fail("E308", f"`grid_sample` of {shape_text(input.shape)} cannot use a grid of shape "
-                   f"{shape_text(grid.shape)} with mode {mode}",
-                   help="input (N, C, H, W) goes with grid (N, h, w, 2), (N, C, D, H, W) with (N, d, h, w, 3)")
+        raise fail(
+            "E205",
+            f"`grid_sample` has no padding_mode {padding_mode!r}",
+            help="padding modes: zeros, border, reflection",
+        )
+    if (
+        n not in (2, 3)
+        or len(grid.shape) != n + 2
+        or grid.shape[-1] != n
+        or grid.shape[0] != input.shape[0]
+        or min(input.shape[2:]) < 1
+        or (mode == "bicubic"
+        and n != 2)
+    ):
+        raise fail(
+            "E308",
+            f"`grid_sample` of {shape_text(input.shape)} cannot use a grid of shape "
+            f"{shape_text(grid.shape)} with mode {mode}",
+            help="(N, C, H, W) goes with a grid (N, h, w, 2), (N, C, D, H, W) with (N, d, h, w, 3)",
+        )
     if input.dtype != grid.dtype:
-        raise fail("E307", f"`grid_sample` needs input and grid of one dtype, got {input.dtype.name} and "
-                   f"{grid.dtype.name}", help="convert one: `grid.to(input.dtype)`")
+        raise fail(
+            "E307",
+            f"`grid_sample` needs input and grid of one dtype, got {input.dtype.name} and "
+            f"{grid.dtype.name}",
+            help="convert one: `grid.to(input.dtype)`",
+        )
     return F.grid_sampler(input, grid, mode, padding_mode, bool(align_corners))
