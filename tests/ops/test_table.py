@@ -1,0 +1,180 @@
+"""Tests generated from the op table: each sample of each op is checked in every way that applies to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd import reverse
+from autodiff_cli.engine.evaluate import evaluate
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import Kind, constant, value_of
+from autodiff_cli.graph.registry import OPS, F
+from autodiff_cli.graph.samples import Bad
+
+from ..table import Case, apply, array_of, arrays_of, bind, cases, nodes_of, specs, weights
+
+CASES = cases()
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "ops.npz"
+
+
+def by_name(case: Case) -> str:
+    return case.name
+
+
+@pytest.fixture(scope="session")
+def reference() -> dict[str, np.ndarray]:
+    """What PyTorch gave for the samples: values `NAME/outI`, gradients `NAME/grad/PLACE`."""
+    with np.load(FIXTURE) as data:
+        return {name: data[name] for name in data.files}
+
+
+def objective(case: Case, results: tuple[Node, ...]) -> Node | None:
+    """One number of all float results that gradients reach."""
+    total = None
+    for i, node in enumerate(results):
+        if node.requires_grad:
+            term = F.sum(node * constant(weights(case, node.shape, f"w{i}").astype(node.dtype)))
+            total = term if total is None else total + term
+    return total
+
+
+def gradients(case: Case, nodes: dict[str, Node], create_graph: bool = False) -> dict[str, Node]:
+    """Gradients of the objective by place, zeros where it is not reached."""
+    total = objective(case, apply(case, nodes))
+    wanted = [place for place, node in nodes.items() if node.requires_grad]
+    if total is None:
+        return {}
+    found = reverse.gradients([(total, reverse.ones_like(total))], [nodes[p] for p in wanted],
+                              create_graph=create_graph, retain_graph=True)
+    return {p: reverse.zeros_like(nodes[p]) if g is None else g for p, g in zip(wanted, found, strict=True)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_shape_and_dtype_are_known_before_the_value(case: Case) -> None:
+    results = apply(case, nodes_of(case, arrays_of(case)))
+    evaluate([r for r in results if r.value is None])
+    for node in results:
+        assert node.value.shape == tuple(node.shape)
+        assert node.value.dtype == node.dtype
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_value_and_gradient_are_those_of_pytorch(case: Case, reference: dict[str, np.ndarray]) -> None:
+    expected = {k.removeprefix(case.name + "/"): v for k, v in reference.items() if k.startswith(case.name + "/")}
+    if not expected:
+        assert "internal" in case.op.properties or f"{case.op.key}" in WITHOUT_REFERENCE, (
+            f"{case.op.key} has no reference values: run tests/oracles/ops.py"
+        )
+        return
+    nodes = nodes_of(case, arrays_of(case))
+    results = apply(case, nodes)
+    for i, node in enumerate(results):
+        if f"out{i}" in expected:
+            np.testing.assert_allclose(value_of(node), expected[f"out{i}"], rtol=1e-7, atol=1e-9)
+    for place, g in gradients(case, nodes).items():
+        if f"grad/{place}" in expected:
+            np.testing.assert_allclose(value_of(g), expected[f"grad/{place}"], rtol=1e-6, atol=1e-9)
+
+
+def slope(case: Case, arrays: dict[str, np.ndarray], direction: dict[str, np.ndarray], order: int) -> float:
+    """Central difference of the objective (order 1) or of a weighting of its gradients (order 2)."""
+
+    def at(step: float) -> float:
+        moved = {p: a + step * direction[p] if p in direction else a for p, a in arrays.items()}
+        nodes = nodes_of(case, moved)
+        if order == 1:
+            total = objective(case, apply(case, nodes))
+            assert total is not None
+            return float(value_of(total))
+        return sum(
+            float((value_of(g) * weights(case, g.shape, f"v{p}")).sum()) for p, g in gradients(case, nodes).items()
+        )
+
+    step = 1e-6
+    return (at(step) - at(-step)) / (2 * step)
+
+
+def differentiable(case: Case) -> bool:
+    return case.op.kind is not Kind.SOURCE and case.sample.order > 0 and all(
+        spec.dtype == "float64" for _, spec in specs(case) if spec.grad
+    )
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if differentiable(c)], ids=by_name)
+def test_gradients_agree_with_differences(case: Case) -> None:
+    arrays = arrays_of(case)
+    nodes = nodes_of(case, arrays)
+    first = gradients(case, nodes, create_graph=True)
+    if not first:
+        return
+    direction = {p: weights(case, arrays[p].shape, f"d{p}") for p in first}
+    forward = sum(float((value_of(g) * direction[p]).sum()) for p, g in first.items())
+    assert forward == pytest.approx(slope(case, arrays, direction, 1), rel=1e-5, abs=1e-6)
+    if case.sample.order < 2:
+        assert case.sample.because
+        return
+    total = None
+    for p, g in first.items():
+        if g.requires_grad:
+            term = F.sum(g * constant(weights(case, g.shape, f"v{p}")))
+            total = term if total is None else total + term
+    if total is None:
+        return
+    places = list(first)
+    second = reverse.gradients([(total, reverse.ones_like(total))], [nodes[p] for p in places],
+                               create_graph=False, retain_graph=True)
+    analytic = sum(float((value_of(g) * direction[p]).sum()) for p, g in zip(places, second, strict=True) if g is not None)
+    assert analytic == pytest.approx(slope(case, arrays, direction, 2), rel=2e-4, abs=2e-5)
+
+
+OWN_RULE = [c for c in CASES if c.op.kind is Kind.COMPOSITE and c.op.vjp_rule is not None]
+
+
+@pytest.mark.parametrize("case", OWN_RULE, ids=by_name)
+def test_a_composites_own_rule_equals_its_bodys(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = arrays_of(case)
+    own = gradients(case, nodes_of(case, arrays))
+    monkeypatch.setattr(case.op, "vjp_rule", None)
+    body = gradients(case, nodes_of(case, arrays))
+    assert own.keys() == body.keys()
+    for place, g in own.items():
+        np.testing.assert_allclose(value_of(g), value_of(body[place]), rtol=1e-9, atol=1e-10)
+
+
+ERRORS = [(op, i, bad) for op in OPS.values() for i, bad in enumerate(op.errors)]
+
+
+@pytest.mark.parametrize(("op", "number", "bad"), ERRORS, ids=[f"{o.key}-{i}" for o, i, _ in ERRORS])
+def test_bad_arguments_are_named(op: object, number: int, bad: Bad) -> None:
+    case = Case(op, number, bad)  # type: ignore[arg-type]  # a Bad has args and kwargs like a sample
+    arrays = {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
+    args, kwargs = bind(case, nodes_of(case, arrays))
+    with pytest.raises(AutodiffError) as caught:
+        result = op(*args, **kwargs)  # type: ignore[operator]  # an Op
+        evaluate([result] if isinstance(result, Node) else list(result))
+    assert caught.value.code == bad.code
+    assert bad.words in caught.value.message
+    assert caught.value.diagnostic.helps
+
+
+def test_every_op_has_samples_and_words() -> None:
+    for op in OPS.values():
+        assert op.doc, op.key
+        assert op.samples, op.key
+
+
+def test_primitives_stay_few(capsys: pytest.CaptureFixture[str]) -> None:
+    primitives = [op for op in OPS.values() if op.kind not in (Kind.COMPOSITE, Kind.FUNCTION) and op.vjp_rule is not None]
+    with capsys.disabled():
+        print(f"\n{len(OPS)} ops, {len(primitives)} differentiable primitives")
+    assert len(primitives) <= PRIMITIVES
+
+
+# Ops that PyTorch does not have under one name; finite differences still check them.
+WITHOUT_REFERENCE: frozenset[str] = frozenset()
+
+PRIMITIVES = 250

@@ -1,0 +1,122 @@
+"""The op table as test material: every sample of every op, with inputs that are the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from autodiff_cli.autograd import calls  # noqa: F401  # lists as operands
+from autodiff_cli.autograd.tensor import AccumulateGrad
+from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import Kind, Op, constant, leaf
+from autodiff_cli.graph.registry import OPS
+from autodiff_cli.graph.samples import S, T
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.ops import load_all
+
+load_all()
+
+
+class Case(NamedTuple):
+    """One sample of one op."""
+
+    op: Op
+    number: int
+    sample: S
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.key}-{self.number}"
+
+
+def cases() -> list[Case]:
+    """All samples of the table, in its order."""
+    return [Case(op, i, sample) for op in list(OPS.values()) for i, sample in enumerate(op.samples)]
+
+
+def array_of(spec: T, seed: str) -> np.ndarray:
+    """The array a sample describes; the same for the same seed text."""
+    if spec.values is not None:
+        return np.array(spec.values, dtype=spec.dtype).reshape(spec.shape or np.shape(spec.values))
+    random = np.random.RandomState(crc32(seed.encode()))
+    if spec.dtype == "bool":
+        return random.randint(0, 2, spec.shape).astype(bool)
+    if spec.dtype.startswith(("int", "uint")):
+        return random.randint(int(spec.low), int(spec.high), spec.shape).astype(spec.dtype)
+    return np.asarray(random.uniform(spec.low, spec.high, spec.shape)).astype(spec.dtype)
+
+
+def specs(case: Case) -> Iterator[tuple[str, T]]:
+    """The tensors of a sample with their places, depth first."""
+
+    def visit(value: Any, place: str) -> Iterator[tuple[str, T]]:
+        if isinstance(value, T):
+            yield place, value
+        elif isinstance(value, list | tuple):
+            for i, item in enumerate(value):
+                yield from visit(item, f"{place}.{i}")
+
+    for i, value in enumerate(case.sample.args):
+        yield from visit(value, str(i))
+    for name, value in case.sample.kwargs.items():
+        yield from visit(value, name)
+
+
+def arrays_of(case: Case) -> dict[str, np.ndarray]:
+    """Arrays by place."""
+    return {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
+
+
+def bind(case: Case, tensors: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The sample's arguments with `tensors` in the places of its specs."""
+
+    def visit(value: Any, place: str) -> Any:
+        if isinstance(value, T):
+            return tensors[place]
+        if isinstance(value, list | tuple):
+            return type(value)(visit(item, f"{place}.{i}") for i, item in enumerate(value))
+        return value
+
+    args = [visit(value, str(i)) for i, value in enumerate(case.sample.args)]
+    return args, {name: visit(value, name) for name, value in case.sample.kwargs.items()}
+
+
+def nodes_of(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, Node]:
+    """Leaf nodes (constants where the spec takes no gradient) by place."""
+    grads = {place: spec.grad for place, spec in specs(case)}
+    return {
+        place: leaf(array, AccumulateGrad()) if grads[place] else constant(array) for place, array in arrays.items()
+    }
+
+
+def apply(case: Case, nodes: dict[str, Node]) -> tuple[Node, ...]:
+    """The results of the op."""
+    STATE.reset()
+    args, kwargs = bind(case, nodes)
+    result = case.op(*args, **kwargs)
+    return flat(result)
+
+
+def flat(result: Any) -> tuple[Node, ...]:
+    """All nodes of a result."""
+    if isinstance(result, Node):
+        return (result,)
+    if isinstance(result, list | tuple):
+        return tuple(n for part in result for n in flat(part))
+    return ()
+
+
+def weights(case: Case, shape: tuple[int, ...], which: str) -> np.ndarray:
+    """Fixed weights that make one number of a result."""
+    return np.asarray(np.random.RandomState(crc32(f"{case.name}/{which}".encode())).uniform(-1, 1, shape))
+
+
+def is_public(op: Op) -> bool:
+    """Whether programs can call the op by its name."""
+    return "internal" not in op.properties
+
+
+__all__ = ["Case", "Kind", "apply", "arrays_of", "bind", "cases", "flat", "is_public", "nodes_of", "specs", "weights"]
