@@ -240,8 +240,10 @@ class Op:
         return False
 
     def _make(self, args: tuple[Any, ...], inputs: tuple[Node, ...], shape: Shape, dtype: np.dtype) -> Node:
-        if self.kind is not Kind.MOVEMENT:
+        if not self.view:
             check_size(shape, dtype)
+        elif len(shape) > MAX_DIMS:
+            raise too_many_dims(shape)
         needs = dtype.kind == "f" and self._recorded(inputs)
         node = Node(self, args, inputs, shape, dtype, needs)
         if self.eager:
@@ -336,8 +338,18 @@ class Op:
         return f"<op {self.key}>"
 
 
+MAX_DIMS = 64  # NumPy's limit
+
+
+def too_many_dims(shape: Shape) -> AutodiffError:
+    return fail("E303", f"a tensor of {len(shape)} dims; the most are {MAX_DIMS}",
+                help="merge dims with `reshape` or `flatten`")
+
+
 def check_size(shape: Shape, dtype: np.dtype) -> None:
     """Refuse a tensor that would not fit before anything is allocated."""
+    if len(shape) > MAX_DIMS:
+        raise too_many_dims(shape)
     n = dtype.itemsize
     for size in shape:
         n *= size
@@ -462,7 +474,7 @@ def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
             raise fail("E504", f"the number {str(value)[:40]} does not fit into {dtype.name}",
                        help="write it as a float, for example `1e20`") from None
         span, STATE.span = STATE.span, None
-        node = Node(CONSTANT, (), (), (), dtype, False, array)
+        node = Node(CONSTANT, (value,), (), (), dtype, False, array)
         STATE.span = span
         node.weak = True
         if len(_SMALL) < 4096:
@@ -482,7 +494,7 @@ def cast(x: Node, dtype: np.dtype) -> Node:
     if x.dtype == dtype:
         return x
     if x.weak:
-        return number(x.value.item(), dtype)
+        return number(x.args[0] if x.args else x.value.item(), dtype)
     needs = STATE.grad and x.requires_grad and dtype.kind == "f"
     node = Node(CAST, (x, dtype), (x,), x.shape, dtype, needs)
     if x.op is CONSTANT and x.value is not None and not x.shape:
