@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .dtypes import BOOL
 from .node import Node, Shape
-from .op import constant, shape_text, value_of
+from .op import constant, number, shape_text, value_of
 from .shapes import broadcast_shapes
 
 
@@ -145,3 +145,9 @@ def check_dtypes(name: str, input: Node, source: Node) -> None:
             f"{name}: the tensor is {input.dtype.name}, the source {source.dtype.name}",
             help="convert one: `source.to(input.dtype)`",
         )
+
+
+def check_number(value: bool | int | float, dtype: np.dtype) -> None:
+    """E504 when a number does not fit into an integer dtype."""
+    if dtype.kind in "iu" and type(value) is int:
+        number(value, dtype)

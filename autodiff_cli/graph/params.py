@@ -127,7 +127,10 @@ def python_number(value: Any) -> bool | int | float:
 
 def to_int(value: Any, first: Node | None = None) -> int:
     if type(value) is int:
-        return value
+        if -(1 << 63) <= value < 1 << 63:
+            return value
+        raise fail("E504", f"the number {str(value)[:40]} does not fit into int64",
+                   help="use a smaller number")
     if isinstance(value, bool):
         return int(value)
     node = node_of(value)

@@ -197,6 +197,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "eigh": ("decomposition",),
     "eigvalsh": ("decomposition",),
     "einsum": ("einsum",),
+    "einsum_lists": ("einsum",),
     "elu": ("activation",),
     "embedded": ("slicing",),
     "embedding": ("indexing",),

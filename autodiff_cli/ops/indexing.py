@@ -5,6 +5,8 @@ Indices are checked when the op is applied; results whose shape depends on value
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ..errors import fail
@@ -13,6 +15,7 @@ from ..graph.declare import (
     Dim,
     Mask,
     OptionalTensors,
+    Size,
     Tensor,
     function,
     movement,
@@ -253,6 +256,8 @@ def _item(item: Any) -> Any:
 def _bound(value: Any) -> int | None:
     if value is None:
         return None
+    if type(value) is int:
+        return max(-(1 << 62), min(value, 1 << 62))
     try:
         return to_int(value)
     except BindError as error:
@@ -355,14 +360,7 @@ def _chosen_shape(input, mask):
     check_mask("masked_select", mask)
     shape = broadcast_shapes(input.shape, mask.shape)
     count = int(np.count_nonzero(value_of(mask)))
-    return (count * (_size(shape) // mask.numel if mask.numel else 0),), input.dtype
-
-
-def _size(shape):
-    n = 1
-    for size in shape:
-        n *= size
-    return n
+    return (count * (prod(shape) // mask.numel if mask.numel else 0),), input.dtype
 
 
 @movement(
@@ -412,6 +410,18 @@ def nonzero(input: Tensor, *, as_tuple: bool = False):
     if as_tuple:
         return F.unbind(F.argwhere(input if input.shape else F.reshape(input, (1,))), 1)
     return F.argwhere(input)
+
+
+@function(
+    method=False,
+    samples=[S(ints(values=[1, 5]), (2, 3))],
+    errors=[Bad("E305", ints(values=[6]), (2, 3))],
+)
+def unravel_index(indices: Mask, shape: Size):
+    """For each dim of a shape the index there of elements counted in row-major order."""
+    check_indices("unravel_index", indices, 0, prod(shape))
+    places = np.unravel_index(value_of(indices), shape)
+    return tuple(constant(np.asarray(place)) for place in places)
 
 
 # -- rows of a table -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations as choose
 from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..errors import fail
 from ..graph.declare import Any, Dim, Ints, Tensor, TensorList, Tensors, function, movement
 from ..graph.dtypes import INT64, result_dtype
 from ..graph.node import Node
-from ..graph.op import constant, number, shape_text, value_of
+from ..graph.op import check_size, constant, number, shape_text, value_of
 from ..graph.params import dim_in_range, node_of, to_ints
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
@@ -183,6 +184,8 @@ def column_stack(tensors: Tensors):
     return F.cat(tuple(x if x.ndim >= 2 else F.reshape(x, (x.numel, 1)) for x in tensors), 1)
 
 
+MAX_PIECES = 1_000_000
+
 # -- taking apart ----------------------------------------------------------------------------------
 
 
@@ -190,6 +193,7 @@ def _unbind_shape(input, dim):
     shape = input.shape
     if not shape:
         raise zero_dim("unbind")
+    _check_count(shape[dim])
     rest = (*shape[:dim], *shape[dim + 1 :])
     return ((rest, input.dtype),) * shape[dim]
 
@@ -225,6 +229,7 @@ def _sizes_by(input, split_size, dim):
     if not split_size or not size:
         return (size,)
     whole, rest = divmod(size, split_size)
+    _check_count(whole)
     return (split_size,) * whole + ((rest,) if rest else ())
 
 
@@ -293,10 +298,19 @@ _split_ops("unsafe_", _PARTS)
 
 
 @function(name="split", key="split_named", samples=[S(t(5), split_size_or_sections=2)])
-def split_named(input: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
+def split_named(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
     """Pieces of a size, or of the given sizes, of a dim."""
     key = "split" if isinstance(split_size_or_sections, int) else "split_with_sizes"
-    return getattr(F, key)(input, split_size_or_sections, dim)
+    return getattr(F, key)(tensor, split_size_or_sections, dim)
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_PIECES:
+        raise fail(
+            "E505",
+            f"this would make {count} tensors, the limit is {MAX_PIECES}",
+            help="take larger pieces",
+        )
 
 
 def zero_dim(name: str) -> Exception:
@@ -330,6 +344,7 @@ def _chunked(input: Node, chunks: int, dim: int, prefix: str) -> tuple[Node, ...
     size = input.shape[dim]
     each = -(-size // chunks)
     if not each:
+        _check_count(chunks)
         return getattr(F, f"{prefix}split_with_sizes")(input, (0,) * chunks, dim)
     return getattr(F, f"{prefix}split")(input, each, dim)
 
@@ -349,6 +364,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
             raise fail(
                 "E305", f"tensor_split into {places} pieces", help="there must be at least one"
             )
+        _check_count(places)
         whole, rest = divmod(size, places)
         ends = [(i + 1) * whole + min(i + 1, rest) for i in range(places)]
     else:
@@ -461,6 +477,12 @@ def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
                 f"meshgrid needs vectors, got shape {shape_text(x.shape)}",
                 help="`flatten()` it",
             )
+        if x.dtype != tensors[0].dtype:
+            raise fail(
+                "E306",
+                f"meshgrid needs one dtype, got {tensors[0].dtype.name} and {x.dtype.name}",
+                help="convert one: `x.to(y.dtype)`",
+            )
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])
@@ -563,6 +585,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False):
         )
     if not r:
         return constant(np.zeros((0,), input.dtype))
+    check_size((comb(input.numel + (r - 1) * with_replacement, r), r), INT64)
     select = combinations_with_replacement if with_replacement else choose
     rows = np.array(list(select(range(input.numel), r)), INT64).reshape(-1, r)
     columns = [

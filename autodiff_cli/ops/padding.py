@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Ints, Scalar, Tensor, composite, function, movement
+from ..graph.indices import check_number
 from ..graph.node import Node, Shape
 from ..graph.op import constant, number, shape_text
 from ..graph.registry import F
@@ -44,6 +45,7 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
 
 def _constant_shape(input, pad, value):
     _check_length(input, pad)
+    check_number(value, input.dtype)
     return _padded_sizes(input.shape, pad), input.dtype
 
 

@@ -19,6 +19,7 @@ from ..graph.indices import (
     check_dtypes,
     check_gather,
     check_indices,
+    check_number,
     key_of,
 )
 from ..graph.node import Node
@@ -114,6 +115,7 @@ def scatter_tensor(input: Tensor, dim: Dim, index: Mask, src: Tensor):
 
 def _scatter_value_shape(input, dim, index, value):
     check_gather("scatter", input, dim, index)
+    check_number(value, input.dtype)
     return input.shape, input.dtype
 
 
@@ -359,6 +361,7 @@ def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | No
 
 def _index_add_shape(input, dim, index, source, alpha):
     _check_rows("index_add", input, dim, index, source)
+    check_number(alpha, input.dtype)
     return input.shape, input.dtype
 
 
@@ -444,6 +447,8 @@ def _index_fill_shape(input, dim, index, value):
             f"index_fill needs a number or a 0-d tensor, got shape {shape_text(value.shape)}",
             help="use `index_copy` for several values",
         )
+    if not isinstance(value, Node):
+        check_number(value, input.dtype)
     return input.shape, input.dtype
 
 

@@ -53,7 +53,7 @@ def _expand_shape(input, size, implicit=False):
                     help="write the size out",
                 )
             want = have
-        elif have not in (want, 1) or want < 0:
+        elif have not in (want, 1) or not 0 <= want < 1 << 40:
             raise fail(
                 "E302",
                 f"cannot expand {shape_text(shape)} to {shape_text(size)}",
@@ -112,8 +112,9 @@ def _sum_to(x, size):
         *range(lead),
         *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1),
     )
-    out = np.add.reduce(x, axis=dims, keepdims=True) if dims else x
-    return np.reshape(out, size)
+    if dims:
+        x = np.add.reduce(x, axis=dims, keepdims=True)
+    return np.reshape(x, size)
 
 
 def _sum_to_shape(input, size):
@@ -125,7 +126,7 @@ def _sum_to_shape(input, size):
             f"{shape_text(shape)} cannot be summed to {shape_text(size)}",
             help="the size must be one that broadcasts to the shape",
         )
-    return size, input.dtype
+    return size, INT64 if input.dtype.kind == "b" else input.dtype
 
 
 def _sum_to_name(input, size):
