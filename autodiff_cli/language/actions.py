@@ -193,7 +193,7 @@ class Builder:
         return s.If(v[1], v[3], v[4], Span(self.source, start, end))
 
     def elif_part(self, v: Values, start: int, end: int) -> Values:
-        self.chained(v[4][0] if v[4] else None, start)
+        self.chained(v[4][0] if v[4] else None, start, "`elif` branches")
         return [s.If(v[1], v[3], v[4], Span(self.source, start, end))]
 
     def while_statement(self, v: Values, start: int, end: int) -> s.Node:
@@ -208,7 +208,7 @@ class Builder:
         target = v[2] if len(v) > 1 else None
         if target is not None:
             check_target(target)
-        return s.WithItem(v[0], target)
+        return s.WithItem(v[0], target, Span(self.source, start, end))
 
     def with_statement(self, v: Values, start: int, end: int) -> s.Node:
         return s.With(v[1], v[3], Span(self.source, start, end))
@@ -322,7 +322,7 @@ class Builder:
         self.chained(v[1], start)
         return s.UnaryOp(self.text(v[0]), v[1], Span(self.source, start, end))
 
-    def chained(self, node: Any, start: int) -> None:
+    def chained(self, node: Any, start: int, what: str = "operators") -> None:
         """Refuse chains that nest to the right (`- - x`, `a ** b ** c`) beyond the limit."""
         depth = 0
         while True:
@@ -339,7 +339,7 @@ class Builder:
                 return
             depth += 1
             if depth >= MAX_NESTING:
-                raise nested_too_deep(self.source, start, "operators")
+                raise nested_too_deep(self.source, start, what)
 
     def boolean_or(self, v: Values, start: int, end: int) -> s.Node:
         return s.BoolOp("or", v[0], Span(self.source, start, end))
@@ -566,10 +566,11 @@ class Builder:
 
     def clause(self, v: Values, start: int, end: int) -> s.Comprehension:
         check_target(v[1])
-        return s.Comprehension(v[1], v[3], [])
+        return s.Comprehension(v[1], v[3], [], Span(self.source, start, end))
 
     def clause_if(self, v: Values, start: int, end: int) -> s.Comprehension:
         v[0].ifs.append(v[2])
+        v[0].span = Span(self.source, start, end)
         return v[0]
 
     # ---- strings ----------------------------------------------------------------------------

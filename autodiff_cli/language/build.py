@@ -144,12 +144,11 @@ class _Tables:
 
 
 def _encode(rows: list[dict[int, int]]) -> str:
-    """Rows of pairs as base64 of 16-bit numbers, each row after its number of values."""
-    flat = array("h")
+    """Rows of pairs as base64 of 16-bit numbers: how many rows, their lengths, then all pairs."""
+    flat = array("h", [len(rows), *(2 * len(row) for row in rows)])
     for row in rows:
-        flat.append(2 * len(row))
-        for key, value in row.items():
-            flat.extend((key, value))
+        for pair in row.items():
+            flat.extend(pair)
     if sys.byteorder == "big":
         flat.byteswap()
     return b2a_base64(flat.tobytes(), newline=False).decode("ascii")

@@ -14,6 +14,8 @@ from ..source import Source, Span
 from . import tables
 from .numbers import (
     MAX_NESTING,
+    MAX_NUMBERS,
+    MAX_ROWS,
     NumListScanner,
     first_depth,
     invalid_number,
@@ -61,17 +63,19 @@ OPERAND_ENDS = frozenset(
 )  # fmt: skip
 """Kinds after which an operand is complete, so that `[` is a subscript."""
 
-MAX_TOKENS = 3_000_000
+MAX_TOKENS = 2_000_000
 MAX_NAME = 10_000
+MAX_INDENT = 10_000
 
 _BRACKETS = frozenset([LPAR, LSQB, LBRACE, RPAR, RSQB, RBRACE])
 _FIELD_MARKS = frozenset([COLON, WALRUS, EQUAL])
 _TOKEN = re.compile(tables.PATTERN)
 _BLANK_LINES = re.compile(r"(?:[ \t\f\r]*+(?:#[^\n]*+)?+\n)*+")
 _INDENTATION = re.compile(r"[ \t\f]*+")
-_REST_OF_NUMBER = re.compile(r"[\w.]++")
-_AFTER_DEBUG = re.compile(r"[ \t]*+(?:[}:]|![^=])")
-_CONVERSION = re.compile(r"!\s*+([^\W\d]\w*+)?+")
+# Kept as text: rarely needed, so compiled when they are.
+_REST_OF_NUMBER = r"[\w.]++"
+_AFTER_DEBUG = r"[ \t]*+(?:[}:]|![^=])"
+_CONVERSION = r"!\s*+([^\W\d]\w*+)?+"
 
 
 class _FString:
@@ -91,7 +95,7 @@ class _FString:
 class Tokens:
     """The tokens of a text, in four parallel lists."""
 
-    __slots__ = ("ends", "indents", "kinds", "open_at_end", "source", "starts", "values")
+    __slots__ = ("ends", "indents", "kinds", "open_at_end", "refused", "source", "starts", "values")
 
     def __init__(self, source: Source):
         self.source = source
@@ -101,6 +105,7 @@ class Tokens:
         self.values: list[object] = []
         self.open_at_end = False
         self.indents: list[int] = []
+        self.refused: AutodiffError | None = None
 
     def span(self, index: int) -> Span:
         return Span(self.source, self.starts[index], self.ends[index])
@@ -263,6 +268,9 @@ class Lexer:
             # A comment here is on the last line, which has no line end.
             self.at = len(text)
             return
+        if self.at - start > MAX_INDENT:
+            self.error(_indented_too_far(self.source, start, self.at))
+            return
         blanks = text[start : self.at].rpartition("\f")[2]
         column = len(blanks.expandtabs(8)) if "\t" in blanks else len(blanks)
         self.indent(column, len(blanks), start)
@@ -343,8 +351,8 @@ class Lexer:
     def number(self, start: int) -> None:
         end = self.at
         text = self.text
-        if end < len(text) and (text[end].isalnum() or text[end] in "_."):
-            rest = _REST_OF_NUMBER.match(text, end)
+        if end < len(text) and _continues(text, start, end):
+            rest = re.compile(_REST_OF_NUMBER).match(text, end)
             word = rest.group() if rest else ""
             if rest and (word not in KEYWORDS or text[end - 1] == "_"):
                 span = Span(self.source, start, rest.end())
@@ -387,6 +395,9 @@ class Lexer:
         if found is None:
             return False
         values, end = found
+        if values is None:
+            self.tokens.refused = _too_many_numbers(self.source, start)
+            raise _Stop
         if first_depth(values) + len(self.brackets) > MAX_NESTING:
             return False
         self.emit(NUMLIST, start, end, values)
@@ -572,7 +583,7 @@ class Lexer:
                 self.emit(FIELD_COLON, start, start + 1)
                 self.fstrings[-1].spec_depths.append(len(self.brackets))
                 return self.fstring_text()
-            if kind == EQUAL and _AFTER_DEBUG.match(self.text, end):
+            if kind == EQUAL and re.compile(_AFTER_DEBUG).match(self.text, end):
                 self.emit(FIELD_EQUAL, start, end)
                 return True
         self.emit(kind, start, end)
@@ -581,14 +592,12 @@ class Lexer:
     # ---- what cannot be read --------------------------------------------------------------
 
     def too_many(self) -> None:
-        self.error(
-            fail(
-                "E108",
-                f"the program has more than {MAX_TOKENS} words and signs",
-                Span(self.source, self.tokens.starts[-1], self.tokens.ends[-1]),
-                label="this is one too many",
-                help="put the numbers into a file and read it with `load('data.npy')`",
-            )
+        self.tokens.refused = fail(
+            "E108",
+            f"the program has more than {MAX_TOKENS} words and signs",
+            Span(self.source, self.tokens.starts[-1], self.tokens.ends[-1]),
+            label="this is one too many",
+            help="put the numbers into a file and read it with `load('data.npy')`",
         )
         raise _Stop
 
@@ -612,7 +621,7 @@ class Lexer:
         self.error(_unknown(self.source, at, character), resume=at)
 
     def conversion(self) -> None:
-        match = _CONVERSION.match(self.text, self.at)
+        match = re.compile(_CONVERSION).match(self.text, self.at)
         name = match.group(1) if match else None
         start, self.at = self.at, match.end() if match else self.at + 1
         if name not in ("r", "s", "a"):
@@ -629,6 +638,13 @@ class Lexer:
         self.emit(CONVERSION, start, self.at, name)
 
 
+def _continues(text: str, start: int, end: int) -> bool:
+    """Whether what follows a number looks like more of it; `1.5.real` is an attribute."""
+    if text[end] == ".":
+        return not (text[end + 1 : end + 2].isidentifier() and "." in text[start:end])
+    return text[end].isalnum() or text[end] == "_"
+
+
 _LOOKALIKES = {
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u00d7": "*",
     "\u00b7": "*", "\u22c5": "*", "\u00f7": "/", "\u2212": "-", "\u2013": "-", "\u2014": "-",
@@ -636,6 +652,26 @@ _LOOKALIKES = {
     "\u2192": "->", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
     "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u2009": " ", "\u202f": " ", "\ufeff": "",
 }  # fmt: skip
+
+
+def _too_many_numbers(source: Source, start: int) -> AutodiffError:
+    return fail(
+        "E108",
+        f"this list is too long: at most {MAX_NUMBERS} numbers in {MAX_ROWS} lists",
+        Span(source, start, start + 1),
+        label="begins here",
+        help="put the numbers into a file and read it with `load('data.npy')`",
+    )
+
+
+def _indented_too_far(source: Source, start: int, end: int) -> AutodiffError:
+    return fail(
+        "E104",
+        f"this line is indented by {end - start} characters: at most {MAX_INDENT}",
+        Span(source, start, start + 1),
+        label="begins here",
+        help="indent by 4 spaces for each block",
+    )
 
 
 def _notebook_command(source: Source, at: int) -> AutodiffError:

@@ -18,17 +18,24 @@ MAX_DIGITS = 4300
 """Python's own bound on the digits of an integer (`sys.int_info.default_max_str_digits`)."""
 
 MAX_NESTING = 200
+MAX_NUMBERS = 30_000_000
+MAX_ROWS = 3_000_000
 
 _LONG = 256
-_NUMBERS_ONLY = re.compile(r"[-+0-9eE._,\[\]\s]*+")
-_BEGINS_NUMERIC = re.compile(r"\[[\s\[]{0,400}+[-+.0-9]")
-_BRACKET = re.compile(r"[\[\]]")
-_PIECE = re.compile(r"#[^\n]*+|[\[\],]|[^\[\],#]++")
-_BAD_UNDERSCORE = re.compile(r"_(?![0-9])|(?<![0-9])_")
-_TRAILING_COMMA = re.compile(r"([0-9.\]])\s*+,(?=\s*+\])")
-_PLUS = re.compile(r"(?<=[\[,\s])\+(?=[0-9.])")
-_BARE_POINT = re.compile(r"(?<![0-9])\.(?=[0-9])")
-_FINAL_POINT = re.compile(r"(?<=[0-9])\.(?![0-9])")
+# Kept as text: `re` compiles, and remembers, the few that a program needs.
+_NUMBERS_ONLY = r"[-+0-9eE._,\[\]\s]*+"
+_BEGINS_NUMERIC = r"\[[\s\[]{0,400}+[-+.0-9]"
+_BRACKET = r"[\[\]]"
+_PIECE = r"#[^\n]*+|[\[\],]|[^\[\],#]++"
+_NOT_PYTHON = r"(?<![0-9])\.(?![0-9])|\[\s*+,|\+\s*+[^\s0-9.]"
+_BAD_UNDERSCORE = r"_(?![0-9])|(?<![0-9])_"
+_TRAILING_COMMA = r",\s++\]"
+_REPLACED = (
+    (",]", "]"), ("[+", "["), (",+", ","), (" +", " "), ("\n+", "\n"),
+    (".,", ".0,"), (".]", ".0]"), (". ", ".0 "), (".\n", ".0\n"), (".e", ".0e"), (".E", ".0E"),
+    ("[.", "[0."), (",.", ",0."), (" .", " 0."), ("\n.", "\n0."), ("-.", "-0."),
+)  # fmt: skip
+"""From Python's spellings of numbers to JSON's, where no character before or after tells else."""
 
 
 def parse_number(text: str, span: Span) -> int | float:
@@ -130,18 +137,21 @@ class NumListScanner:
         self.run_end = 0
         self._decode: Callable[[str, int], tuple[list, int]] | None = None
 
-    def scan(self, at: int) -> tuple[list, int] | None:
+    def scan(self, at: int) -> tuple[list | None, int] | None:
         """Values and end of the list of numbers at `at`; None to leave it to the grammar.
 
-        Short lists are left to the grammar too, which makes the same node of them.
+        Short lists are left to the grammar too, which makes the same node of them. The values are
+        None if there are too many to hold.
         """
         if at < self.plain_until or at in self.doomed:
             return None
         if at >= self.run_end:
-            match = _NUMBERS_ONLY.match(self.text, at)
+            match = re.compile(_NUMBERS_ONLY).match(self.text, at)
             self.run_end = match.end() if match else at
-        if self.run_end - at < _LONG or not _BEGINS_NUMERIC.match(self.text, at):
+        if self.run_end - at < _LONG or not re.compile(_BEGINS_NUMERIC).match(self.text, at):
             return None
+        if self._too_many(at):
+            return None, at
         values, end = self._json(at)
         if values is not None and end <= self.run_end:
             return values, end
@@ -152,6 +162,12 @@ class NumListScanner:
         if found is None:
             self.plain_until = self.run_end
         return found
+
+    def _too_many(self, at: int) -> bool:
+        size = self.run_end - at
+        return (size > MAX_ROWS and self.text.count("[", at, self.run_end) > MAX_ROWS) or (
+            size > MAX_NUMBERS and self.text.count(",", at, self.run_end) > MAX_NUMBERS
+        )
 
     def _json(self, at: int) -> tuple[list | None, int]:
         """The values and their end, or None and where the text stops being JSON."""
@@ -169,7 +185,7 @@ class NumListScanner:
     def _doom(self, at: int, end: int) -> None:
         """Remember the brackets in `[at, end)` that are still open at `end`."""
         opened: list[int] = []
-        for match in _BRACKET.finditer(self.text, at, end):
+        for match in re.compile(_BRACKET).finditer(self.text, at, end):
             if match.group() == "[":
                 opened.append(match.start())
             elif opened:
@@ -179,7 +195,7 @@ class NumListScanner:
     def _python_form(self, at: int) -> tuple[list, int] | None:
         """A list with numbers in forms that JSON does not know: `1.`, `.5`, `1_0`, `+3`, `3,]`."""
         depth = 0
-        for match in _BRACKET.finditer(self.text, at, self.run_end):
+        for match in re.compile(_BRACKET).finditer(self.text, at, self.run_end):
             depth += 1 if match.group() == "[" else -1
             if depth == 0:
                 end = match.end()
@@ -188,13 +204,14 @@ class NumListScanner:
             return None
         chunk = self.text[at:end]
         if "_" in chunk:
-            if _BAD_UNDERSCORE.search(chunk):
+            if re.search(_BAD_UNDERSCORE, chunk):
                 return None
             chunk = chunk.replace("_", "")
-        chunk = _TRAILING_COMMA.sub(r"\1", chunk)
-        chunk = _PLUS.sub("", chunk)
-        chunk = _BARE_POINT.sub("0.", chunk)
-        chunk = _FINAL_POINT.sub(".0", chunk)
+        if re.search(_NOT_PYTHON, chunk):
+            return None
+        chunk = re.sub(_TRAILING_COMMA, "]", chunk)
+        for old, new in _REPLACED:
+            chunk = chunk.replace(old, new)
         from json import loads
 
         try:
@@ -268,7 +285,7 @@ def _place(node: NumList, depth: int, index: int) -> Span | None:
     text, start = node.span.text, node.span.start
     level, seen = 0, -1
     begin: int | None = None
-    for match in _PIECE.finditer(text):
+    for match in re.finditer(_PIECE, text):
         piece = match.group()
         if piece[0] == "#":
             continue

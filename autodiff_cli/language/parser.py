@@ -10,6 +10,7 @@ import sys
 from array import array
 from binascii import a2b_base64
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from ..errors import AutodiffError, fail
@@ -24,26 +25,32 @@ MAX_STACK = 4000
 MAX_ERRORS = 20
 
 
-def _decode(text: str) -> list[dict[int, int]]:
-    flat = array("h")
-    flat.frombytes(a2b_base64(text))
-    if sys.byteorder == "big":
-        flat.byteswap()
-    numbers = flat.tolist()
-    rows, at = [], 0
-    while at < len(numbers):
-        end = at + 1 + numbers[at]
-        rows.append(dict(zip(numbers[at + 1 : end : 2], numbers[at + 2 : end : 2], strict=True)))
-        at = end
-    return rows
+class _Rows(dict[int, dict[int, int]]):
+    """The rows of a table by state, each decoded when it is first needed."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        flat = array("h")
+        flat.frombytes(a2b_base64(text))
+        if sys.byteorder == "big":
+            flat.byteswap()
+        count = flat[0]
+        self.flat = flat
+        self.starts = list(accumulate(flat[1 : count + 1], initial=count + 1))
+
+    def __missing__(self, state: int) -> dict[int, int]:
+        start, end = self.starts[state], self.starts[state + 1]
+        row = dict(zip(self.flat[start:end:2], self.flat[start + 1 : end : 2], strict=True))
+        self[state] = row
+        return row
 
 
-ACTIONS = _decode(tables.ACTIONS)
+ACTIONS = _Rows(tables.ACTIONS)
 """For each state: terminal -> the state to shift to, or -1 - the rule to reduce by."""
-GOTOS = _decode(tables.GOTOS)
+GOTOS = _Rows(tables.GOTOS)
 """For each state: nonterminal -> the state after it."""
-_SIZES = [int(size) for size in tables.RULE_SIZES.split()]
-_ORIGINS = [int(origin) for origin in tables.RULE_ORIGINS.split()]
+_SIZES = list(map(int, tables.RULE_SIZES.split()))
+_ORIGINS = list(map(int, tables.RULE_ORIGINS.split()))
 _METHODS = tables.RULE_ACTIONS.split()
 _NONTERMINALS = tables.NONTERMINALS.split()
 _MODULE = _NONTERMINALS.index("module")
@@ -93,6 +100,8 @@ class Machine:
         states, values, begins = self.states, self.values, self.begins
         tokens, methods = self.tokens, self.methods
         kinds, starts, ends = tokens.kinds, tokens.starts, tokens.ends
+        if tokens.refused is not None:
+            raise tokens.refused
         actions, sizes, origins, jumps = ACTIONS, _SIZES, _ORIGINS, _jumps
         while True:
             index = self.index
@@ -262,7 +271,7 @@ def parse_all(source: Source) -> tuple[Module | None, list[AutodiffError]]:
             module = machine.run()
         except AutodiffError as error:
             errors.append(error)
-            going = machine.next_statement()
+            going = machine.tokens.refused is None and machine.next_statement()
         except SyntaxProblem as problem:
             found = _error_of(problem, machine)
             if not (errors and _follows(machine.tokens, problem.index)):

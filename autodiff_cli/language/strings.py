@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
+from codecs import unicode_escape_decode
+from contextlib import suppress
 
 from ..errors import AutodiffError, fail
 from ..source import Source, Span
 
 # Possessive repeats: no backtracking, and no memory per escape, however long the text is.
+# Kept as text: `re` compiles, and remembers, the few that a program needs.
 _BODIES = {
-    "'": re.compile(r"[^'\\\n]*+(?:\\[\s\S][^'\\\n]*+)*+"),
-    '"': re.compile(r'[^"\\\n]*+(?:\\[\s\S][^"\\\n]*+)*+'),
-    "'''": re.compile(r"[^'\\]*+(?:(?:\\[\s\S]|'(?!''))[^'\\]*+)*+"),
-    '"""': re.compile(r'[^"\\]*+(?:(?:\\[\s\S]|"(?!""))[^"\\]*+)*+'),
+    "'": r"[^'\\\n]*+(?:\\[\s\S][^'\\\n]*+)*+",
+    '"': r'[^"\\\n]*+(?:\\[\s\S][^"\\\n]*+)*+',
+    "'''": r"[^'\\]*+(?:(?:\\[\s\S]|'(?!''))[^'\\]*+)*+",
+    '"""': r'[^"\\]*+(?:(?:\\[\s\S]|"(?!""))[^"\\]*+)*+',
 }
 _TEXTS = {
-    "'": re.compile(r"[^'\\\n{}]*+(?:(?:\\[^{}]|\\(?=[{}])|\{\{|\}\})[^'\\\n{}]*+)*+"),
-    '"': re.compile(r'[^"\\\n{}]*+(?:(?:\\[^{}]|\\(?=[{}])|\{\{|\}\})[^"\\\n{}]*+)*+'),
-    "'''": re.compile(r"[^'\\{}]*+(?:(?:\\[^{}]|\\(?=[{}])|'(?!'')|\{\{|\}\})[^'\\{}]*+)*+"),
-    '"""': re.compile(r'[^"\\{}]*+(?:(?:\\[^{}]|\\(?=[{}])|"(?!"")|\{\{|\}\})[^"\\{}]*+)*+'),
+    "'": r"[^'\\\n{}]*+(?:(?:\\[^{}]|\\(?=[{}])|\{\{|\}\})[^'\\\n{}]*+)*+",
+    '"': r'[^"\\\n{}]*+(?:(?:\\[^{}]|\\(?=[{}])|\{\{|\}\})[^"\\\n{}]*+)*+',
+    "'''": r"[^'\\{}]*+(?:(?:\\[^{}]|\\(?=[{}])|'(?!'')|\{\{|\}\})[^'\\{}]*+)*+",
+    '"""': r'[^"\\{}]*+(?:(?:\\[^{}]|\\(?=[{}])|"(?!"")|\{\{|\}\})[^"\\{}]*+)*+',
 }
-_SPECS = {"'": re.compile(r"[^'{}\n]*+"), '"': re.compile(r'[^"{}\n]*+')}
-_NAMED = re.compile(r"\\N\{[^{}'\"\n]*\}")
-_ESCAPE = re.compile(
+_SPECS = {"'": r"[^'{}\n]*+", '"': r'[^"{}\n]*+'}
+_NAMED = r"\\N\{[^{}'\"\n]*\}"
+_ESCAPE = (
     r"\\(?:\n|[\\'\"abfnrtv]|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
     r"|N\{[^{}\n]+\}|(?P<bad>[xuUN]))"
 )
+_LONG = 10_000
 _SIMPLE = {
     "\n": "", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f",
     "n": "\n", "r": "\r", "t": "\t", "v": "\v",
@@ -34,7 +38,7 @@ _SIMPLE = {
 
 def body_end(text: str, at: int, quote: str) -> int | None:
     """Where the body that starts at `at` ends, before its closing quote; None if it never does."""
-    match = _BODIES[quote].match(text, at)
+    match = re.compile(_BODIES[quote]).match(text, at)
     end = match.end() if match else at
     return end if text.startswith(quote, end) else None
 
@@ -42,12 +46,13 @@ def body_end(text: str, at: int, quote: str) -> int | None:
 def fstring_text_end(text: str, at: int, quote: str, raw: bool) -> int:
     """Where the literal text of an f-string ends: at `{`, `}`, the quote or the line's end."""
     end = at
+    pattern = re.compile(_TEXTS[quote])
     while True:
-        match = _TEXTS[quote].match(text, end)
+        match = pattern.match(text, end)
         end = match.end() if match else end
         # `\N{NAME}` is an escape, not a field.
         if not raw and text.startswith("{", end) and text.startswith("\\N", end - 2):
-            named = _NAMED.match(text, end - 2)
+            named = re.compile(_NAMED).match(text, end - 2)
             backslashes = end - 1 - len(text[at : end - 1].rstrip("\\")) - at
             if named and backslashes % 2:
                 end = named.end()
@@ -57,7 +62,7 @@ def fstring_text_end(text: str, at: int, quote: str, raw: bool) -> int:
 
 def spec_end(text: str, at: int, quote: str) -> int:
     """Where the text of a format spec ends: at `{`, `}`, the quote or the line's end."""
-    match = _SPECS[quote[0]].match(text, at)
+    match = re.compile(_SPECS[quote[0]]).match(text, at)
     return match.end() if match else at
 
 
@@ -65,6 +70,9 @@ def unescape(source: Source, start: int, body: str) -> str:
     """What `body`, at `start`, stands for; E103 at an escape that means nothing."""
     if "\\" not in body:
         return body
+    if len(body) > _LONG and body.isascii():
+        with suppress(UnicodeDecodeError, Warning):
+            return unicode_escape_decode(body)[0]
 
     def replaced(match: re.Match[str]) -> str:
         if match.group("bad"):
@@ -84,7 +92,7 @@ def unescape(source: Source, start: int, body: str) -> str:
         except (KeyError, ValueError, OverflowError):
             raise _bad_escape(source, start + match.start(), match.group()) from None
 
-    return _ESCAPE.sub(replaced, body)
+    return re.sub(_ESCAPE, replaced, body)
 
 
 def _bad_escape(source: Source, at: int, text: str) -> AutodiffError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..source import Span
 
@@ -29,35 +29,49 @@ class Node:
         return f"<{type(self).__name__} {text[:40]!r}{'...' if len(text) > 40 else ''}>"
 
 
-class Keyword(NamedTuple):
+class Keyword(Node):
     """`name=value` in a call or a class; the name None for `**value`."""
 
-    name: str | None
-    value: Node
-    span: Span
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str | None, value: Node, span: Span):
+        self.name = name
+        self.value = value
+        self.span = span
 
 
-class Alias(NamedTuple):
+class Alias(Node):
     """`name as asname` of an import; `asname` is None without `as`."""
 
-    name: str
-    asname: str | None
-    span: Span
+    __slots__ = ("asname", "name")
+
+    def __init__(self, name: str, asname: str | None, span: Span):
+        self.name = name
+        self.asname = asname
+        self.span = span
 
 
-class WithItem(NamedTuple):
+class WithItem(Node):
     """`expr as target` of a `with`."""
 
-    expr: Node
-    target: Node | None
+    __slots__ = ("expr", "target")
+
+    def __init__(self, expr: Node, target: Node | None, span: Span):
+        self.expr = expr
+        self.target = target
+        self.span = span
 
 
-class Comprehension(NamedTuple):
+class Comprehension(Node):
     """`for target in iter if ... if ...`."""
 
-    target: Node
-    iter: Node
-    ifs: list[Node]
+    __slots__ = ("ifs", "iter", "target")
+
+    def __init__(self, target: Node, iter: Node, ifs: list[Node], span: Span):
+        self.target = target
+        self.iter = iter
+        self.ifs = ifs
+        self.span = span
 
 
 class Param(Node):
@@ -622,20 +636,16 @@ class FormattedValue(Node):
 # ---- walking -----------------------------------------------------------------------------------
 
 
-def _nodes_of(value: object) -> Iterator[Node]:
-    """The nodes in a field's value, which may be a node, a record or a list of either."""
-    if isinstance(value, Node):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _nodes_of(item)
-
-
 def children(node: Node) -> list[Node]:
     """The nodes directly below a node, in the order of its fields."""
-    if isinstance(node, NumList):
-        return []
-    return [child for field in node.fields for child in _nodes_of(getattr(node, field))]
+    found: list[Node] = []
+    for name in node.fields:
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, list) and type(node) is not NumList:
+            found.extend(item for item in value if isinstance(item, Node))
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -678,8 +688,8 @@ def same(left: object, right: object) -> bool:
             return False
         if isinstance(a, Node):
             pending.extend((getattr(a, name), getattr(b, name)) for name in a.fields)
-        elif isinstance(a, (list, tuple)):
-            assert isinstance(b, (list, tuple))
+        elif isinstance(a, list):
+            assert isinstance(b, list)
             if len(a) != len(b):
                 return False
             pending.extend(zip(a, b, strict=True))

@@ -1,0 +1,123 @@
+"""Oversized and deep programs: bounded time, bounded nesting, never Python's own recursion."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.language import syntax as s
+from autodiff_cli.language.parser import parse
+from autodiff_cli.language.unparse import unparse
+from autodiff_cli.source import Source
+
+
+def code_of(text: str) -> str:
+    with pytest.raises(AutodiffError) as caught:
+        parse(Source(text))
+    assert caught.value.span is not None and caught.value.diagnostic.helps
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "[" * 201 + "1" + "]" * 201,
+        "x = " + "(" * 100_000,
+        "x = " + "[" * 100_000 + "1,",
+        "x = " + "{" * 300,
+        "x = " + "-" * 201 + "1",
+        "x = " + "not " * 5000 + "1",
+        "x = " + "lambda: " * 300 + "1",
+        "x = " + "a if b else " * 300 + "1",
+        "x = " + "a ** " * 300 + "1",
+        "if a: b\n" + "elif a: b\n" * 300,
+        "".join("  " * i + "if x:\n" for i in range(250)) + "  " * 250 + "y\n",
+    ],
+    ids=range(11),
+)
+def test_too_deep(text: str) -> None:
+    assert code_of(text) == "E108"
+
+
+def test_two_hundred_levels_are_fine() -> None:
+    for text in ("[" * 200 + "1" + "]" * 200, "(" * 200 + "x" + ")" * 200, "-" * 199 + "x"):
+        assert parse(Source(text)).body
+
+
+@pytest.mark.parametrize("text", ["9" * 4301, "x = [1, " + "9" * 5000 + "]", "0x" + "f" * 5000])
+def test_too_many_digits(text: str) -> None:
+    assert code_of(text) == "E110"
+
+
+def test_four_thousand_digits_are_fine() -> None:
+    assert parse(Source("9" * 4300)).body
+
+
+def test_a_long_sum_is_no_recursion() -> None:
+    module = parse(Source("x = 1\nloss = x" + " + x" * 20_000 + "\n"))
+    assert s.same(module, parse(Source(unparse(module))))
+    assert sum(isinstance(node, s.BinOp) for node in s.walk(module)) == 20_000
+
+
+def test_a_long_chain_of_methods_is_no_recursion() -> None:
+    module = parse(Source("x" + ".a(1)[0]" * 5_000))
+    assert s.same(module, parse(Source(unparse(module))))
+
+
+def test_many_arguments() -> None:
+    call = parse(Source("loss = sum(" + "x, " * 100_000 + ")\n")).body[0]
+    assert isinstance(call, s.Assign) and isinstance(call.value, s.Call)
+    assert len(call.value.args) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("x = 2 # " + "c" * 5_000_000, None),
+        ("s = '" + "s" * 5_000_000, "E103"),
+        ("s = '" + "\\a" * 2_000_000 + "'", None),
+        ("n" * 5_000_000, "E102"),
+        ("9" * 5_000_000, "E110"),
+        ("x = " + " " * 5_000_000 + "1", None),
+        ("\n" * 5_000_000, None),
+        ("# c\n" * 1_000_000, None),
+        ("\\\n" * 1_000_000 + "x", None),
+        ("'" * 499_999, "E103"),
+        ("\t" * 5_000_000 + "x", "E104"),
+        ("f'" + "{{" * 2_000_000 + "'", None),
+        ("x = " + "y + " * 1_100_000, "E108"),
+        ("x = [" + "1, " * 50_000, "E101"),
+        ("1_" * 2_000_000, "E110"),
+    ],
+    ids=range(15),
+)
+def test_giant_lines_answer_soon(text: str, code: str | None) -> None:
+    began = time.process_time()
+    if code is None:
+        parse(Source(text))
+    else:
+        assert code_of(text) == code
+    assert time.process_time() - began < 6
+
+
+def test_a_million_numbers_take_little_longer_than_json() -> None:
+    numbers = json.dumps([i / 7 for i in range(1_000_000)])
+    began = time.process_time()
+    expected = json.loads(numbers)
+    json_time = time.process_time() - began
+    began = time.process_time()
+    node = parse(Source(f"x = {numbers}\n")).body[0]
+    ours = time.process_time() - began
+    assert isinstance(node, s.Assign) and isinstance(node.value, s.NumList)
+    assert node.value.values == expected
+    assert ours < 3 * json_time + 0.2
+
+
+def test_failing_lists_are_read_once_not_once_a_bracket() -> None:
+    rows = "[" * 150 + "1, " * 100_000 + "x" + "]" * 150
+    began = time.process_time()
+    parse(Source(f"x = {rows}\n"))
+    assert time.process_time() - began < 6
