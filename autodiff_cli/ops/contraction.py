@@ -232,12 +232,6 @@ def outer(input: Tensor, vec2: Tensor):
 def _sum_of(name, input, product, beta, alpha):
     """`beta * input + alpha * product`; a zero `beta` ignores even nan in `input`."""
     require_numbers(name, input, product)
-    if input.dtype.kind in "iu" and not (float(alpha).is_integer() and float(beta).is_integer()):
-        raise fail(
-            "E307",
-            f"`{name}` of integer tensors needs integer alpha and beta, got {alpha!r} and {beta!r}",
-            help="convert the tensors first: `x.to(torch.float64)`",
-        )
     if input.dtype.kind in "iu":
         alpha, beta = int(alpha), int(beta)
     if alpha != 1:

@@ -5,9 +5,11 @@ All are movement around a matrix product.
 
 from __future__ import annotations
 
+from string import ascii_letters
+
 from ..errors import fail
 from ..graph.declare import Any, Tensor, TensorList, composite, function
-from ..graph.matrices import require_numbers
+from ..graph.matrices import require_numbers, require_same_dtype
 from ..graph.op import shape_text, value_of
 from ..graph.params import node_of, to_dims
 from ..graph.registry import F
@@ -143,7 +145,8 @@ def einsum(equation: str, operands: TensorList):
     """Sum of products by an equation such as `"ij,jk->ik"`: dims without a place are summed."""
     inputs, result = _parsed(equation, operands)
     sizes = _sizes(equation, inputs, operands)
-    require_numbers("einsum", *operands)
+    if len({x.dtype for x in operands}) > 1 and set(sizes) - set(result):
+        require_same_dtype("einsum", *operands)
     letters = (*result, *(c for c in sizes if c not in result))
     terms = [_aligned(x, names, letters) for x, names in zip(operands, inputs, strict=True)]
     summed = range(len(result), len(letters))
@@ -155,6 +158,36 @@ def einsum(equation: str, operands: TensorList):
         done = [d for d in summed if all(other.shape[d] == 1 for other in terms)]
         found = _pair(found, term, done)
     return F.reshape(found, found.shape[: len(result)]) if summed else found
+
+
+@function(
+    name="einsum",
+    key="einsum_lists",
+    method=False,
+    samples=[S(t(2, 3), [0, 1], t(3, 2), [1, 2], [0, 2]), S(t(2, 2), [0, 0])],
+    errors=[Bad("E205", t(2, 2), t(2, 2)), Bad("E205", t(2, 2), [0, 60])],
+)
+def einsum_lists(operands: TensorList):
+    """`einsum` with lists in place of letters: `einsum(A, [0, 1], B, [1, 2], [0, 2])`."""
+    half = len(operands) // 2
+    lists = [_letters(x) for x in (*operands[1::2], *operands[2 * half :])]
+    equation = ",".join(lists[:half]) + "".join("->" + names for names in lists[half:])
+    return F.einsum(equation, operands[: 2 * half : 2])
+
+
+def _letters(node):
+    numbers = value_of(node).reshape(-1)
+    if (
+        node.ndim != 1
+        or (numbers.size and node.dtype.kind not in "iu")
+        or ((numbers < 0) | (numbers > 51)).any()
+    ):
+        raise fail(
+            "E205",
+            "`einsum` needs an equation, or a list of numbers from 0 to 51 after each operand",
+            help='for example `einsum("ij,jk->ik", A, B)`',
+        )
+    return "".join(ascii_letters[int(i)] for i in numbers)
 
 
 def _shared(a, b, summed):

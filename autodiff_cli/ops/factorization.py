@@ -153,7 +153,7 @@ def _cholesky(a, upper):
     info = np.zeros(a.shape[:-2], np.int32)
     try:
         factor = np.linalg.cholesky(a)
-        if not np.isfinite(factor).all():
+        if np.isnan(factor).any():
             raise np.linalg.LinAlgError
     except np.linalg.LinAlgError:
         from scipy.linalg.lapack import get_lapack_funcs
@@ -162,7 +162,7 @@ def _cholesky(a, upper):
 
         def single(a):
             factor, info = potrf(a, lower=True)
-            bad = np.flatnonzero(~np.isfinite(np.diagonal(factor)))
+            bad = np.flatnonzero(np.isnan(np.diagonal(factor)))
             return factor, bad[0] + 1 if not info and len(bad) else info
 
         factor, info = each(single, [(a.shape[-2:], a.dtype), ((), INT32)], a)
@@ -317,6 +317,8 @@ def _lu_factor(a, pivot):
     (getrf,) = get_lapack_funcs(("getrf",), (a,))
 
     def single(a):
+        if np.isnan(a).any():
+            return np.full_like(a, np.nan), np.arange(1, k + 1), 0
         factors, pivots, info = getrf(a)
         return factors, pivots + 1, info
 

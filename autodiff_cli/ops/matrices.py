@@ -16,7 +16,7 @@ from ..graph.declare import (
     composite,
     function,
 )
-from ..graph.matrices import require_matrices
+from ..graph.matrices import require_matrices, require_numbers
 from ..graph.op import cast, number, shape_text, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float
@@ -33,6 +33,7 @@ def trace(input: Tensor):
             f"`trace` needs a matrix, got shape {shape_text(input.shape)}",
             help="for a batch: `diagonal(x, dim1=-2, dim2=-1).sum(-1)`",
         )
+    require_numbers("trace", input)
     return F.sum(F.diagonal(input))
 
 
@@ -211,6 +212,7 @@ def _powers(x, n):
 )
 def linalg_vander(x: Tensor, *, N: int | None = None):
     """Powers 0 to `N - 1` of each element, as rows."""
+    require_numbers("linalg.vander", x)
     x = x if x.ndim else F.reshape(x, (1,))
     n = x.shape[-1] if N is None else N
     if n <= 1:
@@ -224,7 +226,10 @@ def linalg_vander(x: Tensor, *, N: int | None = None):
 
 @function(
     method=False,
-    samples=[S(t(3)), S(t(2), 3, increasing=True)],
+    samples=[
+        S(t(3), order=0, because="PyTorch cannot differentiate it"),
+        S(t(2), 3, increasing=True, order=0, because="PyTorch cannot differentiate it"),
+    ],
     errors=[Bad("E308", t(2, 2)), Bad("E309", t(2), -1)],
 )
 def vander(x: Tensor, N: int | None = None, increasing: bool = False):
@@ -248,8 +253,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False):
 
 
 def _extreme(x, dim, largest, keepdim):
-    """The largest or smallest entry along `dim`; 0 along an empty dim."""
-    if x.shape[dim] == 0:
+    """The largest or smallest entry along `dim`; the largest along an empty dim is 0."""
+    if largest and x.shape[dim] == 0:
         x = F.sum(x, dim, True)
     return (F.amax if largest else F.amin)(x, dim, keepdim)
 
@@ -265,7 +270,7 @@ def _extreme(x, dim, largest, keepdim):
         S(t(2, 3), 1),
         S(t(2, 3), float("-inf")),
     ],
-    errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), 3), Bad("E304", t(2, 2), "fro", (0, 0))],
+    errors=[Bad("E304", t(3)), Bad("E205", t(2, 2), 3), Bad("E304", t(2, 2), "fro", (0, 0))],
 )
 def matrix_norm(
     input: Tensor,
@@ -389,12 +394,20 @@ def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
     name="linalg.cond",
     key="cond",
     method=False,
-    samples=[S(t(2, 2)), S(t(3, 2), -2), S(t(2, 2), "fro"), S(t(2, 2), 1)],
+    samples=[
+        S(t(2, 2)),
+        S(t(3, 2), -2),
+        S(t(2, 2), "fro", order=0, because="PyTorch cannot differentiate it"),
+        S(t(2, 2), 1, order=0, because="PyTorch cannot differentiate it"),
+    ],
     errors=[Bad("E308", t(2, 3), 1), Bad("E308", t(2))],
 )
 def cond(input: Tensor, p: Any = None):
     """The norm of a matrix times that of its inverse; inf for a singular one."""
     require_matrices("linalg.cond", input, square=p not in (None, 2, -2))
+    if p == "nuc":
+        values = F.svdvals(input)
+        return F.sum(values, -1) * F.sum(F.reciprocal(values), -1)
     if p not in (None, 2, -2):
         inverse, info = F.inv_raw(input)
         if value_of(info).any():
