@@ -69,7 +69,7 @@ def in_memory_order(node: Node, draw: Draw) -> np.ndarray:
 def normals(
     stream: Generator, node: Node, shape: tuple[int, ...], dtype: np.dtype, mean: float, std: float
 ) -> np.ndarray:
-    """Normals to fill `node`: in blocks where its memory is row-major, else in pairs, as PyTorch does."""
+    """Normals to fill `node`: in blocks if its memory is row-major, else in pairs, as PyTorch."""
     if is_row_major(node.shape, strides_of(node)):
         return stream.normal(mean, std, shape, dtype)
     drawn = np.empty(node.numel, dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Tensor, wrap_view
 from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.op import constant, value_of
@@ -155,9 +155,9 @@ def _channelwise(dims: int) -> Callable[..., Tensor]:
         alone = ndim == 2 if dims == 1 else ndim != 5 if dims == 3 else False
         if not alone:
             return _noisy(name, tensor, p, training, inplace, noise)
-        lifted = calls.wrap_view(F.unsqueeze(tensor.node, 0), tensor)
+        lifted = wrap_view(F.unsqueeze(tensor.node, 0), tensor)
         result = _noisy(name, lifted, p, training, inplace, noise)
-        return calls.wrap_view(F.squeeze(result.node, 0), result)
+        return wrap_view(F.squeeze(result.node, 0), result)
 
     return run
 
@@ -171,7 +171,7 @@ def _rrelu(
         tensor.check_writable()
     if truth(training):
         noise = default_stream().rrelu(np.asarray(value_of(tensor.node)), low, high)
-        result = Tensor(F.rrelu_with_noise(tensor.node, constant(noise)))
+        result = Tensor(F.rrelu_with_noise(tensor.node, constant(noise), truth(inplace)))
     elif overloads("nn.functional.rrelu"):
         result = calls.call("nn.functional.rrelu", (tensor, low, high), {})
     else:

@@ -48,14 +48,11 @@ def _trunc_normal(
     tensor: Any, mean: Any = 0.0, std: Any = 1.0, a: Any = -2.0, b: Any = 2.0, generator: Any = None
 ) -> Tensor:
     target = _target("trunc_normal_", tensor)
-    numbers = [
-        number_argument("trunc_normal_", name, value)
-        for name, value in (("mean", mean), ("std", std), ("a", a), ("b", b))
-    ]
-    return _written(
-        target,
-        random.init_trunc_normal(stream_of(generator), target.shape, *numbers, dtype=target.dtype),
-    )
+    given = {"mean": mean, "std": std, "a": a, "b": b}
+    numbers = {key: number_argument("trunc_normal_", key, value) for key, value in given.items()}
+    stream = stream_of(generator)
+    values = random.init_trunc_normal(stream, target.shape, dtype=target.dtype, **numbers)
+    return _written(target, values)
 
 
 def _xavier(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor]:

@@ -26,7 +26,7 @@ PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
 
 
 class Files:
-    """What programs may read: their own folder and allowed ones; `read` lists what they did read."""
+    """What programs may read: their own folder and allowed ones; `read` lists what was read."""
 
     __slots__ = ("allowed", "folder", "read")
 
@@ -74,7 +74,7 @@ def _tensor(array: np.ndarray, kind: np.dtype | None, requires_grad: bool) -> Te
 
 
 def read_array(path_text: str, key: str | None = None, header: bool = False) -> np.ndarray:
-    """The array of a file that the command line names, from any folder; `key` chooses from several."""
+    """The array of a file named on the command line, in any folder; `key` chooses from several."""
     loaded = _read(path_text, _resolved(path_text, Path.cwd()), header)
     name = shown(path_text)
     if isinstance(loaded, np.ndarray):
@@ -106,7 +106,7 @@ def shown(text: str) -> str:
     return f"`{readable}{'...' if len(text) > 120 else ''}`"
 
 
-# -- where a file is --------------------------------------------------------------------------------
+# -- where a file is ------------------------------------------------------------------------------
 
 
 def _resolved(text: str, folder: Path) -> str:
@@ -160,12 +160,13 @@ def wrong_data(text: str, why: str, help: str) -> AutodiffError:
 def too_large(text: str, need: int) -> AutodiffError:
     return fail(
         "E505",
-        f"{shown(text)} needs {bytes_text(need)} of memory, the limit is {bytes_text(STATE.max_bytes)}",
+        f"{shown(text)} needs {bytes_text(need)} of memory, "
+        f"the limit is {bytes_text(STATE.max_bytes)}",
         help="raise the limit: --max-memory 8G",
     )
 
 
-# -- reading ----------------------------------------------------------------------------------------
+# -- reading --------------------------------------------------------------------------------------
 
 
 def _read(text: str, path: str, header: bool) -> Loaded:
@@ -181,7 +182,8 @@ def _read(text: str, path: str, header: bool) -> Loaded:
     if reader is None:
         raise wrong_data(
             text,
-            f"has {'the suffix `' + suffix[:20] + '`' if suffix else 'no suffix'}, so its format is not known",
+            f"has {f'the suffix `{suffix[:20]}`' if suffix else 'no suffix'}, "
+            "so its format is not known",
             "load .npy, .npz, .csv or .json files",
         )
     with _opened(text, path) as file:

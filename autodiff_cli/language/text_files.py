@@ -10,7 +10,7 @@ import numpy as np
 from ..autograd.literals import array_of
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
-from .loading import Loaded, too_large, wrong_data
+from .loading import Loaded, shown, too_large, wrong_data
 
 CHUNK = 1 << 20
 MAX_ROW = 32 << 20  # bytes of one row of a .csv file
@@ -29,7 +29,7 @@ def _check_text(text: str, start: bytes) -> None:
         raise wrong_data(text, "is no text", "load binary arrays from .npy files")
 
 
-# -- csv --------------------------------------------------------------------------------------------
+# -- csv ------------------------------------------------------------------------------------------
 
 
 def read_csv(text: str, file: IO[bytes], header: bool) -> np.ndarray:
@@ -77,7 +77,7 @@ def _survey(text: str, file: IO[bytes]) -> int:
         if row > MAX_ROW:
             raise fail(
                 "E505",
-                f"{text[:120]!r} has a row of more than {MAX_ROW >> 20} MiB",
+                f"{shown(text)} has a row of more than {MAX_ROW >> 20} MiB",
                 help="load a .npy file instead",
             )
         if first >= 0:
@@ -125,7 +125,7 @@ def _csv_error(text: str, words: str, header: bool) -> AutodiffError:
     )
 
 
-# -- json -------------------------------------------------------------------------------------------
+# -- json -----------------------------------------------------------------------------------------
 
 
 def read_json(text: str, file: IO[bytes]) -> Loaded:
@@ -182,7 +182,7 @@ def _array(text: str, value: Any, where: str) -> np.ndarray:
             f"holds no array{where}: {error.diagnostic.message[:120]}",
             "write a list of rows of one length",
         ) from None
-    except RecursionError:
+    except (RecursionError, ValueError):  # NumPy stops at 64 dims
         raise wrong_data(text, f"is nested too deeply{where}", "write a list of rows") from None
 
 

@@ -1,0 +1,122 @@
+"""Seeded programs print what PyTorch printed; wrong arguments are explained."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.language import attributes, random_names
+from autodiff_cli.language.functions import call_value
+from autodiff_cli.language.program import run_program
+from autodiff_cli.language.random_functions import RANDOM, RANDOM_METHODS
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source
+
+FIXTURE = json.loads(
+    (Path(__file__).parents[1] / "fixtures" / "random_functions.json").read_text("utf-8")
+)
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
+
+
+def printed(program: str) -> str:
+    pieces: list[str] = []
+    report = run_program(Source(program, "<test>"), Options(write=pieces.append, backward=False))
+    if report.error is not None:
+        raise report.error
+    return "".join(pieces)
+
+
+@pytest.mark.parametrize("case", FIXTURE["cases"], ids=lambda case: case["program"].strip()[:60])
+def test_as_pytorch(case: dict[str, str]) -> None:
+    found = printed(FIXTURE["prelude"] + case["program"] + FIXTURE["ending"])
+    assert NUMBER.sub("#", found) == NUMBER.sub("#", case["printed"])
+    for ours, theirs in zip(NUMBER.findall(found), NUMBER.findall(case["printed"]), strict=True):
+        assert float(ours) == pytest.approx(float(theirs), rel=2e-4, abs=1.01e-4)
+
+
+def test_names_are_those_that_exist() -> None:
+    assert set(RANDOM) == random_names.RANDOM_NAMES
+    assert set(RANDOM_METHODS) == set(random_names.RANDOM_METHOD_NAMES) <= set(attributes.METHODS)
+
+
+def test_unseeded_programs_repeat() -> None:
+    program = "import torch\nprint(torch.rand(3))\n"
+    assert printed(program) == printed(program)
+
+
+def test_native_files_draw_in_their_own_dtype() -> None:
+    assert (
+        printed("n = 3\nmanual_seed(0)\nprint(rand(n, 2).dtype, randn((n,)).shape)\n")
+        == "torch.float64 torch.Size([3])\n"
+    )
+
+
+def test_seed_is_not_repeatable() -> None:
+    assert call_value(RANDOM["seed"], [], {}) != call_value(RANDOM["seed"], [], {})
+    STATE.reset()
+
+
+@pytest.mark.parametrize(
+    ("code", "expression"),
+    [
+        ("E205", "torch.rand()"),
+        ("E205", "torch.rand(2.5)"),
+        ("E205", "torch.rand(2, size=(2,))"),
+        ("E309", "torch.rand(-1)"),
+        ("E505", "torch.rand(10**12)"),
+        ("E505", "torch.randn(10**6, 10**6)"),
+        ("E505", "torch.empty(10**12)"),
+        ("E505", "torch.randperm(10**12)"),
+        ("E307", "torch.rand(2, dtype=torch.int64)"),
+        ("E205", "torch.rand(2, dtype=3)"),
+        ("E205", "torch.rand(2, colour=1)"),
+        ("E203", "torch.rand(2, out=torch.zeros(2))"),
+        ("E203", "torch.rand(2, device='cuda')"),
+        ("E205", "torch.rand(2, generator=3)"),
+        ("E306", "torch.randint(3, (2,), requires_grad=True)"),
+        ("E205", "torch.randint(3)"),
+        ("E205", "torch.randint(3, 4)"),
+        ("E205", "torch.randint(0, 3, (2,), high=4)"),
+        ("E205", "torch.randint(1, 2, 3, 4)"),
+        ("E205", "torch.randint(5, 5, (2,))"),
+        ("E205", "torch.normal(1.0, 2.0)"),
+        ("E205", "torch.normal(torch.zeros(2), 1.0, (2,))"),
+        ("E205", "torch.normal(torch.zeros(2), -1.0)"),
+        ("E302", "torch.normal(torch.zeros(2), torch.ones(3))"),
+        ("E205", "torch.bernoulli(0.5)"),
+        ("E205", "torch.bernoulli(torch.tensor([2.0]))"),
+        ("E205", "torch.multinomial(torch.ones(3), 4)"),
+        ("E405", "torch.zeros(2, requires_grad=True).uniform_()"),
+        ("E205", "torch.zeros(2).uniform_(3, 1)"),
+        ("E205", "torch.zeros(2).normal_(0, -1)"),
+        ("E307", "torch.zeros(2, dtype=torch.int64).normal_()"),
+        ("E205", "F.dropout(torch.ones(2), 2)"),
+        ("E205", "F.dropout(3.0)"),
+        ("E307", "F.dropout(torch.arange(3))"),
+        ("E308", "F.dropout2d(torch.ones(3))"),
+        ("E308", "F.dropout1d(torch.ones(3))"),
+        ("E405", "F.dropout(torch.ones(2, requires_grad=True), inplace=True)"),
+        ("E308", "nn.init.xavier_uniform_(torch.empty(3))"),
+        ("E205", "nn.init.xavier_uniform_(3)"),
+        ("E205", "nn.init.calculate_gain(3)"),
+        ("E205", "nn.init.calculate_gain('nothing')"),
+        ("E205", "torch.manual_seed('a')"),
+        ("E205", "torch.manual_seed(2**70)"),
+        ("E205", "torch.set_rng_state(3)"),
+        ("E205", "torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))"),
+        ("E207", "torch.Generator().words"),
+        ("E203", "torch.Generator(device='cuda')"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_explained(code: str, expression: str) -> None:
+    imports = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+    with pytest.raises(AutodiffError) as caught:
+        printed(f"{imports}print({expression})\n")
+    assert caught.value.code == code, caught.value
+    assert caught.value.diagnostic.helps
+    assert caught.value.diagnostic.span is not None
