@@ -1,0 +1,156 @@
+"""click's side of the commands: the lazy group, commands made from option tables, usage errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from ..errors import Exit
+from ..suggest import suggest
+from .main import COMMANDS, load_command
+from .options import Option
+from .streams import Environment
+
+
+class Converted(click.ParamType):
+    """click's wrapping of a converter of the option table."""
+
+    name = "text"
+
+    def __init__(self, convert: Callable[[str], Any]):
+        self.convert_text = convert
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.convert_text(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class LazyGroup(click.Group):
+    """Subcommands are imported when they are called; listing them imports nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.find_root().obj.write(ctx.get_help() + "\n")
+        ctx.exit()
+
+
+def help_option() -> click.Option:
+    return click.Option(
+        ["-h", "--help"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        help="Show this message.",
+        callback=_show_help,
+    )
+
+
+def click_option(option: Option) -> click.Option:
+    """An option of the table as click knows it."""
+    declared = [option.key, *option.flags]
+    if not option.metavar:
+        return click.Option(declared, is_flag=True, help=option.help)
+    return click.Option(
+        declared,
+        metavar=option.metavar,
+        type=Converted(option.convert),
+        multiple=option.repeat,
+        default=None if option.repeat else option.default,
+        help=option.help,
+    )
+
+
+def make_command(
+    name: str,
+    options: Sequence[Option],
+    arguments: tuple[str, str],
+    callback: Callable[[dict[str, Any], list[str], Environment], int],
+    description: str,
+    examples: str,
+) -> click.Command:
+    """A command from its table; `arguments` are the key and metavar of all other words."""
+    key, metavar = arguments
+
+    @click.pass_context
+    def invoke(ctx: click.Context, /, **values: Any) -> int:
+        return callback(values, list(values.pop(key)), ctx.find_root().obj)
+
+    return click.Command(
+        name,
+        params=[
+            click.Argument([key], nargs=-1, metavar=metavar),
+            *map(click_option, options),
+            help_option(),
+        ],
+        callback=invoke,
+        help=description,
+        epilog="\b\nExamples:\n" + examples,
+        add_help_option=False,
+    )
+
+
+def run_group(words: list[str], env: Environment) -> int:
+    """Run a command line through click; the exit code."""
+    group = LazyGroup(
+        "autodiff",
+        params=[
+            help_option(),
+            click.Option(["--version"], is_flag=True, help="Show the version."),
+        ],
+        help="Values and gradients of expressions, with PyTorch's names and semantics.",
+        epilog="\b\nExamples:\n"
+        "  autodiff demo.expr\n"
+        "  autodiff run -e 'x = 3; loss = x**2 + sin(x)'\n"
+        "  autodiff help E302\n",
+        add_help_option=False,
+    )
+    width = min(100, env.width(env.stdout))
+    try:
+        result = group.main(
+            args=words, prog_name="autodiff", standalone_mode=False, obj=env,
+            max_content_width=width, terminal_width=width,
+        )  # fmt: skip
+    except click.ClickException as error:
+        return _usage(error, env)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return Exit.OK if result is None else int(result)
+
+
+def _usage(error: click.ClickException, env: Environment) -> int:
+    from ..render.text import printable
+
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    hints = []
+    if isinstance(error, click.NoSuchOption):
+        message = f"there is no option `{printable(error.option_name, 200)}`"
+        known = [] if context is None else [
+            flag for param in context.command.params for flag in param.opts
+        ]  # fmt: skip
+        close = suggest(error.option_name, [f for f in known if f.startswith("--")])
+        if close:
+            hints.append(f"did you mean {' or '.join(f'`{flag}`' for flag in close)}?")
+    path = "autodiff" if context is None else context.command_path
+    hints.append(f"`{path} --help` lists the options")
+    env.note(f"error: {printable(message, 1000)}")
+    for hint in hints:
+        env.note(f"help: {hint}")
+    return Exit.USAGE

@@ -1,0 +1,136 @@
+"""The command `autodiff`: picks the subcommand, turns every way to end into an exit code.
+
+Importing this module must stay cheap: no numpy, no click, no rich.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from ..errors import AutodiffError, Exit
+from ..version import __version__
+from .streams import Environment, OutputFailed, is_terminal
+
+# name: (module, one line of help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run", "Evaluate a program, differentiate it, print the results."),
+    "ops": ("ops", "List the operations, or describe one."),
+    "help": ("help", "Explain a command, an operation, an error code or a topic."),
+}
+
+HINT = """\
+autodiff {version}: values and gradients of expressions
+
+  autodiff run demo.expr                         run a file
+  autodiff run -e 'x = 3; loss = x**2 + sin(x)'  run a line
+  autodiff --help                                commands and options
+"""
+
+# BLAS libraries start one thread for each core when numpy is imported, which costs more than a
+# small program; who wants them sets the variable.
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def main(argv: list[str] | None = None, environment: Environment | None = None) -> int:
+    """Run a command line; the exit code."""
+    import gc
+
+    gc.disable()  # start-up makes many objects and no garbage; commands turn it on again
+    env = Environment.current() if environment is None else environment
+    words = sys.argv[1:] if argv is None else list(argv)
+    for variable in THREAD_VARIABLES:
+        os.environ.setdefault(variable, "1")
+    try:
+        code = _dispatch(words, env)
+        env.flush()
+        return int(code)
+    except KeyboardInterrupt:
+        return _interrupted(env)
+    except OutputFailed as failure:
+        if failure.broken_pipe:
+            return Exit.PIPE
+        env.stdout = None
+        env.note(f"error: cannot write to standard output: {failure.reason}")
+        return Exit.EVALUATION
+    except AutodiffError as error:
+        env.diagnose(error.diagnostic)
+        return error.diagnostic.exit_code
+    except Exception as error:
+        from .crash import crashed
+
+        env.diagnose(crashed(error, env, "--debug" in words).diagnostic)
+        return Exit.INTERNAL
+    finally:
+        gc.enable()
+
+
+def _interrupted(env: Environment) -> int:
+    """Leave quietly: what was printed before is kept, the shell's prompt gets a line of its own."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        env.flush()
+        env.note("" if is_terminal(env.stderr) else "interrupted")
+    except OutputFailed:
+        pass
+    return Exit.INTERRUPTED
+
+
+def _dispatch(words: list[str], env: Environment) -> int:
+    if not words:
+        if is_terminal(env.stdin):
+            env.write(HINT.format(version=__version__))
+            return Exit.OK
+        words = ["run"]
+    first = words[0]
+    if first in ("--version", "-V"):
+        env.write(f"autodiff {__version__}\n")
+        return Exit.OK
+    if first not in COMMANDS and first not in ("-h", "--help"):
+        if first != "-" and not first.startswith("-") and not _is_file(first):
+            return _unknown_command(first, env)
+        words = ["run", *words]
+    if words[0] == "run":
+        from .options import RUN_OPTIONS, parse
+        from .run import run_files
+
+        parsed = parse(words[1:], RUN_OPTIONS)
+        if parsed is not None:
+            return run_files(*parsed, env)
+    from .group import run_group
+
+    return run_group(words, env)
+
+
+def _is_file(word: str) -> bool:
+    """A word that can only mean a file, whether it exists or not."""
+    return os.path.exists(word) or "." in word or "/" in word or os.sep in word
+
+
+def _unknown_command(word: str, env: Environment) -> int:
+    from ..render.text import printable
+    from ..suggest import suggest
+
+    env.note(f"error: there is no command and no file `{printable(word, 200)}`")
+    close = suggest(word, COMMANDS) + suggest(f"{word}.expr", _files_here(), 1)
+    if close:
+        env.note(f"help: did you mean {' or '.join(f'`{name}`' for name in close)}?")
+    env.note(f"help: commands are {', '.join(COMMANDS)}; `autodiff -e CODE` runs a line")
+    return Exit.USAGE
+
+
+def _files_here() -> list[str]:
+    try:
+        return [name for name in os.listdir()[:2000] if name.endswith(".expr")]
+    except OSError:
+        return []
+
+
+def load_command(name: str) -> Any:
+    """The click command of a subcommand, from its module."""
+    from importlib import import_module
+
+    return import_module(f"{__package__}.{COMMANDS[name][0]}").command()

@@ -1,0 +1,232 @@
+"""The options of commands as data: one table drives the quick parser, click, help and completion.
+
+The quick parser understands every correct command line; it answers None for anything else, and
+click then says what is wrong. Both give the same values (a test compares them).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+class Option(NamedTuple):
+    """One option. `convert` makes the value of a text, or raises ValueError with what is wrong;
+    `repeat` collects a tuple; without `metavar` it is a switch."""
+
+    flags: tuple[str, ...]
+    key: str
+    help: str
+    metavar: str = ""
+    convert: Callable[[str], Any] = str
+    default: Any = None
+    repeat: bool = False
+
+    @property
+    def start(self) -> Any:
+        """The value when the option is not given."""
+        return () if self.repeat else (self.default if self.metavar else False)
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """One of a few words."""
+
+    def convert(text: str) -> str:
+        if text in words:
+            return text
+        raise ValueError(f"{text!r} is not one of {', '.join(words)}{_meant(text, words)}")
+
+    return convert
+
+
+def words_of(*words: str) -> Callable[[str], tuple[str, ...]]:
+    """A comma list of a few words."""
+
+    def convert(text: str) -> tuple[str, ...]:
+        found = names(text)
+        for word in found:
+            if word not in words:
+                raise ValueError(
+                    f"{word!r} is not one of {', '.join(words)}{_meant(word, words)}"
+                )
+        return found
+
+    return convert
+
+
+def _meant(text: str, words: Sequence[str]) -> str:
+    from ..suggest import suggest
+
+    close = suggest(text, words, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A comma list of names or globs."""
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found:
+        raise ValueError("give at least one name")
+    return found
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """A whole number between two bounds."""
+
+    def convert(text: str) -> int:
+        digits = text.strip().replace("_", "")
+        if not re.fullmatch(r"[+-]?[0-9]{1,20}", digits):
+            raise ValueError(f"{text!r} is not a whole number")
+        if not low <= int(digits) <= high:
+            raise ValueError(f"{text} is not between {low} and {high}")
+        return int(digits)
+
+    return convert
+
+
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def memory(text: str) -> int:
+    """An amount of memory: `800M`, `8G`, `1.5GiB`, or a number of bytes."""
+    match = re.fullmatch(
+        r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kmgt]?)(?:i?b)?", text.strip().lower()
+    )
+    if match is None:
+        raise ValueError(f"{text!r} is not an amount of memory such as 800M or 8G")
+    size = int(float(match[1]) * (1 << _UNITS[match[2]]))
+    if not 1 << 10 <= size <= 1 << 50:
+        raise ValueError(f"{text} is not between 1K and 1024T")
+    return size
+
+
+def seconds(text: str) -> float:
+    """A positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number of seconds") from None
+    if not 0 < value <= 1e9:
+        raise ValueError(f"{text} is not a number of seconds between 0 and 1e9")
+    return value
+
+
+def define(text: str) -> tuple[str, str, bool]:
+    """`NAME=VALUE` or `+NAME=VALUE` as `(name, value, added)`."""
+    head, equals, value = text.partition("=")
+    added = head.startswith("+")
+    name = head[1:].strip() if added else head.strip()
+    if not equals or not value.strip():
+        raise ValueError(f"{text!r} has no value; write NAME=VALUE, for example x=2.5")
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} is not a name; write NAME=VALUE, for example x=2.5")
+    return name, value, added
+
+
+def folder(text: str) -> str:
+    """An existing folder."""
+    import os
+
+    if not os.path.isdir(text):
+        raise ValueError(f"{text!r} is not a folder")
+    return text
+
+
+def program(text: str) -> str:
+    """Program text as the shell gave it; bytes that were no text are refused like in a file."""
+    return text
+
+
+def parse(
+    argv: Sequence[str], options: Sequence[Option]
+) -> tuple[dict[str, Any], list[str]] | None:
+    """Values by key and the other arguments, or None when anything at all is unusual."""
+    by_flag = {flag: option for option in options for flag in option.flags}
+    values = {option.key: option.start for option in options}
+    others: list[str] = []
+    pending = list(reversed(argv))
+    while pending:
+        word = pending.pop()
+        if word == "--":
+            others += reversed(pending)
+            break
+        if word == "-" or not word.startswith("-"):
+            others.append(word)
+            continue
+        option = by_flag.get(word)
+        value: str | None = None
+        if option is None:
+            if word.startswith("--"):
+                flag, equals, value = word.partition("=")
+                option = by_flag.get(flag) if equals else None
+            else:
+                option, value = by_flag.get(word[:2]), word[2:]
+                if option is not None and not option.metavar:  # switches in a row: -qv
+                    pending.append("-" + word[2:])
+                    value = None
+            if option is None or (value is not None and not option.metavar):
+                return None
+        if not option.metavar:
+            values[option.key] = True
+            continue
+        if value is None:
+            if not pending:
+                return None
+            value = pending.pop()
+        try:
+            converted = option.convert(value)
+        except ValueError:
+            return None
+        values[option.key] = (*values[option.key], converted) if option.repeat else converted
+    return values, others
+
+
+# The options of `run`; other commands pick from these so that one spelling means one thing.
+RUN_OPTIONS = (
+    Option(("-e", "--expr"), "expr", "Program text; several are lines, after those of FILE.",
+           "CODE", program, repeat=True),
+    Option(("-D", "--define"), "define",
+           "Override a top-level assignment; VALUE is an expression, @file.npy, @file.npz:key, "
+           "@file.csv, @file.json or @- (JSON from stdin). +NAME=VALUE adds a name.",
+           "NAME=VALUE", define, repeat=True),
+    Option(("--loss", "--of"), "loss", "What is differentiated.", "NAME"),
+    Option(("--wrt",), "wrt", "With respect to what: names or globs.", "NAME,...", names,
+           repeat=True),
+    Option(("--grad-output",), "grad_output", "The upstream gradient, for a loss that is not a "
+           "single number.", "EXPR"),
+    Option(("--dtype",), "dtype", "The dtype of plain numbers: float64 or float32.", "DTYPE",
+           choice("float64", "float32", "float16")),
+    Option(("--no-backward",), "no_backward", "Evaluate only."),
+    Option(("--nan",), "nan", "What a NaN or an infinity is: warn, error or ignore.", "ACTION",
+           choice("warn", "error", "ignore"), "warn"),
+    Option(("--format",), "format", "The form of the output: auto, rich, plain or json.", "FORM",
+           choice("auto", "rich", "plain", "json"), "auto"),
+    Option(("-o", "--out"), "out", "Write the results to FILE: .json, .npz, .npy, .csv, .txt; "
+           "- is stdout.", "FILE"),
+    Option(("--only",), "only", "Sections to print: values, graph, gradients.", "PART,...",
+           words_of("values", "graph", "gradients"), repeat=True),
+    Option(("--show",), "show", "Names to print, as globs.", "GLOB,...", names, repeat=True),
+    Option(("--all",), "all", "Print every name and the whole graph."),
+    Option(("--asserts",), "asserts", "Print the results as assertions."),
+    Option(("-p", "--precision"), "precision", "Significant digits in tables.", "N",
+           whole(1, 17), 6),
+    Option(("--max-elements",), "max_elements", "Larger tensors are summed up in tables.", "N",
+           whole(0, 10**9), 64),
+    Option(("--sci",), "sci", "Numbers in scientific notation."),
+    Option(("--color", "--colour"), "color", "Colours: auto, always or never.", "WHEN",
+           choice("auto", "always", "never"), "auto"),
+    Option(("--diagnostics",), "diagnostics", "The form of errors: full, concise, json or "
+           "github.", "FORM", choice("full", "concise", "json", "github"), "full"),
+    Option(("--max-memory",), "max_memory", "Largest amount of memory for a tensor, such as 8G.",
+           "SIZE", memory, 1 << 30),
+    Option(("--max-steps",), "max_steps", "Most steps of a program.", "N", whole(1, 10**15),
+           1_000_000),
+    Option(("--max-depth",), "max_depth", "Deepest recursion of functions.", "N",
+           whole(1, 100_000), 1000),
+    Option(("--allow-read",), "allow_read", "A further folder that load() may read.", "DIR",
+           folder, repeat=True),
+    Option(("--timeout",), "timeout", "Stop after so many seconds.", "SECONDS", seconds),
+    Option(("-q", "--quiet"), "quiet", "Nothing but data and errors."),
+    Option(("-v", "--verbose"), "verbose", "Say on stderr what was done."),
+    Option(("--debug",), "debug", "Show Python's traceback of an internal error."),
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""The streams of one command and what they can show: terminals, colours, width, encoding.
+
+Everything a command writes goes through an `Environment`; nothing else touches `sys.stdout`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import Diagnostic
+
+
+class OutputFailed(BaseException):
+    """Standard output cannot be written. Not an `Exception`: no program may swallow it."""
+
+    def __init__(self, reason: str, broken_pipe: bool):
+        super().__init__(reason)
+        self.reason = reason
+        self.broken_pipe = broken_pipe
+
+
+class Environment:
+    """Standard streams (None: closed) and environment variables."""
+
+    __slots__ = ("stderr", "stdin", "stdout", "variables")
+
+    def __init__(self, stdin: Any, stdout: Any, stderr: Any, variables: Mapping[str, str]):
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.variables = variables
+
+    @classmethod
+    def current(cls) -> Environment:
+        """The streams of this process, made unable to fail on a character."""
+        for stream in (sys.stdout, sys.stderr):
+            reconfigure = getattr(stream, "reconfigure", None)
+            if reconfigure is not None:
+                reconfigure(errors="backslashreplace")
+        return cls(sys.stdin, sys.stdout, sys.stderr, os.environ)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        """Write to standard output; `OutputFailed` when that is impossible."""
+        if self.stdout is None:
+            raise OutputFailed("it is closed", broken_pipe=False)
+        try:
+            self.stdout.write(text)
+        except (OSError, ValueError) as error:
+            raise self._failed(error) from None
+
+    def flush(self) -> None:
+        """Hand everything written so far to the operating system."""
+        if self.stdout is None:
+            return
+        try:
+            self.stdout.flush()
+        except (OSError, ValueError) as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> OutputFailed:
+        self._abandon_stdout()
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number).lower() if number else str(error)
+        return OutputFailed(reason, number in (errno.EPIPE, errno.ESHUTDOWN))
+
+    def _abandon_stdout(self) -> None:
+        """Let the interpreter's own flush at exit go nowhere instead of failing again."""
+        if self.stdout is not sys.stdout:
+            return
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stdout.fileno())
+            os.close(nowhere)
+        except (OSError, ValueError):
+            self.stdout = None
+
+    def note(self, text: str) -> None:
+        """Write a line to standard error, after what standard output holds; never fails."""
+        if self.stdout is not None:
+            self.flush()
+        if self.stderr is not None:
+            try:
+                self.stderr.write(text + "\n")
+                self.stderr.flush()
+            except (OSError, ValueError):
+                self.stderr = None
+
+    def diagnose(self, diagnostic: Diagnostic, form: str = "full", color: str = "auto") -> None:
+        """Write a diagnostic to standard error."""
+        from ..render.diagnostics import render
+
+        if self.stderr is None:
+            return
+        text = render(
+            diagnostic,
+            form,
+            self.colors(self.stderr, color),
+            self.width(self.stderr) if is_terminal(self.stderr) else None,
+            unicode=is_unicode(self.stderr),
+        )
+        self.note(text + "\n" if form == "full" else text)
+
+    # -- what the streams can show --------------------------------------------------------------
+
+    def dumb(self) -> bool:
+        return self.variables.get("TERM") == "dumb"
+
+    def colors(self, stream: Any, option: str) -> bool:
+        """Whether to colour: the option, then NO_COLOR, then FORCE_COLOR, then the terminal."""
+        if option != "auto":
+            return option == "always"
+        if self.variables.get("NO_COLOR"):
+            return False
+        if self.variables.get("FORCE_COLOR", "0") not in ("", "0"):
+            return True
+        return is_terminal(stream) and not self.dumb()
+
+    def width(self, stream: Any) -> int:
+        """Columns: `$COLUMNS`, else the terminal's, else 80 on a terminal and 100 elsewhere."""
+        columns = self.variables.get("COLUMNS", "")
+        if columns.isascii() and columns.isdigit() and 0 < int(columns[:6]) < 100_000:
+            return int(columns)
+        if not is_terminal(stream):
+            return 100
+        try:
+            return os.get_terminal_size(stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a stream is an open terminal."""
+    try:
+        return stream is not None and bool(stream.isatty())
+    except ValueError:
+        return False
+
+
+def is_unicode(stream: Any) -> bool:
+    """Whether a stream can show any character."""
+    encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
+    return encoding.startswith("utf")

@@ -1,0 +1,71 @@
+"""The document of `--format json`: a report as strict JSON data, described by schema/run-1.json."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .values import strict, strict_number
+
+if TYPE_CHECKING:
+    from ..errors import Diagnostic
+    from ..session import Report
+
+SCHEMA = "autodiff.run/1"
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as data for `json.dumps`; nothing is left out or shortened."""
+    result: dict[str, Any] = {
+        "schema": SCHEMA,
+        "file": _text(report.file),
+        "status": "ok" if report.error is None else "error",
+    }
+    if report.error is not None:
+        result["error"] = problem(report.error.diagnostic)
+    else:
+        result["loss"] = report.loss
+        result["tensors"] = {
+            name: {
+                "shape": [int(size) for size in record.shape],
+                "dtype": record.dtype,
+                "requires_grad": bool(record.requires_grad),
+                "is_leaf": bool(record.is_leaf),
+                "grad_fn": record.grad_fn,
+                "value": strict(record.value),
+                "grad": None if record.grad is None else strict(record.grad),
+            }
+            for name, record in report.tensors.items()
+        }
+        result["scalars"] = {
+            name: strict_number(value) for name, value in report.scalars.items()
+        }
+    result["stdout"] = _text(report.stdout)
+    if report.warnings:
+        result["warnings"] = [problem(warning) for warning in report.warnings]
+    return result
+
+
+def problem(diagnostic: Diagnostic) -> dict[str, Any]:
+    """An error or warning; places count from 1 and are null when there is no place."""
+    span = diagnostic.span
+    return {
+        "code": diagnostic.code,
+        "kind": diagnostic.kind,
+        "message": _text(diagnostic.message),
+        "help": _text("\n".join(diagnostic.helps)) or None,
+        "line": span.line if span else None,
+        "column": span.column if span else None,
+        "end_line": span.end_line if span else None,
+        "end_column": span.end_column if span else None,
+    }
+
+
+def dump(report: Report) -> str:
+    """The document as one line, with its line end."""
+    return json.dumps(document(report), allow_nan=False, check_circular=False) + "\n"
+
+
+def _text(text: str) -> str:
+    """Lone surrogates are no Unicode text, and strict JSON readers refuse them."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,149 @@
+"""`-o FILE`: reports as .json, .npz, .npy, .csv or .txt, written aside and then renamed.
+
+Invariant: the target is either complete or as it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from .selection import matching
+
+if TYPE_CHECKING:
+    from ..session import Report
+
+SUFFIXES = (".json", ".npz", ".npy", ".csv", ".txt")
+SINGLE = (".npz", ".npy", ".csv")  # these hold the results of one program
+
+
+class CannotWrite(Exception):
+    """The request cannot be met: a wrong command line, or a file that cannot be written."""
+
+    def __init__(self, message: str, help: str = ""):
+        super().__init__(message)
+        self.message = message
+        self.help = help
+
+
+def suffix_of(path: str) -> str:
+    """The suffix that chooses the format; `CannotWrite` for any other."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in SUFFIXES:
+        raise CannotWrite(
+            f"cannot tell the format of `{path}` from its suffix",
+            f"name it with one of {', '.join(SUFFIXES)}",
+        )
+    return suffix
+
+
+def check_target(path: str, programs: int) -> None:
+    """Refuse before anything runs what would fail at the end."""
+    suffix = suffix_of(path)
+    if programs > 1 and suffix in SINGLE:
+        raise CannotWrite(
+            f"a {suffix} file holds the results of one program, not of {programs}",
+            "write .json or .txt, or run the programs one by one",
+        )
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise CannotWrite(f"cannot write `{path}`: it is a folder")
+    if not os.path.isdir(folder):
+        raise CannotWrite(f"cannot write `{path}`: there is no folder `{folder}`")
+
+
+def write_text(path: str, text: str) -> None:
+    """A text file, UTF-8."""
+    data = text.encode("utf-8", "backslashreplace")
+    replace_file(path, lambda file: file.write(data))
+
+
+def write_arrays(
+    path: str, report: Report, only: tuple[str, ...], show: tuple[str, ...]
+) -> None:
+    """Tensors of one report: `A` and `A.grad` in an .npz, a single one in .npy and .csv."""
+    suffix = suffix_of(path)
+    arrays = named_arrays(report, only, show)
+    if suffix == ".npz":
+        replace_file(path, lambda file: _write_npz(file, arrays))
+        return
+    if len(arrays) != 1:
+        raise CannotWrite(
+            f"a {suffix} file holds one tensor, and {len(arrays) or 'none'} would go into `{path}`",
+            "choose one with --show, for example --show loss or --show A.grad"
+            + (f"; there are {', '.join(list(arrays)[:8])}" if arrays else ""),
+        )
+    ((name, array),) = arrays.items()
+    if suffix == ".npy":
+        replace_file(path, lambda file: np.save(file, array, allow_pickle=False))
+        return
+    if array.ndim > 2:
+        raise CannotWrite(
+            f"`{name}` has shape {array.shape}, and a .csv file holds at most two dims",
+            "write .npy or .npz",
+        )
+    replace_file(path, lambda file: file.write(_csv(array).encode("ascii")))
+
+
+def named_arrays(
+    report: Report, only: tuple[str, ...], show: tuple[str, ...]
+) -> dict[str, np.ndarray]:
+    """Values by name and gradients by `NAME.grad`, of the names and parts that were chosen."""
+    found: dict[str, np.ndarray] = {}
+    for record in matching(report, show):
+        for key, array, part in (
+            (record.name, record.value, "values"),
+            (f"{record.name}.grad", record.grad, "gradients"),
+        ):
+            if array is not None and (not only or part in only) and _chosen(key, show):
+                found[key] = array
+    return found
+
+
+def _chosen(key: str, globs: tuple[str, ...]) -> bool:
+    """Globs name keys: `A` is the tensor, `A.grad` its gradient, `A*` both."""
+    return not globs or any(fnmatchcase(key, glob) for glob in globs)
+
+
+def _write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
+    # Not numpy's savez: it takes names as keywords, and a tensor may be called `file`.
+    import zipfile
+
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # a fixed date: the same bytes every time
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def _csv(array: np.ndarray) -> str:
+    from .values import shortest
+
+    rows: Sequence[Sequence[object]] = shortest(np.atleast_2d(array))
+    return "".join(",".join(map(repr, row)) + "\n" for row in rows)
+
+
+def replace_file(path: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file and put it in place of `path`; devices and pipes are written directly."""
+    target = os.path.realpath(path)
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                write(file)
+            return
+        temporary = f"{target}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "xb") as file:
+                write(file)
+            os.replace(temporary, target)
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise CannotWrite(f"cannot write `{path}`: {reason}") from None

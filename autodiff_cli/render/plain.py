@@ -1,0 +1,137 @@
+"""The plain form: a report as program text, one statement a line, every digit.
+
+Invariant: run again, the text gives tensors of the same names, values and dtypes, leaves where
+there were tensors that require grad. What is no statement is a comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .selection import matching
+from .text import format_shape, printable
+from .values import shortest
+
+if TYPE_CHECKING:
+    from ..session import Report, TensorRecord
+
+VERSION = "autodiff.plain/1"
+BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def plain(
+    report: Report,
+    *,
+    only: tuple[str, ...] = (),
+    show: tuple[str, ...] = (),
+    asserts: bool = False,
+    all: bool = False,
+    color: bool = False,
+) -> str:
+    """The text of a report, with a line end after every line; empty for an empty program."""
+    records = matching(report, show)
+    if report.shown is not None and not any(record.requires_grad for record in records):
+        return report.shown + "\n"
+    lines = list(_lines(report, records, only, show, asserts, all))
+    if not lines:
+        return ""
+    if not asserts:
+        lines.insert(0, _header(report))
+    if color:
+        lines = [_painted(line) for line in lines]
+    return "\n".join(lines) + "\n"
+
+
+def _header(report: Report) -> str:
+    objective = f"  objective={report.loss}" if report.loss else ""
+    return f"# {VERSION}  {printable(report.file, 300)}{objective}"
+
+
+def _lines(
+    report: Report,
+    records: list[TensorRecord],
+    only: tuple[str, ...],
+    show: tuple[str, ...],
+    asserts: bool,
+    all: bool,
+) -> Iterator[str]:
+    if not only or "values" in only:
+        for record in records:
+            value = literal(record.value, record.requires_grad)
+            yield assertion(record.name, record.value) if asserts else (
+                f"{record.name} = {value}  # {describe(record)}"
+            )
+        if not show and not asserts:
+            for name, number in report.scalars.items():
+                kind = type(number).__name__
+                yield f"{name} = {kind}({number!r})  # {kind}"
+        if report.shown is not None and not asserts:
+            yield from (f"# {line}" for line in report.shown.split("\n"))
+    if "graph" in only and report.graph is not None:
+        from .tree import tree_lines
+
+        yield from (f"# {line}" for line in tree_lines(report, show_all=all, width=10_000))
+    if not only or "gradients" in only:
+        yield from _gradients(records, asserts)
+
+
+def _gradients(records: Iterable[TensorRecord], asserts: bool) -> Iterator[str]:
+    for record in records:
+        if record.grad is not None:
+            name = f"{record.name}.grad"
+            yield assertion(name, record.grad) if asserts else (
+                f"{name} = {gradient(record.grad)}  # {format_shape(record.grad.shape)}"
+            )
+
+
+def describe(record: TensorRecord) -> str:
+    """`(2, 2) float64 leaf`: shape, dtype, and how the tensor came to be."""
+    origin = record.grad_fn or ("leaf" if record.requires_grad else "const")
+    return f"{format_shape(record.shape)} {record.dtype} {origin}"
+
+
+def literal(array: np.ndarray, requires_grad: bool) -> str:
+    """Program text that makes this tensor, as a leaf if it requires grad, else as a constant."""
+    further = [] if array.dtype in _PLAIN else [f"dtype={array.dtype.name}"]
+    if requires_grad:
+        further.append("requires_grad=True")
+    if array.size == 0:
+        if array.dtype.kind != "f" and not any("dtype" in part for part in further):
+            further.insert(0, f"dtype={array.dtype.name}")
+        return f"zeros({', '.join([*map(str, array.shape), *further])})"
+    text = repr(shortest(array))
+    if array.dtype not in _PLAIN:
+        return f"tensor({', '.join([text, *further])})"
+    return text if requires_grad else f"const({text})"
+
+
+# What `const(...)` makes of floats, ints and bools in a native program.
+_PLAIN = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
+
+
+def gradient(array: np.ndarray) -> str:
+    """Program text of a gradient; a list or number takes the dtype of its tensor."""
+    if array.dtype == np.float64 and array.size:
+        return repr(shortest(array))
+    return literal(array, False)
+
+
+def assertion(name: str, array: np.ndarray) -> str:
+    """The statement that holds when the tensor has this value."""
+    if array.size == 0:
+        return f"assert {name}.shape == {format_shape(array.shape)}"
+    text = repr(shortest(array))
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        return f"assert allclose({name}, tensor({text}, dtype={array.dtype.name}), equal_nan=True)"
+    return f"assert {name} == {text}"
+
+
+def _painted(line: str) -> str:
+    """Names bold, comments dim."""
+    statement, mark, comment = line.partition("# ")
+    name, equals, rest = statement.partition(" = ")
+    painted = f"{BOLD}{name}{RESET}{equals}{rest}" if equals else statement
+    return painted + (f"{DIM}{mark}{comment}{RESET}" if mark else "")

@@ -1,0 +1,359 @@
+"""The form for terminals: values, graph and gradients, laid out for the width there is.
+
+Invariant: a name, a value or a gradient is never hidden without a mark. Program text reaches rich
+only inside `Text`, never as markup.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from .selection import important, matching
+from .text import ascii_text, format_number, format_shape, printable
+from .text import text_width as width_of
+from .tree import cells, columns_of, tree_rows
+from .values import Look, cell_lines, finite_range, fit_lines, norm
+
+if TYPE_CHECKING:
+    from ..session import Report, TensorRecord
+
+WIDE = 72
+STACKED = 40
+MIN_BODY = 40  # a value is wrapped inside a table only when it has this room
+
+NAME, OP, DIM, BAD, TITLE = "bold", "cyan", "dim", "reverse red", "bold"
+
+Cell = list[Text]
+
+
+def terminal(
+    stream: IO[str], width: int, color: bool, variables: dict[str, str]
+) -> Console:
+    """A console that interprets nothing and never wraps or crops."""
+    system: Any = None
+    if color:
+        truecolor = variables.get("COLORTERM", "") in ("truecolor", "24bit")
+        many = "256" in variables.get("TERM", "")
+        system = "truecolor" if truecolor else "256" if many else "standard"
+    return Console(
+        file=stream, width=max(width, 10_000), height=100, color_system=system,
+        force_terminal=color, no_color=not color, markup=False, emoji=False, highlight=False,
+        soft_wrap=True, legacy_windows=False, _environ=variables,
+    )  # fmt: skip
+
+
+class Page:
+    """One report on one console."""
+
+    def __init__(self, console: Console, look: Look, heat: bool):
+        self.console = console
+        self.look = look
+        self.heat = heat
+
+    def line(self, text: Text | str = "") -> None:
+        if isinstance(text, str):
+            text = Text(text)
+        if not self.look.unicode:
+            text = _in_ascii(text)
+        text.rstrip()
+        self.console.print(text, no_wrap=True, overflow="ignore", crop=False)
+
+    # -- the three sections ---------------------------------------------------------------------
+
+    def report(
+        self,
+        report: Report,
+        *,
+        only: tuple[str, ...] = (),
+        show: tuple[str, ...] = (),
+        all: bool = False,
+    ) -> None:
+        """Values, graph, gradients: the answer is last, next to the prompt."""
+        records = matching(report, show)
+        if report.shown is not None:
+            for line in report.shown.split("\n"):
+                self.line(Text(printable(line, 100_000)))
+            if not any(record.requires_grad for record in records):
+                return
+        shown = records if all or show else important(report, records)
+        parts = only or ("values", "graph", "gradients")
+        printed = report.shown is not None
+        for part in ("values", "graph", "gradients"):
+            if part not in parts:
+                continue
+            if part == "values" and (records or (report.scalars and not show)):
+                printed = self._gap(printed)
+                scalars = {} if show else report.scalars
+                self.values(report, shown, scalars, len(records) - len(shown))
+            elif part == "graph" and report.graph is not None and report.graph.requires_grad:
+                printed = self._gap(printed)
+                self.graph(report, all)
+            elif part == "gradients" and _with_gradients(report, shown):
+                printed = self._gap(printed)
+                self.gradients(report, _with_gradients(report, shown))
+
+    def _gap(self, printed: bool) -> bool:
+        if printed:
+            self.line()
+        return True
+
+    def values(
+        self, report: Report, records: list[TensorRecord], scalars: dict[str, Any], hidden: int
+    ) -> None:
+        rows: list[list[Cell]] = []
+        for record in records:
+            origin = f"<{record.grad_fn}>" if record.grad_fn else (
+                "leaf" if record.requires_grad else "const"
+            )  # fmt: skip
+            rows.append([
+                [Text(record.name, NAME)], [Text(format_shape(record.shape), DIM)],
+                [Text(record.dtype)], self._array(record.value),
+                [Text(origin, OP if record.grad_fn else "")],
+            ])  # fmt: skip
+        for name, number in scalars.items():
+            text = format_number(number, self.look.precision, self.look.sci)
+            rows.append([
+                [Text(name, NAME)], [Text("", DIM)], [Text(type(number).__name__)],
+                [Text(text)], [Text("python")],
+            ])  # fmt: skip
+        self._table("Values", ["name", "shape", "dtype", "value", "grad_fn"], rows, 3)
+        if hidden:
+            noun = "value" if hidden == 1 else "values"
+            self.line(Text(f" … {hidden} intermediate {noun} not shown (--all, --show 'h*')", DIM))
+
+    def graph(self, report: Report, all: bool) -> None:
+        self.line(_title("Graph", f"{report.loss or 'last expression'} <- grad_fn"))
+        rows = tree_rows(report, show_all=all)
+        width = self.look.width - 1
+        columns = columns_of(rows, width)
+        for row in rows:
+            branches, label, op, note = cells(row, columns, width, self.look.unicode)
+            self.line(Text.assemble(
+                " ", (branches, DIM), (label, "bold red" if row.bad else ""), (op, OP),
+                (note, "red" if row.bad else DIM),
+            ))  # fmt: skip
+
+    def gradients(self, report: Report, records: list[TensorRecord]) -> None:
+        rows: list[list[Cell]] = []
+        for record in records:
+            head = [[Text(record.name, NAME)], [Text(format_shape(record.shape), DIM)]]
+            if record.grad is None:
+                rows.append([*head, [Text(_missing(report), "yellow")], [], [], []])
+                continue
+            low, high = finite_range(record.grad)
+            numbers = [norm(record.grad), low, high]
+            rows.append([
+                *head, self._array(record.grad, gradient=True),
+                *([Text("" if n is None else self._number(n))] for n in numbers),
+            ])  # fmt: skip
+        name = f"d {report.loss or 'loss'} / d name" if report.graph is not None else ""
+        headers = ["name", "shape", "gradient", "norm", "min", "max"]
+        self._table("Gradients", headers, rows, 2, name)
+
+    def _number(self, value: Any) -> str:
+        number = value if isinstance(value, float) else value.item()
+        return format_number(number, self.look.precision, self.look.sci)
+
+    def _array(self, array: Any, *, gradient: bool = False) -> Cell:
+        scale = 0.0
+        if gradient and self.heat:
+            scale = max((abs(float(v)) for v in finite_range(array) if v is not None), default=0.0)
+        return [self._heated(line, scale) for line in cell_lines(array, self.look, signs=gradient)]
+
+    def _heated(self, line: str, scale: float) -> Text:
+        """Numbers of a gradient on a background that shows sign and size; NaN and Inf in red."""
+        text = Text(line)
+        if "log10|g|" in line or "% zero" in line:
+            text.stylize(DIM)
+            return text
+        for match in _NUMBER.finditer(line):
+            if match[0].lstrip("-") in ("nan", "inf"):
+                text.stylize(BAD, *match.span())
+            elif scale:
+                text.stylize(heat_style(float(match[0]) / scale), *match.span())
+        return text
+
+    # -- layouts --------------------------------------------------------------------------------
+
+    def _table(
+        self, title: str, headers: list[str], rows: list[list[Cell]], body: int, note: str = ""
+    ) -> None:
+        """A table when it fits, without the columns that can be spared; else stacked."""
+        width = self.look.width
+        columns = list(range(len(headers)))
+        if width >= WIDE:
+            dtypes = {row[2][0].plain for row in rows} if title == "Values" else set()
+            for spared in ((), (4,), (2, 4)):
+                if spared and (title != "Values" or (2 in spared and len(dtypes) > 1)):
+                    continue
+                kept = [c for c in columns if c not in spared]
+                sizes = _sizes(headers, rows, kept)
+                frame = 3 * len(kept) - 1
+                room = width - frame - (sum(sizes) - sizes[kept.index(body)])
+                if frame + sum(sizes) > width and room >= MIN_BODY:
+                    rows = [self._fitted(row, body, room) for row in rows]
+                    sizes = _sizes(headers, rows, kept)
+                if frame + sum(sizes) <= width:
+                    said = next(iter(dtypes)) if 2 in spared else note
+                    self._wide(_title(title, said), headers, rows, kept, sizes)
+                    return
+        self.line(_title(title, note))
+        for row in rows:
+            self._stacked(headers, row, body)
+
+    def _wide(
+        self, title: Text, headers: list[str], rows: list[list[Cell]], kept: list[int],
+        sizes: list[int],
+    ) -> None:  # fmt: skip
+        from rich import box
+        from rich.padding import Padding
+        from rich.table import Table
+
+        self.line(title)
+        table = Table(
+            box=box.SIMPLE_HEAD if self.look.unicode else _ASCII_HEAD, pad_edge=False,
+            show_edge=False, header_style=DIM, padding=(0, 1),
+        )  # fmt: skip
+        for column, size in zip(kept, sizes, strict=True):
+            table.add_column(headers[column], no_wrap=True, overflow="ignore", min_width=size)
+        for row in rows:
+            table.add_row(*(Text("\n").join(row[column]) for column in kept))
+        # Rendered apart from the console, because rich fills every line with spaces to the end.
+        with self.console.capture() as captured:
+            self.console.print(Padding(table, (0, 0, 0, 1), expand=False), crop=False)
+        for line in captured.get().rstrip("\n").split("\n"):
+            self.console.file.write(_trimmed(line) + "\n")
+
+    def _stacked(self, headers: list[str], row: list[Cell], body: int) -> None:
+        parts: list[tuple[str, str]] = [(row[0][0].plain, NAME)]
+        large = len(row[body]) > 1 and "% zero" in row[body][0].plain
+        for header, cell in zip(headers[1:], row[1:], strict=True):
+            if not cell or cell is row[body] or not cell[0].plain:
+                continue
+            if header in ("norm", "min", "max"):
+                if header == "norm" or large:
+                    parts.append((f"  {header} {cell[0].plain}", ""))
+            else:
+                gap = "  " if header == "shape" else " "
+                parts.append((gap + cell[0].plain, DIM if header == "shape" else ""))
+        head = Text()
+        for part, style in parts:
+            if head and width_of(head.plain + part) > self.look.width:
+                self.line(head)
+                head, part = Text(), f"  {part.strip()}"
+            head.append(part, style)
+        self.line(head)
+        for line in self._fitted(row, body, self.look.width - 2)[body]:
+            self.line(Text("  ").append_text(line))
+
+    def _fitted(self, row: list[Cell], body: int, width: int) -> list[Cell]:
+        """A row whose value or gradient is no wider than `width`, in more lines."""
+        cell: Cell = []
+        cut = self.look.width < STACKED
+        for line in row[body]:
+            if width_of(line.plain) <= width:
+                cell.append(line)
+            else:
+                scale = self._scale_of(line)
+                pieces = _pieces(line.plain, width, cut)
+                cell += [self._heated(piece, scale) for piece in pieces]
+        return [*row[:body], cell, *row[body + 1 :]]
+
+    def _scale_of(self, line: Text) -> float:
+        """The scale that a line was heated with; lines cut anew keep their colours."""
+        if not self.heat or not any("on rgb" in str(span.style) for span in line.spans):
+            return 0.0
+        numbers = [abs(float(m[0])) for m in _NUMBER.finditer(line.plain)]
+        return max((n for n in numbers if n < float("inf")), default=0.0)
+
+
+def _pieces(line: str, width: int, cut: bool) -> list[str]:
+    """A line that is too wide as several: statistics at their gaps, rows between entries."""
+    if "[" not in line and "   " in line:
+        rows: list[str] = []
+        for part in line.split("   "):
+            if rows and len(rows[-1]) + len(part) + 3 <= width:
+                rows[-1] += f"   {part}"
+            else:
+                rows.append(part)
+        return rows
+    return fit_lines([line], width, cut=cut)
+
+
+_NUMBER = re.compile(r"-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?)")
+
+
+def heat_style(share: float) -> str:
+    """Background of a value between -1 (blue), 0 (none) and 1 (red)."""
+    share = max(-1.0, min(1.0, share))
+    if abs(share) < 0.02:
+        return ""
+    depth = round(40 + 110 * abs(share))
+    return f"on rgb({depth},20,30)" if share > 0 else f"on rgb(20,40,{depth})"
+
+
+def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:
+    """Tensors that have a gradient, and leaves that should but are not reached."""
+    return [
+        r for r in records
+        if r.grad is not None
+        or (r.requires_grad and r.is_leaf and report.graph is not None and r.name != report.loss)
+    ]  # fmt: skip
+
+
+def _missing(report: Report) -> str:
+    return f"not connected to {report.loss or 'the last expression'}"
+
+
+def _title(title: str, note: str = "") -> Text:
+    return Text.assemble((title, TITLE), (f"   {note}" if note else "", DIM))
+
+
+def _sizes(headers: list[str], rows: list[list[Cell]], kept: list[int]) -> list[int]:
+    return [
+        max([len(headers[c]), *(width_of(line.plain) for row in rows for line in row[c])])
+        for c in kept
+    ]
+
+
+def _in_ascii(text: Text) -> Text:
+    """`text` in ASCII; colours are kept unless a stand-in has another width."""
+    if text.plain.isascii():
+        return text
+    plain = ascii_text(text.plain)
+    return Text(plain, text.style, spans=text.spans if len(plain) == len(text.plain) else None)
+
+
+_TRAILING = re.compile(r"(?:\x1b\[[0-9;]*m| )+$")
+
+
+def _trimmed(line: str) -> str:
+    """A rendered line without blanks at its end, its colours closed."""
+    match = _TRAILING.search(line)
+    if match is None:
+        return line
+    return line[: match.start()] + ("\x1b[0m" if "\x1b" in match[0] else "")
+
+
+def _ascii_head() -> Any:
+    from rich.box import Box
+
+    blank = "    "
+    return Box("\n".join([blank, blank, " -- ", blank, blank, blank, blank, blank]), ascii=True)
+
+
+_ASCII_HEAD = _ascii_head()
+
+
+def print_report(
+    report: Report, stream: IO[str], look: Look, color: bool, variables: dict[str, str],
+    *, only: tuple[str, ...], show: tuple[str, ...], all: bool,
+) -> None:  # fmt: skip
+    """Print a report as tables on a stream."""
+    console = terminal(stream, look.width, color, variables)
+    heat = color and console.color_system in ("truecolor", "256")
+    Page(console, look, heat).report(report, only=only, show=show, all=all)

@@ -1,0 +1,62 @@
+"""A command line in this process: streams are captured, nothing of the real terminal is seen."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from autodiff_cli.cli.main import main
+from autodiff_cli.cli.streams import Environment
+
+DEMO = "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n"
+
+
+class Stream(io.StringIO):
+    """A text stream that says what it is told to about itself."""
+
+    def __init__(self, text: str = "", tty: bool = False, encoding: str = "utf-8"):
+        super().__init__(text)
+        self.tty = tty
+        self.named = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a plain attribute in StringIO
+        return self.named
+
+    def isatty(self) -> bool:
+        return self.tty
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Call the command in an empty folder with `demo.expr` in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "demo.expr").write_text(DEMO)
+
+    def call(
+        *argv: str,
+        stdin: str | None = "",
+        tty: bool = False,
+        stdin_tty: bool = False,
+        encoding: str = "utf-8",
+        **variables: str,
+    ) -> Result:
+        given = None if stdin is None else Stream(stdin, stdin_tty)
+        out, err = Stream(tty=tty, encoding=encoding), Stream(tty=tty, encoding=encoding)
+        code = main(list(argv), Environment(given, out, err, variables))
+        return Result(code, out.getvalue(), err.getvalue())
+
+    return call
