@@ -133,7 +133,7 @@ def read_json(text: str, file: IO[bytes]) -> Loaded:
     data = file.read(STATE.max_bytes + 1)
     need = (
         len(data)
-        + 64 * data.count(b"[")
+        + 200 * data.count(b"[")
         + 32 * data.count(b",")
         + 300 * data.count(b"{")
         + 100 * data.count(b":")
