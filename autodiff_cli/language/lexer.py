@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import re
 
-from ..errors import AutodiffError, Label, fail
+from ..errors import AutodiffError
 from ..source import Source, Span
 from . import tables
+from .lexical_errors import (
+    bad_conversion,
+    bad_prefix,
+    indented_too_far,
+    matches_no_block,
+    mismatch,
+    mixed_tabs,
+    name_too_long,
+    notebook_command,
+    too_many_numbers,
+    too_many_tokens,
+    unknown_character,
+)
 from .numbers import (
     MAX_NESTING,
-    MAX_NUMBERS,
-    MAX_ROWS,
     NumListScanner,
     first_depth,
     invalid_number,
@@ -31,37 +42,39 @@ from .strings import (
     unescape,
     unterminated,
 )
-
-TERMINALS: list[str] = tables.TERMINALS.split()
-KIND: dict[str, int] = {name: number for number, name in enumerate(TERMINALS)}
-LITERALS: dict[str, int] = {
-    text: KIND[name]
-    for name, text in zip(tables.LITERAL_NAMES.split(), tables.LITERAL_TEXTS.split(), strict=True)
-}
-KEYWORDS: dict[str, int] = {text: kind for text, kind in LITERALS.items() if text.isalpha()}
-ERROR = len(TERMINALS)
-END = KIND["$END"]
-NAME, NUMBER, STRING, NUMLIST = KIND["NAME"], KIND["NUMBER"], KIND["STRING"], KIND["NUMLIST"]
-NEWLINE, INDENT, DEDENT = KIND["NEWLINE"], KIND["INDENT"], KIND["DEDENT"]
-LPAR, LSQB, LBRACE = KIND["LPAR"], KIND["LSQB"], KIND["LBRACE"]
-RPAR, RSQB, RBRACE = KIND["RPAR"], KIND["RSQB"], KIND["RBRACE"]
-COLON, WALRUS, EQUAL = KIND["COLON"], KIND["WALRUS"], KIND["EQUAL"]
-FSTRING_START, FSTRING_TEXT, FSTRING_END = (
-    KIND["FSTRING_START"], KIND["FSTRING_TEXT"], KIND["FSTRING_END"],
-)  # fmt: skip
-FIELD_START, FIELD_END = KIND["FIELD_START"], KIND["FIELD_END"]
-FIELD_EQUAL, FIELD_COLON, CONVERSION = (
-    KIND["FIELD_EQUAL"], KIND["FIELD_COLON"], KIND["CONVERSION"],
-)  # fmt: skip
-
-CLOSER = {LPAR: RPAR, LSQB: RSQB, LBRACE: RBRACE, FIELD_START: FIELD_END}
-OPERAND_ENDS = frozenset(
-    [
-        NAME, NUMBER, STRING, NUMLIST, RPAR, RSQB, RBRACE, FSTRING_END,
-        KIND["TRUE"], KIND["FALSE"], KIND["NONE"], KIND["ELLIPSIS"],
-    ]
-)  # fmt: skip
-"""Kinds after which an operand is complete, so that `[` is a subscript."""
+from .tokens import (
+    CLOSER,
+    COLON,
+    CONVERSION,
+    DEDENT,
+    END,
+    EQUAL,
+    ERROR,
+    FIELD_COLON,
+    FIELD_END,
+    FIELD_EQUAL,
+    FIELD_START,
+    FSTRING_END,
+    FSTRING_START,
+    FSTRING_TEXT,
+    INDENT,
+    KEYWORDS,
+    LBRACE,
+    LITERALS,
+    LPAR,
+    LSQB,
+    NAME,
+    NEWLINE,
+    NUMBER,
+    NUMLIST,
+    OPERAND_ENDS,
+    RBRACE,
+    RPAR,
+    RSQB,
+    STRING,
+    WALRUS,
+    Tokens,
+)
 
 MAX_TOKENS = 2_000_000
 MAX_NAME = 10_000
@@ -78,44 +91,21 @@ _AFTER_DEBUG = r"[ \t]*+(?:[}:]|![^=])"
 _CONVERSION = r"!\s*+([^\W\d]\w*+)?+"
 
 
+Columns = tuple[tuple[int, int], ...]
+"""The columns of the open blocks, with a tab counted up to the next multiple of 8, and as one."""
+
+
 class _FString:
-    """An f-string being read; `in_spec` tells whether literal text belongs to a format spec."""
+    """An f-string being read: where it and its last field begin, and in which specs it is."""
 
-    __slots__ = ("depth", "field", "quote", "raw", "spec_depths", "start")
+    __slots__ = ("field", "quote", "raw", "spec_depths", "start")
 
-    def __init__(self, quote: str, raw: bool, start: int, depth: int):
+    def __init__(self, quote: str, raw: bool, start: int):
         self.quote = quote
         self.raw = raw
         self.start = start
-        self.depth = depth
         self.field = start
         self.spec_depths: list[int] = []
-
-
-class Tokens:
-    """The tokens of a text, in four parallel lists."""
-
-    __slots__ = ("ends", "indents", "kinds", "open_at_end", "refused", "source", "starts", "values")
-
-    def __init__(self, source: Source):
-        self.source = source
-        self.kinds: list[int] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.values: list[object] = []
-        self.open_at_end = False
-        self.indents: list[int] = []
-        self.refused: AutodiffError | None = None
-
-    def span(self, index: int) -> Span:
-        return Span(self.source, self.starts[index], self.ends[index])
-
-    def text(self, index: int) -> str:
-        return self.source.text[self.starts[index] : self.ends[index]]
-
-    def remove(self, index: int) -> None:
-        for values in (self.kinds, self.starts, self.ends, self.values):
-            del values[index]
 
 
 class _Stop(Exception):
@@ -125,13 +115,13 @@ class _Stop(Exception):
 class Lexer:
     """Reads one text, from `start` on, with the columns of the blocks that are open there."""
 
-    def __init__(self, source: Source, start: int = 0, indents: tuple[int, ...] = (0,)):
+    def __init__(self, source: Source, start: int = 0, indents: Columns = ((0, 0),)):
         self.source = source
         self.text = source.text
         self.at = start
         self.tokens = Tokens(source)
-        self.indents = list(indents)
-        self.tab_indents = list(indents)
+        self.indents = [column for column, _ in indents]
+        self.tab_indents = [column for _, column in indents]
         self.brackets: list[tuple[int, int]] = []
         self.fstrings: list[_FString] = []
         self.numbers = NumListScanner(source.text)
@@ -269,7 +259,7 @@ class Lexer:
             self.at = len(text)
             return
         if self.at - start > MAX_INDENT:
-            self.error(_indented_too_far(self.source, start, self.at))
+            self.error(indented_too_far(self.source, start, self.at, MAX_INDENT))
             return
         blanks = text[start : self.at].rpartition("\f")[2]
         column = len(blanks.expandtabs(8)) if "\t" in blanks else len(blanks)
@@ -281,7 +271,7 @@ class Lexer:
         previous = self.last_end()
         if column > indents[-1]:
             if tab_column <= tab_indents[-1]:
-                self.mixed_tabs(start)
+                self.error(mixed_tabs(self.source, start, self.at))
                 return
             if len(indents) > MAX_NESTING:
                 self.error(nested_too_deep(self.source, self.at, "blocks"))
@@ -297,28 +287,9 @@ class Lexer:
             tab_indents.pop()
             self.emit(DEDENT, previous, previous)
         if column != indents[-1]:
-            self.error(
-                fail(
-                    "E104",
-                    f"this line is indented by {column}, which matches no line above it",
-                    Span(self.source, start, self.at),
-                    label=f"indented by {column}",
-                    help=f"indent it by {indents[-1]} or {above} spaces",
-                )
-            )
+            self.error(matches_no_block(self.source, start, self.at, indents[-1], above))
         elif tab_column != tab_indents[-1]:
-            self.mixed_tabs(start)
-
-    def mixed_tabs(self, start: int) -> None:
-        self.error(
-            fail(
-                "E104",
-                "this line mixes tabs and spaces differently from the lines around it",
-                Span(self.source, start, self.at),
-                label="tabs and spaces",
-                help="indent every line of the block with spaces only, 4 for each level",
-            )
-        )
+            self.error(mixed_tabs(self.source, start, self.at))
 
     # ---- names and numbers ----------------------------------------------------------------
 
@@ -326,16 +297,7 @@ class Lexer:
         """Names are compared in their NFKC form, as in Python."""
         if len(word) > MAX_NAME:
             self.tokens.remove(len(self.tokens.kinds) - 1)
-            span = Span(self.source, start, start + 20)
-            self.error(
-                fail(
-                    "E102",
-                    f"a name of {len(word)} characters is too long: at most {MAX_NAME}",
-                    span,
-                    label="this name",
-                    help="use a shorter name",
-                )
-            )
+            self.error(name_too_long(self.source, start, len(word), MAX_NAME))
         elif not word.isascii():
             from unicodedata import normalize
 
@@ -396,7 +358,7 @@ class Lexer:
             return False
         values, end = found
         if values is None:
-            self.tokens.refused = _too_many_numbers(self.source, start)
+            self.tokens.refused = too_many_numbers(self.source, start)
             raise _Stop
         if first_depth(values) + len(self.brackets) > MAX_NESTING:
             return False
@@ -414,31 +376,8 @@ class Lexer:
             self.brackets.pop()
             self.emit(FIELD_END, start, end)
             return self.fstring_text()
-        self.error(self.mismatch(start, end, opened), resume=start)
+        self.error(mismatch(self.source, start, end, opened), resume=start)
         return False
-
-    def mismatch(self, start: int, end: int, opened: tuple[int, int] | None) -> AutodiffError:
-        closer = self.text[start:end]
-        span = Span(self.source, start, end)
-        if opened is None:
-            return fail(
-                "E102",
-                f"`{closer}` closes nothing: no bracket is open here",
-                span,
-                label="nothing to close",
-                help=f"remove this `{closer}`",
-            )
-        at = opened[1]
-        opener = self.text[at : at + 1]
-        wanted = {"(": ")", "[": "]", "{": "}"}[opener]
-        return fail(
-            "E101",
-            f"`{opener}` is closed by `{closer}`",
-            span,
-            label=f"`{wanted}` was expected",
-            labels=(Label(Span(self.source, at, at + 1), "opened here"),),
-            help=f"write `{wanted}` instead of `{closer}`",
-        )
 
     # ---- strings --------------------------------------------------------------------------
 
@@ -454,7 +393,7 @@ class Lexer:
             self.error(field_unclosed(self.source, fstring.field, fstring.quote))
             return False
         if prefix not in ("", "r", "u", "f", "fr", "rf"):
-            self.bad_prefix(start, opening, prefix)
+            self.error(bad_prefix(self.source, start, opening))
             return False
         raw = "r" in prefix
         if "f" in prefix:
@@ -462,7 +401,7 @@ class Lexer:
             if len(self.fstrings) >= MAX_NESTING:
                 self.error(nested_too_deep(self.source, start, "f-strings"))
                 raise _Stop
-            self.fstrings.append(_FString(quote, raw, start, len(self.brackets)))
+            self.fstrings.append(_FString(quote, raw, start))
             return self.fstring_text()
         begin = self.at
         end = body_end(text, begin, quote)
@@ -494,29 +433,6 @@ class Lexer:
         """Whether a quote inside a field can only be the end of the f-string around it."""
         kinds = self.tokens.kinds
         return quote == self.fstrings[-1].quote and kinds[-1] in OPERAND_ENDS
-
-    def bad_prefix(self, start: int, opening: str, prefix: str) -> None:
-        span = Span(self.source, start, start + len(opening))
-        if "b" in prefix:
-            self.error(
-                fail(
-                    "E106",
-                    "bytes literals such as `b'...'` are not part of this language",
-                    span,
-                    label="bytes",
-                    help=f"write a text: `{opening[-1]}...{opening[-1]}`",
-                )
-            )
-            return
-        self.error(
-            fail(
-                "E102",
-                f"`{opening[:-1]}` is no prefix of a string",
-                span,
-                label="before a string",
-                help="use `r'...'`, `f'...'` or no prefix",
-            )
-        )
 
     def fstring_text(self) -> bool:
         """Read literal text of the innermost f-string up to its next field or its end."""
@@ -592,13 +508,8 @@ class Lexer:
     # ---- what cannot be read --------------------------------------------------------------
 
     def too_many(self) -> None:
-        self.tokens.refused = fail(
-            "E108",
-            f"the program has more than {MAX_TOKENS} words and signs",
-            Span(self.source, self.tokens.starts[-1], self.tokens.ends[-1]),
-            label="this is one too many",
-            help="put the numbers into a file and read it with `load('data.npy')`",
-        )
+        place = self.tokens.span(len(self.tokens.kinds) - 1)
+        self.tokens.refused = too_many_tokens(place, MAX_TOKENS)
         raise _Stop
 
     def unknown_character(self) -> None:
@@ -616,24 +527,16 @@ class Lexer:
             return
         kinds = self.tokens.kinds
         if character == "!" and (not kinds or kinds[-1] in (NEWLINE, INDENT, DEDENT)):
-            self.error(_notebook_command(self.source, at), resume=at)
+            self.error(notebook_command(self.source, at), resume=at)
             return
-        self.error(_unknown(self.source, at, character), resume=at)
+        self.error(unknown_character(self.source, at, character), resume=at)
 
     def conversion(self) -> None:
         match = re.compile(_CONVERSION).match(self.text, self.at)
         name = match.group(1) if match else None
         start, self.at = self.at, match.end() if match else self.at + 1
         if name not in ("r", "s", "a"):
-            self.error(
-                fail(
-                    "E103",
-                    f"`!{name or ''}` is no conversion of an f-string",
-                    Span(self.source, start, self.at),
-                    label="conversion",
-                    help="write `!r`, `!s` or nothing",
-                )
-            )
+            self.error(bad_conversion(self.source, start, self.at, name or ""))
             return
         self.emit(CONVERSION, start, self.at, name)
 
@@ -645,85 +548,6 @@ def _continues(text: str, start: int, end: int) -> bool:
     return text[end].isalnum() or text[end] == "_"
 
 
-_LOOKALIKES = {
-    "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u00d7": "*",
-    "\u00b7": "*", "\u22c5": "*", "\u00f7": "/", "\u2212": "-", "\u2013": "-", "\u2014": "-",
-    "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "\u00b2": "**2", "\u00b3": "**3",
-    "\u2192": "->", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
-    "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u2009": " ", "\u202f": " ", "\ufeff": "",
-}  # fmt: skip
-
-
-def _too_many_numbers(source: Source, start: int) -> AutodiffError:
-    return fail(
-        "E108",
-        f"this list is too long: at most {MAX_NUMBERS} numbers in {MAX_ROWS} lists",
-        Span(source, start, start + 1),
-        label="begins here",
-        help="put the numbers into a file and read it with `load('data.npy')`",
-    )
-
-
-def _indented_too_far(source: Source, start: int, end: int) -> AutodiffError:
-    return fail(
-        "E104",
-        f"this line is indented by {end - start} characters: at most {MAX_INDENT}",
-        Span(source, start, start + 1),
-        label="begins here",
-        help="indent by 4 spaces for each block",
-    )
-
-
-def _notebook_command(source: Source, at: int) -> AutodiffError:
-    return fail(
-        "E102",
-        "notebook commands such as `!pip` are not part of a program",
-        Span(source, at, at + 1),
-        label="notebook command",
-        help="remove this line",
-    )
-
-
-def _unknown(source: Source, at: int, character: str) -> AutodiffError:
-    """The error of a character that begins no token."""
-    span = Span(source, at, at + 1)
-    shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    if character == "\\":
-        return fail(
-            "E102",
-            "`\\` joins lines only as the last character of a line",
-            span,
-            label="something follows it",
-            help="remove what follows the `\\`, or put the expression into parentheses",
-        )
-    if character == "!":
-        return fail(
-            "E102",
-            "`!` is not an operator here",
-            span,
-            label="unexpected `!`",
-            help="write `not x`, or `x != y` to compare",
-        )
-    if character in _LOOKALIKES:
-        plain = _LOOKALIKES[character]
-        printed = f" (`{character}`)" if character.isprintable() else ""
-        what = "remove it" if not plain else "write a plain space" if plain == " " else None
-        return fail(
-            "E102",
-            f"the character U+{ord(character):04X}{printed} has no meaning here",
-            span,
-            label="not plain ASCII",
-            help=what or f"write `{plain}`",
-        )
-    return fail(
-        "E102",
-        f"the character `{shown}` has no meaning here",
-        span,
-        label="unknown character",
-        help=f"remove `{shown}`, or put it into a string",
-    )
-
-
-def tokenize(source: Source, start: int = 0, indents: tuple[int, ...] = (0,)) -> Tokens:
+def tokenize(source: Source, start: int = 0, indents: Columns = ((0, 0),)) -> Tokens:
     """The tokens of a text from `start`, ending with `$END`."""
     return Lexer(source, start, indents).run()

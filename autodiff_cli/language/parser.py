@@ -17,9 +17,10 @@ from ..errors import AutodiffError, fail
 from ..source import Source, Span
 from . import syntax, tables
 from .actions import Builder
-from .lexer import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens, tokenize
+from .lexer import tokenize
 from .placement import misplaced
 from .syntax import Module, Node
+from .tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens
 
 MAX_STACK = 4000
 MAX_ERRORS = 20
@@ -213,12 +214,13 @@ class Machine:
 
     def restart(self, offset: int) -> None:
         """Read again from a line that an unclosed bracket has swallowed."""
-        indents = [0]
+        indents = [(0, 0)]
         tokens = self.tokens
         for at in range(self.index):
             if tokens.kinds[at] == INDENT:
                 column = tokens.values[at]
-                indents.append(column if isinstance(column, int) else 0)
+                tab_column = tokens.ends[at] - tokens.starts[at]
+                indents.append((column if isinstance(column, int) else 0, tab_column))
             elif tokens.kinds[at] == DEDENT:
                 indents.pop()
         fresh = tokenize(tokens.source, offset, tuple(indents))

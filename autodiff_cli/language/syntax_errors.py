@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ..errors import AutodiffError, Label, fail
 from ..source import Span
-from .lexer import (
+from .error_context import Context
+from .tokens import (
     CLOSER,
-    DEDENT,
+    CLOSERS,
     END,
     FIELD_START,
     INDENT,
@@ -37,7 +38,6 @@ _VALUE_STARTS = frozenset(
     )
 )  # fmt: skip
 _KEYWORD_KINDS = frozenset(KEYWORDS.values())
-_CLOSERS = frozenset(CLOSER.values())
 _PAIRS = {
     ("&", "&"): ("&&", "and"),
     ("|", "|"): ("||", "or"),
@@ -47,61 +47,6 @@ _PAIRS = {
     ("=", ">"): ("=>", ">="),
     ("=", "<"): ("=<", "<="),
 }
-
-
-class Context:
-    """The offending token and what stands around it."""
-
-    def __init__(self, tokens: Tokens, index: int, expected: set[str]):
-        self.tokens = tokens
-        self.index = index
-        self.expected = expected
-        self.kind = tokens.kinds[index]
-        self.previous = tokens.kinds[index - 1] if index else NEWLINE
-        self.first = self._line_start(index)
-        self.head = tokens.kinds[self.first]
-        self.brackets = self._open_brackets()
-
-    def _line_start(self, index: int) -> int:
-        kinds = self.tokens.kinds
-        while index and kinds[index - 1] not in (NEWLINE, INDENT, DEDENT):
-            index -= 1
-        return index
-
-    def _open_brackets(self) -> list[int]:
-        """The brackets of this logical line that are open before the offending token."""
-        kinds = self.tokens.kinds
-        opened: list[int] = []
-        for at in range(self.first, self.index):
-            if kinds[at] in CLOSER:
-                opened.append(at)
-            elif kinds[at] in _CLOSERS and opened:
-                opened.pop()
-        return opened
-
-    def text(self, index: int) -> str:
-        text = self.tokens.text(index)
-        return text if len(text) <= 40 else text[:37] + "..."
-
-    def line_of(self, index: int) -> int:
-        return self.tokens.source.position(self.tokens.starts[index])[0]
-
-    def line_end(self, index: int) -> int:
-        """The line on which a token ends."""
-        return self.tokens.source.position(max(0, self.tokens.ends[index]))[0]
-
-    def at_end(self) -> bool:
-        return self.kind in (NEWLINE, END, DEDENT)
-
-    def error(
-        self, message: str, label: str, help: str, *, code: str = "E102", index: int | None = None
-    ) -> AutodiffError:
-        at = self.index if index is None else index
-        span = self.tokens.span(at)
-        if span.start == span.end and span.start and self.kind != INDENT:
-            # The end of a line: point at its last word.
-            span = self.tokens.span(max(0, at - 1))
-        return fail(code, message, span, label=label, help=help)
 
 
 def explain(tokens: Tokens, index: int, expected: set[str]) -> AutodiffError:
@@ -127,7 +72,7 @@ def _never_closed(context: Context, opener: int) -> bool:
     for at in range(context.index, len(kinds)):
         if kinds[at] in CLOSER:
             depth += 1
-        elif kinds[at] in _CLOSERS:
+        elif kinds[at] in CLOSERS:
             depth -= 1
             if depth < 0:
                 return False
@@ -216,7 +161,7 @@ _COMPARISONS = frozenset(["EQUAL_EQUAL", "NOT_EQUAL", "LESS_EQUAL", "GREATER_EQU
 
 def _indentation(context: Context) -> AutodiffError | None:
     if "INDENT" in context.expected and context.kind != INDENT:
-        header = context._line_start(context.index - 1)
+        header = context.line_start(context.index - 1)
         word = context.text(header)
         line = context.line_of(header)
         at = context.index if not context.at_end() else context.index - 1

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import AutodiffError
-from .lexer import KIND, NEWLINE, OPERAND_ENDS, TERMINALS
-
-if TYPE_CHECKING:
-    from .syntax_errors import Context
+from .error_context import Context
+from .tokens import KIND, NEWLINE, OPERAND_ENDS, TERMINALS
 
 _WORDS = {
     "TRY": ("`try` statements", "remove `try` and check the condition with `if` before"),

@@ -178,6 +178,10 @@ def test_an_error_in_a_block_leaves_the_block_readable() -> None:
     assert codes(text) == [("E101", 2), ("E102", 6)]
 
 
+def test_blocks_indented_by_tabs_go_on_after_an_error() -> None:
+    assert codes("if a:\n\tx = (1\n\ty = 2\n\tz z\n") == [("E101", 2), ("E102", 4)]
+
+
 def test_at_most_twenty_errors() -> None:
     assert len(codes("x y\n" * 50)) == 20
 

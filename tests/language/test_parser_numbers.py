@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language import syntax as s
-from autodiff_cli.language.lexer import KIND, tokenize
+from autodiff_cli.language.lexer import tokenize
 from autodiff_cli.language.numbers import find_ragged
 from autodiff_cli.language.parser import parse, parse_expression
+from autodiff_cli.language.tokens import KIND
 from autodiff_cli.source import Source
 
 

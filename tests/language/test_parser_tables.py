@@ -14,8 +14,9 @@ from lark.exceptions import UnexpectedInput
 from lark.lexer import Lexer
 
 from autodiff_cli.language import actions, build, tables
-from autodiff_cli.language.lexer import END, ERROR, TERMINALS, tokenize
+from autodiff_cli.language.lexer import tokenize
 from autodiff_cli.language.parser import Machine, SyntaxProblem
+from autodiff_cli.language.tokens import END, ERROR, TERMINALS
 from autodiff_cli.source import Source
 
 
