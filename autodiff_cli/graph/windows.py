@@ -22,8 +22,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
+from .op import check_size
 
 Rule = tuple[Any, ...]
+INDEX = np.dtype(np.intp)
 
 
 class Taps:
@@ -67,6 +69,7 @@ class Taps:
         columns = columns[order]
         counts = np.bincount(columns, minlength=self.length)
         widest = int(counts.max(initial=1)) or 1
+        check_size((self.length, widest), INDEX)
         slot = np.arange(columns.size) - (np.cumsum(counts) - counts)[columns]
         at = np.zeros((self.length, widest), np.intp)
         at[columns, slot] = rows[order]
@@ -144,6 +147,7 @@ def taps(rule: Rule, length: int, dtype: np.dtype) -> Taps:
 def _ranges(start: Any, end: Any, length: int, divisor: Any = None) -> Taps:
     """Windows `start .. end - 1`; a shorter row repeats its last position, invalid."""
     width = int((end - start).max(initial=1))
+    check_size((start.size, width), INDEX)
     at = start[:, None] + np.arange(width)
     return Taps(np.minimum(at, end[:, None] - 1), None, at < end[:, None], length, divisor)
 
@@ -162,6 +166,7 @@ def _clipped(rule: Rule, length: int) -> Taps:
 
 def _lattice(rule: Rule, length: int) -> Taps:
     _, out, kernel, stride, padding, dilation = rule
+    check_size((out, kernel), INDEX)
     at = (np.arange(out) * stride - padding)[:, None] + np.arange(kernel) * dilation
     at = np.where(at < 0, at + (-at + dilation - 1) // dilation * dilation, at)
     over = at - (length - 1)

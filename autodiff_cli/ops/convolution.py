@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ..errors import fail
 from ..graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
-from ..graph.op import shape_text
+from ..graph.op import check_size, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.windows import spread
@@ -57,7 +57,10 @@ def _padded(x, steps, sizes, kernel):
         reach = (sizes[i] - 1) * steps.stride[i] + steps.dilation[i] * (kernel[i] - 1) + 1
         have = x.shape[x.ndim - n + i] + steps.padding[i]
         pads.append((steps.padding[i], max(reach - have, 0)))
-    return np.pad(x, pads) if any(p != (0, 0) for p in pads) else x
+    if all(p == (0, 0) for p in pads):
+        return x
+    check_size(tuple(size + sum(p) for size, p in zip(x.shape, pads, strict=True)), x.dtype)
+    return np.pad(x, pads)
 
 
 def _windows(x, steps, sizes, kernel):
@@ -74,80 +77,105 @@ def _windows(x, steps, sizes, kernel):
     return view.transpose(order)
 
 
-def _columns(x, steps, sizes, kernel):
-    """(N, groups, channels * taps, places), a copy."""
-    batch, channels = x.shape[:2]
-    rows = channels // steps.groups * math.prod(kernel)
-    view = _windows(_padded(x, steps, sizes, kernel), steps, sizes, kernel)
-    return view.reshape(batch, steps.groups, rows, math.prod(sizes))
+def _blocks(batch, channels, kernel, sizes, itemsize):
+    """Slices of the batch and of the first dim of places whose columns fill about a CHUNK."""
+    line = channels * math.prod(kernel) * math.prod(sizes[1:]) * itemsize
+    rows = min(max(1, CHUNK // max(line, 1)), sizes[0]) or 1
+    samples = max(1, CHUNK // max(line * sizes[0], 1)) if rows == sizes[0] else 1
+    for start in range(0, batch, samples):
+        for row in range(0, sizes[0], rows):
+            yield slice(start, min(start + samples, batch)), slice(row, min(row + rows, sizes[0]))
 
 
-def _uncolumned(columns, shape, steps, sizes, kernel, kept):
-    """The adjoint of `_columns`: add each tap's places into zeros of `shape` (N, C, *spatial)."""
+def _columns(x, groups, steps, sizes, kernel):
+    """For each block its slices and columns (N, groups, channels * taps, places)."""
     n = len(kernel)
-    full = [
-        max(size + p, (out - 1) * s + d * (k - 1) + 1 - p) + p
-        for size, p, out, s, d, k in zip(
-            kept, steps.padding, sizes, steps.stride, steps.dilation, kernel, strict=True
-        )
-    ]
-    x = np.zeros((*shape, *full), columns.dtype)
-    columns = columns.reshape(*shape, *kernel, *sizes)
-    for at in np.ndindex(*kernel):
-        place = tuple(
-            slice(a * d, a * d + (out - 1) * s + 1, s)
-            for a, d, out, s in zip(at, steps.dilation, sizes, steps.stride, strict=True)
-        )
-        x[(..., *place)] += columns[(slice(None), slice(None), *at)]
-    inner = tuple(slice(p, p + size) for p, size in zip(steps.padding, kept, strict=True))
-    return x[(slice(None), slice(None), *inner)] if n else x
+    batch, channels = x.shape[:2]
+    height = channels // groups * math.prod(kernel)
+    view = _windows(_padded(x, steps, sizes, kernel), steps, sizes, kernel)
+    for part, rows in _blocks(batch, channels, kernel, sizes, x.itemsize):
+        block = view[(part, *(slice(None),) * (n + 1), rows)]
+        places = math.prod(block.shape[2 + n :])
+        yield part, rows, block.reshape(block.shape[0], groups, height, places)
 
 
-def _chunks(batch, bytes_each):
-    step = max(1, CHUNK // max(bytes_each, 1))
-    return [slice(start, min(start + step, batch)) for start in range(0, batch, step)]
+def _rows_of(x, part, rows, groups):
+    """The block of a tensor of places (N, C, *sizes) as (N, groups, C / groups, places)."""
+    block = x[part, :, rows]
+    channels = x.shape[1] // groups
+    return block.reshape(block.shape[0], groups, channels, math.prod(block.shape[2:]))
 
 
-def _column_bytes(x, kernel, sizes):
-    return x.shape[1] * math.prod(kernel) * math.prod(sizes) * x.itemsize
+class Canvas:
+    """Zeros (N, C, *spatial) with room for padding, to which windows are added back."""
+
+    __slots__ = ("array", "inner", "kernel", "steps")
+
+    def __init__(self, shape, steps, sizes, kernel, kept, dtype):
+        reach = [
+            (out - 1) * s + d * (k - 1) + 1
+            for out, s, d, k in zip(sizes, steps.stride, steps.dilation, kernel, strict=True)
+        ]
+        full = [
+            max(size + 2 * p, r) for size, p, r in zip(kept, steps.padding, reach, strict=True)
+        ]
+        check_size((*shape, *full), dtype)
+        self.array = np.zeros((*shape, *full), dtype)
+        inner = [slice(p, p + size) for p, size in zip(steps.padding, kept, strict=True)]
+        self.inner = (slice(None), slice(None), *inner)
+        self.steps = steps
+        self.kernel = kernel
+
+    def add(self, part, rows, columns, sizes):
+        """Add the columns of a block, tap by tap."""
+        steps = self.steps
+        target = self.array[part]
+        places = (rows.stop - rows.start, *sizes[1:])
+        starts = (rows.start * steps.stride[0], *(0,) * (len(sizes) - 1))
+        columns = columns.reshape(*target.shape[:2], *self.kernel, *places)
+        for at in np.ndindex(*self.kernel):
+            index = tuple(
+                slice(b + a * d, b + a * d + (size - 1) * s + 1, s)
+                for b, a, d, size, s in zip(
+                    starts, at, steps.dilation, places, steps.stride, strict=True
+                )
+            )
+            target[(..., *index)] += columns[(slice(None), slice(None), *at)]
+
+    def result(self):
+        """Without the room for padding."""
+        return self.array[self.inner]
 
 
 def _convolve(x, weight, steps, sizes):
-    kernel = weight.shape[2:]
-    taps = math.prod(weight.shape[1:])
-    matrix = weight.reshape(steps.groups, weight.shape[0] // steps.groups, taps)
-    out = np.empty(
-        (x.shape[0], steps.groups, matrix.shape[1], math.prod(sizes)), np.result_type(x, weight)
-    )
-    for part in _chunks(x.shape[0], _column_bytes(x, kernel, sizes)):
-        np.matmul(matrix, _columns(x[part], steps, sizes, kernel), out=out[part])
-    return out.reshape(x.shape[0], weight.shape[0], *sizes)
-
-
-def _convolve_input(g, weight, steps, kept):
-    kernel, sizes = weight.shape[2:], g.shape[2:]
-    groups, batch = steps.groups, g.shape[0]
-    taps = math.prod(weight.shape[1:])
-    matrix = weight.reshape(groups, weight.shape[0] // groups, taps).transpose(0, 2, 1)
-    channels = weight.shape[1] * groups
-    out = np.empty((batch, channels, *kept), np.result_type(g, weight))
-    rows = g.reshape(batch, groups, weight.shape[0] // groups, math.prod(sizes))
-    for part in _chunks(batch, channels * math.prod(kernel) * math.prod(sizes) * g.itemsize):
-        columns = np.matmul(matrix, rows[part])
-        shape = (columns.shape[0], channels)
-        out[part] = _uncolumned(columns, shape, steps, sizes, kernel, kept)
+    kernel, groups = weight.shape[2:], steps.groups
+    matrix = weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
+    out = np.empty((x.shape[0], weight.shape[0], *sizes), np.result_type(x, weight))
+    for part, rows, columns in _columns(x, groups, steps, sizes, kernel):
+        product = np.matmul(matrix, columns)
+        out[part, :, rows] = product.reshape(out[part, :, rows].shape)
     return out
 
 
+def _convolve_input(g, weight, steps, kept):
+    kernel, sizes, groups = weight.shape[2:], g.shape[2:], steps.groups
+    taps = math.prod(weight.shape[1:])
+    matrix = weight.reshape(groups, weight.shape[0] // groups, taps).transpose(0, 2, 1)
+    channels = weight.shape[1] * groups
+    dtype = np.result_type(g, weight)
+    canvas = Canvas((g.shape[0], channels), steps, sizes, kernel, kept, dtype)
+    for part, rows in _blocks(g.shape[0], channels, kernel, sizes, g.itemsize):
+        canvas.add(part, rows, np.matmul(matrix, _rows_of(g, part, rows, groups)), sizes)
+    return canvas.result()
+
+
 def _convolve_weight(x, g, steps, kernel):
-    sizes = g.shape[2:]
-    groups, batch = steps.groups, x.shape[0]
-    rows = g.reshape(batch, groups, g.shape[1] // groups, math.prod(sizes))
+    sizes, groups = g.shape[2:], steps.groups
     taps = x.shape[1] // groups * math.prod(kernel)
-    total = np.zeros((groups, rows.shape[2], taps), np.result_type(x, g))
-    for part in _chunks(batch, _column_bytes(x, kernel, sizes)):
-        columns = _columns(x[part], steps, sizes, kernel)
-        total += np.matmul(rows[part], columns.swapaxes(-1, -2)).sum(0)
+    total = np.zeros((groups, g.shape[1] // groups, taps), np.result_type(x, g))
+    for part, rows, columns in _columns(x, groups, steps, sizes, kernel):
+        block = _rows_of(g, part, rows, groups)
+        total += np.matmul(block, columns.swapaxes(-1, -2)).sum(0)
     return total.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
 
@@ -454,16 +482,18 @@ for _n in (1, 2, 3):
 
 
 def _unfold(x, kernel, steps, sizes):
-    columns = _columns(x if x.ndim == 4 else x[None], steps, sizes, kernel)
+    images = x if x.ndim == 4 else x[None]
+    view = _windows(_padded(images, steps, sizes, kernel), steps, sizes, kernel)
     rows = x.shape[-3] * math.prod(kernel)
-    return columns.reshape(*x.shape[:-3], rows, math.prod(sizes))
+    return view.reshape(*x.shape[:-3], rows, math.prod(sizes))
 
 
 def _fold(columns, kernel, steps, sizes, kept):
     *lead, rows, _ = columns.shape
     batch, channels = math.prod(lead), rows // math.prod(kernel)
-    image = _uncolumned(columns, (batch, channels), steps, sizes, kernel, kept)
-    return image.reshape(*lead, channels, *kept)
+    canvas = Canvas((batch, channels), steps, sizes, kernel, kept, columns.dtype)
+    canvas.add(slice(0, batch), slice(0, sizes[0]), columns, sizes)
+    return canvas.result().reshape(*lead, channels, *kept)
 
 
 @opaque(

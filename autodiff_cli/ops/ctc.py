@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Tensor, function, opaque
-from ..graph.op import constant, shape_text, value_of
+from ..graph.op import check_size, constant, shape_text, value_of
 from ..graph.params import node_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
@@ -273,6 +273,7 @@ def ctc_loss(
     inputs = _lengths("input_lengths", input_lengths, n, times)
     wanted = _lengths("target_lengths", target_lengths, n, None)
     rows = _padded_targets(targets, wanted)
+    check_size((times, n, 2 * rows.shape[1] + 1), log_probs.dtype)
     used = rows[np.arange(rows.shape[1]) < wanted[:, None]]
     if used.size and (used.min() < 0 or used.max() >= classes):
         raise fail(

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import constant, shape_text, value_of
+from ..graph.op import check_size, constant, shape_text, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import grad_mode
@@ -48,6 +48,8 @@ def one_hot(input: Mask, num_classes: int = -1):
             input.span,
             help="classes are numbered from 0",
         )
+    check_size((*input.shape, classes), INT64)
+    check_size((classes,), INT64)
     hits = F.eq(F.unsqueeze(input, len(input.shape)), constant(np.arange(classes)))
     return F.where(hits, constant(np.array(1)), constant(np.array(0)))
 
@@ -109,6 +111,7 @@ def bag_reduced(
     """Sums, means or maxima of rows of a table, bag by bag."""
     count, width = bags.sizes.size, weight.shape[1]
     if mode == "max":
+        check_size((count, int(bags.sizes.max(initial=0)), width), weight.dtype)
         found = F.gather(weight, 0, F.bag_highest_rows(weight, bags))
         return F.where(constant((bags.sizes > 0)[:, None]), found, 0.0)
     rows = F.index_select(weight, 0, constant(bags.rows))

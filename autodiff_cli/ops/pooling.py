@@ -13,10 +13,11 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Floats, Ints, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import shape_text
+from ..graph.op import constant, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
+from ..graph.state import STATE
 from ..graph.windows import pooled_size, spread, tap, taps
 
 NN = "nn.functional."
@@ -551,6 +552,18 @@ def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     return F.reshape(values, indices.shape), indices
 
 
+def _drawn(name, shape, dtype):
+    """Random fractions from the program's generator."""
+    generator = STATE.default_generator
+    if generator is None:
+        raise fail(
+            "E203",
+            "this program has no random numbers",
+            help=f"give the places of the windows: `{name}(..., _random_samples=...)`",
+        )
+    return constant(generator.rand(shape, dtype=dtype))
+
+
 def _declare_fractional(n):
     name = f"fractional_max_pool{n}d"
     shape = (1, 1, 5, 4, 3)[: n + 2]
@@ -594,7 +607,7 @@ def _declare_fractional(n):
         batch = (1, *lead) if len(lead) == 1 else lead
         samples = _random_samples
         if samples is None:
-            samples = F.rand((*batch, n), dtype=input.dtype)
+            samples = _drawn(name, (*batch, n), input.dtype)
         values, indices = F.fractional_maximum(input, samples, kernel, sizes)
         return (values, indices) if return_indices else values
 

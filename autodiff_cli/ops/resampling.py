@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Floats, Ints, Size, Tensor, composite, function, movement, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import cast, constant, shape_text
+from ..graph.op import cast, check_size, constant, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.windows import resampled, spread_back
@@ -150,6 +150,12 @@ def _sizes_and_scales(input, size, scale_factor, recompute):
             )
         sizes, scales = values, (None,) * n
     else:
+        if not all(0 < factor < 1e9 for factor in values):
+            raise fail(
+                "E309",
+                f"`interpolate` needs positive factors, got {scale_factor}",
+                help="write `scale_factor=2`",
+            )
         sizes = tuple(
             math.floor(length * factor) for length, factor in zip(spatial, values, strict=True)
         )
@@ -277,6 +283,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
             f"and {shape_text(size)}",
             help="sizes must be at least 1",
         )
+    check_size((*size[2:], n + 1), theta.dtype)
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
 
