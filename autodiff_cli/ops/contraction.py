@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Scalar, Tensor, composite, contraction, function
+from ..graph.dtypes import FLOAT64
 from ..graph.matrices import require_numbers, transposed
 from ..graph.op import number, shape_text
 from ..graph.registry import F
@@ -46,6 +47,8 @@ def inner_sizes(name, a, b, m, n):
 
 def _matmul_shape(input, other):
     a, b = input.shape, other.shape
+    if len(a) == 2 == len(b) and a[1] == b[0] and input.dtype is other.dtype is FLOAT64:
+        return (a[0], b[1]), FLOAT64
     if not a or not b:
         raise fail(
             "E308",

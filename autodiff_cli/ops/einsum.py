@@ -11,7 +11,7 @@ from ..errors import fail
 from ..graph.declare import Any, Tensor, TensorList, composite, function
 from ..graph.matrices import require_numbers, require_same_dtype
 from ..graph.op import shape_text, value_of
-from ..graph.params import node_of, to_dims
+from ..graph.params import BindError, node_of, to_dims
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import count
@@ -40,7 +40,11 @@ def inner(input: Tensor, other: Tensor):
 @function(
     method=False,
     samples=[S(t(2, 3, 2), t(3, 2, 4)), S(t(2, 3), t(4, 2), dims=([0], [1])), S(t(2), t(3), 0)],
-    errors=[Bad("E301", t(2, 3), t(2, 3), 1), Bad("E304", t(2, 3), t(2, 3), 3)],
+    errors=[
+        Bad("E301", t(2, 3), t(2, 3), 1),
+        Bad("E304", t(2, 3), t(2, 3), 3),
+        Bad("E205", t(2), t(2), "x"),
+    ],
 )
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     """Sum of products over `dims`: the last `n` of `a` with the first `n` of `b`, or two lists."""
@@ -88,10 +92,9 @@ def _tensordot_dims(a, b, dims):
             )
         return tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims))
     try:
-        left, right = (
-            to_dims(d, node) if len(d) else () for d, node in zip(dims, (a, b), strict=True)
-        )
-    except (TypeError, ValueError):
+        first, second = dims
+        left, right = to_dims(first, a) or (), to_dims(second, b) or ()
+    except (TypeError, ValueError, BindError):
         raise fail(
             "E205",
             f"`tensordot` needs dims as a number or two lists of dims, got {dims!r}"[:200],
@@ -246,7 +249,7 @@ def _parsed(equation, operands):
 
 def _sizes(equation, inputs, operands):
     """The size of every name; E301 where two operands disagree."""
-    sizes = {}
+    sizes: dict[Any, int] = {}
     for at, (names, x) in enumerate(zip(inputs, operands, strict=True)):
         for c, size in zip(names, x.shape, strict=True):
             if sizes.setdefault(c, size) == 1:

@@ -376,7 +376,7 @@ def matrix_power(input: Tensor, n: int):
     if n == 0:
         return F.power_zero(input)
     if n < 0:
-        return matrix_power.body(F.inv(input), -n) if n < -1 else F.inv(input)
+        return F.matrix_power(F.inv(input), -n) if n < -1 else F.inv(input)
     if n == 1:
         return F.clone(input)
     if n == 3:
@@ -420,20 +420,22 @@ def _pinv(a, atol, rtol, hermitian):
     return (np.swapaxes(Vh, -1, -2) * inverse[..., None, :]) @ np.swapaxes(U, -1, -2)
 
 
+def _check_bounds(name, input, atol, rtol):
+    for kind, bound in (("atol", atol), ("rtol", rtol)):
+        batch = input.shape[:-2]
+        if bound is not None and broadcast_shapes(batch, bound.shape) != batch:
+            raise fail(
+                "E308",
+                f"`{name}` of {shape_text(input.shape)} needs one `{kind}` a matrix, got shape "
+                f"{shape_text(bound.shape)}",
+                help="a number goes for all matrices",
+            )
+
+
 def _pinv_shape(input, atol, rtol, hermitian):
     require_matrices("linalg.pinv", input, square=hermitian)
     *batch, m, n = input.shape
-    for name, bound in (("atol", atol), ("rtol", rtol)):
-        if (
-            bound is not None
-            and broadcast_shapes(input.shape[:-2], bound.shape) != input.shape[:-2]
-        ):
-            raise fail(
-                "E308",
-                f"`linalg.pinv` of {shape_text(input.shape)} needs one `{name}` a matrix, got "
-                f"shape {shape_text(bound.shape)}",
-                help="a number goes for all matrices",
-            )
+    _check_bounds("linalg.pinv", input, atol, rtol)
     return (*batch, n, m), input.dtype
 
 
@@ -501,6 +503,7 @@ def matrix_rank(
     require_matrices("linalg.matrix_rank", input, square=hermitian)
     atol = tol if atol is None else atol
     bounds = [None if v is None else to_tensor(v) for v in (atol, rtol)]
+    _check_bounds("linalg.matrix_rank", input, *bounds)
     return F.rank(F.abs(F.eigvalsh(input)) if hermitian else F.svdvals(input), *bounds, input.shape)
 
 
