@@ -7,7 +7,6 @@ The driver keeps its own stack, so that no text can exhaust Python's. The tables
 from __future__ import annotations
 
 import sys
-from array import array
 from binascii import a2b_base64
 from collections.abc import Callable
 from itertools import accumulate
@@ -31,10 +30,12 @@ class _Rows(dict[int, dict[int, int]]):
 
     def __init__(self, text: str):
         super().__init__()
-        flat = array("h")
-        flat.frombytes(a2b_base64(text))
+        data = a2b_base64(text)
         if sys.byteorder == "big":
-            flat.byteswap()
+            swapped = bytearray(data)
+            swapped[::2], swapped[1::2] = data[1::2], data[::2]
+            data = bytes(swapped)
+        flat = memoryview(data).cast("h")
         count = flat[0]
         self.flat = flat
         self.starts = list(accumulate(flat[1 : count + 1], initial=count + 1))
