@@ -23,6 +23,7 @@ import numpy as np
 
 from ..errors import fail
 from .op import check_size
+from .params import BindError, to_size
 
 Rule = tuple[Any, ...]
 INDEX = np.dtype(np.intp)
@@ -93,6 +94,16 @@ def spread(value: Any, n: int, name: str, what: str) -> tuple[int, ...]:
             help=f"write `{what}={values[0] if values else 1}`",
         )
     return values
+
+
+def whole_numbers(value: Any, name: str, what: str) -> tuple[int, ...]:
+    """Ints given as a number, a list or a tensor; E205 for anything else."""
+    try:
+        return to_size(value)
+    except BindError as error:
+        raise fail(
+            "E205", f"`{name}` argument `{what}` {error.message}", help=f"write `{what}=1`"
+        ) from None
 
 
 def pooled_size(

@@ -17,7 +17,7 @@ from ..graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
 from ..graph.op import check_size, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
-from ..graph.windows import spread
+from ..graph.windows import spread, whole_numbers
 
 NN = "nn.functional."
 
@@ -320,8 +320,7 @@ def _positive(name, **values):
 def _padding(name, n, padding, input, kernel, stride, dilation):
     """Padding as ints, and the input padded behind where "same" is uneven."""
     if not isinstance(padding, str):
-        pads = padding if isinstance(padding, list | tuple) else (padding,)
-        pads = spread(tuple(int(p) for p in pads), n, name, "padding")
+        pads = spread(whole_numbers(padding, name, "padding"), n, name, "padding")
         if any(p < 0 for p in pads):
             raise fail(
                 "E309",

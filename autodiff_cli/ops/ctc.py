@@ -14,6 +14,7 @@ from ..graph.op import check_size, constant, shape_text, value_of
 from ..graph.params import node_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.windows import whole_numbers
 
 NN = "nn.functional."
 
@@ -159,10 +160,13 @@ def _(g, out, *args):
 
 def _lengths(what, given, n, most):
     node = node_of(given)
-    if node is not None:
-        values = value_of(node)
-    else:
-        values = np.array([int(v) for v in (given if isinstance(given, list | tuple) else [given])])
+    values = np.array(whole_numbers(given, "ctc_loss", what)) if node is None else value_of(node)
+    if values.dtype.kind not in "iu" and values.size:
+        raise fail(
+            "E307",
+            f"`ctc_loss` needs {what} as integers, got {values.dtype.name}",
+            help="convert: `x.long()`",
+        )
     values = values.astype(np.int64).reshape(-1)
     if values.size != n:
         raise fail(
@@ -216,8 +220,8 @@ def _padded_targets(targets, lengths):
             ints(2, 2, low=1, high=3),
             (4, 3),
             (2, 1),
-            order=1,
-            because="the slope is made for log_softmax and has no derivative in PyTorch",
+            order=0,
+            because="the slope holds for what comes from log_softmax, not for free numbers",
         ),
         S(
             t(4, 3, low=-2.0, high=0.0),
@@ -225,8 +229,8 @@ def _padded_targets(targets, lengths):
             (4,),
             (1,),
             reduction="none",
-            order=1,
-            because="the slope is made for log_softmax and has no derivative in PyTorch",
+            order=0,
+            because="the slope holds for what comes from log_softmax, not for free numbers",
         ),
     ],
     errors=[

@@ -399,7 +399,7 @@ P = t(2, 3, low=0.1, high=0.9)
         S(P, P),
         S(P, P, weight=t(3, low=0.1, grad=False)),
         S(P, P, reduction="none"),
-        S(t(values=0.3), t(values=1.0)),
+        S(t(values=0.3), t(values=0.9)),
     ],
     errors=[Bad("E504", t(2, low=1.5), t(2)), Bad("E308", P, t(3, low=0.1, high=0.9))],
 )

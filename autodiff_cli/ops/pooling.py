@@ -18,7 +18,7 @@ from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
 from ..graph.state import STATE
-from ..graph.windows import pooled_size, spread, tap, taps
+from ..graph.windows import pooled_size, spread, tap, taps, whole_numbers
 
 NN = "nn.functional."
 
@@ -400,6 +400,10 @@ def _declare_lp_pool(n):
             size = F.abs(input) if sign > 0 else -F.abs(input)
             found = getattr(F, f"max_pool{n}d")(size, kernel_size, stride, 0, 1, ceil_mode)
             return found if sign > 0 else -found
+        if norm_type == 0 or math.isnan(norm_type):
+            raise fail(
+                "E504", f"`{name}` has no norm of order {norm_type}", help="write `norm_type=2`"
+            )
         power = int(norm_type) if norm_type == int(norm_type) else norm_type
         out = getattr(F, f"avg_pool{n}d")(F.pow(input, power), kernel_size, stride, 0, ceil_mode)
         size = count(spread(kernel_size, n, name, "kernel_size"))
@@ -471,14 +475,9 @@ def _declare_unpool(n):
         kernel = spread(kernel_size, n, name, "kernel_size")
         step = kernel if stride is None else spread(stride, n, name, "stride")
         pad = spread(padding, n, name, "padding")
-        wanted = (
-            None
-            if output_size is None
-            else tuple(
-                int(v)
-                for v in (output_size if isinstance(output_size, list | tuple) else (output_size,))
-            )
-        )
+        wanted = None
+        if output_size is not None:
+            wanted = whole_numbers(output_size, name, "output_size")
         sizes = _unpooled_sizes(name, input, n, kernel, step, pad, wanted)
         if n > 1:
             return F.unpool_max(input, indices, sizes)
