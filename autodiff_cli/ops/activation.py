@@ -26,6 +26,11 @@ def _floats_only(name, input):
                    help="write `.to(torch.float64)`, or floats: `[1.0, 2.0]`")
 
 
+def _no_bool(name, input):
+    if input.dtype.kind == "b":
+        raise fail("E307", f"`{name}` does not work on bool tensors", help="write `.to(torch.float64)`")
+
+
 def _functional(*names):
     """Aliases of functions that PyTorch has in two places."""
     return [f"nn.functional.{name}" for name in names]
@@ -40,12 +45,7 @@ def functional_relu(input: Tensor, inplace: bool = False):
     return F.relu(input)
 
 
-def _check_relu(input):
-    if input.dtype.kind == "b":
-        raise fail("E307", "`relu` does not work on bool tensors", help="write `.to(torch.float64)`")
-
-
-@pointwise(lambda x: np.maximum(x, 0), check=_check_relu, kink=lambda input: F.abs(input),
+@pointwise(lambda x: np.maximum(x, 0), check=lambda input: _no_bool("relu", input), kink=lambda input: F.abs(input),
            vjp=lambda g, out, input: F.where(F.le(out, 0), 0, g), samples=[*KINKS, S(ints(3, low=-2))])
 def relu(input: Tensor):
     """The positive part; its slope at 0 is 0."""
@@ -59,26 +59,40 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def _elu(input, alpha, scale, input_scale):
-    below = F.expm1(F.clamp_max(input, 0) * input_scale if input_scale != 1 else F.clamp_max(input, 0))
+    positive = F.gt(input, 0)
+    safe = F.where(positive, 0, input)
+    below = F.expm1(safe if input_scale == 1 else safe * input_scale)
     above = input if scale == 1 else input * scale
-    return F.where(F.gt(input, 0), above, below * (alpha * scale) if alpha * scale != 1 else below)
+    return F.where(positive, above, below if alpha * scale == 1 else below * (alpha * scale))
 
 
-@composite(name="nn.functional.elu", grad_fn="EluBackward0", samples=[*KINKS, S(t(3), 0.5)])
+def _elu_vjp(g, input, alpha, scale, input_scale):
+    """Curved below 0 only: at 0 the second derivative is 0, as in PyTorch."""
+    safe = F.where(F.ge(input, 0), 0, input)
+    below = g * F.exp(safe if input_scale == 1 else safe * input_scale)
+    factor = alpha * scale * input_scale
+    return F.where(F.gt(input, 0), g if scale == 1 else g * scale, below if factor == 1 else below * factor)
+
+
+@composite(name="nn.functional.elu", vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1), grad_fn="EluBackward0", samples=[*KINKS, S(t(3), 0.5)])
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
     _floats_only("elu", input)
     return _elu(input, alpha, 1, 1)
 
 
-@composite(aliases=_functional("selu"), grad_fn="EluBackward0", method=False, inplace=True, samples=KINKS)
+SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
+
+
+@composite(aliases=_functional("selu"), vjp=lambda g, out, input, inplace: _elu_vjp(g, input, *SELU), grad_fn="EluBackward0", method=False, inplace=True, samples=KINKS)
 def selu(input: Tensor, inplace: bool = False):
     """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
     _floats_only("selu", input)
-    return _elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
+    return _elu(input, *SELU)
 
 
-@composite(aliases=_functional("celu"), method=False, inplace=True, samples=[*KINKS, S(t(3), 2.0)],
+@composite(aliases=_functional("celu"), vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1 / alpha),
+           method=False, inplace=True, samples=[*KINKS, S(t(3), 2.0)],
            errors=[Bad("E205", t(2), 0.0)])
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """`input` above 0, `alpha * (exp(input / alpha) - 1)` elsewhere."""
@@ -99,7 +113,12 @@ def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: b
     return F.where(F.gt(input, 0), input, input * ((lower + upper) / 2))
 
 
-@composite(method=False, grad_fn="PreluKernelBackward0", samples=[S(t(2, 3), t(1, 3))])
+def _prelu_vjp(g, out, input, weight):
+    above = F.gt(input, 0)
+    return F.where(above, g, weight * g), F.where(above, 0, input * g)
+
+
+@composite(method=False, grad_fn="PreluKernelBackward0", vjp=_prelu_vjp, properties=frozenset({"broadcasts"}), samples=[S(t(2, 3), t(1, 3))])
 def prelu_kernel(input: Tensor, weight: Tensor):
     """`input` above 0, `weight * input` elsewhere."""
     return F.where(F.gt(input, 0), input, weight * input)
@@ -115,6 +134,7 @@ def prelu(input: Tensor, weight: Tensor):
             raise fail("E308", f"prelu needs one weight or {channels}, one for each channel, got shape "
                        f"{tuple(weight.shape)} for an input of shape {tuple(input.shape)}",
                        help="make the weight of shape `(input.shape[1],)`")
+    _floats_only("prelu", input)
     if weight.dtype != input.dtype:
         raise fail("E307", f"prelu needs one dtype, got {input.dtype.name} and {weight.dtype.name}",
                    help=f"convert the weight: `.to(torch.{input.dtype.name})`")
@@ -134,14 +154,17 @@ def _threshold_vjp(g, out, input, threshold, value, inplace):
            samples=[S(t(2, 3), 0.5, -1.0), S(t(values=[0.5, 1.0]), 0.5, 2.0)])
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False):
     """`input` above `threshold`, `value` elsewhere."""
+    if input.dtype.kind != "f":
+        _no_bool("threshold", input)
+        threshold, value = int(threshold), int(value)
     return F.where(F.le(input, threshold), value, input)
 
 
 # -- bounded and shrunk ------------------------------------------------------------------------------
 
 
-def _outside(input, low, high):
-    return F.logical_or(F.le(input, low), F.ge(input, high))
+def _between(input, low, high):
+    return F.logical_and(F.gt(input, low), F.lt(input, high))
 
 
 def _within(input, bound):
@@ -149,12 +172,18 @@ def _within(input, bound):
 
 
 @composite(name="nn.functional.hardtanh", grad_fn="HardtanhBackward0", samples=[*KINKS, S(t(3), -0.5, 0.5)],
-           vjp=lambda g, out, input, low, high, inplace: F.where(_outside(input, low, high), 0, g))
+           vjp=lambda g, out, input, low, high, inplace: F.where(_between(input, low, high), g, 0))
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
     """`input` held between the bounds; the slope at a bound is 0."""
     if min_val > max_val:
         raise fail("E205", f"hardtanh needs min_val <= max_val, got {min_val} and {max_val}",
                    help="`hardtanh(x, -1.0, 1.0)`")
+    if input.dtype.kind != "f":
+        _no_bool("hardtanh", input)
+        min_val, max_val = int(min_val), int(max_val)
+        if input.dtype.kind == "u" and min(min_val, max_val) < 0:
+            raise fail("E307", f"hardtanh of {input.dtype.name} cannot have negative bounds",
+                       help="write `.to(torch.float64)`")
     return F.clamp(input, min_val, max_val)
 
 
@@ -165,7 +194,7 @@ def relu6(input: Tensor, inplace: bool = False):
 
 
 @composite(name="nn.functional.hardsigmoid", grad_fn="HardsigmoidBackward0", samples=KINKS,
-           vjp=lambda g, out, input, inplace: F.where(_outside(input, -3, 3), 0, g * (1 / 6)))
+           vjp=lambda g, out, input, inplace: F.where(_between(input, -3, 3), g * (1 / 6), 0))
 def hardsigmoid(input: Tensor, inplace: bool = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
     _floats_only("hardsigmoid", input)
@@ -173,7 +202,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False):
 
 
 def _hardswish_vjp(g, out, input, inplace):
-    inside = F.where(F.lt(input, 3), g * (input / 3 + 0.5), g)
+    inside = F.where(F.ge(input, 3), g, g * (input / 3 + 0.5))
     return F.where(F.le(input, -3), 0, inside)
 
 
@@ -185,7 +214,7 @@ def hardswish(input: Tensor, inplace: bool = False):
 
 
 def _shrunk_vjp(g, out, input, lambd):
-    return F.where(_within(input, lambd), 0, g)
+    return F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0)
 
 
 @composite(name="nn.functional.softshrink", grad_fn="SoftshrinkBackward0", vjp=_shrunk_vjp, samples=[*KINKS, S(t(3), 1.0)],
@@ -227,8 +256,9 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     """`log(1 + exp(beta * input)) / beta`, `input` itself where `beta * input > threshold`."""
     _floats_only("softplus", input)
     scaled = input if beta == 1 else input * beta
-    curve = F.log1p(F.exp(F.clamp_max(scaled, threshold)))
-    return F.where(F.gt(scaled, threshold), input, curve if beta == 1 else curve / beta)
+    linear = F.gt(scaled, threshold)
+    curve = F.log1p(F.exp(F.where(linear, 0, scaled)))
+    return F.where(linear, input, curve if beta == 1 else curve / beta)
 
 
 @composite(name="nn.functional.logsigmoid", grad_fn="LogSigmoidBackward0", samples=[*ALL, S(t(values=[0.0, -800.0, 800.0]))],

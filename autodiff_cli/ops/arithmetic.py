@@ -28,8 +28,17 @@ def _no_bools(name, instead):
 
 def _any_bool(name, instead):
     def check(*args):
-        if any(x.dtype.kind == "b" and not x.weak for x in args):
+        if any(x.dtype.kind == "b" for x in args):
             raise fail("E307", f"`{name}` does not work with bool tensors", help=instead)
+
+    return check
+
+
+def _some_float(name):
+    def check(*args):
+        if all(x.dtype.kind != "f" for x in args):
+            raise fail("E307", f"`{name}` works on floating point tensors, not on {args[0].dtype.name}",
+                       help="write `.to(torch.float64)`, or floats: `[1.0, 2.0]`")
 
     return check
 
@@ -271,8 +280,12 @@ def _power(input, exponent):
             return input * input * input
         if number == 0.5:
             return np.sqrt(input)
+        if number == -0.5:
+            return 1 / np.sqrt(input)
         if number == -1:
             return np.reciprocal(input)
+        if number == -2:
+            return 1 / (input * input)
     return np.power(input, exponent)
 
 
@@ -290,6 +303,7 @@ def _power_name(input, exponent):
 
 
 def _check_power(input, exponent):
+    _no_bools("pow", "use `x.to(torch.int64)`")(input, exponent)
     if exponent.weak and not input.weak and exponent.dtype.kind == "i" and input.dtype.kind in "iub":
         if value_of(exponent).item() < 0:
             raise fail("E504", "integers to negative integer powers are not allowed",
@@ -327,7 +341,7 @@ def _slope_of_base(g, input, exponent):
         if number == 2:
             return g * (input * number)
         return g * (F.pow(input, number - 1) * number)
-    return g * F.where(F.eq(exponent, 0), 0.0, exponent * F.pow(input, exponent - 1))
+    return F.where(F.eq(exponent, 0), 0.0, g * (exponent * F.pow(input, exponent - 1)))
 
 
 @function(inplace=True, samples=[S(t(2, 3, low=0.3), t(3)), S(t(2), 2), S(2.0, t(2)), S(ints(2), 2)])
@@ -345,6 +359,8 @@ def square(input: Tensor):
 @composite(inplace=True, samples=[S(t(2, 3), ints(3)), S(t(2), t(2))])
 def ldexp(input: Tensor, other: Tensor):
     """`input * 2 ** other`."""
+    if input.dtype.kind == "f" and other.dtype.kind != "f":
+        other = F.to_dtype(other, input.dtype)
     return F.mul(input, F.pow(2.0, other))
 
 
@@ -362,6 +378,7 @@ def _same_kind(name, first, *others):
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
     _whole_alpha(value, input, tensor1, tensor2)
+    _no_bools("addcmul", "use `&` and `|`")(input, tensor1, tensor2)
     product = tensor1 * tensor2
     return input + (product if value == 1 else product * value)
 
@@ -388,23 +405,28 @@ _value_second("addcmul")
 _value_second("addcdiv")
 
 
-@composite(inplace=True, grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
+@composite(inplace=True, properties=frozenset({"broadcasts"}), vjp=lambda g, out, input, end, weight: (
+               g * (1 - weight), g * weight, g * (end - input) if weight.requires_grad else None),
+           grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
            samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3))],
            errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)])
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """The point between `input` (weight 0) and `end` (weight 1)."""
-    _same_kind("lerp", input, end, weight)
-    return input + weight * (end - input)
+    _some_float("lerp")(input)
+    _same_kind("lerp", input, end, *([weight] if weight.shape else []))
+    way = end - input
+    near, far = input + weight * way, end - way * (1 - weight)
+    return F.where(F.lt(F.abs(weight), 0.5), near, far)
 
 
-@pointwise(np.hypot, samples=APART, check=_no_bools("hypot", "use floats"),
+@pointwise(np.hypot, samples=APART, check=_some_float("hypot"),
            vjp=lambda g, out, input, other: (g * (input / out), g * (other / out)))
 def hypot(input: Tensor, other: Tensor):
     """`sqrt(input**2 + other**2)` without overflow; nan slopes at (0, 0)."""
 
 
 
-@pointwise(np.logaddexp, promote=Promote.FLOAT, inplace=False, samples=[S(t(2, 3), t(3)), S(t(), t(2))])
+@pointwise(np.logaddexp, check=_some_float("logaddexp"), inplace=False, samples=[S(t(2, 3), t(3)), S(t(), t(2))])
 def logaddexp(input: Tensor, other: Tensor):
     """`log(exp(input) + exp(other))` without overflow."""
 
@@ -414,7 +436,7 @@ def _(g, out, input, other):
     return g / (1 + F.exp(other - input)), g / (1 + F.exp(input - other))
 
 
-@pointwise(np.logaddexp2, promote=Promote.FLOAT, inplace=False, samples=[S(t(2, 3), t(3)), S(t(), t(2))])
+@pointwise(np.logaddexp2, check=_some_float("logaddexp2"), inplace=False, samples=[S(t(2, 3), t(3)), S(t(), t(2))])
 def logaddexp2(input: Tensor, other: Tensor):
     """`log2(2**input + 2**other)` without overflow."""
 
@@ -438,7 +460,7 @@ def _(g, out, input, other):
     return g * F.where(F.eq(input, 0), 0.0, out / input), F.zeros_like(g)
 
 
-@pointwise(np.nextafter, samples=[S(t(2, 3), t(3))],
+@pointwise(np.nextafter, check=_some_float("nextafter"), samples=[S(t(2, 3), t(3))],
            vjp=lambda g, out, input, other: (F.where(F.eq(input, other), 0.0, g), F.zeros_like(g)))
 def nextafter(input: Tensor, other: Tensor):
     """The next number of the dtype after `input` in the direction of `other`."""
@@ -447,7 +469,7 @@ def nextafter(input: Tensor, other: Tensor):
 # -- steps and whole numbers -----------------------------------------------------------------------
 
 
-@pointwise(np.heaviside, vjp=no_derivative("heaviside"), grad_fn="NotImplemented",
+@pointwise(lambda x, values: np.where(x == 0, values, (x > 0).astype(x.dtype)), vjp=no_derivative("heaviside"), grad_fn="NotImplemented",
            check=lambda input, values: _same_kind("heaviside", input, values),
            samples=[S(t(values=[-1.0, 0.0, 2.0], grad=False), t(3, grad=False))])
 def heaviside(input: Tensor, values: Tensor):
@@ -457,7 +479,7 @@ def heaviside(input: Tensor, values: Tensor):
 def _whole_numbers(name):
     def check(*args):
         for x in args:
-            if x.dtype.kind not in "iu":
+            if x.dtype.kind == "f" or all(y.dtype.kind == "b" for y in args):
                 raise fail("E307", f"`{name}` works on integer tensors, not on {x.dtype.name}",
                            help="write `.to(torch.int64)`")
 

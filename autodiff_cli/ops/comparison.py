@@ -61,7 +61,7 @@ _unary("logical_not", np.logical_not, "Whether an element is zero.", promote=Pro
 def _check_bits(name, kinds):
     def check(*args):
         for x in args:
-            if x.dtype.kind not in kinds:
+            if x.dtype.kind == "f" or all(y.dtype.kind not in kinds for y in args):
                 raise fail("E307", f"`{name}` works on {'bools and ' if 'b' in kinds else ''}integers, "
                            f"not on {x.dtype.name}", help="compare first: `x > 0`, or write `.to(torch.int64)`")
 
@@ -105,8 +105,14 @@ for _key, _kernel, _doc in (
     _unary(_key, _kernel, _doc, promote=Promote.LOGICAL, inplace=False, samples=[SPECIAL_VALUES, S(ints(3, low=-2))])
 
 
+def _one_dtype(input, other, *rest):
+    if input.dtype != other.dtype and not other.weak:
+        raise fail("E307", f"isclose needs one dtype, got {input.dtype.name} and {other.dtype.name}",
+                   help=f"convert one: `.to(torch.{input.dtype.name})`")
+
+
 @pointwise(lambda input, other, rtol, atol, equal_nan: np.isclose(input, other, rtol, atol, equal_nan),
-           promote=Promote.BOOL, inplace=False,
+           promote=Promote.BOOL, inplace=False, check=_one_dtype, errors=[Bad("E307", t(2), ints(2))],
            samples=[S(t(3), t(3)), S(t(values=[1.0, float("nan")]), t(values=[1.0, float("nan")]), equal_nan=True)])
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
     """Whether `|input - other| <= atol + rtol * |other|`."""

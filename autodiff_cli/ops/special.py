@@ -60,6 +60,12 @@ def _digamma(x):
     return np.where(x == 0, np.copysign(np.inf, -x), np.where((x < 0) & (x == np.floor(x)), np.nan, out)).astype(x.dtype)
 
 
+def _log_gamma(x):
+    from scipy.special import gammaln
+
+    return np.where(x == -np.inf, np.inf, gammaln(x)).astype(x.dtype, copy=False)
+
+
 def _polygamma_kernel(n, x):
     from scipy.special import gamma, zeta
 
@@ -71,7 +77,7 @@ def _polygamma_kernel(n, x):
 
 
 for _row in (
-    ("lgamma", "gammaln", lambda g, out, x: g * F.digamma(x), POSITIVE, ("special.gammaln",),
+    ("lgamma", _log_gamma, lambda g, out, x: g * F.digamma(x), POSITIVE, ("special.gammaln",),
      "Logarithm of the absolute value of the gamma function."),
     ("digamma", _digamma, lambda g, out, x: g * F.polygamma(1, x), POSITIVE, ("special.digamma", "special.psi"),
      "Derivative of `lgamma`."),
@@ -106,7 +112,7 @@ for _row in (
 
 def _away_from_zero(x, order0, rest):
     """The slope of a Bessel function of order 1, which is 1/2 at 0."""
-    tiny = F.le(F.abs(x), float(np.finfo(x.dtype).eps))
+    tiny = F.logical_not(F.gt(F.abs(x), float(np.finfo(x.dtype).eps)))
     safe = F.where(tiny, float(np.finfo(x.dtype).eps), x)
     return F.where(tiny, 0.5, order0(safe) - rest(safe))
 
@@ -274,7 +280,7 @@ for _name, _kernel, _doc in (
     ("modified_bessel_k1", "k1", "Modified Bessel function of the second kind, order 1."),
     ("scaled_modified_bessel_k0", "k0e", "`exp(input)` times the modified Bessel function `k0`."),
     ("scaled_modified_bessel_k1", "k1e", "`exp(input)` times the modified Bessel function `k1`."),
-    ("spherical_bessel_j0", lambda x: np.sinc(x / np.pi), "Spherical Bessel function of the first kind, order 0."),
+    ("spherical_bessel_j0", lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)), "Spherical Bessel function of the first kind, order 0."),
     ("airy_ai", lambda x: _airy(x), "Airy function Ai."),
 ):
     _unary(f"special_{_name}", _kernel, None, [S(t(3, low=0.2, grad=False))], (), _doc, name=f"special.{_name}",
