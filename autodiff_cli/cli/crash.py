@@ -18,7 +18,8 @@ def crashed(error: BaseException, env: Environment, debug: bool) -> AutodiffErro
     return fail(
         "E900",
         f"internal error: {summary}",
-        help=f"please report it with the traceback saved in {where}" if where
+        help=f"please report it with the traceback saved in {where}"
+        if where
         else "run again with --debug and report the traceback",
     )
 

@@ -51,9 +51,7 @@ def public_ops() -> dict[str, list[Op]]:
     from ..ops import load_all
 
     load_all()
-    shown = {
-        key for key, op in OPS.items() if "internal" not in op.properties and torch_names(op)
-    }
+    shown = {key for key, op in OPS.items() if "internal" not in op.properties and torch_names(op)}
     table: dict[str, list[Op]] = {}
     for name in sorted(NAMES):
         overloads = [op for op in NAMES[name] if op.key in shown]
@@ -211,8 +209,11 @@ def torch_names(op: Op) -> list[str]:
     for name in (op.name, *op.aliases):
         for path in (name, f"nn.functional.{name}"):
             if path in known:
-                found.append("F." + path.removeprefix("nn.functional.")
-                             if path.startswith("nn.functional.") else f"torch.{path}")
+                found.append(
+                    "F." + path.removeprefix("nn.functional.")
+                    if path.startswith("nn.functional.")
+                    else f"torch.{path}"
+                )
         if op.method and "." not in name and (name in known or f"Tensor.{name}" in known):
             found.append(f"x.{name}()")
     return list(dict.fromkeys(found))
@@ -304,9 +305,7 @@ def _rounded(text: str) -> str:
 
     from ..render.text import format_number
 
-    return re.sub(
-        r"-?\d+\.\d+(?:e[+-]?\d+)?", lambda match: format_number(float(match[0])), text
-    )
+    return re.sub(r"-?\d+\.\d+(?:e[+-]?\d+)?", lambda match: format_number(float(match[0])), text)
 
 
 # ------------------------------------------------------------------ what is missing

@@ -47,9 +47,7 @@ def words_of(*words: str) -> Callable[[str], tuple[str, ...]]:
         found = names(text)
         for word in found:
             if word not in words:
-                raise ValueError(
-                    f"{word!r} is not one of {', '.join(words)}{_meant(word, words)}"
-                )
+                raise ValueError(f"{word!r} is not one of {', '.join(words)}{_meant(word, words)}")
         return found
 
     return convert

@@ -86,10 +86,10 @@ class Runner:
         form = self.values["format"]
         if self.to_file:
             return "json" if str(self.out).lower().endswith(".json") else "plain"
-        if form != "auto":
-            return form
-        shown = is_terminal(self.env.stdout) and not self.env.dumb()
-        return "rich" if shown and not self.values["asserts"] else "plain"
+        if form == "auto":
+            shown = is_terminal(self.env.stdout) and not self.env.dumb()
+            form = "rich" if shown else "plain"
+        return "plain" if form == "rich" and self.values["asserts"] else form
 
     # -- before ---------------------------------------------------------------------------------
 
@@ -115,18 +115,21 @@ class Runner:
 
     def options(self) -> Options:
         """The options of the session, from the command line."""
-        from pathlib import Path
-
         from ..session import Options
 
         values = self.values
+        folders: tuple[Any, ...] = values["allow_read"]
+        if folders:
+            from pathlib import Path
+
+            folders = tuple(map(Path, folders))
         return Options(
             loss=values["loss"],
             wrt=tuple(name for group in values["wrt"] for name in group),
             grad_output=values["grad_output"],
             dtype=values["dtype"],
             defines=tuple(self._defined(*define) for define in values["define"]),
-            allow_read=tuple(map(Path, values["allow_read"])),
+            allow_read=folders,
             max_memory=values["max_memory"],
             max_steps=values["max_steps"],
             max_depth=values["max_depth"],
@@ -196,9 +199,14 @@ class Runner:
     def _report(self, name: str | None, shown_name: str) -> Report:
         with deadline(self.values["timeout"]):
             source = self._source(name, shown_name)
+            import gc
+
             from .. import session
 
-            return session.run(source, self.options())
+            options = self.options()
+            gc.freeze()
+            gc.enable()
+            return session.run(source, options)
 
     def _failure(self, name: str, error: AutodiffError) -> Report:
         from ..session import Report
@@ -413,9 +421,12 @@ def _too_deep() -> AutodiffError:
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
     """Raise E508 in the main thread when the time is over."""
+    if seconds is None:
+        yield
+        return
     import signal
 
-    if seconds is None or not hasattr(signal, "setitimer"):
+    if not hasattr(signal, "setitimer"):  # Windows has no timers; the limit on steps remains
         yield
         return
 

@@ -36,7 +36,7 @@ from .values import Scope
 from .warnings import COLLECTED
 
 if TYPE_CHECKING:
-    from ..session import Options, Report
+    from .report import Options, Report
 
 RECURSION_LIMIT = 30_000
 
@@ -84,7 +84,9 @@ class Program:
             self._watch(tree)
             block = compile_block(tree.body, Context(True)) if tree.body else None
         except RecursionError:
-            raise fail("E108", "the program is nested too deeply", help="use names for parts of it") from None
+            raise fail(
+                "E108", "the program is nested too deeply", help="use names for parts of it"
+            ) from None
         GRAD_READ[:] = [self._grad_read] if self._implicit_allowed(tree) else []
         if block is not None:
             block(self.scope)
@@ -115,11 +117,20 @@ class Program:
         for name, value, add in self.options.defines:
             if not add and name not in known:
                 close = suggest(name, sorted(known))
-                raise fail("E204", f"-D {name}: the program does not assign `{name}`",
-                           help=f"did you mean `{close[0]}`?" if close else f"add a new name with `-D +{name}={value}`")
+                raise fail(
+                    "E204",
+                    f"-D {name}: the program does not assign `{name}`",
+                    help=f"did you mean `{close[0]}`?"
+                    if close
+                    else f"add a new name with `-D +{name}={value}`",
+                )
             given = self._defined_value(name, value)
             if add and name not in known:
-                self.scope.names[name] = leaf_of_literal(given) if is_literal_value(given) and not MODE.python else _as_tensor(given)
+                self.scope.names[name] = (
+                    leaf_of_literal(given)
+                    if is_literal_value(given) and not MODE.python
+                    else _as_tensor(given)
+                )
             else:
                 OVERRIDES.values[name] = lambda original, given=given: redefined(original, given)
 
@@ -135,7 +146,12 @@ class Program:
         """The value of an expression given on the command line, with the program's names."""
         tree = parse(Source(value, name))
         if len(tree.body) != 1 or not isinstance(tree.body[0], syntax.ExprStmt):
-            raise fail("E102", f"`{value}` is not an expression", tree.span, help="write a number or a list")
+            raise fail(
+                "E102",
+                f"`{value}` is not an expression",
+                tree.span,
+                help="write a number or a list",
+            )
         result = compile_expression(tree.body[0].value, Context(True))(self.scope)
         return result
 
@@ -148,6 +164,8 @@ class Program:
         if not options.backward:
             return False
         asked = bool(options.loss or options.wrt or options.grad_output)
+        if not asked and self.source.text.startswith("# autodiff.plain/"):
+            return False  # results printed before: their gradients are written out
         if MODE.python and not asked:
             return False
         return not calls_backward(tree)
@@ -163,8 +181,13 @@ class Program:
             matching = [n for n in known if fnmatchcase(n, pattern)]
             if not matching:
                 close = suggest(pattern, known)
-                raise fail("E201", f"--wrt {pattern}: the program has no such name",
-                           help=f"did you mean `{close[0]}`?" if close else f"it has: {', '.join(known[:12])}")
+                raise fail(
+                    "E201",
+                    f"--wrt {pattern}: the program has no such name",
+                    help=f"did you mean `{close[0]}`?"
+                    if close
+                    else f"it has: {', '.join(known[:12])}",
+                )
             chosen.extend(n for n in matching if n not in chosen)
         WATCH.wrt = dict.fromkeys(chosen)
 
@@ -185,19 +208,43 @@ class Program:
         node = self.loss.node
         name = f"`{self.loss_name}`" if self.loss_name else "the last expression"
         if not node.requires_grad:
-            raise fail("E402", f"{name} does not depend on any tensor that requires grad", node.span,
-                       label="built only from constants",
-                       help="write `tensor(..., requires_grad=True)`, the plain literal `A = [[1., 2.]]`, or pass --wrt NAME")
+            raise fail(
+                "E402",
+                f"{name} does not depend on any tensor that requires grad",
+                node.span,
+                label="built only from constants",
+                help="write `tensor(..., requires_grad=True)`, the plain literal `A = [[1., "
+                "2.]]`, or pass --wrt NAME",
+            )
         if gradient is None and node.numel != 1:
             shape = tuple(node.shape)
-            raise fail("E401", f"the objective must be a single number, but {name} has shape {shape}", node.span,
-                       label=f"{shape}: {node.numel} numbers",
-                       help=("reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME", "weight it: --grad-output ones"))
-        inputs = [t for t in (self.scope.names.get(n) for n in WATCH.wrt) if isinstance(t, Tensor)] if WATCH.wrt else None
+            raise fail(
+                "E401",
+                f"the objective must be a single number, but {name} has shape {shape}",
+                node.span,
+                label=f"{shape}: {node.numel} numbers",
+                help=(
+                    "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME",
+                    "weight it: --grad-output ones",
+                ),
+            )
+        inputs = (
+            [t for t in (self.scope.names.get(n) for n in WATCH.wrt) if isinstance(t, Tensor)]
+            if WATCH.wrt
+            else None
+        )
         if inputs is not None:
-            inputs = [t for t in inputs if t.requires_grad and t is not self.loss or t.is_leaf and t.requires_grad]
+            inputs = [
+                t
+                for t in inputs
+                if (t.requires_grad and t is not self.loss) or (t.is_leaf and t.requires_grad)
+            ]
         handles.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
-        if self.loss.accumulator is not None and inputs is None and isinstance(self.loss.accumulator, GradSlot):
+        if (
+            self.loss.accumulator is not None
+            and inputs is None
+            and isinstance(self.loss.accumulator, GradSlot)
+        ):
             self.loss.accumulator = None
 
     def _choose_loss(self) -> tuple[str | None, Tensor] | None:
@@ -208,8 +255,11 @@ class Program:
             if not isinstance(value, Tensor):
                 close = suggest(wanted, [n for n, v in names.items() if isinstance(v, Tensor)])
                 what = "is not a tensor" if wanted in names else "does not exist"
-                raise fail("E201", f"--loss {wanted}: the name {what} in the program",
-                           help=f"did you mean `{close[0]}`?" if close else "name a tensor of the program")
+                raise fail(
+                    "E201",
+                    f"--loss {wanted}: the name {what} in the program",
+                    help=f"did you mean `{close[0]}`?" if close else "name a tensor of the program",
+                )
             return wanted, value
         value = names.get("loss")
         if isinstance(value, Tensor) and is_float(value.dtype):
@@ -221,7 +271,11 @@ class Program:
                 name = next((n for n, v in names.items() if v is tensor), None)
             return name, tensor
         if self.options.grad_output is not None:
-            candidates = [(n, v) for n, v in names.items() if isinstance(v, Tensor) and v.requires_grad and not v.is_leaf]
+            candidates = [
+                (n, v)
+                for n, v in names.items()
+                if isinstance(v, Tensor) and v.requires_grad and not v.is_leaf
+            ]
             if candidates:
                 return candidates[-1]
         return None
@@ -241,7 +295,7 @@ class Program:
             value = self.evaluate_text(given, "<--grad-output>")
         tensor = _as_tensor(value)
         if not isinstance(tensor, Tensor):
-            tensor = Tensor(calls.params.to_tensor(tensor))
+            tensor = Tensor(to_tensor(tensor))
         if tensor.shape != loss.shape and tensor.node.numel == 1:
             tensor = Tensor(F.expand(F.reshape(tensor.node, ()), loss.shape))
         return tensor
@@ -250,9 +304,11 @@ class Program:
 
     def fill(self, report: Report) -> None:
         """Evaluate everything that is shown, in one plan, and write it into the report."""
-        from ..session import TensorRecord
+        from .report import TensorRecord
 
-        tensors = {n: v for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.tag != "numpy"}
+        tensors = {
+            n: v for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.tag != "numpy"
+        }
         nodes: list[GraphNode] = []
         for tensor in tensors.values():
             nodes.append(tensor.node)
@@ -265,20 +321,28 @@ class Program:
             node = tensor.node
             grad = tensor.grad
             report.tensors[name] = TensorRecord(
-                name, tuple(node.shape), node.dtype.name, node.requires_grad, tensor.is_leaf, tensor.grad_name,
-                value_of(node), None if grad is None else value_of(grad.node), node)
+                name,
+                tuple(node.shape),
+                node.dtype.name,
+                node.requires_grad,
+                tensor.is_leaf,
+                tensor.grad_name,
+                value_of(node),
+                None if grad is None else value_of(grad.node),
+                node,
+            )
         for name, value in self.scope.names.items():
             if isinstance(value, bool | int | float) and name != "_":
                 report.scalars[name] = value
         report.loss = self.loss_name
         report.graph = None if self.loss is None else self.loss.node
-        if SHOWN.value is not None:
+        body = self.tree.body if self.tree is not None else ()
+        if SHOWN.value is not None and isinstance(body[-1], syntax.ExprStmt):
             value = SHOWN.value
             if isinstance(value, Tensor) and not value.shape and value.tag is None:
                 report.shown = text(value.item())
             else:
                 report.shown = text(value.numpy().tolist() if isinstance(value, Tensor) else value)
-
 
     def check_finite(self, report: Report) -> None:
         """Warn of the first NaN or infinity that reached a result, or fail with E501/E502."""
@@ -286,7 +350,11 @@ class Program:
             return
         from .finite import first_guilty
 
-        grads = {n: v.grad.node for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.grad is not None}
+        grads = {
+            n: v.grad.node
+            for n, v in self.scope.names.items()
+            if isinstance(v, Tensor) and v.grad is not None
+        }
         found = first_guilty(report.tensors, grads)
         if found is None:
             return
@@ -340,7 +408,14 @@ def calls_backward(tree: syntax.Module) -> bool:
     for node in syntax.walk(tree):
         if isinstance(node, syntax.Call):
             function = node.func
-            if isinstance(function, syntax.Attribute) and function.attr in ("backward", "grad", "jacobian", "hessian", "vjp", "jvp"):
+            if isinstance(function, syntax.Attribute) and function.attr in (
+                "backward",
+                "grad",
+                "jacobian",
+                "hessian",
+                "vjp",
+                "jvp",
+            ):
                 return True
             if isinstance(function, syntax.Name) and function.id in ("grad", "backward"):
                 return True
@@ -349,7 +424,7 @@ def calls_backward(tree: syntax.Module) -> bool:
 
 def run_program(source: Source, options: Options) -> Report:
     """Run one program and report; see `session.run`."""
-    from ..session import Report
+    from .report import Report
 
     report = Report(source.name)
     program = Program(source, options)
@@ -364,10 +439,14 @@ def run_program(source: Source, options: Options) -> Report:
         report.scalars.clear()
     except RecursionError:
         report.status = "error"
-        report.error = fail("E507", "the program recurses too deeply", help="use a loop instead of recursion")
+        report.error = fail(
+            "E507", "the program recurses too deeply", help="use a loop instead of recursion"
+        )
     except MemoryError:
         report.status = "error"
-        report.error = fail("E505", "the program needs more memory than there is", help="use smaller shapes")
+        report.error = fail(
+            "E505", "the program needs more memory than there is", help="use smaller shapes"
+        )
     report.stdout = "".join(program.printed)
     report.warnings = list(COLLECTED)
     GRAD_READ.clear()

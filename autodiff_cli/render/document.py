@@ -37,9 +37,7 @@ def document(report: Report) -> dict[str, Any]:
             }
             for name, record in report.tensors.items()
         }
-        result["scalars"] = {
-            name: strict_number(value) for name, value in report.scalars.items()
-        }
+        result["scalars"] = {name: strict_number(value) for name, value in report.scalars.items()}
     result["stdout"] = _text(report.stdout)
     if report.warnings:
         result["warnings"] = [problem(warning) for warning in report.warnings]

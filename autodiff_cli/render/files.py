@@ -62,9 +62,7 @@ def write_text(path: str, text: str) -> None:
     replace_file(path, lambda file: file.write(data))
 
 
-def write_arrays(
-    path: str, report: Report, only: tuple[str, ...], show: tuple[str, ...]
-) -> None:
+def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[str, ...]) -> None:
     """Tensors of one report: `A` and `A.grad` in an .npz, a single one in .npy and .csv."""
     suffix = suffix_of(path)
     arrays = named_arrays(report, only, show)

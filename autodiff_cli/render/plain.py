@@ -61,8 +61,10 @@ def _lines(
     if not only or "values" in only:
         for record in records:
             value = literal(record.value, record.requires_grad)
-            yield assertion(record.name, record.value) if asserts else (
-                f"{record.name} = {value}  # {describe(record)}"
+            yield (
+                assertion(record.name, record.value)
+                if asserts
+                else (f"{record.name} = {value}  # {describe(record)}")
             )
         if not show and not asserts:
             for name, number in report.scalars.items():
@@ -82,8 +84,10 @@ def _gradients(records: Iterable[TensorRecord], asserts: bool) -> Iterator[str]:
     for record in records:
         if record.grad is not None:
             name = f"{record.name}.grad"
-            yield assertion(name, record.grad) if asserts else (
-                f"{name} = {gradient(record.grad)}  # {format_shape(record.grad.shape)}"
+            yield (
+                assertion(name, record.grad)
+                if asserts
+                else (f"{name} = {gradient(record.grad)}  # {format_shape(record.grad.shape)}")
             )
 
 
@@ -95,12 +99,12 @@ def describe(record: TensorRecord) -> str:
 
 def literal(array: np.ndarray, requires_grad: bool) -> str:
     """Program text that makes this tensor, as a leaf if it requires grad, else as a constant."""
-    further = [] if array.dtype in _PLAIN else [f"dtype={array.dtype.name}"]
+    further = [] if array.dtype in _PLAIN else [f"dtype=torch.{array.dtype.name}"]
     if requires_grad:
         further.append("requires_grad=True")
     if array.size == 0:
         if array.dtype.kind != "f" and not any("dtype" in part for part in further):
-            further.insert(0, f"dtype={array.dtype.name}")
+            further.insert(0, f"dtype=torch.{array.dtype.name}")
         return f"zeros({', '.join([*map(str, array.shape), *further])})"
     text = repr(shortest(array))
     if array.dtype not in _PLAIN:
@@ -125,7 +129,8 @@ def assertion(name: str, array: np.ndarray) -> str:
         return f"assert {name}.shape == {format_shape(array.shape)}"
     text = repr(shortest(array))
     if array.dtype.kind == "f" and np.isnan(array).any():
-        return f"assert allclose({name}, tensor({text}, dtype={array.dtype.name}), equal_nan=True)"
+        other = f"tensor({text}, dtype=torch.{array.dtype.name})"
+        return f"assert allclose({name}, {other}, equal_nan=True)"
     return f"assert {name} == {text}"
 
 

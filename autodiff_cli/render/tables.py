@@ -30,9 +30,7 @@ NAME, OP, DIM, BAD, TITLE = "bold", "cyan", "dim", "reverse red", "bold"
 Cell = list[Text]
 
 
-def terminal(
-    stream: IO[str], width: int, color: bool, variables: dict[str, str]
-) -> Console:
+def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]) -> Console:
     """A console that interprets nothing and never wraps or crops."""
     system: Any = None
     if color:
@@ -127,8 +125,8 @@ class Page:
 
     def graph(self, report: Report, all: bool) -> None:
         self.line(_title("Graph", f"{report.loss or 'last expression'} <- grad_fn"))
-        rows = tree_rows(report, show_all=all)
         width = self.look.width - 1
+        rows = tree_rows(report, show_all=all, width=width)
         columns = columns_of(rows, width)
         for row in rows:
             branches, label, op, note = cells(row, columns, width, self.look.unicode)
@@ -187,23 +185,31 @@ class Page:
         columns = list(range(len(headers)))
         if width >= WIDE:
             dtypes = {row[2][0].plain for row in rows} if title == "Values" else set()
-            for spared in ((), (4,), (2, 4)):
-                if spared and (title != "Values" or (2 in spared and len(dtypes) > 1)):
-                    continue
+            layouts: list[tuple[int, ...]] = [()]
+            if title == "Values":
+                layouts += [(4,), (2, 4)] if len(dtypes) == 1 else [(4,)]
+            # Every layout as it is; then with values wrapped, where what can be spared is.
+            tries = [(spared, False) for spared in layouts]
+            tries += [(spared, True) for spared in reversed(layouts)]
+            for spared, wrapped in tries:
                 kept = [c for c in columns if c not in spared]
-                sizes = _sizes(headers, rows, kept)
-                frame = 3 * len(kept) - 1
-                room = width - frame - (sum(sizes) - sizes[kept.index(body)])
-                if frame + sum(sizes) > width and room >= MIN_BODY:
-                    rows = [self._fitted(row, body, room) for row in rows]
-                    sizes = _sizes(headers, rows, kept)
-                if frame + sum(sizes) <= width:
+                table = self._wrapped(headers, rows, kept, body) if wrapped else rows
+                sizes = _sizes(headers, table, kept)
+                if sum(sizes) + _frame(kept) <= width:
                     said = next(iter(dtypes)) if 2 in spared else note
-                    self._wide(_title(title, said), headers, rows, kept, sizes)
+                    self._wide(_title(title, said), headers, table, kept, sizes)
                     return
         self.line(_title(title, note))
         for row in rows:
             self._stacked(headers, row, body)
+
+    def _wrapped(
+        self, headers: list[str], rows: list[list[Cell]], kept: list[int], body: int
+    ) -> list[list[Cell]]:
+        """The rows with values in more lines, if there is room for them to be read."""
+        sizes = _sizes(headers, rows, kept)
+        room = self.look.width - _frame(kept) - (sum(sizes) - sizes[kept.index(body)])
+        return [self._fitted(row, body, room) for row in rows] if room >= MIN_BODY else rows
 
     def _wide(
         self, title: Text, headers: list[str], rows: list[list[Cell]], kept: list[int],
@@ -318,6 +324,11 @@ def _sizes(headers: list[str], rows: list[list[Cell]], kept: list[int]) -> list[
         max([len(headers[c]), *(width_of(line.plain) for row in rows for line in row[c])])
         for c in kept
     ]
+
+
+def _frame(kept: list[int]) -> int:
+    """Cells between and around the columns of a table."""
+    return 3 * len(kept) - 1
 
 
 def _in_ascii(text: Text) -> Text:

@@ -75,14 +75,16 @@ class Graph:
         return f"{name} = {text}" if name and name != text else text
 
 
-def tree_rows(report: Report, *, show_all: bool = False) -> list[Row]:
-    """Rows of the tree, or a count of ops when the graph is too large for one."""
+def tree_rows(report: Report, *, show_all: bool = False, width: int = 80) -> list[Row]:
+    """Rows of the tree, or a count of ops when the graph is too large for one. With `show_all`
+    only the width for branches limits its depth."""
     graph = Graph(report)
     if len(graph.nodes) > MAX_NODES and not show_all:
         return _summary(graph)
     rows: list[Row] = []
     expanded: set[Node] = set()
     limit = 5000 if show_all else MAX_ROWS
+    deepest = max(1, min(200, (width - 24) // 4)) if show_all else MAX_DEPTH
     # (node, name, branches of its own row, branches of rows below, depth)
     pending: list[tuple[Node | None, str | None, str, str, int]] = [
         (graph.root, graph.names.get(report.graph), "", "", 0)  # type: ignore[arg-type]
@@ -91,7 +93,8 @@ def tree_rows(report: Report, *, show_all: bool = False) -> list[Row]:
         node, name, own, below, depth = pending.pop()
         if len(rows) >= limit:
             left = len(graph.nodes) - len(expanded)
-            rows.append(Row(own, f"… {format_count(max(1, left), 'more node')} (--all)"))
+            more = format_count(max(1, left), "more node")
+            rows.append(Row(own, f"… {more}" if show_all else f"… {more} (--all)"))
             break
         if node is None:
             rows.append(Row(own, name or ""))
@@ -102,8 +105,8 @@ def tree_rows(report: Report, *, show_all: bool = False) -> list[Row]:
         if again or node.op.key == "leaf" or not node.requires_grad:
             continue
         children = _children(graph, node, show_all)
-        if depth >= MAX_DEPTH and not show_all and children:
-            rows.append(Row(below + "└── ", "… (--all)"))
+        if depth >= deepest and children:
+            rows.append(Row(below + "└── ", "…" if show_all else "… (--all)"))
             continue
         for at in range(len(children) - 1, -1, -1):
             child, child_name = children[at]
@@ -115,9 +118,7 @@ def tree_rows(report: Report, *, show_all: bool = False) -> list[Row]:
     return rows
 
 
-def _children(
-    graph: Graph, node: Node, show_all: bool
-) -> list[tuple[Node | None, str | None]]:
+def _children(graph: Graph, node: Node, show_all: bool) -> list[tuple[Node | None, str | None]]:
     """Inputs that carry gradients, with names; the others as one count, or too with `show_all`.
     Numbers written in the expression are not counted."""
     children: list[tuple[Node | None, str | None]] = []
@@ -215,6 +216,6 @@ def tree_lines(
     report: Report, *, show_all: bool = False, width: int = 80, unicode: bool = True
 ) -> list[str]:
     """The tree as plain lines."""
-    rows = tree_rows(report, show_all=show_all)
+    rows = tree_rows(report, show_all=show_all, width=width)
     columns = columns_of(rows, width)
     return ["".join(cells(row, columns, width, unicode)).rstrip() for row in rows]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from autodiff_cli.cli.main import COMMANDS
 from autodiff_cli.cli.options import RUN_OPTIONS, memory, parse
+from autodiff_cli.errors import Exit
 from autodiff_cli.version import __version__
 
 
@@ -195,6 +196,14 @@ def test_every_option_is_in_the_help(cli):
     page = cli("run", "-h").out
     for option in RUN_OPTIONS:
         assert option.flags[-1] in page
+
+
+def test_every_option_and_code_is_documented(project: Path):
+    page = (project / "docs" / "cli.md").read_text("utf-8")
+    for option in RUN_OPTIONS:
+        assert all(f"`{flag}" in page or f" {flag}" in page for flag in option.flags), option.flags
+    for code in Exit:
+        assert f"| {int(code)} |" in page
 
 
 def test_ops(cli):

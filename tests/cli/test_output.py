@@ -1,0 +1,276 @@
+"""What `run` prints: tables by width, plain text that runs again, strict JSON, files."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import autodiff_cli.render.document as document_module
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+SCHEMA = json.loads(
+    Path(document_module.__file__).parent.joinpath("schema", "run-1.json").read_text()
+)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+PROGRAMS = {
+    "leaves": "x = [1, 2.5]; y = 3; loss = sum(x * y)",
+    "constants": "k = const([1, 2]); b = k > 1; w = 2; loss = w * sum(k)",
+    "scalars": "x = [1, 2]; n = len(x); flag = n > 1; r = 1 / n; loss = sum(x * n)",
+    "not finite": "x = [1, nan, inf]; loss = sum(x * -inf)",
+    "empty tensors": "x = zeros(0, 3, requires_grad=True); k = zeros(2, 0); loss = sum(x)",
+    "dtypes": "f = tensor([0.1, 0.2], dtype=torch.float32, requires_grad=True); loss = sum(f)\n"
+    "i = tensor([1, -2], dtype=torch.int32); o = ones(2, 2, dtype=torch.bool)",
+    "one-element vector": "x = [3]; loss = x * x",
+    "unreached": "x = 1; y = 2; loss = x * x",
+    "names": "π = 3; 日本 = 2; loss = π * 日本",
+    "zeros": "x = [-0.0, 0.0]; loss = sum(x * x)",
+    "nothing": "",
+}
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """The documents of an output, read by a strict reader and held against the schema."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    found = [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+    for document in found:
+        VALIDATOR.validate(document)
+    return found
+
+
+# ------------------------------------------------------------------ tables
+
+
+@pytest.mark.parametrize("width", [120, 80, 44, 30])
+def test_the_demo_by_width(cli, width: int):
+    result = cli("demo.expr", tty=True, NO_COLOR="1", COLUMNS=str(width))
+    assert (result.code, result.err) == (0, "")
+    assert result.out == (SNAPSHOTS / f"demo-{width}.txt").read_text("utf-8")
+    assert all(len(line) <= width for line in result.out.splitlines())
+
+
+@pytest.mark.parametrize("width", [1, 7, 30, 39, 40, 71, 72, 100])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_width_works(cli, name: str, width: int):
+    result = cli("-e", PROGRAMS[name], "--format", "rich", "--all", COLUMNS=str(width))
+    assert result.code == 0
+    if width >= 40:
+        assert all(len(line) <= width for line in result.out.splitlines())
+
+
+def test_columns_cut_are_counted(cli):
+    result = cli("-e", "A = [[1.125, 2, 3, 4, 5, 6, 7, 8]]; loss = sum(A)", tty=True,
+                 NO_COLOR="1", COLUMNS="36")  # fmt: skip
+    assert re.search(r"… \d more columns", result.out)
+
+
+def test_markup_is_text(cli):
+    result = cli("-e", "B = [1, 2]; i = 1; loss = B[i] * 2  # [red]x[/red] :smile:", tty=True,
+                 NO_COLOR="1", COLUMNS="80")  # fmt: skip
+    assert "B[i]" in result.out
+
+
+def test_large_tensors_are_summed_up(cli):
+    result = cli("-e", "x = linspace(1, 2, 100) * 1; x.requires_grad_(); loss = sum(x ** 3)",
+                 "--wrt", "x", tty=True, NO_COLOR="1", COLUMNS="100")  # fmt: skip
+    assert "0% zero   0 nan   0 inf" in result.out
+    assert "log10|g|" in result.out
+    assert "..." in result.out
+    ascii_only = cli("-e", "x = [1, 2]; loss = sum(x)", tty=True, encoding="ascii", COLUMNS="80")
+    assert ascii_only.out.isascii()
+
+
+def test_many_names(cli):
+    lines = ["x = [1, 2]", "h0 = x * 1"] + [f"h{i} = tanh(h{i - 1})" for i in range(1, 30)]
+    text = "\n".join([*lines, "loss = sum(h29)"])
+    result = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS="100")
+    assert "… 29 intermediate values not shown (--all, --show 'h*')" in result.out
+    assert "not shown" not in cli("-", "--all", stdin=text, tty=True, COLUMNS="100").out
+    assert "h3 " in cli("-", "--show", "h3", stdin=text, tty=True, NO_COLOR="1").out
+
+
+def test_large_graphs_are_counted(cli):
+    text = "x = 1\nfor i in range(500):\n    x = x * 1.001\nloss = x\n"
+    result = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS="80")
+    assert re.search(r"500 +<MulBackward0>", result.out)
+    assert len(cli("-", "--all", stdin=text, tty=True, COLUMNS="80").out) < 20_000
+
+
+def test_sharing_is_marked(cli):
+    text = "x = 2; h = x * x; loss = h * h"
+    result = cli("-e", text, "--only", "graph", tty=True, NO_COLOR="1", COLUMNS="80")
+    assert "shared, used 2x" in result.out
+    assert "↑ h" in result.out
+
+
+def test_unreached_leaves_are_said(cli):
+    result = cli("-e", PROGRAMS["unreached"], tty=True, NO_COLOR="1", COLUMNS="80")
+    assert "not connected to loss" in result.out
+
+
+def test_colours(cli):
+    text = "x = [1, -2]; loss = sum(x ** 2)"
+    heat = cli("-e", text, tty=True, TERM="xterm-256color", COLORTERM="truecolor").out
+    assert "\x1b[48;2;" in heat
+    assert "\x1b[48;" not in cli("-e", text, tty=True, TERM="xterm").out
+    assert "\x1b" not in cli("-e", text, tty=True, NO_COLOR="1").out
+    assert "\x1b" not in cli("-e", text).out
+    assert "\x1b[1mx\x1b[0m = " in cli("-e", text, FORCE_COLOR="1").out
+    assert "\x1b" in cli("-e", text, "--color", "always", NO_COLOR="1").out
+
+
+def test_only_and_show(cli):
+    assert cli("demo.expr", "--only", "gradients", "--show", "A").out.splitlines()[1:] == [
+        "A.grad = [[7.0, 10.0], [13.0, 16.0]]  # (2, 2)"
+    ]
+    graph = cli("demo.expr", "--only", "graph").out.splitlines()
+    assert graph[1].startswith("# sum((A + B) * A) = 100")
+    assert "did you mean `loss`" in cli("demo.expr", "--show", "los").err
+
+
+# ------------------------------------------------------------------ plain
+
+
+def test_plain(cli):
+    assert cli("demo.expr").out == (SNAPSHOTS / "demo-plain.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_plain_runs_again_to_the_same(cli, name: str):
+    first = cli("-e", PROGRAMS[name])
+    assert (first.code, first.err) == (0, first.err)
+    again = cli("-", stdin=first.out)
+    assert again.code == 0, again.err
+
+    def statements(text: str) -> list[str]:
+        return [line.split("  #")[0] for line in text.splitlines()[1:]]
+
+    assert statements(again.out) == statements(first.out)
+
+
+@pytest.mark.parametrize("name", set(PROGRAMS) - {"nothing"})
+def test_asserts_hold(cli, name: str):
+    asserts = cli("-e", PROGRAMS[name], "--asserts")
+    assert asserts.code == 0
+    assert asserts.out.startswith("assert ")
+    checked = cli("-", stdin=PROGRAMS[name] + "\n" + asserts.out)
+    assert checked.code == 0, checked.err
+
+
+def test_what_a_program_prints_comes_first(cli):
+    result = cli("-e", "x = 2; loss = x * x; print('hello')")
+    assert result.out.startswith("hello\n# autodiff.plain/1")
+    assert cli("-e", "print('only this')").out == "only this\n"
+
+
+def test_a_bare_expression_is_its_value(cli):
+    assert cli("-e", "sum([1, 2] ** 2)").out == "5\n"
+    assert "# 12" in cli("-e", "x = 3; loss = x * x; x * 4").out
+
+
+# ------------------------------------------------------------------ JSON
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_documents_are_strict_and_valid(cli, name: str):
+    (document,) = documents(cli("-e", PROGRAMS[name], "--format", "json").out)
+    assert document["status"] == "ok"
+
+
+def test_the_document_of_the_demo(cli):
+    (document,) = documents(cli("demo.expr", "--format", "json").out)
+    assert document["loss"] == "loss"
+    assert document["tensors"]["A"] == {
+        "shape": [2, 2], "dtype": "float64", "requires_grad": True, "is_leaf": True,
+        "grad_fn": None, "value": [[1.0, 2.0], [3.0, 4.0]], "grad": [[7.0, 10.0], [13.0, 16.0]],
+    }  # fmt: skip
+    assert document["tensors"]["loss"]["grad_fn"] == "SumBackward0"
+    assert document["tensors"]["loss"]["grad"] is None
+
+
+def test_non_finite_numbers_are_strings(cli):
+    text = "x = [1, nan, inf, -inf, -0.0]; r = float(nan)"
+    (document,) = documents(cli("-e", text, "--format", "json").out)
+    assert document["tensors"]["x"]["value"] == [1.0, "nan", "inf", "-inf", 0.0]
+    assert str(document["tensors"]["x"]["value"][4]) == "-0.0"
+
+
+def test_errors_are_documents(cli):
+    result = cli("-e", "x = 1\nloss = x + yy", "--format", "json")
+    (document,) = documents(result.out)
+    error = document["error"]
+    assert (error["code"], error["kind"]) == ("E201", "unknown-name")
+    assert (error["line"], error["column"], error["end_line"], error["end_column"]) == (
+        2,
+        12,
+        2,
+        14,
+    )
+    assert "E201" in result.err
+
+
+def test_prints_are_in_the_document(cli):
+    (document,) = documents(cli("-e", "print('a\\nb')", "--format", "json").out)
+    assert document["stdout"] == "a\nb\n"
+
+
+def test_a_million_numbers_are_quick(cli):
+    from autodiff_cli.render.document import dump
+    from autodiff_cli.session import run
+    from autodiff_cli.source import Source
+
+    report = run(Source("x = arange(1000000) * 0.5\n"))
+    start = time.perf_counter()
+    text = dump(report)
+    assert time.perf_counter() - start < 5.0  # about 0.7 s; linear, not quadratic
+    assert len(json.loads(text)["tensors"]["x"]["value"]) == 1_000_000
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_json_and_text_files(cli, tmp_path: Path):
+    assert cli("demo.expr", "demo.expr", "-o", "out.json") == (0, "", "")
+    assert len(documents((tmp_path / "out.json").read_text())) == 2
+    assert cli("demo.expr", "-o", "out.txt").code == 0
+    assert (tmp_path / "out.txt").read_text() == cli("demo.expr").out
+    assert cli("demo.expr", "-o", "-").out == cli("demo.expr").out
+
+
+def test_array_files(cli, tmp_path: Path):
+    assert cli("demo.expr", "-o", "out.npz").code == 0
+    with np.load(tmp_path / "out.npz") as data:
+        assert sorted(data) == ["A", "A.grad", "B", "B.grad", "loss"]
+        assert data["A.grad"].tolist() == [[7, 10], [13, 16]]
+    assert cli("demo.expr", "-o", "g.npy", "--show", "A.grad").code == 0
+    assert np.load(tmp_path / "g.npy").tolist() == [[7, 10], [13, 16]]
+    assert cli("demo.expr", "-o", "g.csv", "--show", "A.grad").code == 0
+    assert (tmp_path / "g.csv").read_text() == "7.0,10.0\n13.0,16.0\n"
+    several = cli("demo.expr", "-o", "all.npy")
+    assert several.code == 2
+    assert "--show" in several.err
+    assert not (tmp_path / "all.npy").exists()
+    assert cli("-e", "x = zeros(2, 2, 2)", "-o", "x.csv").code == 2
+
+
+def test_a_failed_program_leaves_the_file_as_it_was(cli, tmp_path: Path):
+    (tmp_path / "out.npz").write_bytes(b"before")
+    assert cli("-e", "x = yy", "-o", "out.npz").code == 3
+    assert (tmp_path / "out.npz").read_bytes() == b"before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["demo.expr", "out.npz"]
+
+
+def test_a_tensor_may_be_called_file(cli, tmp_path: Path):
+    assert cli("-e", "file = 2; loss = file * 3", "-o", "out.npz").code == 0
+    with np.load(tmp_path / "out.npz") as data:
+        assert data["file.grad"] == 3
