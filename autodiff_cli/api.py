@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def source_of(program: str | Path) -> Source:
-    """The text of a program given as text or as a path (`Path`, or a string that names an existing file and is one line).
+    """The text of a program given as text or as a path (`Path`, or a string that names an existing
+    file and is one line).
 
     Raises:
         AutodiffError: E701 when the file cannot be read, E109 when it is no UTF-8.
@@ -26,15 +27,16 @@ def source_of(program: str | Path) -> Source:
     from .language.decode import decode
     from .source import Source
 
-    is_path = isinstance(program, Path)
-    if not is_path and "\n" not in program and "=" not in program and program.endswith((".expr", ".py")):
-        is_path = True
-    if not is_path:
-        return Source(str(program), "<program>")
+    if isinstance(program, str) and (
+        "\n" in program or "=" in program or not program.endswith((".expr", ".py"))
+    ):
+        return Source(program, "<program>")
     try:
         data = Path(program).read_bytes()
     except OSError as error:
-        raise fail("E701", f"cannot read {program}: {error.strerror}", help="check the path") from None
+        raise fail(
+            "E701", f"cannot read {program}: {error.strerror}", help="check the path"
+        ) from None
     return decode(data, str(program))
 
 
@@ -43,11 +45,14 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
 
     Args:
         program: text of a program, or the path of a file.
-        **options: fields of `session.Options` (`loss=`, `wrt=("A",)`, `dtype="float32"`, `defines=...`).
+        **options: fields of `session.Options` (`loss=`, `wrt=("A",)`, `dtype="float32"`,
+        `defines=...`).
 
     Returns:
-        The document of `autodiff run --format json` as data: `file`, `status`, `loss`, `tensors` (name -> `shape`, `dtype`,
-        `requires_grad`, `is_leaf`, `grad_fn`, `value`, `grad`), `scalars`, `stdout`; arrays stay NumPy arrays.
+        The document of `autodiff run --format json` as data: `file`, `status`, `loss`, `tensors`
+        (name -> `shape`, `dtype`,
+        `requires_grad`, `is_leaf`, `grad_fn`, `value`, `grad`), `scalars`, `stdout`; arrays stay
+        NumPy arrays.
 
     Raises:
         AutodiffError: what the program or its data did wrong.
@@ -86,7 +91,8 @@ def value_and_grad(
 
     Args:
         program: text of a program, or the path of a file.
-        wrt: names to differentiate with respect to; default all float arguments and the program's own leaves.
+        wrt: names to differentiate with respect to; default all float arguments and the program's
+        own leaves.
         loss: name of the scalar to differentiate; without it the last scalar the program computes.
 
     Returns:

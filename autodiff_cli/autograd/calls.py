@@ -54,7 +54,11 @@ def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffErr
         if other_error.argument in other.index and error.argument not in op.index:
             op, error = other, other_error
     signatures = dict.fromkeys(o.signature() for o, _ in problems)
-    return fail("E205", f"`{name}` {error.message}", help="write " + " or ".join(f"`{s}`" for s in signatures))
+    return fail(
+        "E205",
+        f"`{name}` {error.message}",
+        help="write " + " or ".join(f"`{s}`" for s in signatures),
+    )
 
 
 def wrapped(op: Op, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -87,10 +91,14 @@ def _maybe_view(node: Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Te
 
 def method(name: str) -> list[Op]:
     """Ops that answer as a method of this name (`x.sum()`), or []."""
-    return [op for op in overloads(name) if op.method and op.tensor_params and op.tensor_params[0] == 0]
+    return [
+        op for op in overloads(name) if op.method and op.tensor_params and op.tensor_params[0] == 0
+    ]
 
 
-def in_place(tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+def in_place(
+    tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Tensor:
     """`x.add_(y)`: the op's result is written into `x`."""
     tensor.check_writable()
     shared = tensor.storage is not None
@@ -99,8 +107,12 @@ def in_place(tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kw
         tensor.become_view(result, shared)
         return tensor
     if tuple(result.shape) != tuple(tensor.shape):
-        raise fail("E308", f"`{name}` would change the shape of the tensor from {tuple(tensor.shape)} to "
-                   f"{tuple(result.shape)}", help="write `x = x ...` to make a new tensor")
+        raise fail(
+            "E308",
+            f"`{name}` would change the shape of the tensor from {tuple(tensor.shape)} to "
+            f"{tuple(result.shape)}",
+            help="write `x = x ...` to make a new tensor",
+        )
     tensor.write(result.node, result.node)
     return tensor
 
@@ -113,8 +125,11 @@ def node_of_list(values: Any) -> Node:
         nodes = [params.to_tensor(v) for v in values]
         shapes = {n.shape for n in nodes}
         if len(shapes) > 1:
-            raise fail("E107", f"the rows of the list have different shapes: {sorted(shapes)}",
-                       help="all entries of a list must have one shape to be stacked")
+            raise fail(
+                "E107",
+                f"the rows of the list have different shapes: {sorted(shapes)}",
+                help="all entries of a list must have one shape to be stacked",
+            )
         return F.stack(tuple(nodes), 0)
     return array_of_list(values)
 

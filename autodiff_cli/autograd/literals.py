@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
-from ..graph.dtypes import BOOL, INT64
+from ..graph.dtypes import INT64
 from ..graph.node import Node
 from ..graph.op import constant
 from ..graph.params import node_of
@@ -51,12 +51,17 @@ def _checked(values: Any) -> np.ndarray:
     _flatten(values, flat)
     for value in flat:
         if not isinstance(value, bool | int | float):
-            raise fail("E208", f"a tensor is made of numbers, not of {type(value).__name__} {value!r}"[:120],
-                       help="write numbers, for example `[1.0, 2.0]`")
+            raise fail(
+                "E208",
+                f"a tensor is made of numbers, not of {type(value).__name__} {value!r}"[:120],
+                help="write numbers, for example `[1.0, 2.0]`",
+            )
     try:
         return np.array([float(v) for v in flat]).reshape(shape)
     except OverflowError:
-        raise fail("E504", "an integer is too large for a tensor", help="write it as a float") from None
+        raise fail(
+            "E504", "an integer is too large for a tensor", help="write it as a float"
+        ) from None
 
 
 def _flatten(values: Any, flat: list[Any]) -> None:
@@ -84,13 +89,19 @@ def ragged_shape(values: Any) -> tuple[int, ...]:
         for row, place in rows:
             if not isinstance(row, list | tuple) or len(row) != size:
                 found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
-                raise fail("E107", f"ragged list: row {place or '[]'} has {found}, the first has {size} entries",
-                           help="give every row the same number of entries")
+                raise fail(
+                    "E107",
+                    f"ragged list: row {place or '[]'} has {found}, the first has {size} entries",
+                    help="give every row the same number of entries",
+                )
             if depth + 1 < len(shape):
                 below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
             elif any(isinstance(r, list | tuple) for r in row):
-                raise fail("E107", f"ragged list: row {place or '[]'} mixes numbers and lists",
-                           help="give every row the same depth")
+                raise fail(
+                    "E107",
+                    f"ragged list: row {place or '[]'} mixes numbers and lists",
+                    help="give every row the same depth",
+                )
         rows = below
     return tuple(shape)
 

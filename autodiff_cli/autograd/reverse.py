@@ -149,24 +149,29 @@ class Pass:
     def _distribute(self, node: Node, found: tuple[Any, ...]) -> None:
         op = node.op
         args = node.args
-        needed = self.needed
         for position, g in zip(op.tensor_params, found, strict=True):
             if g is None:
                 continue
             x = args[position]
             if type(x) is tuple:
                 for part, part_g in zip(x, g, strict=True):
-                    if part is not None and part_g is not None and part.requires_grad:
-                        if needed is None or part in needed:
-                            self.give(part, fitted(op.kind, part_g, part, op))
-            elif x is not None and x.requires_grad and (needed is None or x in needed):
+                    if part is not None and part_g is not None and self._wants(part):
+                        self.give(part, fitted(op.kind, part_g, part, op))
+            elif x is not None and self._wants(x):
                 self.give(x, fitted(op.kind, g, x, op))
+
+    def _wants(self, node: Node) -> bool:
+        return node.requires_grad and (self.needed is None or node in self.needed)
 
     def _open(self, node: Node, g: Any) -> None:
         """Hand a composite's cotangent to its body."""
         if node.body is None:
-            raise fail("E404", f"`{node.op.name}` has no derivative here", node.span,
-                       help="detach the value if its gradient is not wanted")
+            raise fail(
+                "E404",
+                f"`{node.op.name}` has no derivative here",
+                node.span,
+                help="detach the value if its gradient is not wanted",
+            )
         if not self.retain:
             node.mark().freed = STATE.span or True
         if type(node.body) is tuple:
@@ -219,9 +224,12 @@ def check_freed(node: Node, g: Any) -> None:
     if "saves" in node.op.properties:
         raise _freed(node)
     with grad_mode(False):
-        out = node if node.outputs is None else tuple(output(node, i) for i in range(len(node.outputs)))
+        out: Any = node
         if node.outputs is not None:
-            g = tuple(g.get(i, zeros_like(o)) if is_float(o.dtype) else None for i, o in enumerate(out))
+            out = tuple(output(node, i) for i in range(len(node.outputs)))
+            g = tuple(
+                g.get(i, zeros_like(o)) if is_float(o.dtype) else None for i, o in enumerate(out)
+            )
         since = tick()
         found = node.op.vjp_rule(g, out, *node.args)  # type: ignore[misc]  # only called with a rule
     found = found if type(found) is tuple else (found,)
@@ -293,4 +301,12 @@ def gradients(
     return [reached.get(target) for target in targets]
 
 
-__all__ = ["backward", "constant", "gradients", "note_overwriting", "ones_like", "overwritten_at", "zeros_like"]
+__all__ = [
+    "backward",
+    "constant",
+    "gradients",
+    "note_overwriting",
+    "ones_like",
+    "overwritten_at",
+    "zeros_like",
+]

@@ -67,7 +67,16 @@ class Tensor:
     """A handle. `node` is always current; `steps` are the view ops that lead from the storage's
     node to it (op, arguments after the first, index of the result or -1)."""
 
-    __slots__ = ("__weakref__", "_node", "accumulator", "is_parameter", "seen", "steps", "storage", "tag")
+    __slots__ = (
+        "__weakref__",
+        "_node",
+        "accumulator",
+        "is_parameter",
+        "seen",
+        "steps",
+        "storage",
+        "tag",
+    )
 
     def __init__(self, node: Node, accumulator: AccumulateGrad | None = None):
         self._node = node
@@ -123,8 +132,12 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
-            raise fail("E308", f"the gradient must have shape {self.shape} and dtype {self.dtype.name}, "
-                       f"not {value.shape} and {value.dtype.name}", help="assign None to clear it")
+            raise fail(
+                "E308",
+                f"the gradient must have shape {self.shape} and dtype {self.dtype.name}, "
+                f"not {value.shape} and {value.dtype.name}",
+                help="assign None to clear it",
+            )
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.accumulator.grad = value
@@ -144,23 +157,33 @@ class Tensor:
     def item(self) -> Any:
         node = self.node
         if node.numel != 1:
-            raise fail("E408", f"a tensor with {node.numel} elements, shape {tuple(node.shape)}, "
-                       "cannot become one number", help="reduce it first: `.sum().item()`, or use `.tolist()`")
+            raise fail(
+                "E408",
+                f"a tensor with {node.numel} elements, shape {tuple(node.shape)}, "
+                "cannot become one number",
+                help="reduce it first: `.sum().item()`, or use `.tolist()`",
+            )
         return value_of(node).item()
 
     # -- leaves and history -------------------------------------------------------------------
 
     def set_requires_grad(self, flag: bool) -> None:
-        """`requires_grad_()`: turn a result without history into a leaf, or a leaf into a constant."""
+        """`requires_grad_()`: a result without history becomes a leaf, or a leaf a constant."""
         node = self.node
         if flag == node.requires_grad:
             return
         if flag and not is_float(node.dtype):
-            raise fail("E306", f"only floating point tensors can require grad, this one is {node.dtype.name}",
-                       help="write `.to(torch.float64)` first, or use floats: `[1.0, 2.0]`")
+            raise fail(
+                "E306",
+                f"only floating point tensors can require grad, this one is {node.dtype.name}",
+                help="write `.to(torch.float64)` first, or use floats: `[1.0, 2.0]`",
+            )
         if not flag and node.op is not LEAF:
-            raise fail("E411", "requires_grad can be switched off only for leaves",
-                       help="use `detach()` for a tensor without history")
+            raise fail(
+                "E411",
+                "requires_grad can be switched off only for leaves",
+                help="use `detach()` for a tensor without history",
+            )
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
@@ -169,8 +192,11 @@ class Tensor:
         """Keep this result's gradient after backward."""
         node = self.node
         if not node.requires_grad:
-            raise fail("E402", "retain_grad() needs a tensor that requires grad",
-                       help="make its inputs require grad")
+            raise fail(
+                "E402",
+                "retain_grad() needs a tensor that requires grad",
+                help="make its inputs require grad",
+            )
         if node.op is LEAF or self.accumulator is not None:
             return
         self.accumulator = slot = GradSlot()
@@ -204,11 +230,17 @@ class Tensor:
         node = self.node
         whole = self.storage.node if self.storage is not None else node
         if node.requires_grad and node.op is LEAF and not self.steps:
-            raise fail("E405", "a leaf that requires grad cannot be changed in place",
-                       help="wrap the update in `with torch.no_grad():`, or make a new tensor")
+            raise fail(
+                "E405",
+                "a leaf that requires grad cannot be changed in place",
+                help="wrap the update in `with torch.no_grad():`, or make a new tensor",
+            )
         if self.steps and whole.requires_grad and whole.op is LEAF and node.requires_grad:
-            raise fail("E405", "a view of a leaf that requires grad cannot be changed in place",
-                       help="wrap the update in `with torch.no_grad():`, or change a clone")
+            raise fail(
+                "E405",
+                "a view of a leaf that requires grad cannot be changed in place",
+                help="wrap the update in `with torch.no_grad():`, or change a clone",
+            )
 
     def write(self, node: Node, by: Node | None = None) -> None:
         """In-place change: this tensor, and all that share its memory, show `node` from now on.
@@ -280,8 +312,12 @@ class Tensor:
 
     # -- autograd -----------------------------------------------------------------------------
 
-    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None,
-                 create_graph: bool = False) -> None:
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+    ) -> None:
         backward([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
 
     def __repr__(self) -> str:
@@ -358,7 +394,9 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
     return tensor
 
 
-def new_leaf(array: np.ndarray, requires_grad: bool = False, written_as_int: bool = False) -> Tensor:
+def new_leaf(
+    array: np.ndarray, requires_grad: bool = False, written_as_int: bool = False
+) -> Tensor:
     """A tensor of given values; a leaf when it requires grad."""
     if not requires_grad:
         return Tensor(constant(array))
@@ -373,30 +411,47 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Nod
     node = tensor.node
     if not node.requires_grad:
         labels = (Label(node.span, "built only from constants"),) if node.span else ()
-        raise fail("E402", f"{what} does not require grad: it does not depend on any tensor that "
-                   "requires grad", labels=labels,
-                   help="write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`")
+        raise fail(
+            "E402",
+            f"{what} does not require grad: it does not depend on any tensor that requires grad",
+            labels=labels,
+            help="write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`",
+        )
     if gradient is None:
         if node.numel != 1:
-            raise fail("E401", f"{what} must be a single number, but it has shape {tuple(node.shape)}: "
-                       f"{node.numel} numbers",
-                       help="reduce it: `.sum()` or `.mean()`; or give a gradient of that shape")
+            raise fail(
+                "E401",
+                f"{what} must be a single number, but it has shape {tuple(node.shape)}: "
+                f"{node.numel} numbers",
+                help="reduce it: `.sum()` or `.mean()`; or give a gradient of that shape",
+            )
         return node, reverse.ones_like(node)
     g = gradient.node
     if g.shape != node.shape:
         if g.numel != node.numel or node.numel != 1:
-            raise fail("E308", f"the gradient has shape {tuple(g.shape)}, the tensor {tuple(node.shape)}",
-                       help="give one weight for every element, for example `torch.ones_like(y)`")
+            raise fail(
+                "E308",
+                f"the gradient has shape {tuple(g.shape)}, the tensor {tuple(node.shape)}",
+                help="give one weight for every element, for example `torch.ones_like(y)`",
+            )
         g = F.reshape(g, node.shape)
     return node, cast(g, node.dtype)
 
 
-def backward(tensors: list[Tensor], gradients: list[Tensor | None], *, retain_graph: bool | None = None,
-             create_graph: bool = False, inputs: list[Tensor] | None = None) -> None:
+def backward(
+    tensors: list[Tensor],
+    gradients: list[Tensor | None],
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: list[Tensor] | None = None,
+) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
-        seeds = [_seed(t, g, "the tensor of backward()") for t, g in zip(tensors, gradients, strict=True)]
+        seeds = [
+            _seed(t, g, "the tensor of backward()") for t, g in zip(tensors, gradients, strict=True)
+        ]
     targets = None if inputs is None else [t.node for t in inputs]
     reached = reverse.Pass(seeds, targets, create_graph, retain).run()
     for node, g in reached.items():
@@ -411,23 +466,41 @@ def backward(tensors: list[Tensor], gradients: list[Tensor | None], *, retain_gr
             tensor.accumulator.receive(reached[node], create_graph)
 
 
-def grad(outputs: list[Tensor], inputs: list[Tensor], grad_outputs: list[Tensor | None], *,
-         retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
-         materialize: bool = False) -> tuple[Tensor | None, ...]:
+def grad(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None],
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+    materialize: bool = False,
+) -> tuple[Tensor | None, ...]:
     """`torch.autograd.grad`."""
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
-        seeds = [_seed(t, g, "the output of grad()") for t, g in zip(outputs, grad_outputs, strict=True)]
+        seeds = [
+            _seed(t, g, "the output of grad()") for t, g in zip(outputs, grad_outputs, strict=True)
+        ]
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
-            raise fail("E402", f"input {i} of grad() does not require grad",
-                       help="make it a leaf: `requires_grad=True`")
-    found = reverse.gradients(seeds, [t.node for t in inputs], create_graph=create_graph, retain_graph=retain)
+            raise fail(
+                "E402",
+                f"input {i} of grad() does not require grad",
+                help="make it a leaf: `requires_grad=True`",
+            )
+    found = reverse.gradients(
+        seeds, [t.node for t in inputs], create_graph=create_graph, retain_graph=retain
+    )
     results: list[Tensor | None] = []
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
         if g is None and not (allow_unused or materialize):
-            raise fail("E410", f"input {i} of grad(), shape {tuple(tensor.shape)}, was not used to compute the output",
-                       help="pass allow_unused=True to get None for it")
+            raise fail(
+                "E410",
+                f"input {i} of grad(), shape {tuple(tensor.shape)}, was not used to compute the "
+                f"output",
+                help="pass allow_unused=True to get None for it",
+            )
         if g is None and materialize:
             g = reverse.zeros_like(tensor.node)
         results.append(None if g is None else Tensor(g if create_graph else without_history(g)))

@@ -87,7 +87,7 @@ def run(order: list[Node], targets: list[Node]) -> None:
 
 def _is_dead(node: Node) -> bool:
     """Whether the value may go: it can be made again, no handle shows it, no backward reads it."""
-    if node.requires_grad or node.op.kind is Kind.SOURCE and node.op is not ops.OUTPUT:
+    if node.requires_grad or (node.op.kind is Kind.SOURCE and node.op is not ops.OUTPUT):
         return False
     if "draw" in node.op.properties:
         return False

@@ -63,7 +63,9 @@ def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
     return tuple(params)
 
 
-def _declare(kind: Kind, kernel: Any, options: dict[str, Any]) -> Callable[[Callable[..., Any]], Op]:
+def _declare(
+    kind: Kind, kernel: Any, options: dict[str, Any]
+) -> Callable[[Callable[..., Any]], Op]:
     def decorate(function: Callable[..., Any]) -> Op:
         key = function.__name__.rstrip("_") if function.__name__ != "_" else function.__name__
         op = Op(options.pop("key", key), kind)
@@ -92,7 +94,9 @@ def pointwise(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]
     return _declare(Kind.POINTWISE, kernel, options)
 
 
-def reduction(kernel: Any, *, dtype: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Op]:
+def reduction(
+    kernel: Any, *, dtype: Any = None, **options: Any
+) -> Callable[[Callable[..., Any]], Op]:
     """Over `dim` with `keepdim`; `kernel(x, dim, keepdim)` with dims as a tuple or None.
 
     `dtype(input) -> dtype` of the result, default that of the input.
@@ -155,7 +159,28 @@ def function(**options: Any) -> Callable[[Callable[..., Any]], Op]:
 
 
 __all__ = [
-    "Any", "Dim", "DimList", "Dims", "Dtype", "Floats", "Ints", "Mask", "NewDim", "OptionalTensors",
-    "Promote", "Scalar", "Size", "Tensor", "TensorList", "Tensors", "camel", "composite", "contraction",
-    "function", "movement", "opaque", "pointwise", "reduction",
+    "Any",
+    "Dim",
+    "DimList",
+    "Dims",
+    "Dtype",
+    "Floats",
+    "Ints",
+    "Mask",
+    "NewDim",
+    "OptionalTensors",
+    "Promote",
+    "Scalar",
+    "Size",
+    "Tensor",
+    "TensorList",
+    "Tensors",
+    "camel",
+    "composite",
+    "contraction",
+    "function",
+    "movement",
+    "opaque",
+    "pointwise",
+    "reduction",
 ]

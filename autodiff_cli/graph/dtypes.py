@@ -38,7 +38,8 @@ DTYPES: dict[str, np.dtype] = {
     "bool": BOOL,
 }
 
-# PyTorch's short names in messages ("expected m1 and m2 to have the same dtype, but got: double != float").
+# PyTorch's short names in messages ("expected m1 and m2 to have the same dtype, but got: double !=
+# float").
 SCALAR_NAMES = {
     "float64": "double",
     "float32": "float",

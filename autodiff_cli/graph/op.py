@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import AutodiffError, fail
+from . import params
 from .dtypes import BOOL, result_dtype
 from .node import Node, Shape
-from . import params
 from .params import REQUIRED, BindError, Param
 from .state import STATE
-
 
 # NumPy's names of keywords.
 NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": "correction"}
@@ -57,20 +56,23 @@ class Op:
         "body",
         "check",
         "compute",
+        "defaults",
         "doc",
         "eager",
         "errors",
         "family",
         "fields",
         "grad_fn",
+        "index",
         "inplace",
         "kernel",
         "key",
-        "kink",
         "kind",
+        "kink",
         "method",
         "name",
         "params",
+        "positional",
         "positions",
         "promote",
         "properties",
@@ -78,13 +80,10 @@ class Op:
         "scatter",
         "shape_rule",
         "strides_rule",
-        "vjp_rule",
-        "view",
-        "index",
         "tensor_params",
-        "positional",
         "variadic_at",
-        "defaults",
+        "view",
+        "vjp_rule",
     )
 
     def __init__(self, key: str, kind: Kind):
@@ -141,7 +140,7 @@ class Op:
         return rule
 
     def view_inverse(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator for views: `rule(base, value, *rest)`, the base with `value` written through."""
+        """Decorator for views: `rule(base, value, *rest)`: the base with `value` written to it."""
         self.scatter = rule
         return rule
 
@@ -203,7 +202,9 @@ class Op:
         try:
             bound = self.bind(args, kwargs)
         except BindError as error:
-            raise fail("E205", f"`{self.name}` {error.message}", help=f"`{self.signature()}`") from None
+            raise fail(
+                "E205", f"`{self.name}` {error.message}", help=f"`{self.signature()}`"
+            ) from None
         return self.apply(bound)
 
     def apply(self, bound: list[Any]) -> Any:
@@ -239,7 +240,9 @@ class Op:
                     return True
         return False
 
-    def _make(self, args: tuple[Any, ...], inputs: tuple[Node, ...], shape: Shape, dtype: np.dtype) -> Node:
+    def _make(
+        self, args: tuple[Any, ...], inputs: tuple[Node, ...], shape: Shape, dtype: np.dtype
+    ) -> Node:
         if not self.view:
             check_size(shape, dtype)
         elif len(shape) > MAX_DIMS:
@@ -250,7 +253,9 @@ class Op:
             value_of(node)
         return node
 
-    def _make_several(self, args: tuple[Any, ...], inputs: tuple[Node, ...], outputs: Any) -> tuple[Node, ...]:
+    def _make_several(
+        self, args: tuple[Any, ...], inputs: tuple[Node, ...], outputs: Any
+    ) -> tuple[Node, ...]:
         for shape, dtype in outputs:
             check_size(shape, dtype)
         node = Node(self, args, inputs, (), BOOL, self._recorded(inputs))
@@ -267,24 +272,26 @@ class Op:
             x = bound[positions[0]]
             shape = x.shape
             common = x.dtype
+        elif len(bound) == 2 and len(positions) == 2:
+            x, y = bound
+            shape = (
+                x.shape
+                if x.shape == y.shape or not y.shape
+                else y.shape
+                if not x.shape
+                else broadcast(bound)
+            )
+            common = x.dtype
+            if x.weak or y.weak or y.dtype is not common:
+                common = self._common_dtype(bound)
         else:
             nodes = [bound[i] for i in positions if bound[i] is not None]
-            first = nodes[0]
-            shape = first.shape
-            common = first.dtype
-            plain = not first.weak
-            for node in nodes[1:]:
+            shape = nodes[0].shape
+            for node in nodes:
                 if node.shape != shape:
                     shape = broadcast(nodes)
-                    plain = False
                     break
-            for node in nodes:
-                if node.dtype is not common or node.weak:
-                    plain = False
-                    break
-            if not plain:
-                typed = [bound[i] for i in positions if bound[i] is not None and self.params[i].promotes]
-                common = result_dtype([(v.dtype, not v.shape, v.weak) for v in typed])
+            common = self._common_dtype(bound)
         promote = self.promote
         if promote is Promote.SAME:
             dtype = common
@@ -298,16 +305,29 @@ class Op:
                 if value is not None and value.dtype is not common and self.params[i].promotes:
                     bound[i] = cast(value, common)
         args = tuple(bound)
-        inputs = args if len(positions) == len(args) else self._inputs(args)
-        if None in inputs:
-            inputs = self._inputs(args)
+        inputs = args if len(positions) == len(args) and None not in args else self._inputs(args)
         if shape:
             check_size(shape, dtype)
-        needs = dtype.kind == "f" and self._recorded(inputs)
+        needs = dtype.kind == "f" and STATE.grad and self._recorded(inputs)
         node = Node(self, args, inputs, shape, dtype, needs)
         if self.eager:
             value_of(node)
         return node
+
+    def _common_dtype(self, bound: list[Any]) -> np.dtype:
+        """The dtype that promoting operands meet in; the common cases without the general rule."""
+        if len(bound) == 2 and len(self.tensor_params) == 2:
+            x, y = bound
+            if x.weak is not y.weak:
+                strong, weak = (y, x) if x.weak else (x, y)
+                if strong.dtype.kind == "f" or (
+                    strong.dtype.kind == "i" and weak.dtype.kind != "f"
+                ):
+                    return strong.dtype
+        typed = [
+            bound[i] for i in self.tensor_params if bound[i] is not None and self.params[i].promotes
+        ]
+        return result_dtype([(v.dtype, not v.shape, v.weak) for v in typed])
 
     def _apply_composite(self, args: tuple[Any, ...], inputs: tuple[Node, ...]) -> Any:
         body = self.body(*args)  # type: ignore[misc]  # declared with the kind
@@ -342,8 +362,11 @@ MAX_DIMS = 64  # NumPy's limit
 
 
 def too_many_dims(shape: Shape) -> AutodiffError:
-    return fail("E303", f"a tensor of {len(shape)} dims; the most are {MAX_DIMS}",
-                help="merge dims with `reshape` or `flatten`")
+    return fail(
+        "E303",
+        f"a tensor of {len(shape)} dims; the most are {MAX_DIMS}",
+        help="merge dims with `reshape` or `flatten`",
+    )
 
 
 def check_size(shape: Shape, dtype: np.dtype) -> None:
@@ -396,16 +419,22 @@ def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
     if len(shapes) == 2:
         a, b = shapes
         if len(a) == 2 and b == (a[0],):
-            helps.append("for one value per row index the second as `[:, None]`, shape "
-                         f"({a[0]}, 1)")
+            helps.append(
+                f"for one value per row index the second as `[:, None]`, shape ({a[0]}, 1)"
+            )
         elif len(b) == 2 and a == (b[0],):
-            helps.append("for one value per row index the first as `[:, None]`, shape "
-                         f"({b[0]}, 1)")
+            helps.append(f"for one value per row index the first as `[:, None]`, shape ({b[0]}, 1)")
     if not helps:
-        helps.append("sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
-                     "`unsqueeze` may bring them together")
-    return fail("E302", f"cannot broadcast {text}",
-                notes=("shapes align from the right: " + "  against  ".join(rows),), help=tuple(helps))
+        helps.append(
+            "sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
+            "`unsqueeze` may bring them together"
+        )
+    return fail(
+        "E302",
+        f"cannot broadcast {text}",
+        notes=("shapes align from the right: " + "  against  ".join(rows),),
+        help=tuple(helps),
+    )
 
 
 def shape_text(shape: Shape) -> str:
@@ -471,8 +500,11 @@ def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
         try:
             array = np.array(value, dtype)
         except OverflowError:
-            raise fail("E504", f"the number {str(value)[:40]} does not fit into {dtype.name}",
-                       help="write it as a float, for example `1e20`") from None
+            raise fail(
+                "E504",
+                f"the number {str(value)[:40]} does not fit into {dtype.name}",
+                help="write it as a float, for example `1e20`",
+            ) from None
         span, STATE.span = STATE.span, None
         node = Node(CONSTANT, (value,), (), (), dtype, False, array)
         STATE.span = span

@@ -129,8 +129,11 @@ def to_int(value: Any, first: Node | None = None) -> int:
     if type(value) is int:
         if -(1 << 63) <= value < 1 << 63:
             return value
-        raise fail("E504", f"the number {str(value)[:40]} does not fit into int64",
-                   help="use a smaller number")
+        raise fail(
+            "E504",
+            f"the number {str(value)[:40]} does not fit into int64",
+            help="use a smaller number",
+        )
     if isinstance(value, bool):
         return int(value)
     node = node_of(value)
@@ -209,8 +212,9 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
     if isinstance(value, list | tuple):
         dims = tuple(dim_in_range(to_int(v), ndim) for v in value)
         if len(set(dims)) != len(dims):
-            raise fail("E304", f"a dim appears more than once in {tuple(value)}",
-                       help="name each dim once")
+            raise fail(
+                "E304", f"a dim appears more than once in {tuple(value)}", help="name each dim once"
+            )
         return dims if ndim else ()
     if type(value) is bool:
         raise BindError(f"must be an int or a tuple of ints, not {value}")
@@ -273,8 +277,15 @@ class Param:
     """One parameter of a signature."""
 
     __slots__ = (
-        "annotation", "converter", "default", "keyword_only", "name", "optional", "promotes",
-        "tensorial", "variadic",
+        "annotation",
+        "converter",
+        "default",
+        "keyword_only",
+        "name",
+        "optional",
+        "promotes",
+        "tensorial",
+        "variadic",
     )
 
     def __init__(self, name: str, annotation: str, default: Any, keyword_only: bool):

@@ -1,4 +1,5 @@
-"""The table of ops by key and by public name, and `F`, the late-bound namespace rules are written in.
+"""The table of ops by key and by public name, and `F`, the late-bound namespace rules are written
+in.
 
 Families of ops register themselves when their module is imported; `LOADER` imports the family that
 holds a name, so that a program loads only what it uses.
@@ -51,7 +52,7 @@ def op(key: str) -> Op:
 
 
 class Namespace:
-    """`F.softmax(x, 1)` in rules and bodies: attributes are ops by key, looked up when first used."""
+    """`F.softmax(x, 1)` in rules and bodies: ops by key, looked up when first used."""
 
     def __getattr__(self, key: str) -> Op:
         try:
@@ -78,8 +79,14 @@ def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any],
 def _install_operators() -> None:
     """Give nodes the operators of rules: `g * other`, `1 - out`, `-g`, `x > 0`."""
     for name, key in (
-        ("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("pow", "pow"),
-        ("matmul", "matmul"), ("and", "bitwise_and"), ("or", "bitwise_or"),
+        ("add", "add"),
+        ("sub", "sub"),
+        ("mul", "mul"),
+        ("truediv", "div"),
+        ("pow", "pow"),
+        ("matmul", "matmul"),
+        ("and", "bitwise_and"),
+        ("or", "bitwise_or"),
     ):
         forward, backward = _binary(key)
         setattr(Node, f"__{name}__", forward)

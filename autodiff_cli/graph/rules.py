@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ..errors import fail
 from .dtypes import is_float
 from .node import Node
 from .op import number
 from .registry import F
 from .shapes import reduced_shape
+from .state import STATE
 
 Dims = tuple[int, ...] | None
 
@@ -44,3 +48,45 @@ def require_float(name: str, input: Node) -> None:
             f"`{name}` needs floating point numbers, got {input.dtype.name}",
             help=f"convert first: `x.to(torch.float64)`, then `{name}`",
         )
+
+
+def require_some_float(name: str, *inputs: Node) -> None:
+    """E307 when no operand is of a float dtype."""
+    if not any(is_float(x.dtype) for x in inputs):
+        require_float(name, inputs[0])
+
+
+def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)`") -> None:
+    """E307 when all operands are bools."""
+    if all(x.dtype.kind == "b" for x in inputs):
+        raise fail("E307", f"`{name}` does not work on bool tensors", help=help)
+
+
+def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
+    """E307 for a fractional factor of integer tensors, where PyTorch refuses it."""
+    if type(factor) is float and not any(is_float(x.dtype) for x in inputs):
+        raise fail(
+            "E307",
+            f"{name} of integer tensors must be an integer, not {factor}",
+            help="use floats: `x.to(torch.float64)`",
+        )
+
+
+def no_derivative(name: str) -> Callable[..., Node]:
+    """The rule of an op that PyTorch records but cannot differentiate."""
+
+    def vjp(g: Node, out: Node, *args: object) -> Node:
+        raise fail(
+            "E404",
+            f"`{name}` has no derivative here",
+            help="detach the value if its gradient is not wanted",
+        )
+
+    return vjp
+
+
+def random_stream() -> Any:
+    """The program's generator of random numbers."""
+    if STATE.default_generator is None:
+        raise fail("E203", "there are no random numbers here", help="use `training=False`")
+    return STATE.default_generator

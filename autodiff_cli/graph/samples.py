@@ -1,4 +1,5 @@
-"""Samples: small descriptions of inputs that stand beside each op and become its tests and examples."""
+"""Samples: small descriptions of inputs that stand beside each op and become its tests and
+examples."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ class T:
 
     __slots__ = ("dtype", "grad", "high", "low", "shape", "values")
 
-    def __init__(self, shape: tuple[int, ...], low: float, high: float, dtype: str, values: Any, grad: bool):
+    def __init__(
+        self, shape: tuple[int, ...], low: float, high: float, dtype: str, values: Any, grad: bool
+    ):
         self.shape = shape
         self.low = low
         self.high = high
@@ -19,8 +22,14 @@ class T:
         self.grad = grad
 
 
-def t(*shape: int, low: float = -2.0, high: float = 2.0, dtype: str = "float64", values: Any = None,
-      grad: bool = True) -> T:
+def t(
+    *shape: int,
+    low: float = -2.0,
+    high: float = 2.0,
+    dtype: str = "float64",
+    values: Any = None,
+    grad: bool = True,
+) -> T:
     """A float tensor of a shape, drawn from `[low, high)`; or of given values."""
     return T(shape, low, high, dtype, values, grad and dtype.startswith("float"))
 

@@ -54,7 +54,7 @@ STATE = State()
 class grad_mode:
     """Context manager that sets whether applications are recorded."""
 
-    __slots__ = ("enabled", "before")
+    __slots__ = ("before", "enabled")
 
     def __init__(self, enabled: bool):
         self.enabled = enabled

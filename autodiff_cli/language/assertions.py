@@ -1,4 +1,4 @@
-"""`assert`: conditions, and comparisons of tensors within a tolerance that show where they differ."""
+"""`assert`: conditions, and comparisons within a tolerance that show where tensors differ."""
 
 from __future__ import annotations
 
@@ -51,10 +51,16 @@ def as_array(value: Any) -> np.ndarray:
         from ..graph.op import value_of
 
         return value_of(calls.node_of_list(list(value)))
-    raise fail("E208", f"{kind_of(value)} cannot be compared with a tensor", help="compare tensors, numbers and numeric lists")
+    raise fail(
+        "E208",
+        f"{kind_of(value)} cannot be compared with a tensor",
+        help="compare tensors, numbers and numeric lists",
+    )
 
 
-def close_mask(left: np.ndarray, right: np.ndarray, rtol: float, atol: float, nan_ok: bool) -> np.ndarray:
+def close_mask(
+    left: np.ndarray, right: np.ndarray, rtol: float, atol: float, nan_ok: bool
+) -> np.ndarray:
     """Where `|left - right| <= atol + rtol * |right|`; equal infinities are close."""
     with np.errstate(all="ignore"):
         near = np.abs(left - right) <= atol + rtol * np.abs(right)
@@ -70,7 +76,11 @@ def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: bool) -> b
     try:
         a, b = np.broadcast_arrays(a.astype(np.float64), b.astype(np.float64))
     except ValueError:
-        raise fail("E302", f"allclose of shapes {shape_text(a.shape)} and {shape_text(b.shape)}", help="compare equal shapes") from None
+        raise fail(
+            "E302",
+            f"allclose of shapes {shape_text(a.shape)} and {shape_text(b.shape)}",
+            help="compare equal shapes",
+        ) from None
     return bool(close_mask(a, b, float(rtol), float(atol), equal_nan).all())
 
 
@@ -86,14 +96,21 @@ def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], A
     def run(scope: Scope) -> Any:
         if not condition(scope):
             words = "" if message is None else f": {text(message(scope))}"
-            raise fail("E601", f"assertion failed{words}", span, label="this is false",
-                       help="print the values it compares to see why")
+            raise fail(
+                "E601",
+                f"assertion failed{words}",
+                span,
+                label="this is false",
+                help="print the values it compares to see why",
+            )
         return None
 
     return run
 
 
-def _compile_equality(tree: syntax.Assert, test: syntax.Compare, message: Any, context: Context) -> Callable[[Scope], Any]:
+def _compile_equality(
+    tree: syntax.Assert, test: syntax.Compare, message: Any, context: Context
+) -> Callable[[Scope], Any]:
     left_run = compile_expression(test.left, context)
     right_run = compile_expression(test.comparators[0], context)
 
@@ -108,9 +125,14 @@ def _compile_equality(tree: syntax.Assert, test: syntax.Compare, message: Any, c
             return None
         words = "" if message is None else f": {text(message(scope))}"
         summary, notes = failure
-        raise fail("E601", f"assertion failed{words}: {summary}", test.op_spans[0],
-                   labels=(Label(test.left.span, "left"), Label(test.comparators[0].span, "right")), notes=notes,
-                   help="if the new value is right, write it into the assertion")
+        raise fail(
+            "E601",
+            f"assertion failed{words}: {summary}",
+            test.op_spans[0],
+            labels=(Label(test.left.span, "left"), Label(test.comparators[0].span, "right")),
+            notes=notes,
+            help="if the new value is right, write it into the assertion",
+        )
 
     return run
 
@@ -127,7 +149,9 @@ def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
     x, y = as_array(a), as_array(b)
     if x.shape != y.shape:
         return f"shapes differ: left {shape_text(x.shape)}, right {shape_text(y.shape)}", ()
-    dtype = a.dtype if isinstance(a, Tensor) else b.dtype if isinstance(b, Tensor) else np.dtype(float)
+    dtype = (
+        a.dtype if isinstance(a, Tensor) else b.dtype if isinstance(b, Tensor) else np.dtype(float)
+    )
     rtol, atol = TOLERANCE.get(dtype.name, (0.0, 0.0))
     if approx is not None:
         rtol = 1e-6 if approx.rtol is None else float(approx.rtol)
@@ -139,18 +163,26 @@ def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
     return _table(x, y, near, rtol, atol)
 
 
-def _table(x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float, atol: float) -> tuple[str, tuple[str, ...]]:
+def _table(
+    x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float, atol: float
+) -> tuple[str, tuple[str, ...]]:
     bad = np.argwhere(~near)
     with np.errstate(all="ignore"):
         error = np.abs(x - y)
-    worst = sorted(range(len(bad)), key=lambda i: -np.nan_to_num(error[tuple(bad[i])], nan=np.inf))[:5]
+    worst = sorted(range(len(bad)), key=lambda i: -np.nan_to_num(error[tuple(bad[i])], nan=np.inf))[
+        :5
+    ]
     rows = [("index", "left", "right", "abs diff", "allowed")]
     for i in worst:
         at = tuple(int(v) for v in bad[i])
         allowed = atol + rtol * abs(float(y[at]))
-        rows.append((str(list(at)), f"{x[at]:.9g}", f"{y[at]:.9g}", f"{error[at]:.3g}", f"{allowed:.2g}"))
+        rows.append(
+            (str(list(at)), f"{x[at]:.9g}", f"{y[at]:.9g}", f"{error[at]:.3g}", f"{allowed:.2g}")
+        )
     widths = [max(len(r[c]) for r in rows) for c in range(5)]
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+    lines = [
+        "  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)).rstrip() for r in rows
+    ]
     if len(bad) > len(worst):
         lines.append(f"... and {len(bad) - len(worst)} more")
     return f"{len(bad)} of {x.size} elements differ", ("\n" + "\n".join(lines),)

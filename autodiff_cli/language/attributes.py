@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
-from ..autograd.tensor import GradSlot, Tensor, without_history
+from ..autograd.tensor import GradSlot, Tensor, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, value_of
+from ..graph.params import to_tensor
 from ..graph.registry import F
-from ..graph.state import grad_mode
 from ..suggest import suggest
 from .operations import dict_key, equal, index, items_of, kind_of, truth
 from .random_names import RANDOM_METHOD_NAMES
@@ -29,7 +29,6 @@ from .values import (
     GradFn,
     Namespace,
     Size,
-    TypeName,
 )
 
 Getter = Callable[[Any], Any]
@@ -48,20 +47,34 @@ def get_attribute(value: Any, name: str) -> Any:
         return own(name)
     if name.startswith("_"):
         raise private(name)
-    table = _TABLES.get(type(value)) or next((t for k, t in _TABLES.items() if isinstance(value, k)), None)
+    table = _TABLES.get(type(value)) or next(
+        (t for k, t in _TABLES.items() if isinstance(value, k)), None
+    )
     if table is not None:
         getter = table.get(name)
         if getter is not None:
             return getter(value)
         close = suggest(name, list(table))
-        raise fail("E207", f"{kind_of(value)} has no attribute `{name}`",
-                   help=f"did you mean `.{close[0]}`?" if close else f"it has: {', '.join(sorted(table)[:12])}")
-    raise fail("E207", f"{kind_of(value)} has no attribute `{name}`", help="tensors, lists, dicts and strings have methods")
+        raise fail(
+            "E207",
+            f"{kind_of(value)} has no attribute `{name}`",
+            help=f"did you mean `.{close[0]}`?"
+            if close
+            else f"it has: {', '.join(sorted(table)[:12])}",
+        )
+    raise fail(
+        "E207",
+        f"{kind_of(value)} has no attribute `{name}`",
+        help="tensors, lists, dicts and strings have methods",
+    )
 
 
 def private(name: str) -> AutodiffError:
-    return fail("E207", f"`{name}` cannot be reached: names that begin with `_` are not part of the language",
-                help="use public attributes and methods")
+    return fail(
+        "E207",
+        f"`{name}` cannot be reached: names that begin with `_` are not part of the language",
+        help="use public attributes and methods",
+    )
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
@@ -75,7 +88,11 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
     if own is not None:
         own(name, new)
         return
-    raise fail("E207", f"attribute `{name}` of {kind_of(value)} cannot be set", help="tensors have .grad, .data, .requires_grad")
+    raise fail(
+        "E207",
+        f"attribute `{name}` of {kind_of(value)} cannot be set",
+        help="tensors have .grad, .data, .requires_grad",
+    )
 
 
 # -- tensors --------------------------------------------------------------------------------------
@@ -90,13 +107,17 @@ def _grad(tensor: Tensor) -> Any:
     if node.requires_grad and node.op is not LEAF and not isinstance(tensor.accumulator, GradSlot):
         from .warnings import warn
 
-        warn("W403", "the gradient of a result is not kept, `.grad` is None", help="call `.retain_grad()` on it before backward()")
+        warn(
+            "W403",
+            "the gradient of a result is not kept, `.grad` is None",
+            help="call `.retain_grad()` on it before backward()",
+        )
         return None
     return tensor.grad
 
 
 def _data(tensor: Tensor) -> Tensor:
-    return calls.wrap_view(F.data_alias(tensor.node), tensor)
+    return wrap_view(F.data_alias(tensor.node), tensor)
 
 
 def _grad_fn(tensor: Tensor) -> Any:
@@ -143,27 +164,40 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         ops = calls.method(name)
         if ops:
             if tensor.tag == "numpy":
-                return Builtin(name, lambda *args, **kwargs: _array_method(tensor, ops, name, args, kwargs))
-            return Builtin(name, lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs))
+                return Builtin(
+                    name, lambda *args, **kwargs: _array_method(tensor, ops, name, args, kwargs)
+                )
+            return Builtin(
+                name, lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs)
+            )
         if name.endswith("_"):
             ops = [op for op in calls.method(name[:-1]) if op.inplace]
             if ops:
-                return Builtin(name, lambda *args, **kwargs: calls.in_place(tensor, ops, name, args, kwargs))
+                return Builtin(
+                    name, lambda *args, **kwargs: calls.in_place(tensor, ops, name, args, kwargs)
+                )
         own = getattr(tensor, "extra", None)
         if own is not None:
             return own(name)
     else:
         raise private(name)
     close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *_op_methods()])
-    raise fail("E207", f"a tensor has no attribute `{name}`", label="no such attribute",
-               help=f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
-               notes=(f"PyTorch: 'Tensor' object has no attribute '{name}'",))
+    raise fail(
+        "E207",
+        f"a tensor has no attribute `{name}`",
+        label="no such attribute",
+        help=f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
+        notes=(f"PyTorch: 'Tensor' object has no attribute '{name}'",),
+    )
 
 
-def _array_method(array: Tensor, ops: list[Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _array_method(
+    array: Tensor, ops: list[Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """A method of a NumPy array: the result is one again."""
     if name == "round" and args:
-        args, kwargs = (), {"decimals": args[0]}
+        kwargs = {"decimals": args[0]}
+        args = ()
     result = calls.call_ops(ops, name, (array, *args), kwargs)
     if isinstance(result, Tensor):
         result.tag = "numpy"
@@ -179,31 +213,62 @@ def _op_methods() -> list[str]:
 def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
     if name == "grad":
         if new is not None and not isinstance(new, Tensor):
-            raise fail("E208", f"a gradient is a tensor or None, not {kind_of(new)}", help="assign None to clear it")
+            raise fail(
+                "E208",
+                f"a gradient is a tensor or None, not {kind_of(new)}",
+                help="assign None to clear it",
+            )
         tensor.grad = new
     elif name == "data":
         if not isinstance(new, Tensor):
-            raise fail("E208", f".data must be a tensor, not {kind_of(new)}", help="write `torch.tensor(...)`")
+            raise fail(
+                "E208",
+                f".data must be a tensor, not {kind_of(new)}",
+                help="write `torch.tensor(...)`",
+            )
         tensor.adopt(new)
     elif name == "requires_grad":
         tensor.set_requires_grad(truth(new))
     else:
-        raise fail("E207", f"the attribute `{name}` of a tensor cannot be set", help="assignable are .grad, .data and .requires_grad")
+        raise fail(
+            "E207",
+            f"the attribute `{name}` of a tensor cannot be set",
+            help="assignable are .grad, .data and .requires_grad",
+        )
 
 
 def _size(tensor: Tensor, dim: Any = None) -> Any:
-    return Size(tensor.shape) if dim is None else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
+    return (
+        Size(tensor.shape)
+        if dim is None
+        else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
+    )
 
 
-def _backward(tensor: Tensor, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None) -> None:
+def _backward(
+    tensor: Tensor,
+    gradient: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    inputs: Any = None,
+) -> None:
     from ..autograd import tensor as handles
 
     if gradient is not None and not isinstance(gradient, Tensor):
-        gradient = Tensor(calls.node_of_list(gradient)) if isinstance(gradient, list | tuple) else Tensor(F.full((), float(gradient)))
+        gradient = (
+            Tensor(calls.node_of_list(gradient))
+            if isinstance(gradient, list | tuple)
+            else Tensor(F.full((), float(gradient)))
+        )
     if isinstance(inputs, Tensor):
         inputs = [inputs]
-    handles.backward([tensor], [gradient], retain_graph=None if retain_graph is None else truth(retain_graph),
-                     create_graph=truth(create_graph), inputs=inputs)
+    handles.backward(
+        [tensor],
+        [gradient],
+        retain_graph=None if retain_graph is None else truth(retain_graph),
+        create_graph=truth(create_graph),
+        inputs=inputs,
+    )
 
 
 def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
@@ -212,7 +277,7 @@ def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
 
 
 def _detach(tensor: Tensor) -> Tensor:
-    return calls.wrap_view(F.detach(tensor.node), tensor)
+    return wrap_view(F.detach(tensor.node), tensor)
 
 
 def _detach_(tensor: Tensor) -> Tensor:
@@ -222,8 +287,12 @@ def _detach_(tensor: Tensor) -> Tensor:
 
 def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
     if tensor.requires_grad and not truth(force):
-        raise fail("E402", "numpy() cannot be called on a tensor that requires grad", help="write `.detach().numpy()`")
-    array = calls.wrap_view(F.data_alias(tensor.node), tensor)
+        raise fail(
+            "E402",
+            "numpy() cannot be called on a tensor that requires grad",
+            help="write `.detach().numpy()`",
+        )
+    array = wrap_view(F.data_alias(tensor.node), tensor)
     array.tag = "numpy"
     return array
 
@@ -235,13 +304,26 @@ def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def check_device(value: Any) -> None:
     """Only the CPU exists."""
     if isinstance(value, str) and value.split(":")[0] != "cpu":
-        raise fail("E203", f"there is no device `{value}` here, tensors live on the cpu", help="write `'cpu'`, or leave it out")
+        raise fail(
+            "E203",
+            f"there is no device `{value}` here, tensors live on the cpu",
+            help="write `'cpu'`, or leave it out",
+        )
 
 
 def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
     if dtype is None:
-        names = {"float64": "Double", "float32": "Float", "float16": "Half", "int64": "Long", "int32": "Int",
-                 "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+        names = {
+            "float64": "Double",
+            "float32": "Float",
+            "float16": "Half",
+            "int64": "Long",
+            "int32": "Int",
+            "int16": "Short",
+            "int8": "Char",
+            "uint8": "Byte",
+            "bool": "Bool",
+        }
         return f"torch.{names[tensor.dtype.name]}Tensor"
     if isinstance(dtype, str):
         short = dtype.removeprefix("torch.").removesuffix("Tensor").lower()
@@ -251,8 +333,12 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
 
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     tensor.check_writable()
-    node = src.node if isinstance(src, Tensor) else calls.params.to_tensor(src)
-    tensor.write(F.expand(F.to_dtype(node, tensor.dtype), tensor.shape) if node.shape != tensor.shape else F.alias(F.to_dtype(node, tensor.dtype)))
+    node = src.node if isinstance(src, Tensor) else to_tensor(src)
+    tensor.write(
+        F.expand(F.to_dtype(node, tensor.dtype), tensor.shape)
+        if node.shape != tensor.shape
+        else F.alias(F.to_dtype(node, tensor.dtype))
+    )
     return tensor
 
 
@@ -266,7 +352,9 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
 
     node = tensor.node
     if not node.requires_grad:
-        raise fail("E402", "a hook needs a tensor that requires grad", help="make its inputs require grad")
+        raise fail(
+            "E402", "a hook needs a tensor that requires grad", help="make its inputs require grad"
+        )
 
     def run(g: Any) -> Any:
         replaced = call_value(hook, [Tensor(g)], {})
@@ -398,7 +486,11 @@ def _join(separator: str, parts: Any) -> str:
     found = items_of(parts)
     for part in found:
         if not isinstance(part, str):
-            raise fail("E208", f"join() needs strings, not {kind_of(part)}", help="convert with str(x) or f'{x}'")
+            raise fail(
+                "E208",
+                f"join() needs strings, not {kind_of(part)}",
+                help="convert with str(x) or f'{x}'",
+            )
     if sum(map(len, found)) + len(separator) * len(found) > 50_000_000:
         raise fail("E505", "the text would be too long", help="build it in smaller parts")
     return separator.join(found)
@@ -446,17 +538,47 @@ def _pop_key(values: dict[Any, Any], key: Any, *default: Any) -> Any:
     return values.pop(dict_key(key), *default)
 
 
-_STRINGS: dict[str, Getter] = {
-    name: _texts(name)
-    for name in ("upper", "lower", "strip", "lstrip", "rstrip", "split", "rsplit", "splitlines", "startswith", "endswith", "find",
-                 "rfind", "count", "title", "capitalize", "isdigit", "isalpha", "isalnum", "isspace", "isupper", "islower",
-                 "removeprefix", "removesuffix", "partition", "rpartition", "index", "swapcase")
-} | {name: _justify(name) for name in ("ljust", "rjust", "center")} | {
-    "zfill": _bound("zfill", _zfill),
-    "replace": _bound("replace", _replace),
-    "join": _bound("join", _join),
-    "format": _bound("format", lambda value, *args, **kwargs: str_format(value, args, kwargs)),
-}
+_STRINGS: dict[str, Getter] = (
+    {
+        name: _texts(name)
+        for name in (
+            "upper",
+            "lower",
+            "strip",
+            "lstrip",
+            "rstrip",
+            "split",
+            "rsplit",
+            "splitlines",
+            "startswith",
+            "endswith",
+            "find",
+            "rfind",
+            "count",
+            "title",
+            "capitalize",
+            "isdigit",
+            "isalpha",
+            "isalnum",
+            "isspace",
+            "isupper",
+            "islower",
+            "removeprefix",
+            "removesuffix",
+            "partition",
+            "rpartition",
+            "index",
+            "swapcase",
+        )
+    }
+    | {name: _justify(name) for name in ("ljust", "rjust", "center")}
+    | {
+        "zfill": _bound("zfill", _zfill),
+        "replace": _bound("replace", _replace),
+        "join": _bound("join", _join),
+        "format": _bound("format", lambda value, *args, **kwargs: str_format(value, args, kwargs)),
+    }
+)
 
 _LISTS: dict[str, Getter] = {
     "append": _bound("append", _append),
@@ -480,7 +602,9 @@ _DICTS: dict[str, Getter] = {
     "values": _bound("values", lambda v: list(v.values())),
     "get": _bound("get", _get),
     "pop": _bound("pop", _pop_key),
-    "setdefault": _bound("setdefault", lambda v, key, default=None: v.setdefault(dict_key(key), default)),
+    "setdefault": _bound(
+        "setdefault", lambda v, key, default=None: v.setdefault(dict_key(key), default)
+    ),
     "update": _bound("update", lambda v, other=(), **kwargs: v.update(dict(other), **kwargs)),
     "copy": _bound("copy", lambda v: v.copy()),
     "clear": _bound("clear", lambda v: v.clear()),
@@ -505,7 +629,9 @@ _GRAD_FNS: dict[str, Getter] = {
 def _results_attribute(value: Any, name: str) -> Any:
     if name in value.fields:
         return value[value.fields.index(name)]
-    raise fail("E207", f"the result has no field `{name}`", help=f"it has: {', '.join(value.fields)}")
+    raise fail(
+        "E207", f"the result has no field `{name}`", help=f"it has: {', '.join(value.fields)}"
+    )
 
 
 calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name
@@ -518,11 +644,21 @@ _TABLES: dict[type, dict[str, Getter]] = {
     dict: _DICTS,
     set: _SETS,
     GradFn: _GRAD_FNS,
-    float: {"is_integer": _bound("is_integer", lambda v: v.is_integer()), "item": _bound("item", lambda v: v),
-            "real": lambda v: v},
-    int: {"bit_length": _bound("bit_length", lambda v: v.bit_length()), "item": _bound("item", lambda v: v)},
+    float: {
+        "is_integer": _bound("is_integer", lambda v: v.is_integer()),
+        "item": _bound("item", lambda v: v),
+        "real": lambda v: v,
+    },
+    int: {
+        "bit_length": _bound("bit_length", lambda v: v.bit_length()),
+        "item": _bound("item", lambda v: v),
+    },
     slice: {"start": lambda v: v.start, "stop": lambda v: v.stop, "step": lambda v: v.step},
     range: {"start": lambda v: v.start, "stop": lambda v: v.stop, "step": lambda v: v.step},
-    np.dtype: {"is_floating_point": lambda v: is_float(v), "is_complex": lambda v: False, "itemsize": lambda v: v.itemsize},
+    np.dtype: {
+        "is_floating_point": lambda v: is_float(v),
+        "is_complex": lambda v: False,
+        "itemsize": lambda v: v.itemsize,
+    },
     Device: {"type": lambda v: "cpu", "index": lambda v: None},
 }

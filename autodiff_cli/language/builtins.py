@@ -1,4 +1,4 @@
-"""The functions a program has without importing anything: `print`, `len`, `range`, `sum`, `zip` ..."""
+"""The functions a program has without importing anything: `print`, `len`, `range` ..."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.params import BindError, to_int, to_scalar
-
 from .functions import call_value
 from .operations import (
     MODE,
@@ -41,38 +40,54 @@ class Output:
 OUTPUT = Output()
 
 
-def _print(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False) -> None:
-    OUTPUT.write((" " if sep is None else sep).join(text(v) for v in values) + ("\n" if end is None else end))
+def _print(
+    *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
+) -> None:
+    OUTPUT.write(
+        (" " if sep is None else sep).join(text(v) for v in values) + ("\n" if end is None else end)
+    )
 
 
 def _int(value: Any) -> int:
     try:
         return to_int(value)
     except BindError as error:
-        raise fail("E208", f"an int is needed: it {error.message}", help="use a whole number") from None
+        raise fail(
+            "E208", f"an int is needed: it {error.message}", help="use a whole number"
+        ) from None
 
 
 def _range(*parts: Any) -> range:
     if not 1 <= len(parts) <= 3:
-        raise fail("E205", f"`range` takes 1 to 3 arguments but {len(parts)} were given", help="`range(stop)` or `range(start, stop, step)`")
+        raise fail(
+            "E205",
+            f"`range` takes 1 to 3 arguments but {len(parts)} were given",
+            help="`range(stop)` or `range(start, stop, step)`",
+        )
     return range(*[_int(p) for p in parts])
 
 
 def _len(value: Any) -> int:
     if isinstance(value, Tensor):
         if not value.shape:
-            raise fail("E208", "a 0-d tensor has no len()", help="it holds one number: `.numel()` is 1")
+            raise fail(
+                "E208", "a 0-d tensor has no len()", help="it holds one number: `.numel()` is 1"
+            )
         return value.shape[0]
     if isinstance(value, str | list | tuple | dict | set | range):
         return len(value)
     length = getattr(value, "length", None)
     if length is not None:
         return length()
-    raise fail("E208", f"{kind_of(value)} has no len()", help="len() takes tensors, lists, tuples, dicts and strings")
+    raise fail(
+        "E208",
+        f"{kind_of(value)} has no len()",
+        help="len() takes tensors, lists, tuples, dicts and strings",
+    )
 
 
 def _tensor_argument(values: tuple[Any, ...]) -> bool:
-    """Whether an op is meant: a tensor, or in native files a numeric list, is among the arguments."""
+    """Whether an op is meant: a tensor (in native files also a numeric list) is among them."""
     for value in values:
         if isinstance(value, Tensor):
             return True
@@ -82,7 +97,7 @@ def _tensor_argument(values: tuple[Any, ...]) -> bool:
 
 
 def _sum(*args: Any, **kwargs: Any) -> Any:
-    if args and isinstance(args[0], Tensor) or _is_native_list(args[:1]):
+    if (args and isinstance(args[0], Tensor)) or _is_native_list(args[:1]):
         if MODE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
             return _python_sum(args[0], 0)
         if not (isinstance(args[0], list) and _mixed_shapes(args[0])):
@@ -93,11 +108,26 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
 
 
 def _is_native_list(values: tuple[Any, ...]) -> bool:
-    return not MODE.python and bool(values) and isinstance(values[0], list) and bool(values[0]) and is_numeric_list(values[0])
+    return (
+        not MODE.python
+        and bool(values)
+        and isinstance(values[0], list)
+        and bool(values[0])
+        and is_numeric_list(values[0])
+    )
 
 
 def _mixed_shapes(values: list[Any]) -> bool:
-    return len({tuple(v.shape) if isinstance(v, Tensor) else () for v in values if not isinstance(v, list)}) > 1
+    return (
+        len(
+            {
+                tuple(v.shape) if isinstance(v, Tensor) else ()
+                for v in values
+                if not isinstance(v, list)
+            }
+        )
+        > 1
+    )
 
 
 def _python_sum(values: Any, start: Any = 0) -> Any:
@@ -110,10 +140,15 @@ def _python_sum(values: Any, start: Any = 0) -> Any:
 def _extreme(name: str, symbol: str) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         key = kwargs.get("key")
-        if key is None and "default" not in kwargs and _tensor_argument(args) and not (
-            MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple))
+        if (
+            key is None
+            and "default" not in kwargs
+            and _tensor_argument(args)
+            and not (MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple)))
         ):
-            if len(args) == 2 and not isinstance(args[1], int) or len(args) == 2 and not isinstance(args[0], Tensor):
+            if (len(args) == 2 and not isinstance(args[1], int)) or (
+                len(args) == 2 and not isinstance(args[0], Tensor)
+            ):
                 return calls.call("maximum" if name == "max" else "minimum", args, kwargs)
             return calls.call(name, args, kwargs)
         values = items_of(args[0]) if len(args) == 1 else list(args)
@@ -164,7 +199,9 @@ def _scalar(value: Any) -> Any:
         return value.item()
     if isinstance(value, bool | int | float):
         return value
-    raise fail("E208", f"{kind_of(value)} is not a number", help="give a number or a one-element tensor")
+    raise fail(
+        "E208", f"{kind_of(value)} is not a number", help="give a number or a one-element tensor"
+    )
 
 
 def _to_int(value: Any = 0, base: Any = None) -> int:
@@ -182,13 +219,17 @@ def _list(values: Any = ()) -> list[Any]:
 def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
     if isinstance(values, dict):
         return {**values, **kwargs}
-    return {**{key: value for key, value in (items_of(pair) for pair in items_of(values))}, **kwargs}
+    return {**dict(items_of(pair) for pair in items_of(values)), **kwargs}
 
 
 def _zip(*sources: Any, strict: Any = False) -> list[Any]:
     columns = [items_of(s) for s in sources]
     if strict and len({len(c) for c in columns}) > 1:
-        raise fail("E208", f"zip() arguments have different lengths: {[len(c) for c in columns]}", help="leave strict out")
+        raise fail(
+            "E208",
+            f"zip() arguments have different lengths: {[len(c) for c in columns]}",
+            help="leave strict out",
+        )
     return list(zip(*columns, strict=False))
 
 
@@ -236,7 +277,11 @@ def _isinstance(value: Any, kinds: Any) -> bool:
             if kind.has_instance(value):
                 return True
         else:
-            raise fail("E208", f"isinstance() needs a type, not {kind_of(kind)}", help="for example torch.Tensor, int, float, list")
+            raise fail(
+                "E208",
+                f"isinstance() needs a type, not {kind_of(kind)}",
+                help="for example torch.Tensor, int, float, list",
+            )
     return False
 
 
@@ -245,7 +290,11 @@ def _map(function: Any, *sources: Any) -> list[Any]:
 
 
 def _filter(function: Any, values: Any) -> list[Any]:
-    return [v for v in iterate(values) if truth(v if function is None else call_value(function, [v], {}))]
+    return [
+        v
+        for v in iterate(values)
+        if truth(v if function is None else call_value(function, [v], {}))
+    ]
 
 
 def _getattr(value: Any, name: Any, *default: Any) -> Any:
@@ -279,14 +328,22 @@ def _next(values: Any, *default: Any) -> Any:
             return values.pop(0)
         if default:
             return default[0]
-    raise fail("E208", f"next() needs an iterator with something left, not {kind_of(values)}", help="use a for loop")
+    raise fail(
+        "E208",
+        f"next() needs an iterator with something left, not {kind_of(values)}",
+        help="use a for loop",
+    )
 
 
 def _type(value: Any) -> Any:
     for kind in TYPES.values():
         if kind.matches(value):
             return kind
-    raise fail("E203", f"type() of {kind_of(value)} is not supported", help="use isinstance(x, torch.Tensor)")
+    raise fail(
+        "E203",
+        f"type() of {kind_of(value)} is not supported",
+        help="use isinstance(x, torch.Tensor)",
+    )
 
 
 def _is_int(value: Any) -> bool:
@@ -303,9 +360,15 @@ TYPES: dict[str, TypeName] = {
     "int": TypeName("int", _is_int, _to_int),
     "float": TypeName("float", lambda v: isinstance(v, float), _float),
     "str": TypeName("str", lambda v: isinstance(v, str), lambda value="": text(value)),
-    "Size": TypeName("torch.Size", lambda v: isinstance(v, Size), lambda values=(): Size(_int(v) for v in items_of(values))),
+    "Size": TypeName(
+        "torch.Size",
+        lambda v: isinstance(v, Size),
+        lambda values=(): Size(_int(v) for v in items_of(values)),
+    ),
     "list": TypeName("list", lambda v: isinstance(v, list), _list),
-    "tuple": TypeName("tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))),
+    "tuple": TypeName(
+        "tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))
+    ),
     "dict": TypeName("dict", lambda v: isinstance(v, dict), _dict),
     "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(items_of(values))),
     "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
@@ -313,7 +376,10 @@ TYPES: dict[str, TypeName] = {
 }
 
 BUILTINS: dict[str, Any] = {
-    **{name: TYPES[name] for name in ("bool", "int", "float", "str", "list", "tuple", "dict", "set", "object")},
+    **{
+        name: TYPES[name]
+        for name in ("bool", "int", "float", "str", "list", "tuple", "dict", "set", "object")
+    },
     **{
         name: Builtin(name, function)
         for name, function in {
@@ -351,5 +417,3 @@ BUILTINS: dict[str, Any] = {
         }.items()
     },
 }
-
-

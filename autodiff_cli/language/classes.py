@@ -19,9 +19,50 @@ from .values import Builtin, Scope, TypeName, UserFunction
 SPECIAL = frozenset(
     f"__{name}__"
     for name in (
-        "init", "call", "repr", "str", "len", "getitem", "setitem", "iter", "contains", "bool", "eq", "ne", "lt", "le", "gt", "ge",
-        "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow",
-        "matmul", "rmatmul", "neg", "pos", "abs", "hash", "post_init", "iadd", "isub", "imul", "itruediv", "enter", "exit", "float",
+        "init",
+        "call",
+        "repr",
+        "str",
+        "len",
+        "getitem",
+        "setitem",
+        "iter",
+        "contains",
+        "bool",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "add",
+        "radd",
+        "sub",
+        "rsub",
+        "mul",
+        "rmul",
+        "truediv",
+        "rtruediv",
+        "floordiv",
+        "rfloordiv",
+        "mod",
+        "rmod",
+        "pow",
+        "rpow",
+        "matmul",
+        "rmatmul",
+        "neg",
+        "pos",
+        "abs",
+        "hash",
+        "post_init",
+        "iadd",
+        "isub",
+        "imul",
+        "itruediv",
+        "enter",
+        "exit",
+        "float",
         "invert",
     )
 )
@@ -53,7 +94,7 @@ class UserClass:
 
     def lookup(self, name: str, after: UserClass | None = None) -> Any:
         """The attribute of the first class that has it; None when none has."""
-        classes = self.mro if after is None else self.mro[self.mro.index(after) + 1:]
+        classes = self.mro if after is None else self.mro[self.mro.index(after) + 1 :]
         for cls in classes:
             if name in cls.names:
                 return cls.names[name]
@@ -81,7 +122,11 @@ class UserClass:
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Make an instance."""
         if FUNCTION in self.mro:
-            raise fail("E409", f"`{self.name}` is not called itself", help=f"write `{self.name}.apply(...)`")
+            raise fail(
+                "E409",
+                f"`{self.name}` is not called itself",
+                help=f"write `{self.name}.apply(...)`",
+            )
         instance = Instance(self)
         init = self.lookup("__init__")
         if init is not None:
@@ -129,7 +174,11 @@ class Instance:
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         method = self.special("__call__")
         if method is None:
-            raise fail("E208", f"a {self.cls.name} is not a function and cannot be called", help="define `__call__`")
+            raise fail(
+                "E208",
+                f"a {self.cls.name} is not a function and cannot be called",
+                help="define `__call__`",
+            )
         return call_value(method, args, kwargs)
 
     def length(self) -> int:
@@ -147,7 +196,11 @@ class Instance:
     def set_item(self, key: Any, value: Any) -> None:
         method = self.special("__setitem__")
         if method is None:
-            raise fail("E208", f"items of a {self.cls.name} cannot be assigned", help="define `__setitem__`")
+            raise fail(
+                "E208",
+                f"items of a {self.cls.name} cannot be assigned",
+                help="define `__setitem__`",
+            )
         call_value(method, [key, value], {})
 
     def items(self) -> Any:
@@ -181,12 +234,19 @@ def bound(instance: Instance, cls: UserClass, name: str, after: UserClass | None
         hook = instance.cls.lookup("__getattr__")
         if hook is not None:
             return call_value(BoundMethod(instance, hook), [name], {})
-        raise fail("E207", f"a {instance.cls.name} has no attribute `{name}`",
-                   help=f"it has: {', '.join([*instance.fields][:12])}" if instance.fields else _has(cls))
+        raise fail(
+            "E207",
+            f"a {instance.cls.name} has no attribute `{name}`",
+            help=f"it has: {', '.join([*instance.fields][:12])}" if instance.fields else _has(cls),
+        )
     if isinstance(found, Wrapped):
         if found.kind == "property":
             return call_value(BoundMethod(instance, found.function), [], {})
-        return BoundMethod(instance.cls, found.function) if found.kind == "classmethod" else found.function
+        return (
+            BoundMethod(instance.cls, found.function)
+            if found.kind == "classmethod"
+            else found.function
+        )
     if isinstance(found, UserFunction | Builtin):
         return BoundMethod(instance, found)
     return found
@@ -242,7 +302,11 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
             cls = at.names.get("__class__")
         at = at.outer
     if not isinstance(cls, UserClass) or not isinstance(instance, Instance):
-        raise fail("E208", "super() works inside methods of a class", help="call the base by name: `Base.method(self)`")
+        raise fail(
+            "E208",
+            "super() works inside methods of a class",
+            help="call the base by name: `Base.method(self)`",
+        )
     return Super(cls, instance)
 
 
@@ -259,14 +323,24 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
 
     def run(scope: Scope) -> Any:
         if decorators:
-            raise fail("E106", "class decorators are not supported", decorators[0], help="leave it out, and write `__init__`")
+            raise fail(
+                "E106",
+                "class decorators are not supported",
+                decorators[0],
+                help="leave it out, and write `__init__`",
+            )
         parents = []
         for base, span in bases:
             value = base(scope)
             if isinstance(value, UserClass):
                 parents.append(value)
             elif not (isinstance(value, TypeName) and value.name == "object"):
-                raise fail("E203", f"{kind_of(value)} cannot be a base class", span, help="bases are classes, nn.Module, autograd.Function")
+                raise fail(
+                    "E203",
+                    f"{kind_of(value)} cannot be a base class",
+                    span,
+                    help="bases are classes, nn.Module, autograd.Function",
+                )
         cell = Scope(scope)
         body = Scope(cell)
         block(body)
@@ -287,8 +361,13 @@ def _check_body(tree: syntax.ClassDef) -> None:
         if isinstance(statement, syntax.FunctionDef):
             name = statement.name
             if name.startswith("__") and name.endswith("__") and name not in SPECIAL:
-                raise fail("E106", f"`{name}` cannot be defined", statement.name_span, label="not part of the language",
-                           help="use a plain method name")
+                raise fail(
+                    "E106",
+                    f"`{name}` cannot be defined",
+                    statement.name_span,
+                    label="not part of the language",
+                    help="use a plain method name",
+                )
 
 
 def _mark(kind: str) -> Builtin:
@@ -300,7 +379,16 @@ DECORATORS = {kind: _mark(kind) for kind in ("staticmethod", "classmethod", "pro
 
 def operator_method(symbol: str) -> tuple[str, str]:
     """The special methods of a binary operator: for the left operand, for the right one."""
-    names = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul"}
+    names = {
+        "+": "add",
+        "-": "sub",
+        "*": "mul",
+        "/": "truediv",
+        "//": "floordiv",
+        "%": "mod",
+        "**": "pow",
+        "@": "matmul",
+    }
     name = names.get(symbol, "")
     return f"__{name}__", f"__r{name}__"
 
@@ -313,10 +401,21 @@ def instance_binary(symbol: str, left: Any, right: Any) -> Any:
             method = owner.special(name)
             if method is not None:
                 return call_value(method, [other], {})
-    raise fail("E208", f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}", help=f"define `{forward}`")
+    raise fail(
+        "E208",
+        f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
+        help=f"define `{forward}`",
+    )
 
 
-_COMPARE = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+_COMPARE = {
+    "==": "__eq__",
+    "!=": "__ne__",
+    "<": "__lt__",
+    "<=": "__le__",
+    ">": "__gt__",
+    ">=": "__ge__",
+}
 _SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -329,4 +428,8 @@ def instance_compare(symbol: str, left: Any, right: Any) -> Any:
                 return call_value(method, [other], {})
     if symbol in ("==", "!="):
         return (left is right) == (symbol == "==")
-    raise fail("E208", f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}", help=f"define `{_COMPARE[symbol]}`")
+    raise fail(
+        "E208",
+        f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
+        help=f"define `{_COMPARE[symbol]}`",
+    )

@@ -1,7 +1,9 @@
-"""`torch.autograd.Function`: a node whose value the program's `forward` made and whose rule is its `backward`."""
+"""`torch.autograd.Function`: a node whose value the program's `forward` made and whose rule is its
+`backward`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..autograd.tensor import Tensor
@@ -33,7 +35,11 @@ class Context:
     def _save(self, *tensors: Any) -> None:
         for tensor in tensors:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise fail("E409", f"save_for_backward takes tensors, not {kind_of(tensor)}", help="keep other values as `ctx.name = value`")
+                raise fail(
+                    "E409",
+                    f"save_for_backward takes tensors, not {kind_of(tensor)}",
+                    help="keep other values as `ctx.name = value`",
+                )
         self.saved = tensors
 
     def _mark(self, *tensors: Any) -> None:
@@ -47,13 +53,20 @@ class Context:
             return self.saved
         if name == "needs_input_grad":
             return self.needs_input_grad
-        method = {"save_for_backward": self._save, "mark_non_differentiable": self._mark, "mark_dirty": lambda *tensors: None,
-                  "set_materialize_grads": self._set_materialize}.get(name)
+        methods: dict[str, Callable[..., Any]] = {
+            "save_for_backward": self._save,
+            "mark_non_differentiable": self._mark,
+            "mark_dirty": lambda *tensors: None,
+            "set_materialize_grads": self._set_materialize,
+        }
+        method = methods.get(name)
         if method is not None:
             return Builtin(name, method)
         if name in self.fields:
             return self.fields[name]
-        raise fail("E207", f"ctx has no attribute `{name}`", help="set it in forward: `ctx.name = value`")
+        raise fail(
+            "E207", f"ctx has no attribute `{name}`", help="set it in forward: `ctx.name = value`"
+        )
 
     def set_attribute(self, name: str, value: Any) -> None:
         self.fields[name] = value
@@ -78,21 +91,34 @@ class Call:
         """Run the program's backward; cotangents of the tensor arguments."""
         function = _static(self.cls, "backward")
         if function is None:
-            raise fail("E404", f"`{self.cls.name}` defines no backward", help="write `@staticmethod def backward(ctx, g):`")
+            raise fail(
+                "E404",
+                f"`{self.cls.name}` defines no backward",
+                help="write `@staticmethod def backward(ctx, g):`",
+            )
         with grad_mode(STATE.grad):
             found = call_value(function, [self.context, *grads], {})
         values = found if type(found) is tuple else (found,)
-        if len(values) != self.count and any(v is not None for v in values[self.count:]) or len(values) < self.count:
-            raise fail("E409", f"function {self.cls.name}Backward returned an incorrect number of gradients "
-                       f"(expected {self.count}, got {len(values)})",
-                       help="return one gradient for each argument of forward, None where there is none")
+        if (len(values) != self.count and any(v is not None for v in values[self.count :])) or len(
+            values
+        ) < self.count:
+            raise fail(
+                "E409",
+                f"function {self.cls.name}Backward returned an incorrect number of gradients "
+                f"(expected {self.count}, got {len(values)})",
+                help="return one gradient for each argument of forward, None where there is none",
+            )
         return tuple(self._checked(values[place], place) for place in self.places)
 
     def _checked(self, value: Any, place: int) -> Node | None:
         if value is None:
             return None
         if not isinstance(value, Tensor):
-            raise fail("E409", f"{self.cls.name}.backward returned {kind_of(value)} as gradient {place}", help="return tensors or None")
+            raise fail(
+                "E409",
+                f"{self.cls.name}.backward returned {kind_of(value)} as gradient {place}",
+                help="return tensors or None",
+            )
         return value.node
 
 
@@ -101,7 +127,9 @@ def _static(cls: UserClass, name: str) -> Any:
     return found.function if isinstance(found, Wrapped) else found
 
 
-def _rule(g: Any, out: Any, inputs: tuple[Node, ...], outputs: tuple[Node, ...], call: Call) -> tuple[Any, Any]:
+def _rule(
+    g: Any, out: Any, inputs: tuple[Node, ...], outputs: tuple[Node, ...], call: Call
+) -> tuple[Any, Any]:
     parts = g if type(g) is tuple else (g,)
     found = call.backward([None if p is None else Tensor(p) for p in parts])
     fitted = []
@@ -110,18 +138,25 @@ def _rule(g: Any, out: Any, inputs: tuple[Node, ...], outputs: tuple[Node, ...],
             try:
                 part = F.sum_to_size(part, x.shape)
             except Exception:
-                raise fail("E409", f"function {call.cls.name}Backward returned a gradient of shape {shape_text(part.shape)} for an "
-                           f"argument of shape {shape_text(x.shape)}", help="a gradient has the shape of its argument") from None
+                raise fail(
+                    "E409",
+                    f"function {call.cls.name}Backward returned a gradient of shape "
+                    f"{shape_text(part.shape)} for an "
+                    f"argument of shape {shape_text(x.shape)}",
+                    help="a gradient has the shape of its argument",
+                ) from None
         fitted.append(part)
     return tuple(fitted), tuple(None for _ in outputs)
 
 
 CUSTOM = Op("custom_function", Kind.OPAQUE)
-CUSTOM.declare_params((
-    Param("inputs", "Tensors", REQUIRED, False),
-    Param("outputs", "Tensors", REQUIRED, False),
-    Param("call", "Any", REQUIRED, False),
-))
+CUSTOM.declare_params(
+    (
+        Param("inputs", "Tensors", REQUIRED, False),
+        Param("outputs", "Tensors", REQUIRED, False),
+        Param("call", "Any", REQUIRED, False),
+    )
+)
 CUSTOM.kernel = lambda inputs, outputs, call: outputs[0] if len(outputs) == 1 else tuple(outputs)
 CUSTOM.vjp_rule = _rule
 CUSTOM.grad_fn = lambda inputs, outputs, call: f"{call.cls.name}Backward"
@@ -133,7 +168,11 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`Class.apply(...)`: run forward without recording, then make one node for the whole."""
     forward = _static(cls, "forward")
     if forward is None:
-        raise fail("E409", f"`{cls.name}` defines no forward", help="write `@staticmethod def forward(ctx, x):`")
+        raise fail(
+            "E409",
+            f"`{cls.name}` defines no forward",
+            help="write `@staticmethod def forward(ctx, x):`",
+        )
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     context = Context(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
     setup = _static(cls, "setup_context")
@@ -150,15 +189,24 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     results = list(result) if type(result) is tuple else [result]
     tensors = [r for r in results if isinstance(r, Tensor)]
     if not tensors:
-        raise fail("E409", f"{cls.name}.forward must return a tensor, not {kind_of(result)}", help="return a tensor or a tuple of tensors")
+        raise fail(
+            "E409",
+            f"{cls.name}.forward must return a tensor, not {kind_of(result)}",
+            help="return a tensor or a tuple of tensors",
+        )
     wrapped = _recorded(call, [args[i].node for i in places], tensors, recorded)
     replaced = {id(raw): new for raw, new in zip(tensors, wrapped, strict=True)}
-    context.saved = tuple(replaced.get(id(t), t) if not any(t is args[i] for i in places) else t for t in context.saved)
+    context.saved = tuple(
+        replaced.get(id(t), t) if not any(t is args[i] for i in places) else t
+        for t in context.saved
+    )
     outputs = [replaced.get(id(r), r) for r in results]
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
-def _recorded(call: Call, inputs: list[Node], results: list[Tensor], recorded: bool) -> list[Tensor]:
+def _recorded(
+    call: Call, inputs: list[Node], results: list[Tensor], recorded: bool
+) -> list[Tensor]:
     """Handles of the results, showing a node of their own when gradients are wanted."""
     nodes = tuple(r.node for r in results)
     if not recorded:
@@ -167,7 +215,14 @@ def _recorded(call: Call, inputs: list[Node], results: list[Tensor], recorded: b
     args = (tuple(inputs), nodes, call)
     everything = (*inputs, *nodes)
     if len(nodes) == 1:
-        node = Node(CUSTOM, args, everything, nodes[0].shape, nodes[0].dtype, nodes[0].dtype.kind == "f" and not frozen[0])
+        node = Node(
+            CUSTOM,
+            args,
+            everything,
+            nodes[0].shape,
+            nodes[0].dtype,
+            nodes[0].dtype.kind == "f" and not frozen[0],
+        )
         return [Tensor(node)]
     parent = Node(CUSTOM, args, everything, (), nodes[0].dtype, True)
     parent.outputs = tuple((n.shape, n.dtype) for n in nodes)

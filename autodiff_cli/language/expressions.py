@@ -74,8 +74,12 @@ def _name(tree: syntax.Name, context: Context) -> Run:
                 if value is not run:
                     return value
                 if here.function or here.outer is None:
-                    raise fail("E206", f"`{name}` is assigned in this function, but only after this use", span,
-                               help=f"assign `{name}` first, or declare `global {name}`")
+                    raise fail(
+                        "E206",
+                        f"`{name}` is assigned in this function, but only after this use",
+                        span,
+                        help=f"assign `{name}` first, or declare `global {name}`",
+                    )
                 here = here.outer
         at: Scope | None = scope
         while at is not None:
@@ -105,12 +109,23 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     for candidate in close:
         value = visible.get(candidate)
         if isinstance(value, Tensor) and value._node.span is not None:
-            labels.append(Label(value._node.span, f"a similar name is defined here, shape {tuple(value.shape)}"))
+            labels.append(
+                Label(
+                    value._node.span, f"a similar name is defined here, shape {tuple(value.shape)}"
+                )
+            )
             break
     help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
     if len(close) > 1:
         help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + ")"
-    return fail("E201", f"name `{name}` is not defined", span, label="not defined", labels=tuple(labels), help=help)
+    return fail(
+        "E201",
+        f"name `{name}` is not defined",
+        span,
+        label="not defined",
+        labels=tuple(labels),
+        help=help,
+    )
 
 
 def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
@@ -118,7 +133,9 @@ def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
     close = suggest(name, known_names())
     help = f"did you mean `{close[0]}`?" if close else "list all: autodiff ops"
     if len(close) > 1:
-        help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"
+        help += (
+            "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"
+        )
     return fail("E202", f"unknown operation `{name}`", span, label="no such operation", help=help)
 
 
@@ -212,7 +229,9 @@ def _binary(tree: syntax.BinOp, context: Context) -> Run:
     for node in reversed(chain):
         key = BINARY[node.op][0]
         simple = key in ("add", "sub", "mul", "div")
-        steps.append((node.op, compile_expression(node.right, context), node, key if simple else ""))
+        steps.append(
+            (node.op, compile_expression(node.right, context), node, key if simple else "")
+        )
 
     def run(scope: Scope) -> Any:
         value = first(scope)
@@ -239,11 +258,15 @@ def _binary(tree: syntax.BinOp, context: Context) -> Run:
     return run
 
 
-def placed_operator(error: AutodiffError, tree: syntax.BinOp, left: Any, right: Any) -> AutodiffError:
+def placed_operator(
+    error: AutodiffError, tree: syntax.BinOp, left: Any, right: Any
+) -> AutodiffError:
     """Give an operator's error its place and label both operands with their shapes."""
     if error.span is not None:
         return error
-    if not (isinstance(left, Tensor) or isinstance(right, Tensor)) or not error.code.startswith("E3"):
+    if not (isinstance(left, Tensor) or isinstance(right, Tensor)) or not error.code.startswith(
+        "E3"
+    ):
         return error.amend(span=tree.op_span if error.code == "E105" else tree.span)
     labels = []
     for part, value in ((tree.left, left), (tree.right, right)):
@@ -331,7 +354,10 @@ def _bool(tree: syntax.BoolOp, context: Context) -> Run:
 
 def _compare(tree: syntax.Compare, context: Context) -> Run:
     first = compile_expression(tree.left, context)
-    rest = [(op, compile_expression(t, context)) for op, t in zip(tree.ops, tree.comparators, strict=True)]
+    rest = [
+        (op, compile_expression(t, context))
+        for op, t in zip(tree.ops, tree.comparators, strict=True)
+    ]
     span = tree.span
     sides = [tree.left, *tree.comparators]
 
@@ -347,8 +373,13 @@ def _compare(tree: syntax.Compare, context: Context) -> Run:
                     return result
             except AutodiffError as error:
                 if error.span is None and error.code == "E302":
-                    error.amend(labels=tuple(Label(t.span, _shape(v)) for t, v in
-                                             ((sides[i], left), (sides[i + 1], right)) if isinstance(v, Tensor)))
+                    error.amend(
+                        labels=tuple(
+                            Label(t.span, _shape(v))
+                            for t, v in ((sides[i], left), (sides[i + 1], right))
+                            if isinstance(v, Tensor)
+                        )
+                    )
                 raise placed(error, span) from None
             left = right
         return result
@@ -415,7 +446,12 @@ def _super(tree: syntax.Call, context: Context) -> Run:
 def _keyword_dict(value: Any, span: Any) -> dict[str, Any]:
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return value
-    raise fail("E208", f"`**` needs a dict with string keys, not {kind_of(value)}", span, help="write name=value")
+    raise fail(
+        "E208",
+        f"`**` needs a dict with string keys, not {kind_of(value)}",
+        span,
+        help="write name=value",
+    )
 
 
 def _callee(tree: syntax.Name, context: Context) -> Run:
@@ -433,7 +469,9 @@ def _callee(tree: syntax.Name, context: Context) -> Run:
     return run
 
 
-def _placed_call(error: AutodiffError, tree: syntax.Call, args: list[Any], kwargs: dict[str, Any]) -> AutodiffError:
+def _placed_call(
+    error: AutodiffError, tree: syntax.Call, args: list[Any], kwargs: dict[str, Any]
+) -> AutodiffError:
     """Give a call's error its place, and label the tensors given with their shapes."""
     error.amend(span=tree.span)
     if error.code[:2] == "E3" or error.code in ("E205", "E408", "E503"):
@@ -488,7 +526,10 @@ def _subscript(tree: syntax.Subscript, context: Context) -> Run:
 
 
 def _slice(tree: syntax.Slice, context: Context) -> Run:
-    parts = [None if p is None else compile_expression(p, context) for p in (tree.lower, tree.upper, tree.step)]
+    parts = [
+        None if p is None else compile_expression(p, context)
+        for p in (tree.lower, tree.upper, tree.step)
+    ]
     return lambda scope: slice(*[None if p is None else p(scope) for p in parts])
 
 
@@ -509,21 +550,35 @@ def _lambda(tree: syntax.Lambda, context: Context) -> Run:
     return run
 
 
-def compile_defaults(params: list[syntax.Param], context: Context) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]]:
+def compile_defaults(
+    params: list[syntax.Param], context: Context
+) -> Callable[[Scope], tuple[list[Any], dict[str, Any]]]:
     """Default values of a signature, evaluated when the function is made."""
-    positional = [compile_expression(p.default, context) for p in params if p.kind == "normal" and p.default is not None]
-    keyword = [(p.name, compile_expression(p.default, context)) for p in params
-               if p.kind == "keyword" and p.default is not None]
+    positional = [
+        compile_expression(p.default, context)
+        for p in params
+        if p.kind == "normal" and p.default is not None
+    ]
+    keyword = [
+        (p.name, compile_expression(p.default, context))
+        for p in params
+        if p.kind == "keyword" and p.default is not None
+    ]
     return lambda scope: ([r(scope) for r in positional], {n: r(scope) for n, r in keyword})
 
 
 def target_names(tree: syntax.Node) -> list[str]:
     """The names that an assignment target binds."""
-    return [n.id for n in syntax.walk(tree) if isinstance(n, syntax.Name)] if not isinstance(
-        tree, syntax.Subscript | syntax.Attribute) else []
+    return (
+        [n.id for n in syntax.walk(tree) if isinstance(n, syntax.Name)]
+        if not isinstance(tree, syntax.Subscript | syntax.Attribute)
+        else []
+    )
 
 
-def _comprehension(tree: Any, context: Context, results: list[syntax.Node]) -> Callable[[Scope], list[Any]]:
+def _comprehension(
+    tree: Any, context: Context, results: list[syntax.Node]
+) -> Callable[[Scope], list[Any]]:
     """All results of a comprehension, in a list of tuples or values."""
     from .statements import compile_target
 
@@ -532,12 +587,14 @@ def _comprehension(tree: Any, context: Context, results: list[syntax.Node]) -> C
     inner.locals = context.locals - frozenset(names)
     clauses = []
     for i, generator in enumerate(tree.generators):
-        clauses.append((
-            compile_target(generator.target, inner),
-            compile_expression(generator.iter, context if i == 0 else inner),
-            [compile_truth(t, inner) for t in generator.ifs],
-            generator.iter.span,
-        ))
+        clauses.append(
+            (
+                compile_target(generator.target, inner),
+                compile_expression(generator.iter, context if i == 0 else inner),
+                [compile_truth(t, inner) for t in generator.ifs],
+                generator.iter.span,
+            )
+        )
     parts = [compile_expression(r, inner) for r in results]
     single = parts[0] if len(parts) == 1 else None
 
@@ -640,4 +697,13 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.FormattedValue: _formatted,
 }
 
-__all__ = ["MODE", "Context", "GraphNode", "calls", "compile_expression", "compile_truth", "count_step", "items_of"]
+__all__ = [
+    "MODE",
+    "Context",
+    "GraphNode",
+    "calls",
+    "compile_expression",
+    "compile_truth",
+    "count_step",
+    "items_of",
+]

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import calls
 from ..autograd.literals import array_of, has_tensor
-from ..autograd.tensor import Tensor, new_leaf
+from ..autograd.tensor import Tensor, new_leaf, wrap_view
 from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.op import value_of
@@ -17,15 +16,20 @@ from ..graph.registry import F
 from .operations import iterate, kind_of, truth
 
 
-def make_tensor(data: Any, *, dtype: Any = None, requires_grad: Any = False, device: Any = None, **kwargs: Any) -> Tensor:
+def make_tensor(
+    data: Any, *, dtype: Any = None, requires_grad: Any = False, device: Any = None, **kwargs: Any
+) -> Tensor:
     """`torch.tensor(data)`: a copy without history, in the dtype PyTorch infers."""
     from .attributes import check_device
 
     check_device(device)
     for name in kwargs:
         if name != "pin_memory":
-            raise fail("E205", f"`tensor` got an unexpected keyword argument `{name}`",
-                       help="`tensor(data, dtype=None, requires_grad=False)`")
+            raise fail(
+                "E205",
+                f"`tensor` got an unexpected keyword argument `{name}`",
+                help="`tensor(data, dtype=None, requires_grad=False)`",
+            )
     kind = None if dtype is None else to_dtype(dtype)
     flag = truth(requires_grad)
     if isinstance(data, Tensor):
@@ -38,8 +42,11 @@ def make_tensor(data: Any, *, dtype: Any = None, requires_grad: Any = False, dev
 def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
     """A leaf of an array; only floats can require grad."""
     if requires_grad and not is_float(array.dtype):
-        raise fail("E306", f"only floating point tensors can require grad, this one is {array.dtype.name}",
-                   help="write floats (`[1.0, 2.0]`), or dtype=torch.float64")
+        raise fail(
+            "E306",
+            f"only floating point tensors can require grad, this one is {array.dtype.name}",
+            help="write floats (`[1.0, 2.0]`), or dtype=torch.float64",
+        )
     return new_leaf(array, requires_grad)
 
 
@@ -55,13 +62,17 @@ def _numbers(data: Any) -> Any:
         return data
     if isinstance(data, range):
         return list(iterate(data))
-    raise fail("E208", f"a tensor is made of numbers, not of {kind_of(data)}", help="write numbers or nested lists of numbers")
+    raise fail(
+        "E208",
+        f"a tensor is made of numbers, not of {kind_of(data)}",
+        help="write numbers or nested lists of numbers",
+    )
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`torch.as_tensor`: a tensor as it is when nothing is to be done."""
     if isinstance(data, Tensor):
-        result = calls.wrap_view(F.alias(data.node), data) if data.tag == "numpy" else data
+        result = wrap_view(F.alias(data.node), data) if data.tag == "numpy" else data
         kind = None if dtype is None else to_dtype(dtype)
         return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
     return make_tensor(data, dtype=dtype)
@@ -79,7 +90,11 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
     if data is None:
         data = make_tensor([])
     if not isinstance(data, Tensor):
-        raise fail("E208", f"a Parameter is made of a tensor, not of {kind_of(data)}", help="write `torch.nn.Parameter(torch.tensor(...))`")
+        raise fail(
+            "E208",
+            f"a Parameter is made of a tensor, not of {kind_of(data)}",
+            help="write `torch.nn.Parameter(torch.tensor(...))`",
+        )
     result = Tensor(F.detach(data.node))
     if truth(requires_grad):
         result.set_requires_grad(True)

@@ -1,4 +1,5 @@
-"""Where a NaN or an infinity was born: asked only when a result is not finite, so the good case costs nothing."""
+"""Where a NaN or an infinity was born: asked only when a result is not finite, so the good case
+costs nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF
 
 if TYPE_CHECKING:
-    from ..session import TensorRecord
+    from .report import TensorRecord
 
 
 def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Diagnostic | None:
-    """W501 or W502 for the first expression whose value is not finite although its operands are; None when
+    """W501 or W502 for the first expression whose value is not finite although its operands are;
+    None when
     every result is finite, or the program wrote the value down itself."""
     bad: list[tuple[str, Node]] = []
     for name, record in records.items():
@@ -31,9 +33,18 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
     nan = any(np.isnan(node.value).any() for _, node in bad)
     test = np.isnan if nan else np.isinf
     for node in nodes:
-        if node.op in (LEAF, CONSTANT) or node.span is None or node.dtype.kind != "f" or type(node.value) is tuple:
+        if (
+            node.op in (LEAF, CONSTANT)
+            or node.span is None
+            or node.dtype.kind != "f"
+            or type(node.value) is tuple
+        ):
             continue
-        if node.body is None and test(node.value).any() and not any(_has(test, i) for i in dependencies(node)):
+        if (
+            node.body is None
+            and test(node.value).any()
+            and not any(_has(test, i) for i in dependencies(node))
+        ):
             return _describe(node, nan, test, [name for name, _ in bad])
     return None
 
@@ -66,7 +77,11 @@ def _describe(node: Node, nan: bool, test: Any, reaches: list[str]) -> Diagnosti
     index = [int(i) for i in at[0]]
     labels = []
     for operand in node.inputs:
-        if operand.span is not None and operand.span != node.span and type(operand.value) is not tuple:
+        if (
+            operand.span is not None
+            and operand.span != node.span
+            and type(operand.value) is not tuple
+        ):
             value = _operand_value(operand, node, index)
             if value is not None:
                 labels.append(Label(operand.span, f"{value:.6g} here"))
@@ -79,7 +94,10 @@ def _describe(node: Node, nan: bool, test: Any, reaches: list[str]) -> Diagnosti
         f"{count} = {float(node.value[tuple(index)]):.6g}",
         tuple(labels[:2]),
         (f"reaches {', '.join(f'`{r}`' for r in reaches[:6])}",),
-        ("keep the operand in the domain, for example `clamp(x, min=1e-12)`   (--nan=error stops here with exit 4)",),
+        (
+            "keep the operand in the domain, for example `clamp(x, min=1e-12)`   (--nan=error "
+            "stops here with exit 4)",
+        ),
         "warning",
     )
 
@@ -90,6 +108,8 @@ def _operand_value(operand: Node, node: Node, index: list[int]) -> float | None:
         return None
     offset = len(index) - len(shape)
     try:
-        return float(operand.value[tuple(0 if s == 1 else index[i + offset] for i, s in enumerate(shape))])
+        return float(
+            operand.value[tuple(0 if s == 1 else index[i + offset] for i, s in enumerate(shape))]
+        )
     except IndexError:
         return None

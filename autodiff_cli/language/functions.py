@@ -26,15 +26,22 @@ class Parameters:
         self.keywords = next((p.name for p in params if p.kind == "keywords"), None)
         self.names = {*self.positional, *self.keyword}
 
-    def bind(self, function: UserFunction, args: list[Any], kwargs: dict[str, Any], names: dict[str, Any]) -> None:
+    def bind(
+        self, function: UserFunction, args: list[Any], kwargs: dict[str, Any], names: dict[str, Any]
+    ) -> None:
         """Put arguments into `names`; E205 when they do not fit."""
         positional = self.positional
         given = len(args)
         if given > len(positional):
             if self.rest is None:
-                raise fail("E205", f"`{function.name}` takes {len(positional)} argument{'' if len(positional) == 1 else 's'} "
-                           f"but {given} were given", help=f"it is defined as `{self.describe(function.name)}`")
-            names[self.rest] = tuple(args[len(positional):])
+                raise fail(
+                    "E205",
+                    f"`{function.name}` takes {len(positional)} "
+                    f"argument{'' if len(positional) == 1 else 's'} "
+                    f"but {given} were given",
+                    help=f"it is defined as `{self.describe(function.name)}`",
+                )
+            names[self.rest] = tuple(args[len(positional) :])
             args = args[: len(positional)]
         elif self.rest is not None:
             names[self.rest] = ()
@@ -44,14 +51,20 @@ class Parameters:
         for name, value in kwargs.items():
             if name in self.names:
                 if name in names:
-                    raise fail("E205", f"`{function.name}` got several values for argument `{name}`",
-                               help=f"it is defined as `{self.describe(function.name)}`")
+                    raise fail(
+                        "E205",
+                        f"`{function.name}` got several values for argument `{name}`",
+                        help=f"it is defined as `{self.describe(function.name)}`",
+                    )
                 names[name] = value
             elif self.keywords is not None:
                 extra[name] = value
             else:
-                raise fail("E205", f"`{function.name}` got an unexpected keyword argument `{name}`",
-                           help=f"it is defined as `{self.describe(function.name)}`")
+                raise fail(
+                    "E205",
+                    f"`{function.name}` got an unexpected keyword argument `{name}`",
+                    help=f"it is defined as `{self.describe(function.name)}`",
+                )
         if self.keywords is not None:
             names[self.keywords] = extra
         self._fill_defaults(function, given, names)
@@ -74,8 +87,12 @@ class Parameters:
                 else:
                     missing.append(name)
         if missing:
-            raise fail("E205", f"`{function.name}` misses its argument{'s' if len(missing) > 1 else ''} "
-                       + ", ".join(f"`{m}`" for m in missing), help=f"it is defined as `{self.describe(function.name)}`")
+            raise fail(
+                "E205",
+                f"`{function.name}` misses its argument{'s' if len(missing) > 1 else ''} "
+                + ", ".join(f"`{m}`" for m in missing),
+                help=f"it is defined as `{self.describe(function.name)}`",
+            )
 
     def describe(self, name: str) -> str:
         parts = list(self.positional)
@@ -107,8 +124,11 @@ def call_user(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -
     scope = Scope(function.scope, True)
     function.params.bind(function, args, kwargs, scope.names)
     if DEPTH.now >= STATE.max_depth:
-        raise fail("E507", f"`{function.name}` calls itself more than {STATE.max_depth} levels deep",
-                   help="add a case that stops the recursion, or raise the limit with --max-depth")
+        raise fail(
+            "E507",
+            f"`{function.name}` calls itself more than {STATE.max_depth} levels deep",
+            help="add a case that stops the recursion, or raise the limit with --max-depth",
+        )
     DEPTH.now += 1
     try:
         return function.body(scope)
@@ -118,7 +138,9 @@ def call_user(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -
         DEPTH.now -= 1
 
 
-def call_value(callee: Any, args: list[Any], kwargs: dict[str, Any], scope: Scope | None = None) -> Any:
+def call_value(
+    callee: Any, args: list[Any], kwargs: dict[str, Any], scope: Scope | None = None
+) -> Any:
     """Call any value of the language."""
     kind = type(callee)
     if kind is OpFunction:
@@ -136,11 +158,16 @@ def call_value(callee: Any, args: list[Any], kwargs: dict[str, Any], scope: Scop
     call = getattr(callee, "call", None)
     if call is not None:
         return call(args, kwargs)
-    raise fail("E208", f"{kind_of(callee)} is not a function and cannot be called",
-               help="write `*` between two factors: `2 * (x + 1)`")
+    raise fail(
+        "E208",
+        f"{kind_of(callee)} is not a function and cannot be called",
+        help="write `*` between two factors: `2 * (x + 1)`",
+    )
 
 
-def _wrapped(wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _wrapped(
+    wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     with grad_mode(wrapper.enabled):
         return call_user(function, args, kwargs)
 
@@ -151,19 +178,27 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
         return args[0]
     if not args:
         return mode
-    raise fail("E208", f"`{mode.name}` decorates functions", help=f"write `with torch.{mode.name}():`")
+    raise fail(
+        "E208", f"`{mode.name}` decorates functions", help=f"write `with torch.{mode.name}():`"
+    )
 
 
-def guarded(name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+def guarded(
+    name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     """Call Python code with a program's arguments: its complaints become diagnostics."""
     try:
         return function(*args, **kwargs)
     except AutodiffError:
         raise
     except TypeError as error:
-        raise fail("E205", f"`{name}` {_words(error, name)}", help=f"see `autodiff help {name}`") from None
+        raise fail(
+            "E205", f"`{name}` {_words(error, name)}", help=f"see `autodiff help {name}`"
+        ) from None
     except ValueError as error:
-        raise fail("E208", f"`{name}`: {_words(error, name)}", help="check the values given") from None
+        raise fail(
+            "E208", f"`{name}`: {_words(error, name)}", help="check the values given"
+        ) from None
     except KeyError as error:
         raise fail("E210", f"`{name}`: no key {error}", help="check the key") from None
     except IndexError as error:
@@ -173,18 +208,21 @@ def guarded(name: str, function: Callable[..., Any], args: list[Any], kwargs: di
     except ZeroDivisionError:
         raise fail("E504", f"`{name}`: division by zero", help="check the divisor") from None
     except MemoryError:
-        raise fail("E505", f"`{name}` needs more memory than there is", help="use less at once") from None
+        raise fail(
+            "E505", f"`{name}` needs more memory than there is", help="use less at once"
+        ) from None
 
 
 def _words(error: Exception, name: str) -> str:
     words = str(error)
     at = words.find("() ")
-    words = words[at + 3:] if at >= 0 else words
+    words = words[at + 3 :] if at >= 0 else words
     return words.replace("positional argument", "argument") or type(error).__name__
 
 
 def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's factories do."""
+    """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's
+    factories do."""
     wants_grad = kwargs.get("requires_grad", False)
     if MODE.python:
         _refuse_python_operands(callee, args, kwargs)
@@ -200,5 +238,12 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
     if not op.params or op.params[0].annotation != "Tensor" or not args:
         return
     first = args[0]
-    if isinstance(first, list) or (isinstance(first, int | float) and not any(isinstance(a, Tensor) for a in [*args, *kwargs.values()])):
-        raise fail("E208", f"`{callee.name}` needs a tensor, not {kind_of(first)}", help="write `torch.tensor(...)` around it")
+    if isinstance(first, list) or (
+        isinstance(first, int | float)
+        and not any(isinstance(a, Tensor) for a in [*args, *kwargs.values()])
+    ):
+        raise fail(
+            "E208",
+            f"`{callee.name}` needs a tensor, not {kind_of(first)}",
+            help="write `torch.tensor(...)` around it",
+        )

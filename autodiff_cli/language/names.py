@@ -62,17 +62,65 @@ NAMESPACES = frozenset(MODULES.values()) | {"np.random", "random", "utils"}
 
 # NumPy's names of ops; keywords are translated when arguments are bound.
 NUMPY: dict[str, str] = {
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
-    "concatenate": "cat", "concat": "cat", "mod": "remainder", "amax": "amax", "amin": "amin", "expand_dims": "unsqueeze",
-    "transpose": "permute", "around": "round", "rint": "round", "invert": "bitwise_not", "matmul": "matmul",
-    "swapaxes": "transpose", "moveaxis": "movedim", "broadcast_to": "broadcast_to", "true_divide": "true_divide",
-    "float_power": "float_power", "degrees": "rad2deg", "radians": "deg2rad", "cumulative_sum": "cumsum",
-    "product": "prod", "fix": "trunc", "clip": "clamp", "array_split": "tensor_split", "vecdot": "linalg.vecdot",
-    "inv": "linalg.inv", "norm": "linalg.norm", "det": "linalg.det", "solve": "linalg.solve", "ascontiguousarray": "contiguous",
-    "row_stack": "vstack", "sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "nan_to_num": "nan_to_num",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "absolute": "abs",
+    "fabs": "abs",
+    "power": "pow",
+    "concatenate": "cat",
+    "concat": "cat",
+    "mod": "remainder",
+    "amax": "amax",
+    "amin": "amin",
+    "expand_dims": "unsqueeze",
+    "transpose": "permute",
+    "around": "round",
+    "rint": "round",
+    "invert": "bitwise_not",
+    "matmul": "matmul",
+    "swapaxes": "transpose",
+    "moveaxis": "movedim",
+    "broadcast_to": "broadcast_to",
+    "true_divide": "true_divide",
+    "float_power": "float_power",
+    "degrees": "rad2deg",
+    "radians": "deg2rad",
+    "cumulative_sum": "cumsum",
+    "product": "prod",
+    "fix": "trunc",
+    "clip": "clamp",
+    "array_split": "tensor_split",
+    "vecdot": "linalg.vecdot",
+    "inv": "linalg.inv",
+    "norm": "linalg.norm",
+    "det": "linalg.det",
+    "solve": "linalg.solve",
+    "ascontiguousarray": "contiguous",
+    "row_stack": "vstack",
+    "sum": "sum",
+    "mean": "mean",
+    "max": "amax",
+    "min": "amin",
+    "nan_to_num": "nan_to_num",
 }
-NUMPY_ONLY_BARE = frozenset(NUMPY) - {"transpose", "sum", "mean", "max", "min", "norm", "inv", "det", "solve", "mod", "vecdot"}
+NUMPY_ONLY_BARE = frozenset(NUMPY) - {
+    "transpose",
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "norm",
+    "inv",
+    "det",
+    "solve",
+    "mod",
+    "vecdot",
+}
 
 OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
 
@@ -93,10 +141,17 @@ def _math(name: str) -> Callable[..., Any]:
         try:
             return function(*values)
         except ValueError:
-            raise fail("E504", f"math.{name} is not defined at {', '.join(map(str, values))}", help="check the argument") from None
+            raise fail(
+                "E504",
+                f"math.{name} is not defined at {', '.join(map(str, values))}",
+                help="check the argument",
+            ) from None
         except OverflowError:
-            raise fail("E504", f"math.{name}({', '.join(str(v)[:20] for v in values)}) is too large for a float",
-                       help="use smaller numbers, or the tensor function") from None
+            raise fail(
+                "E504",
+                f"math.{name}({', '.join(str(v)[:20] for v in values)}) is too large for a float",
+                help="use smaller numbers, or the tensor function",
+            ) from None
 
     return run
 
@@ -106,17 +161,62 @@ def _small_integers(name: str, limit: int) -> Callable[..., Any]:
 
     def bounded(*args: Any) -> Any:
         if any(isinstance(a, int) and abs(a) > limit for a in args):
-            raise fail("E505", f"math.{name} of a number above {limit}", help="use math.lgamma for large numbers")
+            raise fail(
+                "E505",
+                f"math.{name} of a number above {limit}",
+                help="use math.lgamma for large numbers",
+            )
         return run(*args)
 
     return bounded
 
 
 MATH: dict[str, Any] = {
-    **{name: Builtin(name, _math(name)) for name in (
-        "sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
-        "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "fabs", "pow", "hypot", "erf", "erfc", "gamma",
-        "lgamma", "degrees", "radians", "isnan", "isinf", "isfinite", "copysign", "fmod", "gcd", "isclose", "lcm")},
+    **{
+        name: Builtin(name, _math(name))
+        for name in (
+            "sqrt",
+            "exp",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "expm1",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "floor",
+            "ceil",
+            "trunc",
+            "fabs",
+            "pow",
+            "hypot",
+            "erf",
+            "erfc",
+            "gamma",
+            "lgamma",
+            "degrees",
+            "radians",
+            "isnan",
+            "isinf",
+            "isfinite",
+            "copysign",
+            "fmod",
+            "gcd",
+            "isclose",
+            "lcm",
+        )
+    },
     "factorial": Builtin("factorial", _small_integers("factorial", 5000)),
     "comb": Builtin("comb", _small_integers("comb", 5000)),
     "perm": Builtin("perm", _small_integers("perm", 5000)),
@@ -238,7 +338,12 @@ def _numpy_member(prefix: str, name: str) -> Any:
     if name == "ndarray":
         return TYPES["ndarray"]
     dtype = TORCH.get(name.rstrip("_"))
-    if dtype is not None and not isinstance(dtype, Builtin) and name.rstrip("_") in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"):
+    if (
+        dtype is not None
+        and not isinstance(dtype, Builtin)
+        and name.rstrip("_")
+        in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
+    ):
         return dtype
     ops = overloads(NUMPY.get(name, name))
     if ops and name not in ("fromfile", "load", "save"):
@@ -256,16 +361,24 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
         known = list(MATH)
     close = suggest(name, [n for n in known if "." not in n])
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
-    return fail("E203" if not close else "E207", f"`{shown}.{name}` does not exist here", label="not available",
-                help=f"did you mean `{shown}.{close[0]}`?" if close else "list what there is: autodiff ops")
+    return fail(
+        "E203" if not close else "E207",
+        f"`{shown}.{name}` does not exist here",
+        label="not available",
+        help=f"did you mean `{shown}.{close[0]}`?" if close else "list what there is: autodiff ops",
+    )
 
 
 def import_module(dotted: str) -> Namespace:
     """The namespace of `import dotted`; E209 when it is not one of the known ones."""
     path = MODULES.get(dotted)
     if path is None:
-        raise fail("E209", f"module `{dotted}` cannot be imported here", label="not available",
-                   help="known are " + ", ".join(sorted(m for m in MODULES if m.count(".") < 2)))
+        raise fail(
+            "E209",
+            f"module `{dotted}` cannot be imported here",
+            label="not available",
+            help="known are " + ", ".join(sorted(m for m in MODULES if m.count(".") < 2)),
+        )
     return Namespace(path)
 
 
@@ -280,7 +393,12 @@ def import_name(module: str, name: str) -> Any:
         return member(namespace, name)
     except AutodiffError as error:
         if error.code in ("E203", "E207"):
-            raise fail("E209", f"`{module}` has no `{name}` here", label="not available", help=error.diagnostic.helps) from None
+            raise fail(
+                "E209",
+                f"`{module}` has no `{name}` here",
+                label="not available",
+                help=error.diagnostic.helps,
+            ) from None
         raise
 
 
@@ -293,7 +411,9 @@ def known_names() -> list[str]:
     names = {n.rpartition(".")[2] for n in WHERE}
     from .torch_names import NATIVE, TORCH
 
-    names.update(n for n in (*BUILTINS, *CONSTANTS, *NATIVE, *NUMPY, *TORCH, *PREDEFINED) if "." not in n)
+    names.update(
+        n for n in (*BUILTINS, *CONSTANTS, *NATIVE, *NUMPY, *TORCH, *PREDEFINED) if "." not in n
+    )
     return sorted(names)
 
 

@@ -6,7 +6,7 @@ Tensors go to the op table; Python values do what Python does, within bounds.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator, KeysView
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,16 @@ def kind_of(value: Any) -> str:
         return "None"
     if is_instance(value):
         return f"a {value.cls.name}"
-    names = {"int": "an int", "float": "a float", "bool": "a bool", "str": "a string", "list": "a list",
-             "tuple": "a tuple", "dict": "a dict", "set": "a set"}
+    names = {
+        "int": "an int",
+        "float": "a float",
+        "bool": "a bool",
+        "str": "a string",
+        "list": "a list",
+        "tuple": "a tuple",
+        "dict": "a dict",
+        "set": "a set",
+    }
     return names.get(type(value).__name__, f"a {type(value).__name__}")
 
 
@@ -151,13 +159,22 @@ def _node(value: Any, symbol: str) -> Node:
     kind = type(value)
     if kind is int or kind is float or kind is bool:
         return number(value)
-    if isinstance(value, list | tuple) and not MODE.python and is_numeric_list(list(value)) and value:
+    if (
+        isinstance(value, list | tuple)
+        and not MODE.python
+        and is_numeric_list(list(value))
+        and value
+    ):
         return calls.node_of_list(list(value))
     if isinstance(value, np.generic):
         return number(value.item())
-    raise fail("E208", f"`{symbol}` cannot take {kind_of(value)}",
-               help="call it: add parentheses with its arguments" if is_callable(value)
-               else "operands are tensors and numbers")
+    raise fail(
+        "E208",
+        f"`{symbol}` cannot take {kind_of(value)}",
+        help="call it: add parentheses with its arguments"
+        if is_callable(value)
+        else "operands are tensors and numbers",
+    )
 
 
 def _list_binary(symbol: str, left: Any, right: Any) -> Any:
@@ -170,12 +187,18 @@ def _list_binary(symbol: str, left: Any, right: Any) -> Any:
 
 def _plain_lists(left: Any, right: Any) -> bool:
     """Two lists that `+` joins: one of them is empty or holds something else than numbers."""
-    return (isinstance(left, list) and isinstance(right, list)
-            and not (left and right and _only_numbers(left) and _only_numbers(right)))
+    return (
+        isinstance(left, list)
+        and isinstance(right, list)
+        and not (left and right and _only_numbers(left) and _only_numbers(right))
+    )
 
 
 def _only_numbers(value: list[Any]) -> bool:
-    return all(isinstance(v, bool | int | float) or (isinstance(v, list) and _only_numbers(v)) for v in value)
+    return all(
+        isinstance(v, bool | int | float) or (isinstance(v, list) and _only_numbers(v))
+        for v in value
+    )
 
 
 def python_binary(symbol: str, left: Any, right: Any) -> Any:
@@ -189,31 +212,44 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
                 _refuse_caret(left, right)
             result = BINARY[symbol][1](left, right)
             if type(result) is complex:
-                raise fail("E504", f"{left} ** {right} is not a real number", help="use a base >= 0")
+                raise fail(
+                    "E504", f"{left} ** {right} is not a real number", help="use a base >= 0"
+                )
             return result
         if symbol == "%" and a is str:
             from .text import percent
 
             return percent(left, right)
-        if symbol == "+" and a is b and a in (str, list, tuple) or (
+        if (symbol == "+" and a is b and a in (str, list, tuple)) or (
             symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)
         ):
             _bound_length(len(left) + len(right), a)
             return left + right
-        if symbol == "*" and (a in _SEQUENCES and b is int or b in _SEQUENCES and a is int):
+        if symbol == "*" and ((a in _SEQUENCES and b is int) or (b in _SEQUENCES and a is int)):
             sequence, times = (left, right) if a in _SEQUENCES else (right, left)
             _bound_length(len(sequence) * max(times, 0), type(sequence))
             return sequence * times
-        if a is set and b is set and symbol in ("&", "|", "-", "^") or a is dict and b is dict and symbol == "|":
+        if (a is set and b is set and symbol in ("&", "|", "-", "^")) or (
+            a is dict and b is dict and symbol == "|"
+        ):
             return BINARY[symbol][1](left, right)
     except ZeroDivisionError:
-        raise fail("E504", f"division by zero: {left} {symbol} {right}",
-                   help="tensors divide to inf; Python numbers do not") from None
+        raise fail(
+            "E504",
+            f"division by zero: {left} {symbol} {right}",
+            help="tensors divide to inf; Python numbers do not",
+        ) from None
     except OverflowError:
-        raise fail("E504", f"{str(left)[:30]} {symbol} {str(right)[:30]} is too large for a float",
-                   help="use smaller numbers, or tensors") from None
-    raise fail("E208", f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
-               help="operands are tensors, numbers, or two values of one kind")
+        raise fail(
+            "E504",
+            f"{str(left)[:30]} {symbol} {str(right)[:30]} is too large for a float",
+            help="use smaller numbers, or tensors",
+        ) from None
+    raise fail(
+        "E208",
+        f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
+        help="operands are tensors, numbers, or two values of one kind",
+    )
 
 
 _NUMBERS = frozenset({int, float, bool})
@@ -222,19 +258,28 @@ _SEQUENCES = frozenset({str, list, tuple})
 
 def _bound_length(length: int, kind: type) -> None:
     if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS):
-        raise fail("E505", f"the result would have {length} {'characters' if kind is str else 'items'}",
-                   help="build it in smaller parts")
+        raise fail(
+            "E505",
+            f"the result would have {length} {'characters' if kind is str else 'items'}",
+            help="build it in smaller parts",
+        )
 
 
 def _bound_integers(symbol: str, left: int, right: int) -> None:
     """Integers stay below a million bits."""
     if symbol == "**":
         if right > 0 and int(left).bit_length() * right > MAX_BITS:
-            raise fail("E505", f"the integer {str(left)[:20]}**{str(right)[:20]} would have more than {MAX_BITS} bits",
-                       help="use floats: write one operand with a decimal point")
+            raise fail(
+                "E505",
+                f"the integer {str(left)[:20]}**{str(right)[:20]} would have more than "
+                f"{MAX_BITS} bits",
+                help="use floats: write one operand with a decimal point",
+            )
     elif symbol == "<<":
         if int(left).bit_length() + right > MAX_BITS:
-            raise fail("E505", f"the integer would have more than {MAX_BITS} bits", help="shift by less")
+            raise fail(
+                "E505", f"the integer would have more than {MAX_BITS} bits", help="shift by less"
+            )
         if right < 0:
             raise fail("E504", "negative shift count", help="shift by a non-negative number")
     elif symbol == "*" and int(left).bit_length() + int(right).bit_length() > MAX_BITS:
@@ -246,8 +291,12 @@ def _bound_integers(symbol: str, left: int, right: int) -> None:
 def _refuse_caret(left: Any, right: Any) -> None:
     for value in (left, right):
         if isinstance(value, float) or (isinstance(value, Tensor) and value.dtype.kind == "f"):
-            raise fail("E105", "`^` is not power here", label="bitwise xor in Python and PyTorch; not defined for floats",
-                       help="write `**` for powers: `x**2`")
+            raise fail(
+                "E105",
+                "`^` is not power here",
+                label="bitwise xor in Python and PyTorch; not defined for floats",
+                help="write `**` for powers: `x**2`",
+            )
 
 
 def unary(symbol: str, value: Any) -> Any:
@@ -266,13 +315,19 @@ def unary(symbol: str, value: Any) -> Any:
         method = value.special({"-": "__neg__", "+": "__pos__", "~": "__invert__"}[symbol])
         if method is not None:
             return method.call([], {})
-    raise fail("E208", f"unary `{symbol}` cannot take {kind_of(value)}", help="it takes tensors and numbers")
+    raise fail(
+        "E208",
+        f"unary `{symbol}` cannot take {kind_of(value)}",
+        help="it takes tensors and numbers",
+    )
 
 
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
-        return left is right or (isinstance(left, np.dtype) and isinstance(right, np.dtype) and left == right)
+        return left is right or (
+            isinstance(left, np.dtype) and isinstance(right, np.dtype) and left == right
+        )
     if symbol == "is not":
         return not compare("is", left, right)
     if symbol in ("in", "not in"):
@@ -283,7 +338,9 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
 
         return instance_compare(symbol, left, right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        if (left is None or right is None or isinstance(left, str) or isinstance(right, str)) and symbol in ("==", "!="):
+        if (
+            left is None or right is None or isinstance(left, str) or isinstance(right, str)
+        ) and symbol in ("==", "!="):
             return symbol == "!="
         op = getattr(F, COMPARISONS[symbol][0])
         return Tensor(op(_node(left, symbol), _node(right, symbol)))
@@ -293,8 +350,11 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     try:
         return COMPARISONS[symbol][1](left, right)
     except TypeError:
-        raise fail("E208", f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
-                   help="compare two numbers or two strings") from None
+        raise fail(
+            "E208",
+            f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
+            help="compare two numbers or two strings",
+        ) from None
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -323,7 +383,9 @@ def contains(container: Any, item: Any) -> bool:
     """`item in container`."""
     if isinstance(container, str):
         if not isinstance(item, str):
-            raise fail("E208", f"`in` a string needs a string, not {kind_of(item)}", help="compare texts")
+            raise fail(
+                "E208", f"`in` a string needs a string, not {kind_of(item)}", help="compare texts"
+            )
         return item in container
     if isinstance(container, dict | set | frozenset):
         try:
@@ -336,15 +398,23 @@ def contains(container: Any, item: Any) -> bool:
         return item in container if isinstance(item, int | float) else False
     if isinstance(container, list | tuple):
         return any(value is item or equal(value, item) for value in container)
-    raise fail("E208", f"`in` cannot search {kind_of(container)}", help="it searches lists, tuples, dicts and strings")
+    raise fail(
+        "E208",
+        f"`in` cannot search {kind_of(container)}",
+        help="it searches lists, tuples, dicts and strings",
+    )
 
 
 def truth(value: Any) -> bool:
     """Whether a value counts as true; tensors need exactly one element."""
     if isinstance(value, Tensor):
         if value.node.numel != 1:
-            raise fail("E408", f"the truth of a tensor with {value.node.numel} elements, shape {tuple(value.shape)}, is ambiguous",
-                       help="reduce it: `.any()` or `.all()`")
+            raise fail(
+                "E408",
+                f"the truth of a tensor with {value.node.numel} elements, shape "
+                f"{tuple(value.shape)}, is ambiguous",
+                help="reduce it: `.any()` or `.all()`",
+            )
         return bool(value.item())
     if is_instance(value):
         for name in ("__bool__", "__len__"):
@@ -359,25 +429,33 @@ def count_step(n: int = 1) -> None:
     """Count a loop step, call or comprehension item against the limit."""
     STATE.steps += n
     if STATE.steps > STATE.max_steps:
-        raise fail("E506", f"the program took more than {STATE.max_steps} loop steps and calls",
-                   help="is the loop endless? raise the limit with --max-steps 10000000")
+        raise fail(
+            "E506",
+            f"the program took more than {STATE.max_steps} loop steps and calls",
+            help="is the loop endless? raise the limit with --max-steps 10000000",
+        )
 
 
 def iterate(value: Any) -> Iterator[Any]:
     """The items a `for` goes through, each counted as a step."""
     if isinstance(value, Tensor):
         if not value.shape:
-            raise fail("E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`")
+            raise fail(
+                "E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`"
+            )
         items: Any = calls.call("unbind", (value, 0), {})
-    elif isinstance(value, list | tuple | dict | str | range | set | frozenset):
-        items = value
-    elif isinstance(value, Iterator) or type(value).__name__ in ("dict_items", "dict_keys", "dict_values"):
+    elif isinstance(
+        value, list | tuple | dict | str | range | set | frozenset | Iterator | ItemsView | KeysView
+    ):
         items = value
     elif hasattr(value, "items") and not isinstance(value, type):
         items = value.items()
     else:
-        raise fail("E208", f"{kind_of(value)} cannot be iterated over",
-                   help="loop over range(n), a list, a tuple or the rows of a tensor")
+        raise fail(
+            "E208",
+            f"{kind_of(value)} cannot be iterated over",
+            help="loop over range(n), a list, a tuple or the rows of a tensor",
+        )
     state = STATE
     try:
         for item in items:
@@ -387,7 +465,11 @@ def iterate(value: Any) -> Iterator[Any]:
             yield item
     except RuntimeError as error:
         if "changed size" in str(error):
-            raise fail("E208", "the container changed size while it was looped over", help="loop over a copy") from None
+            raise fail(
+                "E208",
+                "the container changed size while it was looped over",
+                help="loop over a copy",
+            ) from None
         raise
 
 
@@ -409,11 +491,19 @@ def index(value: Any, key: Any) -> Any:
             return value[dict_key(key)]
         except KeyError:
             known = ", ".join(represent(k) for k in list(value)[:8])
-            raise fail("E210", f"the dict has no key {represent(key)[:60]}", help=f"it has: {known or 'nothing'}") from None
+            raise fail(
+                "E210",
+                f"the dict has no key {represent(key)[:60]}",
+                help=f"it has: {known or 'nothing'}",
+            ) from None
     item = getattr(value, "get_item", None)
     if item is not None:
         return item(key)
-    raise fail("E208", f"{kind_of(value)} cannot be indexed", help="index tensors, lists, tuples, dicts and strings")
+    raise fail(
+        "E208",
+        f"{kind_of(value)} cannot be indexed",
+        help="index tensors, lists, tuples, dicts and strings",
+    )
 
 
 def read_index(tensor: Tensor, key: Any) -> Any:
@@ -422,8 +512,12 @@ def read_index(tensor: Tensor, key: Any) -> Any:
 
 
 def index_parts(key: Any) -> tuple[Any, ...]:
-    """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes, lists."""
-    return tuple(_index_part(part) for part in (key if isinstance(key, tuple) and not isinstance(key, Size) else (key,)))
+    """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes,
+    lists."""
+    return tuple(
+        _index_part(part)
+        for part in (key if isinstance(key, tuple) and not isinstance(key, Size) else (key,))
+    )
 
 
 def _index_part(part: Any) -> Any:
@@ -446,7 +540,9 @@ def _is_int_leaf(tensor: Tensor) -> bool:
 def dict_key(key: Any) -> Any:
     """A value that can be a dict key."""
     if isinstance(key, list | dict | set):
-        raise fail("E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple")
+        raise fail(
+            "E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple"
+        )
     return key
 
 
@@ -462,7 +558,9 @@ def _position(key: Any) -> int:
     try:
         return to_int(key)
     except BindError as error:
-        raise fail("E305", f"an index {error.message}", help="use an int, for example `x[0]`") from None
+        raise fail(
+            "E305", f"an index {error.message}", help="use an int, for example `x[0]`"
+        ) from None
 
 
 def _index_sequence(value: Any, key: Any) -> Any:
@@ -470,13 +568,20 @@ def _index_sequence(value: Any, key: Any) -> Any:
         part = value[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
         return Size(part) if isinstance(value, Size) else part
     if isinstance(key, tuple):
-        raise fail("E305", f"{kind_of(value)} takes one index, not {len(key)}", help="make it a tensor: `tensor(x)[i, j]`")
+        raise fail(
+            "E305",
+            f"{kind_of(value)} takes one index, not {len(key)}",
+            help="make it a tensor: `tensor(x)[i, j]`",
+        )
     at = _position(key)
     try:
         return value[at]
     except IndexError:
-        raise fail("E210", f"index {at} is out of range for {kind_of(value)} of length {len(value)}",
-                   help=f"use 0 to {len(value) - 1}" if len(value) else "it is empty") from None
+        raise fail(
+            "E210",
+            f"index {at} is out of range for {kind_of(value)} of length {len(value)}",
+            help=f"use 0 to {len(value) - 1}" if len(value) else "it is empty",
+        ) from None
 
 
 def call_name(value: Any) -> str:

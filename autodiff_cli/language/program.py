@@ -18,6 +18,7 @@ from ..errors import AutodiffError, Diagnostic, fail
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF, constant, value_of
+from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..source import Source
@@ -336,8 +337,8 @@ class Program:
                 report.scalars[name] = value
         report.loss = self.loss_name
         report.graph = None if self.loss is None else self.loss.node
-        body = self.tree.body if self.tree is not None else ()
-        if SHOWN.value is not None and isinstance(body[-1], syntax.ExprStmt):
+        body = [] if self.tree is None else self.tree.body
+        if SHOWN.value is not None and body and isinstance(body[-1], syntax.ExprStmt):
             value = SHOWN.value
             if isinstance(value, Tensor) and not value.shape and value.tag is None:
                 report.shown = text(value.item())

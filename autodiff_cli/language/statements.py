@@ -146,7 +146,9 @@ def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any]
         return _attribute_target(tree, context)
     if isinstance(tree, syntax.Subscript):
         return _subscript_target(tree, context)
-    raise fail("E102", "this cannot be assigned to", tree.span, help="assign to a name, `x[i]` or `x.grad`")
+    raise fail(
+        "E102", "this cannot be assigned to", tree.span, help="assign to a name, `x[i]` or `x.grad`"
+    )
 
 
 def _name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
@@ -168,7 +170,9 @@ def _name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
 def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
     elements = tree.elements
     star = next((i for i, t in enumerate(elements) if isinstance(t, syntax.Starred)), -1)
-    targets = [compile_target(t.value if isinstance(t, syntax.Starred) else t, context) for t in elements]
+    targets = [
+        compile_target(t.value if isinstance(t, syntax.Starred) else t, context) for t in elements
+    ]
     span = tree.span
 
     def assign(scope: Scope, value: Any) -> None:
@@ -179,11 +183,20 @@ def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
         if star >= 0:
             after = len(targets) - star - 1
             if len(items) < len(targets) - 1:
-                raise fail("E211", f"{len(items)} values for at least {len(targets) - 1} names", span, help="give more values")
-            items = [*items[:star], items[star: len(items) - after], *items[len(items) - after:]]
+                raise fail(
+                    "E211",
+                    f"{len(items)} values for at least {len(targets) - 1} names",
+                    span,
+                    help="give more values",
+                )
+            items = [*items[:star], items[star : len(items) - after], *items[len(items) - after :]]
         elif len(items) != len(targets):
-            raise fail("E211", f"{len(items)} value{'' if len(items) == 1 else 's'} for {len(targets)} names", span,
-                       help="as many names as values, or `a, *rest = ...`")
+            raise fail(
+                "E211",
+                f"{len(items)} value{'' if len(items) == 1 else 's'} for {len(targets)} names",
+                span,
+                help="as many names as values, or `a, *rest = ...`",
+            )
         for target, item in zip(targets, items, strict=True):
             target(scope, item)
 
@@ -228,17 +241,27 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         if isinstance(value, list | tuple) and not MODE.python:
             value = Tensor(calls.node_of_list(list(value)))
         if not isinstance(value, Tensor | bool | int | float):
-            raise fail("E208", f"{kind_of(value)} cannot be written into a tensor", help="write numbers or tensors")
+            raise fail(
+                "E208",
+                f"{kind_of(value)} cannot be written into a tensor",
+                help="write numbers or tensors",
+            )
         from ..autograd.indexing import write_index
 
         write_index(target, index_parts(key), value)
     elif isinstance(target, list):
         if isinstance(key, slice):
-            target[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))] = items_of(value)
+            target[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))] = (
+                items_of(value)
+            )
             return
         at = key if type(key) is int else index(range(len(target)), key)
         if not -len(target) <= at < len(target):
-            raise fail("E210", f"index {at} is out of range for a list of length {len(target)}", help="use append to add items")
+            raise fail(
+                "E210",
+                f"index {at} is out of range for a list of length {len(target)}",
+                help="use append to add items",
+            )
         target[at] = value
     elif isinstance(target, dict):
         if len(target) >= MAX_ITEMS:
@@ -247,27 +270,46 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     else:
         setter = getattr(target, "set_item", None)
         if setter is None:
-            raise fail("E208", f"{kind_of(target)} does not take assignments to its items", help="lists, dicts and tensors do")
+            raise fail(
+                "E208",
+                f"{kind_of(target)} does not take assignments to its items",
+                help="lists, dicts and tensors do",
+            )
         setter(key, value)
 
 
 def _is_literal_tree(tree: syntax.Node) -> bool:
-    """Whether an expression is made of literals, names and arithmetic only: its number is a leaf."""
+    """Whether an expression is only literals, names and arithmetic: its number is a leaf."""
     pending = [tree]
     while pending:
         node = pending.pop()
         if isinstance(node, syntax.Constant | syntax.NumList | syntax.Name):
             continue
-        if isinstance(node, syntax.UnaryOp | syntax.BinOp | syntax.List | syntax.IfExp | syntax.Compare | syntax.BoolOp):
+        if isinstance(
+            node,
+            syntax.UnaryOp
+            | syntax.BinOp
+            | syntax.List
+            | syntax.IfExp
+            | syntax.Compare
+            | syntax.BoolOp,
+        ):
             pending.extend(syntax.children(node))
         elif isinstance(node, syntax.Attribute):
-            if not (isinstance(node.value, syntax.Name) and node.attr in ("pi", "e", "inf", "nan", "tau")):
+            if not (
+                isinstance(node.value, syntax.Name)
+                and node.attr in ("pi", "e", "inf", "nan", "tau")
+            ):
                 return False
         elif isinstance(node, syntax.Call) and isinstance(node.func, syntax.Attribute):
             if not (isinstance(node.func.value, syntax.Name) and node.func.value.id == "math"):
                 return False
             pending.extend(node.args)
-        elif not (isinstance(node, syntax.Call) and isinstance(node.func, syntax.Name) and node.func.id == "float"):
+        elif not (
+            isinstance(node, syntax.Call)
+            and isinstance(node.func, syntax.Name)
+            and node.func.id == "float"
+        ):
             return False
     return True
 
@@ -304,8 +346,14 @@ def _assign(tree: syntax.Assign, context: Context) -> RunStatement:
     targets = [compile_target(t, context) for t in tree.targets]
     native = context.module_level and not MODE.python
     make = _literal_maker(tree.value) if native else None
-    names = [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
-    many = [n for t in tree.targets if isinstance(t, syntax.Tuple | syntax.List) for n in _names_in(t)] if context.module_level else []
+    names = (
+        [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
+    )
+    many = (
+        [n for t in tree.targets if isinstance(t, syntax.Tuple | syntax.List) for n in _names_in(t)]
+        if context.module_level
+        else []
+    )
     noted = context.module_level
     pairs = isinstance(tree.value, syntax.Tuple) and len(tree.targets) == 1 and bool(many)
 
@@ -318,7 +366,10 @@ def _assign(tree: syntax.Assign, context: Context) -> RunStatement:
                 if name in OVERRIDES.values:
                     value = overridden(name, value)
             if pairs and any(n in OVERRIDES.values for n in many) and isinstance(value, tuple):
-                value = tuple(overridden(n, v) if n in OVERRIDES.values else v for n, v in zip(many, value, strict=False))
+                value = tuple(
+                    overridden(n, v) if n in OVERRIDES.values else v
+                    for n, v in zip(many, value, strict=False)
+                )
         for assign in targets:
             assign(scope, value)
         if noted:
@@ -368,11 +419,19 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
 
 def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:
     if result.shape != current.shape:
-        raise fail("E308", f"`{symbol}=` would change the shape of the tensor from {tuple(current.shape)} to {tuple(result.shape)}",
-                   help=f"write `x = x {symbol} ...` to make a new tensor")
+        raise fail(
+            "E308",
+            f"`{symbol}=` would change the shape of the tensor from {tuple(current.shape)} to "
+            f"{tuple(result.shape)}",
+            help=f"write `x = x {symbol} ...` to make a new tensor",
+        )
     if result.dtype.kind == "f" and current.dtype.kind != "f":
-        raise fail("E307", f"`{symbol}=` gives {result.dtype.name}, which cannot be stored in a {current.dtype.name} tensor",
-                   help="use a float tensor: `x = x.float()` first")
+        raise fail(
+            "E307",
+            f"`{symbol}=` gives {result.dtype.name}, which cannot be stored in a "
+            f"{current.dtype.name} tensor",
+            help="use a float tensor: `x = x.float()` first",
+        )
 
 
 def _augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
@@ -413,14 +472,18 @@ def _augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
                 operand = operand_run(scope)
                 STATE.span = span
                 result = augmented(symbol, current, operand)
-                if not (isinstance(owner, Tensor) and result.storage is not None and result.storage is owner.storage):
+                if not (
+                    isinstance(owner, Tensor)
+                    and result.storage is not None
+                    and result.storage is owner.storage
+                ):
                     set_item(owner, key, result)
             except AutodiffError as error:
                 raise placed(error, span) from None
             return None
 
         return run_item
-    name = target.id if isinstance(target, syntax.Name) else None
+    assigned = target.id if isinstance(target, syntax.Name) else None
     noted = context.module_level
     load = compile_expression(target, context)
     store = compile_target(target, context)
@@ -436,7 +499,7 @@ def _augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
         except AutodiffError as error:
             raise placed_operator(error, pseudo, current, operand) from None
         if noted:
-            WATCH.note(name, value)
+            WATCH.note(assigned, value)
         return None
 
     return run
@@ -458,7 +521,12 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
 
         def remove_name(scope: Scope) -> None:
             if scope.names.pop(tree.id, scope) is scope:
-                raise fail("E201", f"name `{tree.id}` is not defined", tree.span, help="it can be deleted only once")
+                raise fail(
+                    "E201",
+                    f"name `{tree.id}` is not defined",
+                    tree.span,
+                    help="it can be deleted only once",
+                )
 
         return remove_name
     if isinstance(tree, syntax.Subscript):
@@ -468,16 +536,28 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
         def remove_item(scope: Scope) -> None:
             target, key = owner(scope), key_run(scope)
             if not isinstance(target, list | dict) or isinstance(key, slice):
-                raise fail("E208", f"items of {kind_of(target)} cannot be deleted", tree.span, help="lists and dicts can")
+                raise fail(
+                    "E208",
+                    f"items of {kind_of(target)} cannot be deleted",
+                    tree.span,
+                    help="lists and dicts can",
+                )
             try:
                 del target[key]
             except (KeyError, IndexError, TypeError):
-                raise fail("E210", f"there is no item {text(key)}", tree.span, help="check with `in` first") from None
+                raise fail(
+                    "E210", f"there is no item {text(key)}", tree.span, help="check with `in` first"
+                ) from None
 
         return remove_item
     if isinstance(tree, syntax.Tuple):
         parts = [_remover(t, context) for t in tree.elements]
-        return lambda scope: [part(scope) for part in parts] and None
+
+        def remove_all(scope: Scope) -> None:
+            for part in parts:
+                part(scope)
+
+        return remove_all
     raise fail("E102", "this cannot be deleted", tree.span, help="delete a name or an item")
 
 
@@ -647,8 +727,12 @@ def _with(tree: syntax.With, context: Context) -> RunStatement:
         for make, span in managers:
             mode = make(scope)
             if not isinstance(mode, GradMode):
-                raise fail("E203", f"`with` takes torch.no_grad() and its kin, not {kind_of(mode)}", span,
-                           help="write `with torch.no_grad():`")
+                raise fail(
+                    "E203",
+                    f"`with` takes torch.no_grad() and its kin, not {kind_of(mode)}",
+                    span,
+                    help="write `with torch.no_grad():`",
+                )
             if mode.before:
                 before = mode.before.pop()
             STATE.grad = mode.enabled
@@ -680,7 +764,12 @@ def _raise(tree: syntax.Raise, context: Context) -> RunStatement:
 
     def run(scope: Scope) -> Signal:
         words = "" if message is None else f": {text(message(scope))}"
-        raise fail("E212", f"the program raised {name}{words}", span, help="this is the program's own error")
+        raise fail(
+            "E212",
+            f"the program raised {name}{words}",
+            span,
+            help="this is the program's own error",
+        )
 
     return run
 
@@ -698,7 +787,14 @@ def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
         if isinstance(node, syntax.FunctionDef | syntax.ClassDef):
             found.add(node.name)
             continue
-        if isinstance(node, syntax.Lambda | syntax.ListComp | syntax.GeneratorExp | syntax.SetComp | syntax.DictComp):
+        if isinstance(
+            node,
+            syntax.Lambda
+            | syntax.ListComp
+            | syntax.GeneratorExp
+            | syntax.SetComp
+            | syntax.DictComp,
+        ):
             continue
         if isinstance(node, syntax.Global | syntax.Nonlocal):
             outer.update(node.names)
@@ -734,7 +830,11 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     inner = Context(False, frozenset(names | {p.name for p in tree.params}))
     inner.global_names = {n for n in outer if _declares(tree.body, n, syntax.Global)}
     nonlocal_names = outer - inner.global_names
-    block = compile_block(tree.body, inner) if not nonlocal_names else _with_nonlocals(tree, inner, nonlocal_names)
+    block = (
+        compile_block(tree.body, inner)
+        if not nonlocal_names
+        else _with_nonlocals(tree, inner, nonlocal_names)
+    )
     parameters = Parameters(tree.params)
     defaults = compile_defaults(tree.params, context)
     name, span = tree.name, tree.name_span

@@ -33,7 +33,9 @@ MAX_WIDTH = 100_000
 
 
 def too_long() -> Exception:
-    return fail("E505", f"the text would be longer than {MAX_TEXT} characters", help="print less at once")
+    return fail(
+        "E505", f"the text would be longer than {MAX_TEXT} characters", help="print less at once"
+    )
 
 
 def text(value: Any) -> str:
@@ -62,7 +64,9 @@ def _add(piece: str, parts: list[str], size: list[int]) -> None:
 
 def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
     if depth > 100:
-        raise fail("E505", "the value is nested more than 100 levels deep", help="print a part of it")
+        raise fail(
+            "E505", "the value is nested more than 100 levels deep", help="print a part of it"
+        )
     kind = type(value)
     if kind is list:
         _sequence("[", value, "]", parts, size, depth)
@@ -89,7 +93,9 @@ def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
         _add(_atom(value), parts, size)
 
 
-def _sequence(opening: str, values: Any, closing: str, parts: list[str], size: list[int], depth: int) -> None:
+def _sequence(
+    opening: str, values: Any, closing: str, parts: list[str], size: list[int], depth: int
+) -> None:
     _add(opening, parts, size)
     for i, item in enumerate(values):
         if i:
@@ -107,7 +113,11 @@ def _atom(value: Any) -> str:
         try:
             return repr(value)
         except ValueError:
-            raise fail("E505", "an integer of more than 4300 digits cannot be printed", help="print a part of it") from None
+            raise fail(
+                "E505",
+                "an integer of more than 4300 digits cannot be printed",
+                help="print a part of it",
+            ) from None
     if isinstance(value, Size):
         return f"torch.Size([{', '.join(map(str, value))}])"
     if isinstance(value, np.dtype):
@@ -140,8 +150,14 @@ def tensor_text(tensor: Tensor) -> str:
         return np.array_str(np.asarray(array)) if array.shape else text(array.item())
     name = tensor.grad_name
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
-    return format_tensor(array, requires_grad=node.requires_grad, grad_fn=name, default_dtype=STATE.default_dtype,
-                         is_parameter=tensor.is_parameter, **options)
+    return format_tensor(
+        array,
+        requires_grad=node.requires_grad,
+        grad_fn=name,
+        default_dtype=STATE.default_dtype,
+        is_parameter=tensor.is_parameter,
+        **options,
+    )
 
 
 _DIGITS = re.compile(r"\d+")
@@ -151,8 +167,11 @@ def check_spec(spec: str) -> None:
     """E505 for a width or precision that would make enormous text."""
     for digits in _DIGITS.findall(spec):
         if len(digits) > 6 or int(digits) > MAX_WIDTH:
-            raise fail("E505", f"the format `{spec[:40]}` asks for more than {MAX_WIDTH} characters",
-                       help="use a smaller width or precision")
+            raise fail(
+                "E505",
+                f"the format `{spec[:40]}` asks for more than {MAX_WIDTH} characters",
+                help="use a smaller width or precision",
+            )
 
 
 def formatted(value: Any, spec: str) -> str:
@@ -164,16 +183,22 @@ def formatted(value: Any, spec: str) -> str:
     check_spec(spec)
     if isinstance(value, Tensor):
         if value.shape:
-            raise fail("E208", f"a tensor of shape {tuple(value.shape)} cannot be formatted with `{spec}`",
-                       help="format one element: `x[0].item()`")
+            raise fail(
+                "E208",
+                f"a tensor of shape {tuple(value.shape)} cannot be formatted with `{spec}`",
+                help="format one element: `x[0].item()`",
+            )
         value = value.item()
     elif not isinstance(value, bool | int | float | str):
         value = text(value)
     try:
         return format(value, spec)
     except (ValueError, OverflowError) as error:
-        raise fail("E208", f"`{spec}` does not fit {text(value)[:40]}: {str(error).lower()}",
-                   help="use a format such as `.4f`, `>8` or `d`") from None
+        raise fail(
+            "E208",
+            f"`{spec}` does not fit {text(value)[:40]}: {str(error).lower()}",
+            help="use a format such as `.4f`, `>8` or `d`",
+        ) from None
 
 
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-Z%])")
@@ -197,8 +222,11 @@ def percent(template: str, values: Any) -> str:
     try:
         return template % plain
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise fail("E208", f"the values do not fit the format string: {error}",
-                   help="one value for each `%`, for example `'%d %.2f' % (n, x)`") from None
+        raise fail(
+            "E208",
+            f"the values do not fit the format string: {error}",
+            help="one value for each `%`, for example `'%d %.2f' % (n, x)`",
+        ) from None
 
 
 class _Text(str):
@@ -221,7 +249,7 @@ def _plain(value: Any) -> Any:
 class _Number(float):
     """A tensor's number for `%d` and `%f`, its text for `%s`."""
 
-    __slots__ = ("shown",)
+    shown: str
 
     def __new__(cls, value: float, shown: str) -> _Number:
         self = super().__new__(cls, value)
@@ -238,7 +266,7 @@ _FIELD = re.compile(r"\{\{|\}\}|\{(\w*)(?:!([rs]))?(?::([^{}]*))?\}|\{|\}")
 
 
 def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """`template.format(...)` with plain fields only: `{}`, `{0}`, `{name}`, with `!r` and a spec."""
+    """`template.format(...)` with plain fields: `{}`, `{0}`, `{name}`, `!r` and a spec."""
     automatic = [0]
 
     def replace(match: re.Match[str]) -> str:
@@ -246,21 +274,31 @@ def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if whole in ("{{", "}}"):
             return whole[0]
         if whole in ("{", "}"):
-            raise fail("E208", f"the format string {template[:60]!r} has a field that is not understood",
-                       help="use `{}`, `{0}`, `{name}` or `{name:.3f}`")
+            raise fail(
+                "E208",
+                f"the format string {template[:60]!r} has a field that is not understood",
+                help="use `{}`, `{0}`, `{name}` or `{name:.3f}`",
+            )
         name, conversion, spec = match.groups()
         if name == "":
             name = str(automatic[0])
             automatic[0] += 1
         if name.isdigit():
             if int(name) >= len(args):
-                raise fail("E210", f"the format string needs argument {name}, {len(args)} were given",
-                           help="give one argument for each `{}`")
+                raise fail(
+                    "E210",
+                    f"the format string needs argument {name}, {len(args)} were given",
+                    help="give one argument for each `{}`",
+                )
             value = args[int(name)]
         elif name in kwargs:
             value = kwargs[name]
         else:
-            raise fail("E210", f"the format string names `{name}`, which was not given", help=f"add `{name}=...`")
+            raise fail(
+                "E210",
+                f"the format string names `{name}`, which was not given",
+                help=f"add `{name}=...`",
+            )
         return formatted(represent(value) if conversion == "r" else value, spec or "")
 
     return _FIELD.sub(replace, template)

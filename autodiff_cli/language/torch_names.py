@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import calls
 from ..autograd import tensor as handles
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
-from ..graph.params import to_dtype
+from ..graph.params import to_dtype, to_tensor
 from ..graph.registry import F
 from ..graph.state import STATE
 from .attributes import check_device
@@ -25,7 +24,11 @@ def _tensors(value: Any, what: str) -> list[Tensor]:
     values = [value] if isinstance(value, Tensor) else items_of(value)
     for item in values:
         if not isinstance(item, Tensor):
-            raise fail("E208", f"{what} must be tensors, not {kind_of(item)}", help="give a tensor or a tuple of tensors")
+            raise fail(
+                "E208",
+                f"{what} must be tensors, not {kind_of(item)}",
+                help="give a tensor or a tuple of tensors",
+            )
     return values
 
 
@@ -34,24 +37,54 @@ def _seeds(value: Any, count: int) -> list[Tensor | None]:
         return [None] * count
     values = [value] if isinstance(value, Tensor) else items_of(value)
     if len(values) != count:
-        raise fail("E205", f"grad_outputs has {len(values)} entries for {count} outputs", help="give one for each output, or None")
+        raise fail(
+            "E205",
+            f"grad_outputs has {len(values)} entries for {count} outputs",
+            help="give one for each output, or None",
+        )
     return values
 
 
-def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: Any = None, create_graph: Any = False,
-          only_inputs: Any = True, allow_unused: Any = None, is_grads_batched: Any = False, materialize_grads: Any = False) -> Any:
+def _grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    only_inputs: Any = True,
+    allow_unused: Any = None,
+    is_grads_batched: Any = False,
+    materialize_grads: Any = False,
+) -> Any:
     outs = _tensors(outputs, "outputs")
     unused = truth(materialize_grads) if allow_unused is None else truth(allow_unused)
-    return handles.grad(outs, _tensors(inputs, "inputs"), _seeds(grad_outputs, len(outs)),
-                        retain_graph=None if retain_graph is None else truth(retain_graph), create_graph=truth(create_graph),
-                        allow_unused=unused, materialize=truth(materialize_grads))
+    return handles.grad(
+        outs,
+        _tensors(inputs, "inputs"),
+        _seeds(grad_outputs, len(outs)),
+        retain_graph=None if retain_graph is None else truth(retain_graph),
+        create_graph=truth(create_graph),
+        allow_unused=unused,
+        materialize=truth(materialize_grads),
+    )
 
 
-def _backward(tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: Any = False,
-              grad_variables: Any = None, inputs: Any = None) -> None:
+def _backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
     outs = _tensors(tensors, "tensors")
-    handles.backward(outs, _seeds(grad_tensors, len(outs)), retain_graph=None if retain_graph is None else truth(retain_graph),
-                     create_graph=truth(create_graph), inputs=None if inputs is None else _tensors(inputs, "inputs"))
+    handles.backward(
+        outs,
+        _seeds(grad_tensors, len(outs)),
+        retain_graph=None if retain_graph is None else truth(retain_graph),
+        create_graph=truth(create_graph),
+        inputs=None if inputs is None else _tensors(inputs, "inputs"),
+    )
 
 
 def _set_grad_enabled(mode: Any) -> GradMode:
@@ -65,7 +98,11 @@ def _set_grad_enabled(mode: Any) -> GradMode:
 def _set_default_dtype(dtype: Any) -> None:
     kind = to_dtype(dtype)
     if not is_float(kind):
-        raise fail("E208", f"the default dtype must be a float dtype, not {kind.name}", help="use torch.float32 or torch.float64")
+        raise fail(
+            "E208",
+            f"the default dtype must be a float dtype, not {kind.name}",
+            help="use torch.float32 or torch.float64",
+        )
     STATE.default_dtype = kind
 
 
@@ -78,12 +115,16 @@ def _set_printoptions(**options: Any) -> None:
     from ..autograd import printing
 
     current = STATE.print_options
-    STATE.print_options = printing.set_printoptions(**({} if current is None else {"options": current}), **options)
+    STATE.print_options = printing.set_printoptions(
+        **({} if current is None else {"options": current}), **options
+    )
 
 
 def _finfo(dtype: Any = None) -> Any:
     kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
-    return Info(np.finfo(kind), ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits"))
+    return Info(
+        np.finfo(kind), ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
+    )
 
 
 def _iinfo(dtype: Any) -> Any:
@@ -111,7 +152,9 @@ def _device(name: Any = "cpu", index: Any = None) -> Device:
     return CPU
 
 
-def _allclose(input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> bool:
+def _allclose(
+    input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+) -> bool:
     from .assertions import all_close
 
     return all_close(input, other, rtol, atol, truth(equal_nan))
@@ -128,7 +171,7 @@ def _numel(tensor: Any) -> int:
 def _result_type(a: Any, b: Any) -> np.dtype:
     from ..graph.dtypes import result_dtype
 
-    nodes = [calls.params.to_tensor(v) for v in (a, b)]
+    nodes = [to_tensor(v) for v in (a, b)]
     return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
 
 
@@ -138,10 +181,19 @@ def _load(path: Any, **options: Any) -> Any:
     return load(path, **options)
 
 
-def _approx(value: Any, rtol: Any = None, atol: Any = None, nan_ok: Any = False, rel: Any = None, abs: Any = None) -> Any:
+def _approx(
+    value: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    nan_ok: Any = False,
+    rel: Any = None,
+    abs: Any = None,
+) -> Any:
     from .assertions import Approx
 
-    return Approx(value, rel if rtol is None else rtol, abs if atol is None else atol, truth(nan_ok))
+    return Approx(
+        value, rel if rtol is None else rtol, abs if atol is None else atol, truth(nan_ok)
+    )
 
 
 def _legacy(dtype: str) -> TypeName:
@@ -178,42 +230,46 @@ TENSOR_TYPE.make = _tensor_constructor
 
 TORCH: dict[str, Any] = {
     **DTYPES,
-    **_builtins({
-        "tensor": make_tensor,
-        "as_tensor": as_tensor,
-        "asarray": as_tensor,
-        "from_numpy": as_tensor,
-        "scalar_tensor": make_tensor,
-        "autograd.Variable": lambda data, requires_grad=False: make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data,
-        "is_tensor": lambda value: isinstance(value, Tensor),
-        "is_floating_point": lambda value: is_float(value.dtype),
-        "is_grad_enabled": lambda: STATE.grad,
-        "numel": _numel,
-        "set_default_dtype": _set_default_dtype,
-        "get_default_dtype": lambda: STATE.default_dtype,
-        "set_default_tensor_type": _set_default_tensor_type,
-        "set_printoptions": _set_printoptions,
-        "set_grad_enabled": _set_grad_enabled,
-        "autograd.set_grad_enabled": _set_grad_enabled,
-        "no_grad": _mode("no_grad", False),
-        "inference_mode": _mode("inference_mode", False),
-        "enable_grad": _mode("enable_grad", True),
-        "autograd.no_grad": _mode("no_grad", False),
-        "autograd.enable_grad": _mode("enable_grad", True),
-        "autograd.grad": _grad,
-        "autograd.backward": _backward,
-        "finfo": _finfo,
-        "iinfo": _iinfo,
-        "device": _device,
-        "allclose": _allclose,
-        "equal": _equal,
-        "result_type": _result_type,
-        "promote_types": lambda a, b: np.promote_types(to_dtype(a), to_dtype(b)),
-        "nn.Parameter": parameter,
-        "nn.parameter.Parameter": parameter,
-        "use_deterministic_algorithms": lambda *args, **kwargs: None,
-        "set_num_threads": lambda n: None,
-    }),
+    **_builtins(
+        {
+            "tensor": make_tensor,
+            "as_tensor": as_tensor,
+            "asarray": as_tensor,
+            "from_numpy": as_tensor,
+            "scalar_tensor": make_tensor,
+            "autograd.Variable": lambda data, requires_grad=False: (
+                make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
+            ),
+            "is_tensor": lambda value: isinstance(value, Tensor),
+            "is_floating_point": lambda value: is_float(value.dtype),
+            "is_grad_enabled": lambda: STATE.grad,
+            "numel": _numel,
+            "set_default_dtype": _set_default_dtype,
+            "get_default_dtype": lambda: STATE.default_dtype,
+            "set_default_tensor_type": _set_default_tensor_type,
+            "set_printoptions": _set_printoptions,
+            "set_grad_enabled": _set_grad_enabled,
+            "autograd.set_grad_enabled": _set_grad_enabled,
+            "no_grad": _mode("no_grad", False),
+            "inference_mode": _mode("inference_mode", False),
+            "enable_grad": _mode("enable_grad", True),
+            "autograd.no_grad": _mode("no_grad", False),
+            "autograd.enable_grad": _mode("enable_grad", True),
+            "autograd.grad": _grad,
+            "autograd.backward": _backward,
+            "finfo": _finfo,
+            "iinfo": _iinfo,
+            "device": _device,
+            "allclose": _allclose,
+            "equal": _equal,
+            "result_type": _result_type,
+            "promote_types": lambda a, b: np.promote_types(to_dtype(a), to_dtype(b)),
+            "nn.Parameter": parameter,
+            "nn.parameter.Parameter": parameter,
+            "use_deterministic_algorithms": lambda *args, **kwargs: None,
+            "set_num_threads": lambda n: None,
+        }
+    ),
     "Tensor": TENSOR_TYPE,
     "Size": TYPES["Size"],
     "dtype": TYPES["dtype"],
@@ -235,19 +291,46 @@ TORCH["float"], TORCH["int"], TORCH["bool"] = DTYPES["float32"], DTYPES["int32"]
 
 # Bare names of native files beside the ops.
 NATIVE: dict[str, Any] = {
-    **{name: TORCH[name] for name in (
-        "tensor", "as_tensor", "no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "allclose", "equal", "set_default_dtype",
-        "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "double", "half", "long", "short", "Size",
-        "set_printoptions", "numel")},
-    **_builtins({
-        "const": const,
-        "load": _load,
-        "approx": _approx,
-        "Parameter": parameter,
-        "array": lambda data, dtype=None: make_tensor(data, dtype=dtype),
-        "asarray": as_tensor,
-        "stop_gradient": const,
-    }),
+    **{
+        name: TORCH[name]
+        for name in (
+            "tensor",
+            "as_tensor",
+            "no_grad",
+            "enable_grad",
+            "set_grad_enabled",
+            "inference_mode",
+            "allclose",
+            "equal",
+            "set_default_dtype",
+            "float64",
+            "float32",
+            "float16",
+            "int64",
+            "int32",
+            "int16",
+            "int8",
+            "uint8",
+            "double",
+            "half",
+            "long",
+            "short",
+            "Size",
+            "set_printoptions",
+            "numel",
+        )
+    },
+    **_builtins(
+        {
+            "const": const,
+            "load": _load,
+            "approx": _approx,
+            "Parameter": parameter,
+            "array": lambda data, dtype=None: make_tensor(data, dtype=dtype),
+            "asarray": as_tensor,
+            "stop_gradient": const,
+        }
+    ),
     "Tensor": TENSOR_TYPE,
 }
 
@@ -264,9 +347,12 @@ def _array(data: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     return result
 
 
-NUMPY_FUNCTIONS: dict[str, Any] = _builtins({
-    "array": _array,
-    "asarray": _array,
-    "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(_array(a), _array(b), rtol, atol, equal_nan),
-})
-
+NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
+    {
+        "array": _array,
+        "asarray": _array,
+        "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(
+            _array(a), _array(b), rtol, atol, equal_nan
+        ),
+    }
+)

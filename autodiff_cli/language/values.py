@@ -128,10 +128,27 @@ class Scope:
 class UserFunction:
     """A `def` or `lambda` with the scope it was made in."""
 
-    __slots__ = ("body", "defaults", "keyword_defaults", "name", "params", "scope", "span", "wrappers")
+    __slots__ = (
+        "body",
+        "defaults",
+        "keyword_defaults",
+        "name",
+        "params",
+        "scope",
+        "span",
+        "wrappers",
+    )
 
-    def __init__(self, name: str, params: Any, body: Callable[[Scope], Any], scope: Scope, span: Span,
-                 defaults: list[Any], keyword_defaults: dict[str, Any]):
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        body: Callable[[Scope], Any],
+        scope: Scope,
+        span: Span,
+        defaults: list[Any],
+        keyword_defaults: dict[str, Any],
+    ):
         self.name = name
         self.params = params
         self.body = body
@@ -174,6 +191,18 @@ def is_callable(value: Any) -> bool:
 
 
 __all__ = [
-    "CPU", "Builtin", "Device", "GradFn", "GradMode", "Namespace", "OpFunction", "Scope", "Size", "Tensor",
-    "TypeName", "Undefined", "UserFunction", "is_callable",
+    "CPU",
+    "Builtin",
+    "Device",
+    "GradFn",
+    "GradMode",
+    "Namespace",
+    "OpFunction",
+    "Scope",
+    "Size",
+    "Tensor",
+    "TypeName",
+    "Undefined",
+    "UserFunction",
+    "is_callable",
 ]

@@ -1,0 +1,81 @@
+"""What a run is asked to do and what it reports: plain data between the language and everything
+above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from ..errors import AutodiffError, Diagnostic
+    from ..graph.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line sets for a program.
+
+    `defines`: `(name, text, add)` of `-D name=text`, `add` for `-D +name=text`; `wrt`: names
+    (globs) that are
+    differentiated; `grad_output`: expression text of the upstream gradient; `folder`: where `load`
+    reads, default
+    the folder of the program's file; `write`: receives what `print` writes, as it is written.
+    """
+
+    loss: str | None = None
+    wrt: tuple[str, ...] = ()
+    grad_output: str | None = None
+    dtype: str | None = None
+    defines: tuple[tuple[str, str, bool], ...] = ()
+    folder: Path | None = None
+    allow_read: tuple[Path, ...] = ()
+    max_memory: int = 1 << 30
+    max_steps: int = 1_000_000
+    max_depth: int = 1000
+    nan: str = "warn"
+    backward: bool = True
+    write: Callable[[str], Any] | None = None
+
+
+@dataclass(slots=True)
+class TensorRecord:
+    """A tensor bound to a top-level name when the program ended."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    requires_grad: bool
+    is_leaf: bool
+    grad_fn: str | None
+    value: np.ndarray
+    grad: np.ndarray | None
+    node: Node
+
+
+@dataclass(slots=True)
+class Report:
+    """What a program did. On an error `tensors` is empty and `error` says what happened; `graph` is
+    the node of
+    the loss, `shown` the text of a last bare expression that was not a call of print."""
+
+    file: str
+    status: str = "ok"
+    loss: str | None = None
+    tensors: dict[str, TensorRecord] = field(default_factory=dict)
+    scalars: dict[str, bool | int | float] = field(default_factory=dict)
+    stdout: str = ""
+    error: AutodiffError | None = None
+    warnings: list[Diagnostic] = field(default_factory=list)
+    graph: Node | None = None
+    shown: str | None = None
+
+    @property
+    def exit_code(self) -> Exit:
+        return Exit.OK if self.error is None else self.error.diagnostic.exit_code
