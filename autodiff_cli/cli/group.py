@@ -138,6 +138,7 @@ def _usage(error: click.ClickException, env: Environment) -> int:
     from ..render.text import printable
 
     message = error.format_message().rstrip(".")
+    message = message[:1].lower() + message[1:]
     context = getattr(error, "ctx", None)
     hints = []
     if isinstance(error, click.NoSuchOption):
