@@ -8,9 +8,13 @@ from ..graph.registry import set_loader
 
 FAMILIES = (
     "arithmetic",
+    "division",
     "elementwise",
+    "choice",
     "special",
     "activation",
+    "softmax",
+    "dropout",
     "comparison",
     "creation",
     "conversion",

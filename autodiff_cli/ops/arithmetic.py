@@ -9,72 +9,50 @@ from ..graph.declare import Promote, Scalar, Tensor, composite, function, pointw
 from ..graph.dtypes import FLOAT64
 from ..graph.op import value_of
 from ..graph.registry import F
+from ..graph.rules import (
+    no_derivative,
+    refuse_bools,
+    require_float,
+    require_some_float,
+    whole_factor,
+)
 from ..graph.samples import Bad, S, bools, ints, t
 
 PAIRS = (S(t(2, 3), t(3)), S(t(), t(4)), S(t(2, 1), t(1, 3)), S(t(2), 2.5))
 APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
 
 
-# -- dtypes that PyTorch refuses -------------------------------------------------------------------
+NO_MINUS = "use `~x` or `logical_not(x)` to invert a mask, `x ^ y` for what differs"
 
 
-def _no_bools(name, instead):
-    def check(*args):
-        if all(x.dtype.kind == "b" for x in args):
-            raise fail("E307", f"`{name}` does not work on bool tensors", help=instead)
-
-    return check
-
-
-def _any_bool(name, instead):
-    def check(*args):
-        if any(x.dtype.kind == "b" for x in args):
-            raise fail("E307", f"`{name}` does not work with bool tensors", help=instead)
-
-    return check
-
-
-def _some_float(name):
-    def check(*args):
-        if all(x.dtype.kind != "f" for x in args):
-            raise fail("E307", f"`{name}` works on floating point tensors, not on {args[0].dtype.name}",
-                       help="write `.to(torch.float64)`, or floats: `[1.0, 2.0]`")
-
-    return check
-
-
-def _whole_alpha(alpha, *tensors):
-    if type(alpha) is float and all(x.dtype.kind != "f" for x in tensors):
-        raise fail("E307", f"alpha of integer tensors must be an integer, not {alpha}",
-                   help="use floats: `x.to(torch.float64)`")
-
-
-_NO_MINUS = "use `~x` or `logical_not(x)` to invert a mask, `x ^ y` for what differs"
-
-
-def no_derivative(name):
-    """The rule of an op that PyTorch records but cannot differentiate."""
-
-    def vjp(g, out, *args):
-        raise fail("E404", f"`{name}` has no derivative here", help="detach the value if its gradient is not wanted")
-
-    return vjp
+def _no_bool_minus(input, other):
+    for x in (input, other):
+        refuse_bools("-", x, help=NO_MINUS)
 
 
 # -- sums ------------------------------------------------------------------------------------------
 
 
-@pointwise(np.add, vjp=lambda g, out, input, other: (g, g), samples=PAIRS,
-           errors=[Bad("E302", t(2, 3), t(2), words="broadcast")])
+@pointwise(
+    np.add,
+    vjp=lambda g, out, input, other: (g, g),
+    samples=PAIRS,
+    errors=[Bad("E302", t(2, 3), t(2), words="broadcast")],
+)
 def add(input: Tensor, other: Tensor):
     """Sum of two tensors, element by element, with broadcasting."""
 
 
-@composite(name="add", grad_fn="AddBackward0", inplace=True, samples=[S(t(2, 3), t(3), alpha=2)],
-           errors=[Bad("E307", ints(2), ints(2), alpha=0.5)])
+@composite(
+    name="add",
+    grad_fn="AddBackward0",
+    inplace=True,
+    samples=[S(t(2, 3), t(3), alpha=2)],
+    errors=[Bad("E307", ints(2), ints(2), alpha=0.5)],
+)
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
-    _whole_alpha(alpha, input, other)
+    whole_factor("alpha", alpha, input, other)
     return F.add(input, F.mul(other, alpha))
 
 
@@ -88,31 +66,50 @@ def _sub_name(input, other):
     return "RsubBackward1" if input.weak else "SubBackward0"
 
 
-@pointwise(np.subtract, aliases=["subtract"], grad_fn=_sub_name, check=_any_bool("-", _NO_MINUS),
-           vjp=lambda g, out, input, other: (g, -g if other.requires_grad else None),
-           samples=PAIRS, errors=[Bad("E307", bools(2), bools(2))])
+@pointwise(
+    np.subtract,
+    aliases=["subtract"],
+    grad_fn=_sub_name,
+    check=_no_bool_minus,
+    vjp=lambda g, out, input, other: (g, -g if other.requires_grad else None),
+    samples=PAIRS,
+    errors=[Bad("E307", bools(2), bools(2))],
+)
 def sub(input: Tensor, other: Tensor):
     """Difference of two tensors, element by element, with broadcasting."""
 
 
-@composite(name="sub", aliases=["subtract"], grad_fn="SubBackward0", inplace=True,
-           samples=[S(t(2, 3), t(3), alpha=2)])
+@composite(
+    name="sub",
+    aliases=["subtract"],
+    grad_fn="SubBackward0",
+    inplace=True,
+    samples=[S(t(2, 3), t(3), alpha=2)],
+)
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
-    _whole_alpha(alpha, input, other)
+    whole_factor("alpha", alpha, input, other)
     return F.sub(input, F.mul(other, alpha))
 
 
-@composite(grad_fn=lambda input, other, alpha: "RsubBackward1" if other.weak else "RsubBackward0",
-           samples=[S(t(2, 3), t(3)), S(t(2), 1.0, alpha=2)])
+@composite(
+    grad_fn=lambda input, other, alpha: "RsubBackward1" if other.weak else "RsubBackward0",
+    samples=[S(t(2, 3), t(3)), S(t(2), 1.0, alpha=2)],
+)
 def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):
     """`other - alpha * input`."""
-    _whole_alpha(alpha, input, other)
+    whole_factor("alpha", alpha, input, other)
     return F.sub(other, input if alpha == 1 else F.mul(input, alpha))
 
 
-@pointwise(np.negative, aliases=["negative"], check=_no_bools("-", _NO_MINUS),
-           vjp=lambda g, out, input: -g, samples=[S(t(2, 3)), S(t())], errors=[Bad("E307", bools(2))])
+@pointwise(
+    np.negative,
+    aliases=["negative"],
+    check=lambda input: refuse_bools("-", input, help=NO_MINUS),
+    vjp=lambda g, out, input: -g,
+    samples=[S(t(2, 3)), S(t())],
+    errors=[Bad("E307", bools(2))],
+)
 def neg(input: Tensor):
     """The negative of each element."""
 
@@ -120,7 +117,7 @@ def neg(input: Tensor):
 @function(samples=[S(t(2, 3)), S(ints(2))], errors=[Bad("E307", bools(2))])
 def positive(input: Tensor):
     """The tensor itself, `+x`."""
-    _no_bools("+", "use `x.to(torch.int64)`")(input)
+    refuse_bools("+", input)
     return input
 
 
@@ -134,135 +131,9 @@ def mul(input: Tensor, other: Tensor):
 
 @mul.vjp
 def _(g, out, input, other):
-    return (g * other if input.requires_grad else None), (g * input if other.requires_grad else None)
-
-
-@function(key="quotient", name="div", aliases=["divide", "true_divide"], inplace=True,
-          samples=[*APART, S(2.0, t(3, low=0.5)), S(ints(3), 2)])
-def quotient(input: Tensor, other: Tensor):
-    """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
-    if input.weak and other.requires_grad:
-        return F.mul(F.reciprocal(other), input)
-    return F.div.apply([input, other])
-
-
-@pointwise(np.true_divide, promote=Promote.FLOAT, method=False, samples=APART)
-def div(input: Tensor, other: Tensor):
-    """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
-
-
-@div.vjp
-def _(g, out, input, other):
-    to_input = g / other if input.requires_grad else None
-    return to_input, (-g * (out / other) if other.requires_grad else None)
-
-
-@composite(name="div", aliases=["divide", "true_divide"], grad_fn="DivBackward2", inplace=True,
-           samples=[S(t(2, 3), t(3, low=0.5), rounding_mode="floor"), S(t(3), 1.5, rounding_mode="trunc"),
-                    S(ints(3, low=-5, high=5), 2, rounding_mode="trunc"), S(t(3), 2.0, rounding_mode=None)],
-           errors=[Bad("E205", t(2), t(2), rounding_mode="up")])
-def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
-    """Quotient rounded towards zero (`trunc`) or down (`floor`); the slopes are 0 then."""
-    if rounding_mode is None:
-        return F.div(input, other)
-    if rounding_mode == "floor":
-        return F.quotient_down(input, other)
-    if rounding_mode == "trunc":
-        return F.quotient_to_zero(input, other)
-    raise fail("E205", f"rounding_mode must be \"trunc\", \"floor\" or None, not {rounding_mode!r}",
-               help="`div(x, y, rounding_mode=\"floor\")`")
-
-
-def _flat(g, out, input, other):
-    """Both slopes are 0."""
-    return F.zeros_like(g), F.zeros_like(g)
-
-
-def _without_zeros(other):
-    if other.dtype.kind in "iu" and not other.all():
-        raise fail("E504", "integer division by zero", help="use floats: 1.0 / 0.0 is inf")
-
-
-def _towards_zero(input, other):
-    if input.dtype.kind in "iub" and other.dtype.kind in "iub":
-        _without_zeros(other)
-        down = np.floor_divide(input, other)
-        return down + ((down < 0) & (down * other != input)).astype(down.dtype)
-    return np.trunc(np.true_divide(input, other))
-
-
-def _down(input, other):
-    _without_zeros(other)
-    return np.floor_divide(input, other)
-
-
-def _no_bool_quotient(input, other):
-    _no_bools("//", "use `x.to(torch.int64)`")(input, other)
-
-
-@pointwise(_towards_zero, method=False, check=_no_bool_quotient, vjp=_flat, grad_fn="DivBackward2",
-           samples=[S(t(3), t(3, low=0.5))])
-def quotient_to_zero(input: Tensor, other: Tensor):
-    """Quotient without its fraction."""
-
-
-@pointwise(_down, method=False, check=_no_bool_quotient, vjp=_flat, grad_fn="DivBackward2",
-           samples=[S(t(3), t(3, low=0.5))])
-def quotient_down(input: Tensor, other: Tensor):
-    """Quotient rounded down."""
-
-
-@pointwise(_down, check=_no_bool_quotient, grad_fn="NotImplemented", vjp=no_derivative("floor_divide"),
-           samples=[S(t(2, 3, grad=False), t(3, low=0.5, grad=False)), S(ints(3, low=-5, high=5), 2)],
-           errors=[Bad("E504", ints(2, low=1), ints(2, values=[0, 1]))])
-def floor_divide(input: Tensor, other: Tensor):
-    """`input // other`, the quotient rounded down; PyTorch has no derivative of it."""
-
-
-def _modulus(kernel):
-    def rest(input, other):
-        _without_zeros(other)
-        return kernel(input, other)
-
-    return rest
-
-
-@pointwise(_modulus(np.fmod), check=_no_bools("fmod", "use `x.to(torch.int64)`"),
-           grad_fn=lambda input, other: "FmodBackward0" if other.weak else "FmodBackward1",
-           samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), 1.5), S(ints(3, low=-5, high=5), 3)])
-def fmod(input: Tensor, other: Tensor):
-    """Rest of the division, with the sign of `input`."""
-
-
-@fmod.vjp
-def _(g, out, input, other):
-    return g, (-g * F.quotient_to_zero(input, other) if other.requires_grad else None)
-
-
-def _remainder_name(input, other):
-    if input.weak:
-        return "NotImplemented"
-    return "RemainderBackward0" if other.weak else "RemainderBackward1"
-
-
-@pointwise(_modulus(np.remainder), check=_no_bools("remainder", "use `x.to(torch.int64)`"),
-           grad_fn=_remainder_name,
-           samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), -1.5), S(ints(3, low=-5, high=5), 3)])
-def remainder(input: Tensor, other: Tensor):
-    """Rest of the division, `input % other`, with the sign of `other`."""
-
-
-@remainder.vjp
-def _(g, out, input, other):
-    if input.weak:
-        return no_derivative("remainder")(g, out)
-    return g, (-g * F.quotient_down(input, other) if other.requires_grad else None)
-
-
-@pointwise(np.reciprocal, promote=Promote.FLOAT, vjp=lambda g, out, input: -g * (out * out),
-           samples=[S(t(2, 3, low=0.5)), S(ints(2, low=1, high=4))])
-def reciprocal(input: Tensor):
-    """`1 / input`."""
+    return (g * other if input.requires_grad else None), (
+        g * input if other.requires_grad else None
+    )
 
 
 # -- powers ----------------------------------------------------------------------------------------
@@ -303,17 +174,35 @@ def _power_name(input, exponent):
 
 
 def _check_power(input, exponent):
-    _no_bools("pow", "use `x.to(torch.int64)`")(input, exponent)
-    if exponent.weak and not input.weak and exponent.dtype.kind == "i" and input.dtype.kind in "iub":
-        if value_of(exponent).item() < 0:
-            raise fail("E504", "integers to negative integer powers are not allowed",
-                       help="use floats: `x.to(torch.float64) ** -1`")
+    refuse_bools("pow", input, exponent)
+    whole = exponent.dtype.kind == "i" and input.dtype.kind in "iub"
+    if whole and exponent.weak and not input.weak and value_of(exponent).item() < 0:
+        raise fail(
+            "E504",
+            "integers to negative integer powers are not allowed",
+            help="use floats: `x.to(torch.float64) ** -1`",
+        )
 
 
-@pointwise(_power, grad_fn=_power_name, check=_check_power,
-           samples=[S(t(2, 3, low=0.3), t(3)), S(t(2, low=0.3), t()), S(t(3), 2), S(2, t(3)), S(t(2), 0),
-                    S(t(values=[0.0, 1.0]), t(values=[0.0, 2.0]), order=1, because="nan beside the kink")],
-           errors=[Bad("E504", ints(2), -1)])
+@pointwise(
+    _power,
+    grad_fn=_power_name,
+    check=_check_power,
+    samples=[
+        S(t(2, 3, low=0.3), t(3)),
+        S(t(2, low=0.3), t()),
+        S(t(3), 2),
+        S(2, t(3)),
+        S(t(2), 0),
+        S(
+            t(values=[0.0, 1.0]),
+            t(values=[0.0, 2.0]),
+            order=0,
+            because="at the edge",
+        ),
+    ],
+    errors=[Bad("E504", ints(2), -1)],
+)
 def pow(input: Tensor, exponent: Tensor):
     """`input ** exponent`.
 
@@ -344,7 +233,9 @@ def _slope_of_base(g, input, exponent):
     return F.where(F.eq(exponent, 0), 0.0, g * (exponent * F.pow(input, exponent - 1)))
 
 
-@function(inplace=True, samples=[S(t(2, 3, low=0.3), t(3)), S(t(2), 2), S(2.0, t(2)), S(ints(2), 2)])
+@function(
+    inplace=True, samples=[S(t(2, 3, low=0.3), t(3)), S(t(2), 2), S(2.0, t(2)), S(ints(2), 2)]
+)
 def float_power(input: Tensor, exponent: Tensor):
     """`input ** exponent` in float64."""
     return F.pow(F.to_dtype(input, FLOAT64), F.to_dtype(exponent, FLOAT64))
@@ -370,25 +261,33 @@ def ldexp(input: Tensor, other: Tensor):
 def _same_kind(name, first, *others):
     for x in others:
         if x.dtype != first.dtype and not x.weak:
-            raise fail("E307", f"`{name}` needs operands of one dtype, got {first.dtype.name} and {x.dtype.name}",
-                       help=f"convert one: `.to(torch.{first.dtype.name})`")
+            raise fail(
+                "E307",
+                f"`{name}` needs operands of one dtype, got {first.dtype.name} and {x.dtype.name}",
+                help=f"convert one: `.to(torch.{first.dtype.name})`",
+            )
 
 
 @composite(inplace=True, samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)])
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
-    _whole_alpha(value, input, tensor1, tensor2)
-    _no_bools("addcmul", "use `&` and `|`")(input, tensor1, tensor2)
+    whole_factor("value", value, input, tensor1, tensor2)
+    refuse_bools("addcmul", input, tensor1, tensor2)
     product = tensor1 * tensor2
     return input + (product if value == 1 else product * value)
 
 
-@composite(inplace=True, samples=[S(t(2, 3), t(3), t(2, 1, low=0.5)), S(t(2), t(2), t(2, low=0.5), value=0.5)],
-           errors=[Bad("E307", ints(2), ints(2), ints(2, low=1))])
+@composite(
+    inplace=True,
+    samples=[S(t(2, 3), t(3), t(2, 1, low=0.5)), S(t(2), t(2), t(2, low=0.5), value=0.5)],
+    errors=[Bad("E307", ints(2), ints(2), ints(2, low=1))],
+)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 / tensor2`."""
     if all(x.dtype.kind != "f" for x in (tensor1, tensor2)):
-        raise fail("E307", "`addcdiv` does not divide integers", help="use floats: `x.to(torch.float64)`")
+        raise fail(
+            "E307", "`addcdiv` does not divide integers", help="use floats: `x.to(torch.float64)`"
+        )
     quotient = (tensor1 if value == 1 else tensor1 * value) / tensor2
     return input + quotient
 
@@ -398,35 +297,52 @@ def _value_second(key):
         """The same with `value` second, the older order of arguments."""
         return getattr(F, key)(input, tensor1, tensor2, value=value)
 
-    function(key=key + "_older", name=key, inplace=True, samples=[S(t(2), 0.5, t(2), t(2, low=0.5))])(combined)
+    function(
+        key=key + "_older", name=key, inplace=True, samples=[S(t(2), 0.5, t(2), t(2, low=0.5))]
+    )(combined)
 
 
 _value_second("addcmul")
 _value_second("addcdiv")
 
 
-@composite(inplace=True, properties=frozenset({"broadcasts"}), vjp=lambda g, out, input, end, weight: (
-               g * (1 - weight), g * weight, g * (end - input) if weight.requires_grad else None),
-           grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
-           samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3))],
-           errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)])
+@composite(
+    inplace=True,
+    properties=frozenset({"broadcasts"}),
+    vjp=lambda g, out, input, end, weight: (
+        g * (1 - weight),
+        g * weight,
+        g * (end - input) if weight.requires_grad else None,
+    ),
+    grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
+    samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3))],
+    errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)],
+)
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """The point between `input` (weight 0) and `end` (weight 1)."""
-    _some_float("lerp")(input)
+    require_float("lerp", input)
     _same_kind("lerp", input, end, *([weight] if weight.shape else []))
     way = end - input
     near, far = input + weight * way, end - way * (1 - weight)
     return F.where(F.lt(F.abs(weight), 0.5), near, far)
 
 
-@pointwise(np.hypot, samples=APART, check=_some_float("hypot"),
-           vjp=lambda g, out, input, other: (g * (input / out), g * (other / out)))
+@pointwise(
+    np.hypot,
+    samples=APART[:2],
+    check=lambda input, other: require_some_float("hypot", input, other),
+    vjp=lambda g, out, input, other: (g * (input / out), g * (other / out)),
+)
 def hypot(input: Tensor, other: Tensor):
     """`sqrt(input**2 + other**2)` without overflow; nan slopes at (0, 0)."""
 
 
-
-@pointwise(np.logaddexp, check=_some_float("logaddexp"), inplace=False, samples=[S(t(2, 3), t(3)), S(t(), t(2))])
+@pointwise(
+    np.logaddexp,
+    check=lambda input, other: require_some_float("logaddexp", input, other),
+    inplace=False,
+    samples=[S(t(2, 3), t(3)), S(t(), t(2))],
+)
 def logaddexp(input: Tensor, other: Tensor):
     """`log(exp(input) + exp(other))` without overflow."""
 
@@ -436,7 +352,12 @@ def _(g, out, input, other):
     return g / (1 + F.exp(other - input)), g / (1 + F.exp(input - other))
 
 
-@pointwise(np.logaddexp2, check=_some_float("logaddexp2"), inplace=False, samples=[S(t(2, 3), t(3)), S(t(), t(2))])
+@pointwise(
+    np.logaddexp2,
+    check=lambda input, other: require_some_float("logaddexp2", input, other),
+    inplace=False,
+    samples=[S(t(2, 3), t(3)), S(t(), t(2))],
+)
 def logaddexp2(input: Tensor, other: Tensor):
     """`log2(2**input + 2**other)` without overflow."""
 
@@ -460,8 +381,12 @@ def _(g, out, input, other):
     return g * F.where(F.eq(input, 0), 0.0, out / input), F.zeros_like(g)
 
 
-@pointwise(np.nextafter, check=_some_float("nextafter"), samples=[S(t(2, 3), t(3))],
-           vjp=lambda g, out, input, other: (F.where(F.eq(input, other), 0.0, g), F.zeros_like(g)))
+@pointwise(
+    np.nextafter,
+    check=lambda input, other: require_some_float("nextafter", input, other),
+    samples=[S(t(2, 3), t(3))],
+    vjp=lambda g, out, input, other: (F.where(F.eq(input, other), 0.0, g), F.zeros_like(g)),
+)
 def nextafter(input: Tensor, other: Tensor):
     """The next number of the dtype after `input` in the direction of `other`."""
 
@@ -469,9 +394,13 @@ def nextafter(input: Tensor, other: Tensor):
 # -- steps and whole numbers -----------------------------------------------------------------------
 
 
-@pointwise(lambda x, values: np.where(x == 0, values, (x > 0).astype(x.dtype)), vjp=no_derivative("heaviside"), grad_fn="NotImplemented",
-           check=lambda input, values: _same_kind("heaviside", input, values),
-           samples=[S(t(values=[-1.0, 0.0, 2.0], grad=False), t(3, grad=False))])
+@pointwise(
+    lambda x, values: np.where(x == 0, values, (x > 0).astype(x.dtype)),
+    vjp=no_derivative("heaviside"),
+    grad_fn="NotImplemented",
+    check=lambda input, values: _same_kind("heaviside", input, values),
+    samples=[S(t(values=[-1.0, 0.0, 2.0], grad=False), t(3, grad=False))],
+)
 def heaviside(input: Tensor, values: Tensor):
     """0 below zero, 1 above, `values` at zero; PyTorch has no derivative of it."""
 
@@ -480,18 +409,29 @@ def _whole_numbers(name):
     def check(*args):
         for x in args:
             if x.dtype.kind == "f" or all(y.dtype.kind == "b" for y in args):
-                raise fail("E307", f"`{name}` works on integer tensors, not on {x.dtype.name}",
-                           help="write `.to(torch.int64)`")
+                raise fail(
+                    "E307",
+                    f"`{name}` works on integer tensors, not on {x.dtype.name}",
+                    help="write `.to(torch.int64)`",
+                )
 
     return check
 
 
-@pointwise(np.gcd, check=_whole_numbers("gcd"), samples=[S(ints(4, high=20), ints(4, high=20))],
-           errors=[Bad("E307", t(2), t(2))])
+@pointwise(
+    np.gcd,
+    check=_whole_numbers("gcd"),
+    samples=[S(ints(4, high=20), ints(4, high=20))],
+    errors=[Bad("E307", t(2), t(2))],
+)
 def gcd(input: Tensor, other: Tensor):
     """Greatest common divisor of integers."""
 
 
-@pointwise(np.lcm, check=_whole_numbers("lcm"), samples=[S(ints(4, low=1, high=20), ints(4, low=1, high=20))])
+@pointwise(
+    np.lcm,
+    check=_whole_numbers("lcm"),
+    samples=[S(ints(4, low=1, high=20), ints(4, low=1, high=20))],
+)
 def lcm(input: Tensor, other: Tensor):
     """Least common multiple of integers."""

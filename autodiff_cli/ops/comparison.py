@@ -17,7 +17,12 @@ COMPARISONS = (
     ("lt", np.less, ("less",), "Whether `input` is less than `other`."),
     ("le", np.less_equal, ("less_equal",), "Whether `input` is less than or equal to `other`."),
     ("gt", np.greater, ("greater",), "Whether `input` is greater than `other`."),
-    ("ge", np.greater_equal, ("greater_equal",), "Whether `input` is greater than or equal to `other`."),
+    (
+        "ge",
+        np.greater_equal,
+        ("greater_equal",),
+        "Whether `input` is greater than or equal to `other`.",
+    ),
 )
 
 
@@ -38,11 +43,15 @@ def _unary(key, kernel, doc, **options):
 
 
 for _row in COMPARISONS:
-    _binary(*_row, promote=Promote.BOOL, samples=[S(ints(2, 3), ints(3)), S(t(3), 0.5)],
-            errors=[Bad("E302", t(2, 3), t(2))])
+    _binary(
+        *_row,
+        promote=Promote.BOOL,
+        samples=[S(ints(2, 3), ints(3)), S(t(3), 0.5)],
+        errors=[Bad("E302", t(2, 3), t(2))],
+    )
 
 
-# -- logic -------------------------------------------------------------------------------------------
+# -- logic -----------------------------------------------------------------------------------------
 
 for _row in (
     ("logical_and", np.logical_and, (), "Whether both elements are non-zero."),
@@ -51,19 +60,28 @@ for _row in (
 ):
     _binary(*_row, promote=Promote.LOGICAL, samples=[S(bools(2, 3), ints(3)), S(t(3), bools(3))])
 
-_unary("logical_not", np.logical_not, "Whether an element is zero.", promote=Promote.LOGICAL,
-       samples=[S(bools(3)), S(ints(3))])
+_unary(
+    "logical_not",
+    np.logical_not,
+    "Whether an element is zero.",
+    promote=Promote.LOGICAL,
+    samples=[S(bools(3)), S(ints(3))],
+)
 
 
-# -- bits --------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------
 
 
 def _check_bits(name, kinds):
     def check(*args):
         for x in args:
             if x.dtype.kind == "f" or all(y.dtype.kind not in kinds for y in args):
-                raise fail("E307", f"`{name}` works on {'bools and ' if 'b' in kinds else ''}integers, "
-                           f"not on {x.dtype.name}", help="compare first: `x > 0`, or write `.to(torch.int64)`")
+                raise fail(
+                    "E307",
+                    f"`{name}` works on {'bools and ' if 'b' in kinds else ''}integers, "
+                    f"not on {x.dtype.name}",
+                    help="compare first: `x > 0`, or write `.to(torch.int64)`",
+                )
 
     return check
 
@@ -71,20 +89,51 @@ def _check_bits(name, kinds):
 BITS = (
     ("bitwise_and", np.bitwise_and, "iub", (), "Bits set in both; logical and of bools."),
     ("bitwise_or", np.bitwise_or, "iub", (), "Bits set in one; logical or of bools."),
-    ("bitwise_xor", np.bitwise_xor, "iub", (), "Bits set in exactly one; logical exclusive or of bools."),
-    ("bitwise_left_shift", np.left_shift, "iu", (), "Bits moved to the left: `input * 2 ** other`."),
-    ("bitwise_right_shift", np.right_shift, "iu", (), "Bits moved to the right: `input // 2 ** other`."),
+    (
+        "bitwise_xor",
+        np.bitwise_xor,
+        "iub",
+        (),
+        "Bits set in exactly one; logical exclusive or of bools.",
+    ),
+    (
+        "bitwise_left_shift",
+        np.left_shift,
+        "iu",
+        (),
+        "Bits moved to the left: `input * 2 ** other`.",
+    ),
+    (
+        "bitwise_right_shift",
+        np.right_shift,
+        "iu",
+        (),
+        "Bits moved to the right: `input // 2 ** other`.",
+    ),
 )
 
 for _key, _kernel, _kinds, _aliases, _doc in BITS:
-    _binary(_key, _kernel, _aliases, _doc, check=_check_bits(_key, _kinds), errors=[Bad("E307", t(2), t(2))],
-            samples=[S(ints(3, high=9), 2), *([S(bools(3), bools(3))] if "b" in _kinds else ())])
+    _binary(
+        _key,
+        _kernel,
+        _aliases,
+        _doc,
+        check=_check_bits(_key, _kinds),
+        errors=[Bad("E307", t(2), t(2))],
+        samples=[S(ints(3, high=9), 2), *([S(bools(3), bools(3))] if "b" in _kinds else ())],
+    )
 
-_unary("bitwise_not", np.invert, "Every bit turned over; logical not of bools.", check=_check_bits("bitwise_not", "iub"),
-       samples=[S(bools(3)), S(ints(3, high=9))], errors=[Bad("E307", t(2))])
+_unary(
+    "bitwise_not",
+    np.invert,
+    "Every bit turned over; logical not of bools.",
+    check=_check_bits("bitwise_not", "iub"),
+    samples=[S(bools(3)), S(ints(3, high=9))],
+    errors=[Bad("E307", t(2))],
+)
 
 
-# -- tests of values -----------------------------------------------------------------------------------
+# -- tests of values -------------------------------------------------------------------------------
 
 SPECIAL_VALUES = S(t(values=[float("nan"), float("inf"), -float("inf"), 1.0], grad=False))
 
@@ -100,21 +149,45 @@ for _key, _kernel, _doc in (
     ("isneginf", _is_infinite(-1), "Whether an element is -inf."),
     ("isfinite", np.isfinite, "Whether an element is neither infinite nor nan."),
     ("isreal", lambda x: np.ones_like(x, dtype=bool), "True everywhere: all numbers are real."),
-    ("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0, "Whether an element has a minus sign."),
+    (
+        "signbit",
+        lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
+        "Whether an element has a minus sign.",
+    ),
 ):
-    _unary(_key, _kernel, _doc, promote=Promote.LOGICAL, inplace=False, samples=[SPECIAL_VALUES, S(ints(3, low=-2))])
+    _unary(
+        _key,
+        _kernel,
+        _doc,
+        promote=Promote.LOGICAL,
+        inplace=False,
+        samples=[SPECIAL_VALUES, S(ints(3, low=-2))],
+    )
 
 
 def _one_dtype(input, other, *rest):
     if input.dtype != other.dtype and not other.weak:
-        raise fail("E307", f"isclose needs one dtype, got {input.dtype.name} and {other.dtype.name}",
-                   help=f"convert one: `.to(torch.{input.dtype.name})`")
+        raise fail(
+            "E307",
+            f"isclose needs one dtype, got {input.dtype.name} and {other.dtype.name}",
+            help=f"convert one: `.to(torch.{input.dtype.name})`",
+        )
 
 
-@pointwise(lambda input, other, rtol, atol, equal_nan: np.isclose(input, other, rtol, atol, equal_nan),
-           promote=Promote.BOOL, inplace=False, check=_one_dtype, errors=[Bad("E307", t(2), ints(2))],
-           samples=[S(t(3), t(3)), S(t(values=[1.0, float("nan")]), t(values=[1.0, float("nan")]), equal_nan=True)])
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
+@pointwise(
+    lambda input, other, rtol, atol, equal_nan: np.isclose(input, other, rtol, atol, equal_nan),
+    promote=Promote.BOOL,
+    inplace=False,
+    check=_one_dtype,
+    errors=[Bad("E307", t(2), ints(2))],
+    samples=[
+        S(t(3), t(3)),
+        S(t(values=[1.0, float("nan")]), t(values=[1.0, float("nan")]), equal_nan=True),
+    ],
+)
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+):
     """Whether `|input - other| <= atol + rtol * |other|`."""
 
 
@@ -123,7 +196,9 @@ def _true(node):
 
 
 @function(samples=[S(t(3), t(3))])
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+):
     """Whether all elements are close, as True or False."""
     return _true(F.isclose(input, other, rtol, atol, equal_nan))
 
@@ -138,8 +213,11 @@ def equal(input: Tensor, other: Tensor):
 def is_nonzero(input: Tensor):
     """Whether the only element of a tensor is not zero, as True or False."""
     if input.numel != 1:
-        raise fail("E408", f"a tensor of shape {tuple(input.shape)} is neither true nor false",
-                   help="reduce it first: `.any()` or `.all()`")
+        raise fail(
+            "E408",
+            f"a tensor of shape {tuple(input.shape)} is neither true nor false",
+            help="reduce it first: `.any()` or `.all()`",
+        )
     return _true(F.ne(input, 0))
 
 
@@ -147,13 +225,13 @@ def _isin(elements, test_elements, assume_unique, invert):
     return np.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
 
 
-@opaque(_isin, method=False, shape=lambda elements, *rest: (elements.shape, BOOL),
-        samples=[S(ints(2, 3), ints(2)), S(ints(4), ints(2), invert=True)])
-def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False):
+@opaque(
+    _isin,
+    method=False,
+    shape=lambda elements, *rest: (elements.shape, BOOL),
+    samples=[S(ints(2, 3), ints(2)), S(ints(4), ints(2), invert=True)],
+)
+def isin(
+    elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
+):
     """Whether each element is among `test_elements`."""
-
-
-@function(samples=[S(t(2)), S(ints(2))])
-def is_floating_point(input: Tensor):
-    """Whether the dtype is a floating point one."""
-    return input.dtype.kind == "f"

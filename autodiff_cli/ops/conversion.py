@@ -10,20 +10,33 @@ from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.strides import kept_layout
 
+SINGLE = "finite differences need float64"
 
-@movement(lambda x, memory_format: x, shape=lambda input, memory_format: (input.shape, input.dtype),
-          strides_rule=kept_layout, vjp=lambda g, out, input, memory_format: g, samples=[S(t(2, 3)), S(ints(2))])
+
+@movement(
+    lambda x, memory_format: x,
+    shape=lambda input, memory_format: (input.shape, input.dtype),
+    strides_rule=kept_layout,
+    vjp=lambda g, out, input, memory_format: g,
+    samples=[S(t(2, 3)), S(ints(2))],
+)
 def clone(input: Tensor, *, memory_format: Any = None):
     """A copy of the tensor."""
 
 
-@function(method=False, samples=[S(t(2), FLOAT32), S(ints(2), FLOAT64)])
+@function(
+    method=False,
+    properties=frozenset({"internal"}),
+    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(ints(2), FLOAT64)],
+)
 def to_dtype(input: Tensor, dtype: Dtype):
     """The tensor in another dtype."""
     return cast(input, dtype)
 
 
-@composite(method=False, grad_fn="ToCopyBackward0", samples=[S(t(2))])
+@composite(
+    method=False, properties=frozenset({"internal"}), grad_fn="ToCopyBackward0", samples=[S(t(2))]
+)
 def to_copy(input: Tensor):
     """A copy made by a conversion."""
     return F.clone(input)
@@ -37,24 +50,57 @@ def _converted(input, dtype, copy, memory_format=None):
     return input if dtype is None else cast(input, dtype)
 
 
-@function(name="to", key="to", samples=[S(t(2), FLOAT32), S(t(2), FLOAT64, copy=True)])
-def to(input: Tensor, dtype: Dtype, non_blocking: bool = False, copy: bool = False, *, memory_format: Any = None):
+@function(
+    name="to",
+    key="to",
+    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)],
+)
+def to(
+    input: Tensor,
+    dtype: Dtype,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+):
     """The tensor in another dtype; itself when it has that dtype already."""
     return _converted(input, dtype, copy, memory_format)
 
 
 @function(name="to", samples=[S(t(2), t(2, dtype="float32"))])
-def to_other(input: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False, *, memory_format: Any = None):
+def to_other(
+    input: Tensor,
+    other: Tensor,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+):
     """The tensor in the dtype of another one."""
     return _converted(input, other.dtype, copy, memory_format)
 
 
-@function(name="to", samples=[S(t(2), "cpu"), S(t(2), "cpu", FLOAT32)], errors=[Bad("E203", t(2), "cuda")])
-def to_device(input: Tensor, device: Any = None, dtype: Dtype | None = None, non_blocking: bool = False,
-              copy: bool = False, *, memory_format: Any = None):
+@function(
+    name="to",
+    samples=[S(t(2), "cpu"), S(t(2), "cpu", FLOAT32, order=0, because=SINGLE)],
+    errors=[Bad("E203", t(2), "cuda")],
+)
+def to_device(
+    input: Tensor,
+    device: Any = None,
+    dtype: Dtype | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+):
     """The tensor on a device, which can only be the CPU."""
     if isinstance(device, str) and not device.startswith("cpu"):
-        raise fail("E203", f"there is no device {str(device)!r}, tensors live on the CPU", help="leave `device` out")
+        raise fail(
+            "E203",
+            f"there is no device {str(device)!r}, tensors live on the CPU",
+            help="leave `device` out",
+        )
     return _converted(input, dtype, copy, memory_format)
 
 
@@ -70,7 +116,7 @@ def type_as(input: Tensor, other: Tensor):
     return cast(input, other.dtype)
 
 
-@function(samples=[S(t(2), FLOAT32)])
+@function(samples=[S(t(2), FLOAT32, order=0, because=SINGLE)])
 def type(input: Tensor, dtype: Dtype, non_blocking: bool = False):
     """The tensor in another dtype."""
     return cast(input, dtype)
@@ -81,11 +127,23 @@ def _cast_method(name, dtype):
         return _converted(input, dtype, False, memory_format)
 
     convert.__doc__ = f"The tensor in dtype {dtype.name}."
-    function(key=f"to_{name}", name=name, properties=frozenset({"method only"}), samples=[S(t(2)), S(ints(2))])(convert)
+    function(
+        key=f"to_{name}",
+        name=name,
+        properties=frozenset({"method only"}),
+        samples=[S(t(2), order=0, because=SINGLE), S(ints(2))],
+    )(convert)
 
 
 for _name, _dtype in (
-    ("double", FLOAT64), ("float", FLOAT32), ("half", FLOAT16), ("long", INT64), ("int", INT32), ("short", INT16),
-    ("char", INT8), ("byte", UINT8), ("bool", BOOL),
+    ("double", FLOAT64),
+    ("float", FLOAT32),
+    ("half", FLOAT16),
+    ("long", INT64),
+    ("int", INT32),
+    ("short", INT16),
+    ("char", INT8),
+    ("byte", UINT8),
+    ("bool", BOOL),
 ):
     _cast_method(_name, _dtype)

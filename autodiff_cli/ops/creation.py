@@ -1,7 +1,7 @@
 """Tensors from nothing and from other tensors' shapes.
 
-Every op here takes PyTorch's `layout`, `device`, `pin_memory` and `requires_grad` keywords: the first
-three must name what there is, the last is for who calls the op with tensor handles.
+Every public op here takes PyTorch's `layout`, `device`, `pin_memory` and `requires_grad` keywords:
+the device must be the CPU, `requires_grad` is for who calls the op with tensor handles.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
-from ..graph.dtypes import BOOL, INT64
+from ..graph.dtypes import BOOL, FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import Op, cast
 from ..graph.params import Param
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
+
+INTERNAL = frozenset({"internal"})
 
 OPTIONS = (
     Param("layout", "Any", None, True),
@@ -33,11 +35,15 @@ OPTIONS = (
 def check_device(device: Any) -> None:
     """E203 for what is not the CPU."""
     if isinstance(device, str) and not device.startswith("cpu"):
-        raise fail("E203", f"there is no device {str(device)!r}, tensors live on the CPU", help="leave `device` out")
+        raise fail(
+            "E203",
+            f"there is no device {str(device)!r}, tensors live on the CPU",
+            help="leave `device` out",
+        )
 
 
 def creation(**options: Any) -> Callable[[Callable[..., Any]], Op]:
-    """`function` with PyTorch's keywords of all creation ops appended; the body does not see them."""
+    """`function` with PyTorch's keywords of creation ops appended; the body does not see them."""
 
     def decorate(body: Callable[..., Any]) -> Op:
         op = function(**options)(body)
@@ -55,7 +61,7 @@ def creation(**options: Any) -> Callable[[Callable[..., Any]], Op]:
     return decorate
 
 
-# -- one number everywhere ---------------------------------------------------------------------------
+# -- one number everywhere -------------------------------------------------------------------------
 
 
 def _dtype_of(number):
@@ -65,7 +71,11 @@ def _dtype_of(number):
 def check_sizes(size):
     """E309 for negative sizes."""
     if any(n < 0 for n in size):
-        raise fail("E309", f"a size cannot be negative: {tuple(size)}", help="sizes are whole numbers from 0 on")
+        raise fail(
+            "E309",
+            f"a size cannot be negative: {tuple(size)}",
+            help="sizes are whole numbers from 0 on",
+        )
 
 
 def _filled_shape(size, fill_value, dtype):
@@ -73,7 +83,9 @@ def _filled_shape(size, fill_value, dtype):
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         if not info.min <= fill_value <= info.max:
-            raise fail("E504", f"{fill_value} does not fit into {dtype.name}", help="choose a float dtype")
+            raise fail(
+                "E504", f"{fill_value} does not fit into {dtype.name}", help="choose a float dtype"
+            )
     return size, dtype
 
 
@@ -81,7 +93,14 @@ def _filled(size, fill_value, dtype):
     return np.full(size, fill_value if dtype.kind == "f" else int(fill_value), dtype)
 
 
-@opaque(_filled, name="full", method=False, shape=_filled_shape, samples=[S((2, 3), 1.5), S((2,), 3)])
+@opaque(
+    _filled,
+    name="full",
+    method=False,
+    properties=INTERNAL,
+    shape=_filled_shape,
+    samples=[S((2, 3), 1.5, FLOAT64), S((2,), 3, INT64)],
+)
 def filled(size: Ints, fill_value: Scalar, dtype: Dtype):
     """A tensor filled with one number."""
 
@@ -90,11 +109,18 @@ def _fill(size, fill_value, dtype):
     return F.filled.apply([size, fill_value, dtype])
 
 
-@creation(name="full", key="full", method=False, samples=[S((2, 3), 1.5), S((2,), 3), S((), True)],
-          errors=[Bad("E309", (-1, 2), 1.0)])
+@creation(
+    name="full",
+    key="full",
+    method=False,
+    samples=[S((2, 3), 1.5), S((2,), 3), S((), True)],
+    errors=[Bad("E309", (-1, 2), 1.0)],
+)
 def full(size: Ints, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor filled with one number; its dtype is that of the number unless given."""
-    return _fill(size if type(size) is tuple else (size,), fill_value, dtype or _dtype_of(fill_value))
+    return _fill(
+        size if type(size) is tuple else (size,), fill_value, dtype or _dtype_of(fill_value)
+    )
 
 
 @creation(method=False, samples=[S(2, 3), S((2,)), S(())], errors=[Bad("E309", -1)])
@@ -109,7 +135,7 @@ def ones(size: Size, *, dtype: Dtype | None = None):
     return _fill(size, 1, dtype or STATE.default_dtype)
 
 
-@creation(method=False)
+@creation(method=False, samples=[S(0, 2), S((2, 0))])
 def empty(size: Size, *, dtype: Dtype | None = None):
     """A tensor whose elements are to be set; here they are zeros."""
     return _fill(size, 0, dtype or STATE.default_dtype)
@@ -127,7 +153,7 @@ def new_full(input: Tensor, size: Ints, fill_value: Scalar, *, dtype: Dtype | No
     return _fill(size if type(size) is tuple else (size,), fill_value, dtype or input.dtype)
 
 
-def _relatives(stem, value, doc):
+def _relatives(stem, value, like_samples, new_samples, doc):
     """`zeros_like(x)` and `x.new_zeros(size)`."""
 
     def like(input: Tensor, *, dtype: Dtype | None = None):
@@ -138,13 +164,16 @@ def _relatives(stem, value, doc):
 
     like.__doc__ = f"{doc} in the shape and dtype of `input`."
     new.__doc__ = f"{doc} in the dtype of `input`."
-    creation(key=f"{stem}_like", method=False, samples=[S(t(2, 3)), S(ints(2))] if stem != "empty" else ())(like)
-    creation(key=f"new_{stem}", samples=[S(t(2), (2, 3)), S(t(2), 3)] if stem != "empty" else ())(new)
+    creation(key=f"{stem}_like", method=False, samples=like_samples)(like)
+    creation(key=f"new_{stem}", samples=new_samples)(new)
 
 
-_relatives("zeros", 0, "Zeros")
-_relatives("ones", 1, "Ones")
-_relatives("empty", 0, "Elements to be set, here zeros,")
+LIKE = (S(t(2, 3)), S(ints(2)))
+NEW = (S(t(2), (2, 3)), S(t(2), 3))
+
+_relatives("zeros", 0, LIKE, NEW, "Zeros")
+_relatives("ones", 1, LIKE, NEW, "Ones")
+_relatives("empty", 0, [S(t(0, 2))], [S(t(2), (0, 2))], "Elements to be set, here zeros,")
 
 
 @creation(method=False, samples=[S(2.5), S(2)])
@@ -159,17 +188,22 @@ def new_tensor(input: Tensor, data: Tensor, *, dtype: Dtype | None = None):
     return F.detach(cast(data, dtype or input.dtype))
 
 
-# -- sequences ---------------------------------------------------------------------------------------
+# -- sequences -------------------------------------------------------------------------------------
 
 
 def _range_size(start, end, step):
     if step == 0:
         raise fail("E205", "`arange` needs a step other than 0", help="`arange(0, 10, 2)`")
     if not all(math.isfinite(v) for v in (start, end, step)):
-        raise fail("E205", f"`arange` needs finite bounds, got {start} to {end}", help="`arange(0, 10)`")
+        raise fail(
+            "E205", f"`arange` needs finite bounds, got {start} to {end}", help="`arange(0, 10)`"
+        )
     if (end - start) * step < 0:
-        raise fail("E205", f"`arange` from {start} to {end} never gets there with step {step}",
-                   help="give the step the sign of `end - start`")
+        raise fail(
+            "E205",
+            f"`arange` from {start} to {end} never gets there with step {step}",
+            help="give the step the sign of `end - start`",
+        )
     if all(type(v) is int for v in (start, end, step)):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
@@ -180,15 +214,30 @@ def _number_range(start, end, step, dtype):
     return (start + step * places).astype(dtype)
 
 
-@opaque(_number_range, name="arange", method=False,
-        shape=lambda start, end, step, dtype: ((_range_size(start, end, step),), dtype))
+@opaque(
+    _number_range,
+    name="arange",
+    method=False,
+    properties=INTERNAL,
+    samples=[S(0, 5, 2, INT64)],
+    shape=lambda start, end, step, dtype: ((_range_size(start, end, step),), dtype),
+)
 def number_range(start: Scalar, end: Scalar, step: Scalar, dtype: Dtype):
     """Numbers from `start` up to, not including, `end`."""
 
 
-@creation(method=False, samples=[S(5), S(1, 4), S(0.0, 1.0, 0.25), S(5, 0, -2)],
-          errors=[Bad("E205", 0, 5, 0), Bad("E205", 0, 5, -1)])
-def arange(start: Scalar | None = None, end: Scalar | None = None, step: Scalar = 1, *, dtype: Dtype | None = None):
+@creation(
+    method=False,
+    samples=[S(5), S(1, 4), S(0.0, 1.0, 0.25), S(5, 0, -2)],
+    errors=[Bad("E205", 0, 5, 0), Bad("E205", 0, 5, -1)],
+)
+def arange(
+    start: Scalar | None = None,
+    end: Scalar | None = None,
+    step: Scalar = 1,
+    *,
+    dtype: Dtype | None = None,
+):
     """Numbers from `start` up to, not including, `end`."""
     if end is None:
         start, end = 0, start
@@ -202,7 +251,9 @@ def arange(start: Scalar | None = None, end: Scalar | None = None, step: Scalar 
 
 def _steps_shape(start, end, steps, dtype):
     if steps < 0:
-        raise fail("E309", f"the number of steps cannot be negative: {steps}", help="`linspace(0, 1, 5)`")
+        raise fail(
+            "E309", f"the number of steps cannot be negative: {steps}", help="`linspace(0, 1, 5)`"
+        )
     return (steps,), dtype
 
 
@@ -212,28 +263,43 @@ def _spaced(start, end, steps, dtype):
         return np.full(steps, start, dtype)
     step = (end - start) / (steps - 1)
     places = np.arange(steps)
-    return np.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places)).astype(dtype)
+    return np.where(
+        places < steps // 2, start + step * places, end - step * (steps - 1 - places)
+    ).astype(dtype)
 
 
-@opaque(_spaced, name="linspace", method=False, shape=_steps_shape)
+@opaque(
+    _spaced,
+    name="linspace",
+    method=False,
+    properties=INTERNAL,
+    shape=_steps_shape,
+    samples=[S(0, 1, 3, FLOAT64)],
+)
 def spaced(start: Scalar, end: Scalar, steps: int, dtype: Dtype):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
 
 
-@creation(method=False, samples=[S(0.0, 1.0, 5), S(0, 5, 3), S(1, 2, steps=1)], errors=[Bad("E309", 0, 1, -1)])
+@creation(
+    method=False,
+    samples=[S(0.0, 1.0, 5), S(0, 5, 3), S(1, 2, steps=1)],
+    errors=[Bad("E309", 0, 1, -1)],
+)
 def linspace(start: Scalar, end: Scalar, steps: int, *, dtype: Dtype | None = None):
     """`steps` numbers from `start` to `end`, both included, at equal distances."""
     return F.spaced(start, end, steps, dtype or STATE.default_dtype)
 
 
 @creation(method=False, samples=[S(0.0, 1.0, 3), S(0, 3, 4, 2.0)])
-def logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: Dtype | None = None):
+def logspace(
+    start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: Dtype | None = None
+):
     """`steps` numbers from `base ** start` to `base ** end`, with equal ratios."""
     dtype = dtype or STATE.default_dtype
     return cast(F.pow(base, F.spaced(start, end, steps, STATE.default_dtype)), dtype)
 
 
-# -- matrices ----------------------------------------------------------------------------------------
+# -- matrices --------------------------------------------------------------------------------------
 
 
 def _eye_shape(n, m, dtype):
@@ -241,7 +307,14 @@ def _eye_shape(n, m, dtype):
     return (n, m), dtype
 
 
-@opaque(lambda n, m, dtype: np.eye(n, m, dtype=dtype), name="eye", method=False, shape=_eye_shape)
+@opaque(
+    lambda n, m, dtype: np.eye(n, m, dtype=dtype),
+    name="eye",
+    method=False,
+    properties=INTERNAL,
+    shape=_eye_shape,
+    samples=[S(2, 3, FLOAT64)],
+)
 def identity_matrix(n: int, m: int, dtype: Dtype):
     """Ones on the diagonal, zeros elsewhere."""
 
@@ -255,7 +328,7 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None):
 def _triangle_count(row, col, offset):
     """Elements of the lower triangle of a matrix up to the diagonal `offset`."""
     full_rows = min(max(row + offset - col, 0), row)
-    first = min(max(1 - offset - 1, 0), row)
+    first = min(max(-offset, 0), row)
     short = max(row - full_rows - first, 0)
     lowest = first + offset + 1
     return full_rows * col + short * lowest + short * (short - 1) // 2
@@ -271,14 +344,24 @@ def _upper_shape(row, col, offset, dtype):
     return (2, row * col - _triangle_count(row, col, offset - 1)), dtype
 
 
-@opaque(lambda row, col, offset, dtype: np.stack(np.tril_indices(row, offset, col)).astype(dtype), method=False,
-        shape=_lower_shape)
+@opaque(
+    lambda row, col, offset, dtype: np.stack(np.tril_indices(row, offset, col)).astype(dtype),
+    method=False,
+    properties=INTERNAL,
+    shape=_lower_shape,
+    samples=[S(3, 2, 1, INT64)],
+)
 def lower_indices(row: int, col: int, offset: int, dtype: Dtype):
     """Rows and columns of the lower triangle."""
 
 
-@opaque(lambda row, col, offset, dtype: np.stack(np.triu_indices(row, offset, col)).astype(dtype), method=False,
-        shape=_upper_shape)
+@opaque(
+    lambda row, col, offset, dtype: np.stack(np.triu_indices(row, offset, col)).astype(dtype),
+    method=False,
+    properties=INTERNAL,
+    shape=_upper_shape,
+    samples=[S(3, 2, 1, INT64)],
+)
 def upper_indices(row: int, col: int, offset: int, dtype: Dtype):
     """Rows and columns of the upper triangle."""
 
@@ -295,7 +378,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype = INT64):
     return F.upper_indices(row, col, offset, dtype)
 
 
-# -- windows -----------------------------------------------------------------------------------------
+# -- windows ---------------------------------------------------------------------------------------
 
 
 def _cosines(*weights):
@@ -317,7 +400,9 @@ def _window(name, shape, doc):
         if window_length < 2:
             return _fill((window_length,), 1, dtype)
         period = window_length if periodic else window_length - 1
-        return cast(shape(F.number_range(0, window_length, 1, dtype) * (2 * math.pi / period)), dtype)
+        return cast(
+            shape(F.number_range(0, window_length, 1, dtype) * (2 * math.pi / period)), dtype
+        )
 
     window.__doc__ = doc
     creation(key=name, method=False, samples=[S(5), S(4, False)])(window)

@@ -312,7 +312,6 @@ WHERE: dict[str, tuple[str, ...]] = {
     "inv_raw": ("linalg",),
     "inverse": ("linalg",),
     "is_contiguous": ("shape",),
-    "is_floating_point": ("comparison",),
     "is_nonzero": ("comparison",),
     "isclose": ("comparison",),
     "isfinite": ("comparison",),
@@ -960,7 +959,6 @@ WHERE: dict[str, tuple[str, ...]] = {
     "where_true": ("choice",),
     "with_value": ("memory",),
     "xlogy": ("special",),
-    "zero": ("choice",),
     "zeros": ("creation",),
     "zeros_like": ("creation",),
 }

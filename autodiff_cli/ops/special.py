@@ -35,11 +35,12 @@ def _unary(key, kernel, vjp, samples, aliases, doc, **options):
     unary.__doc__ = doc
     if isinstance(kernel, str):
         kernel = scipy_special(kernel)
-    return pointwise(kernel, key=key, vjp=vjp, samples=samples, aliases=aliases, promote=Promote.FLOAT,
-                     **options)(unary)
+    return pointwise(
+        kernel, key=key, vjp=vjp, samples=samples, aliases=aliases, promote=Promote.FLOAT, **options
+    )(unary)
 
 
-# -- gamma and error functions: name, kernel, slope times g, samples, other names, documentation ------
+# -- gamma and error functions: name, kernel, slope times g, samples, other names, documentation ---
 
 ROOT_PI = math.sqrt(math.pi)
 
@@ -57,7 +58,9 @@ def _digamma(x):
     from scipy.special import psi
 
     out = psi(x)
-    return np.where(x == 0, np.copysign(np.inf, -x), np.where((x < 0) & (x == np.floor(x)), np.nan, out)).astype(x.dtype)
+    return np.where(
+        x == 0, np.copysign(np.inf, -x), np.where((x < 0) & (x == np.floor(x)), np.nan, out)
+    ).astype(x.dtype)
 
 
 def _log_gamma(x):
@@ -77,35 +80,108 @@ def _polygamma_kernel(n, x):
 
 
 for _row in (
-    ("lgamma", _log_gamma, lambda g, out, x: g * F.digamma(x), POSITIVE, ("special.gammaln",),
-     "Logarithm of the absolute value of the gamma function."),
-    ("digamma", _digamma, lambda g, out, x: g * F.polygamma(1, x), POSITIVE, ("special.digamma", "special.psi"),
-     "Derivative of `lgamma`."),
-    ("erf", "erf", lambda g, out, x: 2 / ROOT_PI * F.exp(-(x * x)) * g, ALL, ("special.erf",), "Error function."),
-    ("erfc", "erfc", lambda g, out, x: -2 / ROOT_PI * F.exp(-(x * x)) * g, ALL, ("special.erfc",),
-     "`1 - erf(input)`, exact for large elements."),
-    ("erfinv", "erfinv", lambda g, out, x: 0.5 * ROOT_PI * F.exp(out * out) * g, UNIT, ("special.erfinv",),
-     "Inverse of `erf`."),
-    ("i0", "i0", lambda g, out, x: g * F.special_i1(x), ALL, ("special.i0",),
-     "Modified Bessel function of the first kind, order 0."),
+    (
+        "lgamma",
+        _log_gamma,
+        lambda g, out, x: g * F.digamma(x),
+        POSITIVE,
+        ("special.gammaln",),
+        "Logarithm of the absolute value of the gamma function.",
+    ),
+    (
+        "digamma",
+        _digamma,
+        lambda g, out, x: g * F.polygamma(1, x),
+        POSITIVE,
+        ("special.digamma", "special.psi"),
+        "Derivative of `lgamma`.",
+    ),
+    (
+        "erf",
+        "erf",
+        lambda g, out, x: 2 / ROOT_PI * F.exp(-(x * x)) * g,
+        ALL,
+        ("special.erf",),
+        "Error function.",
+    ),
+    (
+        "erfc",
+        "erfc",
+        lambda g, out, x: -2 / ROOT_PI * F.exp(-(x * x)) * g,
+        ALL,
+        ("special.erfc",),
+        "`1 - erf(input)`, exact for large elements.",
+    ),
+    (
+        "erfinv",
+        "erfinv",
+        lambda g, out, x: 0.5 * ROOT_PI * F.exp(out * out) * g,
+        UNIT,
+        ("special.erfinv",),
+        "Inverse of `erf`.",
+    ),
+    (
+        "i0",
+        "i0",
+        lambda g, out, x: g * F.special_i1(x),
+        ALL,
+        ("special.i0",),
+        "Modified Bessel function of the first kind, order 0.",
+    ),
 ):
     _unary(*_row)
 
 for _row in (
-    ("special_erfcx", "erfcx", lambda g, out, x: (2 * x * out - 2 / ROOT_PI) * g, ALL, (),
-     "`exp(input**2) * erfc(input)`."),
-    ("special_ndtri", "ndtri", lambda g, out, x: g * math.sqrt(2 * math.pi) * F.exp(out * out / 2), UNIT, (),
-     "Inverse of the normal distribution function."),
-    ("special_log_ndtr", "log_ndtr",
-     lambda g, out, x: g / F.special_erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi), ALL, (),
-     "Logarithm of the normal distribution function."),
-    ("special_i0e", "i0e", lambda g, out, x: g * (F.special_i1e(x) - F.sgn(x) * out), ALL, (),
-     "`exp(-|input|) * i0(input)`."),
-    ("special_i1", "i1", lambda g, out, x: g * _away_from_zero(x, F.i0, lambda safe: out / safe), ALL, (),
-     "Modified Bessel function of the first kind, order 1."),
-    ("special_i1e", "i1e",
-     lambda g, out, x: g * _away_from_zero(x, F.special_i0e, lambda safe: out * (F.sgn(x) + 1 / safe)), ALL, (),
-     "`exp(-|input|) * i1(input)`."),
+    (
+        "special_erfcx",
+        "erfcx",
+        lambda g, out, x: (2 * x * out - 2 / ROOT_PI) * g,
+        ALL,
+        (),
+        "`exp(input**2) * erfc(input)`.",
+    ),
+    (
+        "special_ndtri",
+        "ndtri",
+        lambda g, out, x: g * math.sqrt(2 * math.pi) * F.exp(out * out / 2),
+        UNIT,
+        (),
+        "Inverse of the normal distribution function.",
+    ),
+    (
+        "special_log_ndtr",
+        "log_ndtr",
+        lambda g, out, x: g / F.special_erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+        ALL,
+        (),
+        "Logarithm of the normal distribution function.",
+    ),
+    (
+        "special_i0e",
+        "i0e",
+        lambda g, out, x: g * (F.special_i1e(x) - F.sgn(x) * out),
+        ALL,
+        (),
+        "`exp(-|input|) * i0(input)`.",
+    ),
+    (
+        "special_i1",
+        "i1",
+        lambda g, out, x: g * _away_from_zero(x, F.i0, lambda safe: out / safe),
+        ALL,
+        (),
+        "Modified Bessel function of the first kind, order 1.",
+    ),
+    (
+        "special_i1e",
+        "i1e",
+        lambda g, out, x: (
+            g * _away_from_zero(x, F.special_i0e, lambda safe: out * (F.sgn(x) + 1 / safe))
+        ),
+        ALL,
+        (),
+        "`exp(-|input|) * i1(input)`.",
+    ),
 ):
     _unary(*_row, name=f"special.{_row[0].removeprefix('special_')}", method=False, inplace=False)
 
@@ -119,12 +195,22 @@ def _away_from_zero(x, order0, rest):
 
 def _check_order(n, input):
     if n < 0:
-        raise fail("E205", f"polygamma needs an order of at least 0, not {n}", help="`polygamma(1, x)`")
+        raise fail(
+            "E205", f"polygamma needs an order of at least 0, not {n}", help="`polygamma(1, x)`"
+        )
 
 
-@pointwise(_polygamma_kernel, promote=Promote.FLOAT, aliases=["special.polygamma"], method=False, check=_check_order,
-           vjp=lambda g, out, n, input: g * F.polygamma(n + 1, input), inplace=False,
-           samples=[S(0, t(3, low=0.3)), S(1, t(3, low=0.3)), S(2, t(low=0.3))], errors=[Bad("E205", -1, t(2))])
+@pointwise(
+    _polygamma_kernel,
+    promote=Promote.FLOAT,
+    aliases=["special.polygamma"],
+    method=False,
+    check=_check_order,
+    vjp=lambda g, out, n, input: g * F.polygamma(n + 1, input),
+    inplace=False,
+    samples=[S(0, t(3, low=0.3)), S(1, t(3, low=0.3)), S(2, t(low=0.3))],
+    errors=[Bad("E205", -1, t(2))],
+)
 def polygamma(n: int, input: Tensor):
     """The n-th derivative of `digamma`."""
 
@@ -135,12 +221,18 @@ def polygamma_method(input: Tensor, n: int):
     return F.polygamma(n, input)
 
 
-@composite(aliases=["special.multigammaln"], inplace=True, samples=[S(t(2, 3, low=1.2, high=4.0), 2), S(t(3, low=0.5), 1)],
-           errors=[Bad("E205", t(2), 0)])
+@composite(
+    aliases=["special.multigammaln"],
+    inplace=True,
+    samples=[S(t(2, 3, low=1.2, high=4.0), 2), S(t(3, low=0.5), 1)],
+    errors=[Bad("E205", t(2), 0)],
+)
 def mvlgamma(input: Tensor, p: int):
     """Logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:
-        raise fail("E205", f"mvlgamma needs a dimension of at least 1, not {p}", help="`mvlgamma(x, 2)`")
+        raise fail(
+            "E205", f"mvlgamma needs a dimension of at least 1, not {p}", help="`mvlgamma(x, 2)`"
+        )
     out = F.lgamma(input)
     for j in range(1, p):
         out = out + F.lgamma(input - j / 2)
@@ -153,7 +245,7 @@ def special_ndtr(input: Tensor):
     return 0.5 * F.erfc(input * -math.sqrt(0.5))
 
 
-# -- logarithms that are 0 at 0 -----------------------------------------------------------------------
+# -- logarithms that are 0 at 0 --------------------------------------------------------------------
 
 
 def _overload_name(stem):
@@ -164,14 +256,29 @@ def _overload_name(stem):
 def _zero_times(logarithm):
     def kernel(input, other):
         return np.where((input == 0) & ~np.isnan(other), 0, input * logarithm(other)).astype(
-            np.result_type(input, other), copy=False)
+            np.result_type(input, other), copy=False
+        )
 
     return kernel
 
 
-@pointwise(_zero_times(np.log), aliases=["special.xlogy"], promote=Promote.FLOAT, grad_fn=_overload_name("Xlogy"),
-           samples=[S(t(2, 3), t(3, low=0.2)), S(2.0, t(3, low=0.2)), S(t(2), 3.0), S(t(values=[0.0]), t(values=[0.0]),
-                    order=1, because="infinite beside the kink")])
+@pointwise(
+    _zero_times(np.log),
+    aliases=["special.xlogy"],
+    promote=Promote.FLOAT,
+    grad_fn=_overload_name("Xlogy"),
+    samples=[
+        S(t(2, 3), t(3, low=0.2)),
+        S(2.0, t(3, low=0.2)),
+        S(t(2), 3.0),
+        S(
+            t(values=[0.0]),
+            t(values=[0.0]),
+            order=0,
+            because="at the edge",
+        ),
+    ],
+)
 def xlogy(input: Tensor, other: Tensor):
     """`input * log(other)`, 0 where `input` is 0."""
 
@@ -182,8 +289,15 @@ def _(g, out, input, other):
     return F.where(zero, 0, g * F.log(other)), g * input / other
 
 
-@pointwise(_zero_times(np.log1p), name="special.xlog1py", method=False, inplace=False, promote=Promote.FLOAT,
-           grad_fn=_overload_name("SpecialXlog1Py"), samples=[S(t(2, 3), t(3, low=0.2)), S(2.0, t(3, low=0.2)), S(t(2), 3.0)])
+@pointwise(
+    _zero_times(np.log1p),
+    name="special.xlog1py",
+    method=False,
+    inplace=False,
+    promote=Promote.FLOAT,
+    grad_fn=_overload_name("SpecialXlog1Py"),
+    samples=[S(t(2, 3), t(3, low=0.2)), S(2.0, t(3, low=0.2)), S(t(2), 3.0)],
+)
 def special_xlog1py(input: Tensor, other: Tensor):
     """`input * log(1 + other)`, 0 where `input` is 0."""
 
@@ -195,11 +309,22 @@ def _(g, out, input, other):
 
 
 def _entropy(x):
-    return np.where(x > 0, -x * np.log(x), np.where(x == 0, 0, np.where(np.isnan(x), x, -np.inf))).astype(x.dtype)
+    return np.where(
+        x > 0, -x * np.log(x), np.where(x == 0, 0, np.where(np.isnan(x), x, -np.inf))
+    ).astype(x.dtype)
 
 
-_unary("special_entr", _entropy, lambda g, out, x: g * (-F.log(x) - 1), POSITIVE, (), "`-input * log(input)`, 0 at 0.",
-       name="special.entr", method=False, inplace=False)
+_unary(
+    "special_entr",
+    _entropy,
+    lambda g, out, x: g * (-F.log(x) - 1),
+    POSITIVE,
+    (),
+    "`-input * log(input)`, 0 at 0.",
+    name="special.entr",
+    method=False,
+    inplace=False,
+)
 
 
 def _log_odds(x, eps):
@@ -208,7 +333,9 @@ def _log_odds(x, eps):
     return np.log(x / (1 - x)).astype(x.dtype)
 
 
-@pointwise(_log_odds, promote=Promote.FLOAT, aliases=["special.logit"], samples=[*UNIT, S(t(3), 0.2)])
+@pointwise(
+    _log_odds, promote=Promote.FLOAT, aliases=["special.logit"], samples=[*UNIT, S(t(3), 0.2)]
+)
 def logit(input: Tensor, eps: float | None = None):
     """`log(input / (1 - input))`, with `input` held between `eps` and `1 - eps` if given."""
 
@@ -220,13 +347,16 @@ def _(g, out, input, eps):
     return F.where(inside, g / (input * (1 - input)), math.nan if eps is None else 0.0)
 
 
-# -- two operands -------------------------------------------------------------------------------------
+# -- two operands ----------------------------------------------------------------------------------
 
 
 def no_slope(name):
     """The cotangent of an operand that PyTorch cannot differentiate towards."""
-    raise fail("E404", f"`{name}` has no derivative towards this operand",
-               help="detach the operand if its gradient is not wanted")
+    raise fail(
+        "E404",
+        f"`{name}` has no derivative towards this operand",
+        help="detach the operand if its gradient is not wanted",
+    )
 
 
 def _gamma_slope(sign, name):
@@ -242,20 +372,37 @@ def _gamma_slope(sign, name):
 GAMMA_SAMPLES = (S(t(2, 3, low=0.5, grad=False), t(3, low=0.2)),)
 
 
-@pointwise(scipy_special("gammainc"), promote=Promote.FLOAT, aliases=["special.gammainc"], samples=GAMMA_SAMPLES,
-           vjp=_gamma_slope(1, "igamma"))
+@pointwise(
+    scipy_special("gammainc"),
+    promote=Promote.FLOAT,
+    aliases=["special.gammainc"],
+    samples=GAMMA_SAMPLES,
+    vjp=_gamma_slope(1, "igamma"),
+)
 def igamma(input: Tensor, other: Tensor):
     """Regularized lower incomplete gamma function; differentiable towards `other`."""
 
 
-@pointwise(scipy_special("gammaincc"), promote=Promote.FLOAT, aliases=["special.gammaincc"], samples=GAMMA_SAMPLES,
-           vjp=_gamma_slope(-1, "igammac"))
+@pointwise(
+    scipy_special("gammaincc"),
+    promote=Promote.FLOAT,
+    aliases=["special.gammaincc"],
+    samples=GAMMA_SAMPLES,
+    vjp=_gamma_slope(-1, "igammac"),
+)
 def igammac(input: Tensor, other: Tensor):
     """Regularized upper incomplete gamma function; differentiable towards `other`."""
 
 
-@pointwise(scipy_special("zeta"), name="special.zeta", promote=Promote.FLOAT, method=False, inplace=False,
-           grad_fn=_overload_name("SpecialZeta"), samples=[S(2.5, t(3, low=0.5)), S(t(2, low=1.5, grad=False), t(2, low=0.5))])
+@pointwise(
+    scipy_special("zeta"),
+    name="special.zeta",
+    promote=Promote.FLOAT,
+    method=False,
+    inplace=False,
+    grad_fn=_overload_name("SpecialZeta"),
+    samples=[S(2.5, t(3, low=0.5)), S(t(2, low=1.5, grad=False), t(2, low=0.5))],
+)
 def special_zeta(input: Tensor, other: Tensor):
     """Hurwitz zeta function; differentiable towards `other`."""
 
@@ -267,7 +414,7 @@ def _(g, out, input, other):
     return None, g * -input * F.special_zeta(input + 1, other)
 
 
-# -- without derivatives ------------------------------------------------------------------------------
+# -- without derivatives ---------------------------------------------------------------------------
 
 for _name, _kernel, _doc in (
     ("bessel_j0", "j0", "Bessel function of the first kind, order 0."),
@@ -280,11 +427,24 @@ for _name, _kernel, _doc in (
     ("modified_bessel_k1", "k1", "Modified Bessel function of the second kind, order 1."),
     ("scaled_modified_bessel_k0", "k0e", "`exp(input)` times the modified Bessel function `k0`."),
     ("scaled_modified_bessel_k1", "k1e", "`exp(input)` times the modified Bessel function `k1`."),
-    ("spherical_bessel_j0", lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)), "Spherical Bessel function of the first kind, order 0."),
+    (
+        "spherical_bessel_j0",
+        lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)),
+        "Spherical Bessel function of the first kind, order 0.",
+    ),
     ("airy_ai", lambda x: _airy(x), "Airy function Ai."),
 ):
-    _unary(f"special_{_name}", _kernel, None, [S(t(3, low=0.2, grad=False))], (), _doc, name=f"special.{_name}",
-           method=False, inplace=False)
+    _unary(
+        f"special_{_name}",
+        _kernel,
+        None,
+        [S(t(3, low=0.2, grad=False))],
+        (),
+        _doc,
+        name=f"special.{_name}",
+        method=False,
+        inplace=False,
+    )
 
 
 def _airy(x):
@@ -305,27 +465,78 @@ def _polynomial(name, kernel, doc):
         pass
 
     polynomial.__doc__ = doc
-    pointwise(evaluate, key=f"special_{name}", name=f"special.{name}", method=False, inplace=False, promote=Promote.FLOAT,
-              samples=[S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))])(polynomial)
+    pointwise(
+        evaluate,
+        key=f"special_{name}",
+        name=f"special.{name}",
+        method=False,
+        inplace=False,
+        promote=Promote.FLOAT,
+        samples=[S(t(3, low=0.1, high=0.9, grad=False), 3), S(t(3, grad=False), ints(3))],
+    )(polynomial)
 
 
 for _row in (
-    ("chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n.astype(np.int64), x), "Chebyshev polynomial of the first kind."),
-    ("chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n.astype(np.int64), x), "Chebyshev polynomial of the second kind."),
-    ("chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, x, -1), "Chebyshev polynomial of the third kind."),
-    ("chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, x, 1), "Chebyshev polynomial of the fourth kind."),
-    ("hermite_polynomial_h", lambda s, n, x: s.eval_hermite(n.astype(np.int64), x), "Hermite polynomial of physics."),
-    ("hermite_polynomial_he", lambda s, n, x: s.eval_hermitenorm(n.astype(np.int64), x), "Hermite polynomial of statistics."),
-    ("laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n.astype(np.int64), x), "Laguerre polynomial."),
-    ("legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n.astype(np.int64), x), "Legendre polynomial."),
-    ("shifted_chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n.astype(np.int64), 2 * x - 1),
-     "Chebyshev polynomial of the first kind on [0, 1]."),
-    ("shifted_chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n.astype(np.int64), 2 * x - 1),
-     "Chebyshev polynomial of the second kind on [0, 1]."),
-    ("shifted_chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, 2 * x - 1, -1),
-     "Chebyshev polynomial of the third kind on [0, 1]."),
-    ("shifted_chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, 2 * x - 1, 1),
-     "Chebyshev polynomial of the fourth kind on [0, 1]."),
+    (
+        "chebyshev_polynomial_t",
+        lambda s, n, x: s.eval_chebyt(n.astype(np.int64), x),
+        "Chebyshev polynomial of the first kind.",
+    ),
+    (
+        "chebyshev_polynomial_u",
+        lambda s, n, x: s.eval_chebyu(n.astype(np.int64), x),
+        "Chebyshev polynomial of the second kind.",
+    ),
+    (
+        "chebyshev_polynomial_v",
+        lambda s, n, x: _half_order(s, n, x, -1),
+        "Chebyshev polynomial of the third kind.",
+    ),
+    (
+        "chebyshev_polynomial_w",
+        lambda s, n, x: _half_order(s, n, x, 1),
+        "Chebyshev polynomial of the fourth kind.",
+    ),
+    (
+        "hermite_polynomial_h",
+        lambda s, n, x: s.eval_hermite(n.astype(np.int64), x),
+        "Hermite polynomial of physics.",
+    ),
+    (
+        "hermite_polynomial_he",
+        lambda s, n, x: s.eval_hermitenorm(n.astype(np.int64), x),
+        "Hermite polynomial of statistics.",
+    ),
+    (
+        "laguerre_polynomial_l",
+        lambda s, n, x: s.eval_laguerre(n.astype(np.int64), x),
+        "Laguerre polynomial.",
+    ),
+    (
+        "legendre_polynomial_p",
+        lambda s, n, x: s.eval_legendre(n.astype(np.int64), x),
+        "Legendre polynomial.",
+    ),
+    (
+        "shifted_chebyshev_polynomial_t",
+        lambda s, n, x: s.eval_chebyt(n.astype(np.int64), 2 * x - 1),
+        "Chebyshev polynomial of the first kind on [0, 1].",
+    ),
+    (
+        "shifted_chebyshev_polynomial_u",
+        lambda s, n, x: s.eval_chebyu(n.astype(np.int64), 2 * x - 1),
+        "Chebyshev polynomial of the second kind on [0, 1].",
+    ),
+    (
+        "shifted_chebyshev_polynomial_v",
+        lambda s, n, x: _half_order(s, n, 2 * x - 1, -1),
+        "Chebyshev polynomial of the third kind on [0, 1].",
+    ),
+    (
+        "shifted_chebyshev_polynomial_w",
+        lambda s, n, x: _half_order(s, n, 2 * x - 1, 1),
+        "Chebyshev polynomial of the fourth kind on [0, 1].",
+    ),
 ):
     _polynomial(*_row)
 
