@@ -11,9 +11,10 @@ from .. import ops as _ops  # noqa: F401  # importing it makes the table known
 from ..errors import AutodiffError, fail
 from ..graph import params
 from ..graph.node import Node
-from ..graph.op import OUTPUT, Op
+from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
+from ..graph.state import STATE
 from .tensor import Tensor, view_steps, wrap_view
 
 
@@ -36,6 +37,8 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
     """Apply the first of `ops` whose signature fits."""
     if not ops:
         raise fail("E202", f"unknown operation `{name}`", help="list all: autodiff ops")
+    if ops[0].family in FLOATING and any(isinstance(a, list) for a in args):
+        args = tuple(float_operand(a) for a in args)
     problems: list[tuple[Op, BindError]] = []
     for op in ops:
         try:
@@ -45,6 +48,19 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
             continue
         return wrapped(op, op.apply(bound), args, kwargs)
     raise does_not_fit(name, problems)
+
+
+# Families whose operands are floats: a list of whole numbers means floats there.
+FLOATING = frozenset({"contraction"})
+
+
+def float_operand(value: Any) -> Any:
+    """A numeric list as a constant tensor of the default float dtype; other values as they are."""
+    from .literals import array_of, has_tensor
+
+    if isinstance(value, list) and value and not has_tensor(value):
+        return Tensor(constant(array_of(value, STATE.default_dtype)))
+    return value
 
 
 def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffError:

@@ -103,7 +103,7 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
 
 
 def is_literal_value(value: Any) -> bool:
-    """A Python number (not a bool) or a non-empty numeric nested list."""
+    """A Python number or a numeric nested list; bools are no numbers here."""
     kind = type(value)
     if kind is float or kind is int:
         return True
@@ -113,7 +113,7 @@ def is_literal_value(value: Any) -> bool:
             for item in pending.pop():
                 if type(item) is list:
                     pending.append(item)
-                elif type(item) is not float and type(item) is not int and type(item) is not bool:
+                elif type(item) is not float and type(item) is not int:
                     return False
         return True
     return False

@@ -137,6 +137,8 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
         _refuse_caret(left, right)
     if symbol == "**":
         return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
+    if symbol == "@" and not MODE.python:
+        left, right = calls.float_operand(left), calls.float_operand(right)
     x = _node(left, symbol)
     y = _node(right, symbol)
     op = getattr(F, key)

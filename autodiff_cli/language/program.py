@@ -54,6 +54,7 @@ class Program:
         self.loss_name: str | None = None
         self.loss: Tensor | None = None
         self.differentiated = False
+        self.ended = False
 
     # -- running ------------------------------------------------------------------------------
 
@@ -92,6 +93,7 @@ class Program:
         if block is not None:
             block(self.scope)
         STATE.span = None
+        self.ended = True
         if GRAD_READ:
             self.differentiate()
 
@@ -193,17 +195,18 @@ class Program:
         WATCH.wrt = dict.fromkeys(chosen)
 
     def _grad_read(self) -> None:
-        GRAD_READ.clear()
         self.differentiate()
+        if self.differentiated:
+            GRAD_READ.clear()
 
     def differentiate(self) -> None:
         """Run backward from the chosen loss, once."""
         if self.differentiated:
             return
-        self.differentiated = True
         found = self._choose_loss()
         if found is None:
             return
+        self.differentiated = True
         self.loss_name, self.loss = found
         gradient = self._upstream(self.loss)
         node = self.loss.node
@@ -253,6 +256,8 @@ class Program:
         wanted = self.options.loss
         if wanted is not None:
             value = names.get(wanted)
+            if value is None and not self.ended:
+                return None
             if not isinstance(value, Tensor):
                 close = suggest(wanted, [n for n, v in names.items() if isinstance(v, Tensor)])
                 what = "is not a tensor" if wanted in names else "does not exist"
