@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Promote, Tensor, function, opaque, pointwise
+from ..graph.declare import Any, Promote, Tensor, function, opaque, pointwise
 from ..graph.dtypes import BOOL
 from ..graph.op import value_of
 from ..graph.registry import F
@@ -41,6 +41,8 @@ def _unary(key, kernel, doc, **options):
     unary.__doc__ = doc
     pointwise(kernel, key=key, **options)(unary)
 
+
+_row: Any
 
 for _row in COMPARISONS:
     _binary(
@@ -111,6 +113,8 @@ BITS = (
         "Bits moved to the right: `input // 2 ** other`.",
     ),
 )
+
+_kernel: Any
 
 for _key, _kernel, _kinds, _aliases, _doc in BITS:
     _binary(

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..graph.declare import Promote, Tensor, function, opaque, pointwise
+from ..graph.declare import Any, Promote, Tensor, function, opaque, pointwise
 from ..graph.dtypes import INT32
 from ..graph.registry import F
 from ..graph.rules import refuse_bools, require_float
@@ -154,6 +154,8 @@ def _unary(key, kernel, vjp, samples, aliases, doc, **options):
     unary.__doc__ = doc
     return pointwise(kernel, key=key, vjp=vjp, samples=samples, aliases=aliases, **options)(unary)
 
+
+_row: Any
 
 for _row in FLOATS:
     _unary(*_row, promote=Promote.FLOAT)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Promote, Tensor, composite, function, pointwise
+from ..graph.declare import Any, Promote, Tensor, composite, function, pointwise
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 
@@ -78,6 +78,8 @@ def _polygamma_kernel(n, x):
         return _trigamma(x).astype(x.dtype)
     return ((-1.0) ** (n + 1) * gamma(n + 1.0) * zeta(n + 1.0, x)).astype(x.dtype)
 
+
+_row: Any
 
 for _row in (
     (
