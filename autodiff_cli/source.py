@@ -78,6 +78,16 @@ class Span:
         """Column just after the last character."""
         return self.source.position(self.end)[1]
 
+    @property
+    def assigned(self) -> str:
+        """The name of a statement `name = TEXT` of which this is the text; else empty."""
+        line = self.source.line(self.line)
+        before, after = line[: self.column - 1], line[self.end_column - 1 :].lstrip()
+        name, equals, rest = before.rpartition("=")
+        name = name.rpartition(";")[2].strip()
+        whole = self.line == self.end_line and (not after or after[0] in "#;")
+        return name if equals and not rest.strip() and name.isidentifier() and whole else ""
+
     def to(self, other: Span) -> Span:
         """From the start of this span to the end of `other`, in the same source."""
         return Span(self.source, self.start, other.end)

@@ -27,7 +27,7 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
         return sorted(candidate for candidate in pool if candidate.lower() == folded)[:limit]
     closest = min(3, max(1, len(word) // 3))
     letters = _letters(folded)
-    found: list[tuple[float, int, str]] = []
+    found: list[tuple[float, bool, int, str]] = []
     for candidate in pool:
         length = len(candidate)
         if length > _LONGEST:
@@ -45,12 +45,14 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
         if contained is not None:
             distance = min(distance - 0.5, contained)
         if distance <= closest + 1:
-            found.append((distance, abs(length - len(word)), candidate))
+            # Of equally close words one of the same letters is a swap: the likelier slip.
+            swapped = sorted(folded) == sorted(other)
+            found.append((distance, not swapped, abs(length - len(word)), candidate))
     found.sort()
-    return [candidate for _, _, candidate in found[:limit]] if _good(found, closest) else []
+    return [candidate for *_, candidate in found[:limit]] if _good(found, closest) else []
 
 
-def _good(found: list[tuple[float, int, str]], closest: int) -> bool:
+def _good(found: list[tuple[float, bool, int, str]], closest: int) -> bool:
     return bool(found) and found[0][0] <= closest
 
 

@@ -21,6 +21,7 @@ from . import syntax
 from .attributes import get_attribute
 from .functions import Parameters, call_value
 from .names import builtin, known_names
+from .operand_labels import placed, placed_call, placed_comparison, placed_index, placed_operator
 from .operations import (
     BINARY,
     MODE,
@@ -78,6 +79,7 @@ def _name(tree: syntax.Name, context: Context) -> Run:
                         "E206",
                         f"`{name}` is assigned in this function, but only after this use",
                         span,
+                        label=f"`{name}` has no value yet",
                         help=f"assign `{name}` first, or declare `global {name}`",
                     )
                 here = here.outer
@@ -258,45 +260,6 @@ def _binary(tree: syntax.BinOp, context: Context) -> Run:
     return run
 
 
-def placed_operator(
-    error: AutodiffError, tree: syntax.BinOp, left: Any, right: Any
-) -> AutodiffError:
-    """Give an operator's error its place and label both operands with their shapes."""
-    if error.span is not None:
-        return error
-    if not (isinstance(left, Tensor) or isinstance(right, Tensor)) or not error.code.startswith(
-        "E3"
-    ):
-        return error.amend(span=tree.op_span if error.code == "E105" else tree.span)
-    labels = []
-    for part, value in ((tree.left, left), (tree.right, right)):
-        if isinstance(value, Tensor):
-            name = f"{part.id}: " if isinstance(part, syntax.Name) else ""
-            labels.append(Label(part.span, f"{name}{_shape(value)}"))
-    error.amend(span=tree.op_span, labels=(*labels, *error.diagnostic.labels))
-    if error.code == "E302" and isinstance(left, Tensor) and isinstance(right, Tensor):
-        fix = _column_help(tree, left.shape, right.shape)
-        if fix:
-            error.amend(helps=(fix,))
-    return error
-
-
-def _shape(tensor: Tensor) -> str:
-    shape = tuple(tensor.shape)
-    return f"({shape[0]},)" if len(shape) == 1 else str(shape)
-
-
-def _column_help(tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]) -> str:
-    a, b = tree.left.span.text, tree.right.span.text
-    if len(a) > 30 or len(b) > 30:
-        return ""
-    if len(left) == 2 and right == (left[0],):
-        return f"for one value per row write `{a} {tree.op} {b}[:, None]`  -> {left}"
-    if len(right) == 2 and left == (right[0],):
-        return f"for one value per row write `{a}[:, None] {tree.op} {b}`  -> {right}"
-    return ""
-
-
 def _unary(tree: syntax.UnaryOp, context: Context) -> Run:
     operand = compile_expression(tree.operand, context)
     span = tree.span
@@ -313,11 +276,6 @@ def _unary(tree: syntax.UnaryOp, context: Context) -> Run:
             raise placed(error, span) from None
 
     return run
-
-
-def placed(error: AutodiffError, span: Any) -> AutodiffError:
-    """Give an error a place when it has none."""
-    return error if error.span is not None else error.amend(span=span)
 
 
 def _true(value: Any, span: Any) -> bool:
@@ -372,15 +330,8 @@ def _compare(tree: syntax.Compare, context: Context) -> Run:
                 if i < len(rest) - 1 and not truth(result):
                     return result
             except AutodiffError as error:
-                if error.span is None and error.code == "E302":
-                    error.amend(
-                        labels=tuple(
-                            Label(t.span, _shape(v))
-                            for t, v in ((sides[i], left), (sides[i + 1], right))
-                            if isinstance(v, Tensor)
-                        )
-                    )
-                raise placed(error, span) from None
+                between = ((sides[i], left), (sides[i + 1], right))
+                raise placed_comparison(error, span, between) from None
             left = right
         return result
 
@@ -422,7 +373,7 @@ def _call(tree: syntax.Call, context: Context) -> Run:
             return call_value(callee, args, kwargs, scope)
         except AutodiffError as error:
             if error.span is None:
-                raise _placed_call(error, tree, args, kwargs) from None
+                raise placed_call(error, tree, args, kwargs) from None
             raise
 
     return run
@@ -469,24 +420,6 @@ def _callee(tree: syntax.Name, context: Context) -> Run:
     return run
 
 
-def _placed_call(
-    error: AutodiffError, tree: syntax.Call, args: list[Any], kwargs: dict[str, Any]
-) -> AutodiffError:
-    """Give a call's error its place, and label the tensors given with their shapes."""
-    error.amend(span=tree.span)
-    if error.code[:2] == "E3" or error.code in ("E205", "E408", "E503"):
-        labels = []
-        parts = [*zip(tree.args, args, strict=False)] if len(tree.args) == len(args) else []
-        if isinstance(tree.func, syntax.Attribute):
-            parts.insert(0, (tree.func.value, None))
-        for part, value in parts:
-            if isinstance(value, Tensor) and not isinstance(part, syntax.Starred):
-                name = f"{part.id}: " if isinstance(part, syntax.Name) else ""
-                labels.append(Label(part.span, f"{name}{_shape(value)}"))
-        error.amend(labels=(*labels[:3], *error.diagnostic.labels))
-    return error
-
-
 def _attribute(tree: syntax.Attribute, context: Context) -> Run:
     value_run = compile_expression(tree.value, context)
     name = tree.attr
@@ -516,11 +449,7 @@ def _subscript(tree: syntax.Subscript, context: Context) -> Run:
         try:
             return index(value, key)
         except AutodiffError as error:
-            if error.span is None and isinstance(value, Tensor):
-                name = f"{tree.value.id}: " if isinstance(tree.value, syntax.Name) else ""
-                error.amend(labels=(Label(tree.value.span, name + _shape(value)),))
-                raise error.amend(span=tree.index.span) from None
-            raise placed(error, span) from None
+            raise placed_index(error, tree, value) from None
 
     return run
 
@@ -706,4 +635,6 @@ __all__ = [
     "compile_truth",
     "count_step",
     "items_of",
+    "placed",
+    "placed_operator",
 ]

@@ -84,7 +84,7 @@ def _describe(node: Node, nan: bool, test: Any, reaches: list[str]) -> Diagnosti
         ):
             value = _operand_value(operand, node, index)
             if value is not None:
-                labels.append(Label(operand.span, f"{value:.6g} here"))
+                labels.append(Label(operand.span, f"{value:.6g} at that place"))
     where = f"[{', '.join(map(str, index))}]" if index else "the value"
     count = f"{len(at)} of {node.numel} elements: {where}" if node.numel > 1 else where
     return Diagnostic(
@@ -94,12 +94,29 @@ def _describe(node: Node, nan: bool, test: Any, reaches: list[str]) -> Diagnosti
         f"{count} = {float(node.value[tuple(index)]):.6g}",
         tuple(labels[:2]),
         (f"reaches {', '.join(f'`{r}`' for r in reaches[:6])}",),
-        (
-            "keep the operand in the domain, for example `clamp(x, min=1e-12)`   (--nan=error "
-            "stops here with exit 4)",
-        ),
+        (_help(node),),
         "warning",
     )
+
+
+# Operations of one operand that are finite when it is clamped to a positive number.
+_POSITIVE = frozenset({"sqrt", "rsqrt", "log", "log2", "log10", "reciprocal"})
+
+
+def _help(node: Node) -> str:
+    """What to type: the operation with a clamped operand, in the program's own words."""
+    further = "(--nan=error makes this an error)"
+    span, operand = node.span, node.inputs[0] if node.inputs else None
+    text = "" if span is None else span.text
+    if operand is None or node.op.name not in _POSITIVE or len(text) > 40 or "\n" in text:
+        return f"keep the operand in the domain, for example `clamp(x, min=1e-12)`   {further}"
+    name = node.op.name
+    start, end = text.find(f"{name}(") + len(name) + 1, len(text) - 1
+    if start <= len(name) or not text.endswith(")") or start >= end:
+        return f"keep the operand in the domain, for example `clamp(x, min=1e-12)`   {further}"
+    prefix = "torch." if text.startswith("torch.") else ""
+    fixed = f"{text[:start]}{prefix}clamp({text[start:end]}, min=1e-12)){text[end + 1 :]}"
+    return f"`{fixed}` stays finite   {further}"
 
 
 def _operand_value(operand: Node, node: Node, index: list[int]) -> float | None:

@@ -1,0 +1,6 @@
+import torch
+
+try:
+    x = torch.ones(2)
+except ValueError:
+    pass
