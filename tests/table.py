@@ -88,7 +88,8 @@ def nodes_of(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, Node]:
     """Leaf nodes (constants where the spec takes no gradient) by place."""
     grads = {place: spec.grad for place, spec in specs(case)}
     return {
-        place: leaf(array, AccumulateGrad()) if grads[place] else constant(array) for place, array in arrays.items()
+        place: leaf(array, AccumulateGrad()) if grads[place] else constant(array)
+        for place, array in arrays.items()
     }
 
 
@@ -111,7 +112,9 @@ def flat(result: Any) -> tuple[Node, ...]:
 
 def weights(case: Case, shape: tuple[int, ...], which: str) -> np.ndarray:
     """Fixed weights that make one number of a result."""
-    return np.asarray(np.random.RandomState(crc32(f"{case.name}/{which}".encode())).uniform(-1, 1, shape))
+    return np.asarray(
+        np.random.RandomState(crc32(f"{case.name}/{which}".encode())).uniform(-1, 1, shape)
+    )
 
 
 def is_public(op: Op) -> bool:
@@ -119,4 +122,16 @@ def is_public(op: Op) -> bool:
     return "internal" not in op.properties
 
 
-__all__ = ["Case", "Kind", "apply", "arrays_of", "bind", "cases", "flat", "is_public", "nodes_of", "specs", "weights"]
+__all__ = [
+    "Case",
+    "Kind",
+    "apply",
+    "arrays_of",
+    "bind",
+    "cases",
+    "flat",
+    "is_public",
+    "nodes_of",
+    "specs",
+    "weights",
+]

@@ -135,9 +135,10 @@ def in_place(
 
 def node_of_list(values: Any) -> Node:
     """The node of a (nested) list of numbers and tensors; E107 when it is ragged."""
-    from .literals import array_of_list, has_tensor
+    from .literals import array_of_list, check_extent, has_tensor
 
     if has_tensor(values):
+        check_extent(values)
         nodes = [params.to_tensor(v) for v in values]
         shapes = {n.shape for n in nodes}
         if len(shapes) > 1:

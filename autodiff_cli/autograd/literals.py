@@ -13,14 +13,49 @@ from ..graph.op import constant
 from ..graph.params import node_of
 from ..graph.state import STATE
 
+MAX_NUMBERS = 50_000_000
+
+
+def check_extent(values: Any) -> None:
+    """E505 for a nested list that stands for enormously many numbers or levels. Lists that appear
+    in several places are looked at once."""
+    counts: dict[int, int] = {}
+    pending: list[tuple[Any, bool]] = [(values, False)]
+    depth = 0
+    while pending:
+        value, done = pending.pop()
+        rows = [v for v in value if type(v) is list or type(v) is tuple]
+        if done:
+            depth -= 1
+            counts[id(value)] = len(value) - len(rows) + sum(counts[id(v)] for v in rows)
+            if counts[id(value)] > MAX_NUMBERS:
+                raise fail(
+                    "E505",
+                    "a list of that many numbers does not fit",
+                    help="use zeros, arange, load(...)",
+                )
+        elif id(value) not in counts:
+            depth += 1
+            if depth > 64:
+                raise fail(
+                    "E108",
+                    "the list is nested more than 64 levels deep",
+                    help="a tensor has at most 64 dims",
+                )
+            pending.append((value, True))
+            pending.extend((v, False) for v in rows)
+
 
 def has_tensor(values: Any) -> bool:
     """Whether a (nested) list holds a tensor."""
     pending = list(values)
+    seen: set[int] = set()
     while pending:
         value = pending.pop()
         if isinstance(value, list | tuple):
-            pending.extend(value)
+            if id(value) not in seen:
+                seen.add(id(value))
+                pending.extend(value)
         elif node_of(value) is not None:
             return True
     return False
@@ -29,6 +64,8 @@ def has_tensor(values: Any) -> bool:
 def array_of(values: Any, dtype: np.dtype | None = None) -> np.ndarray:
     """The array of a number or a (nested) list of numbers, in `dtype` or the one PyTorch infers:
     bool, int64, or the default float dtype. Raises E107 (ragged) and E208 (not numeric)."""
+    if isinstance(values, list | tuple):
+        check_extent(values)
     try:
         array = np.array(values)
     except (ValueError, OverflowError):

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import AutodiffError, fail
 from ..graph.op import check_size
+from ..graph.state import STATE
 
 if TYPE_CHECKING:
     from numpy.random import MT19937
@@ -98,6 +99,12 @@ class Generator:
         return self._bits
 
     def _words(self, count: int) -> np.ndarray:
+        if not STATE.draws:
+            raise fail(
+                "E203",
+                "vmap called a random operation while in randomness error mode",
+                help='write `vmap(f, randomness="same")`, or draw the numbers outside of vmap',
+            )
         return self._twister().random_raw(count)
 
     def _long_words(self, count: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node, tick
-from ..graph.op import LEAF, OUTPUT, Kind, cast, constant, number, output
+from ..graph.op import LEAF, OUTPUT, Kind, cast, constant, number, output, shape_text
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 
@@ -57,13 +57,13 @@ class Pass:
         pending = list(roots)
         while pending:
             node = pending.pop()
-            for needed in _parents(node):
+            for needed in parents(node):
                 if needed.requires_grad and needed not in seen:
                     seen.add(needed)
                     pending.append(needed)
         needed_set = set(self.targets or ())
         for node in sorted(seen, key=lambda n: n.seq):
-            if node not in needed_set and any(p in needed_set for p in _parents(node)):
+            if node not in needed_set and any(p in needed_set for p in parents(node)):
                 needed_set.add(node)
         return needed_set
 
@@ -100,7 +100,7 @@ class Pass:
                 slot.receive(g, self.create_graph)
         if self.targets is not None and node in self.targets:
             self.reached[node] = g
-            if self.needed is not None and not any(p in self.needed for p in _parents(node)):
+            if self.needed is not None and not any(p in self.needed for p in parents(node)):
                 return
         op = node.op
         if op is LEAF:
@@ -192,7 +192,7 @@ def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
     return g if g.dtype == x.dtype else cast(g, x.dtype)
 
 
-def _parents(node: Node) -> tuple[Node, ...]:
+def parents(node: Node) -> tuple[Node, ...]:
     if node.body is not None and node.op.vjp_rule is None:
         return node.body if type(node.body) is tuple else (node.body,)
     if node.op is LEAF:
@@ -241,10 +241,19 @@ def check_freed(node: Node, g: Any) -> None:
 def _freed(node: Node) -> AutodiffError:
     return fail(
         "E406",
-        f"backward a second time through `{node.op.name}`, whose saved values were freed",
+        f"backward a second time through {_shown(node)}, whose saved values were freed",
         help="write `backward(retain_graph=True)` the first time, or compute the loss again",
         labels=(Label(node.span, "this part of the graph was used up"),) if node.span else (),
     )
+
+
+def _shown(node: Node) -> str:
+    """A node by the name it was assigned to, else by its text."""
+    span = node.span
+    if span is None or len(span.text) >= 40 or "\n" in span.text:
+        return f"`{node.op.name}`"
+    name = span.assigned
+    return f"`{name} = {span.text}`" if name else f"`{span.text}`"
 
 
 _overwritten_seen = False
@@ -265,10 +274,9 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
         if overwritten is not None and node is not overwritten[1]:
             at = overwritten[0]
             where = (Label(at, "changed in place here"),) if at is not None else ()
-            name = read.span.text if read.span and len(read.span.text) < 40 else read.op.name
             raise fail(
                 "E407",
-                f"`{name}`, shape {tuple(read.shape)}, is needed for the gradient of "
+                f"{_shown(read)}, shape {shape_text(read.shape)}, is needed for the gradient of "
                 f"`{node.op.name}` but was changed in place afterwards",
                 labels=where + ((Label(node.span, "saved here"),) if node.span else ()),
                 help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",

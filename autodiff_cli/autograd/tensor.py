@@ -406,6 +406,9 @@ def new_leaf(
 
 # -- backward and grad ---------------------------------------------------------------------------
 
+# Called with the seeds of every backward() and grad(): gradient checks want to know them.
+OBSERVERS: list[Any] = []
+
 
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:
     node = tensor.node
@@ -452,6 +455,8 @@ def backward(
         seeds = [
             _seed(t, g, "the tensor of backward()") for t, g in zip(tensors, gradients, strict=True)
         ]
+    for observe in OBSERVERS:
+        observe(seeds)
     targets = None if inputs is None else [t.node for t in inputs]
     reached = reverse.Pass(seeds, targets, create_graph, retain).run()
     for node, g in reached.items():
@@ -489,6 +494,8 @@ def grad(
                 f"input {i} of grad() does not require grad",
                 help="make it a leaf: `requires_grad=True`",
             )
+    for observe in OBSERVERS:
+        observe(seeds)
     found = reverse.gradients(
         seeds, [t.node for t in inputs], create_graph=create_graph, retain_graph=retain
     )

@@ -63,6 +63,11 @@ def run(order: list[Node], targets: list[Node]) -> None:
     limit = STATE.max_bytes
     with np.errstate(all="ignore"):
         for node in order:
+            if (
+                node.numel * node.dtype.itemsize > limit - held
+                and node.op.kind is not Kind.MOVEMENT
+            ):
+                raise too_large(node)
             try:
                 value = compute(node)
             except AutodiffError as error:

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .dtypes import BOOL
 from .node import Node, Shape
-from .op import constant, number, shape_text, value_of
+from .op import constant, known, number, shape_text, value_of
 from .shapes import broadcast_shapes
 
 
@@ -42,6 +42,8 @@ def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = 
             f"{name} needs an integer index, got {index.dtype.name}",
             help="write the indices as ints, or convert them with `.long()`",
         )
+    if not known(index):
+        return
     values = value_of(index)
     if values.size:
         low, high = int(values.min()), int(values.max())

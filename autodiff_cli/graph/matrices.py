@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .dtypes import SCALAR_NAMES
 from .node import Node
-from .op import CONSTANT, shape_text, value_of
+from .op import CONSTANT, known, shape_text, value_of
 from .registry import F
 from .rules import require_float
 from .shapes import count
@@ -80,6 +80,8 @@ def singular(name: str, why: str, at: tuple[int, ...] = ()) -> AutodiffError:
 
 def check_info(name: str, info: Node, why: str) -> None:
     """E503 when an info is not 0; `why` tells the reason, with `{}` for the info."""
+    if not known(info):
+        return
     values = value_of(info)
     if values.any():
         at = tuple(int(i) for i in np.argwhere(values)[0])

@@ -249,7 +249,7 @@ class Op:
             raise too_many_dims(shape)
         needs = dtype.kind == "f" and self._recorded(inputs)
         node = Node(self, args, inputs, shape, dtype, needs)
-        if self.eager:
+        if self.eager and known(node):
             value_of(node)
         return node
 
@@ -260,7 +260,7 @@ class Op:
             check_size(shape, dtype)
         node = Node(self, args, inputs, (), BOOL, self._recorded(inputs))
         node.outputs = outputs
-        if self.eager:
+        if self.eager and known(node):
             value_of(node)
         return results_of(node)
 
@@ -310,7 +310,7 @@ class Op:
             check_size(shape, dtype)
         needs = dtype.kind == "f" and STATE.grad and self._recorded(inputs)
         node = Node(self, args, inputs, shape, dtype, needs)
-        if self.eager:
+        if self.eager and known(node):
             value_of(node)
         return node
 
@@ -461,6 +461,23 @@ def value_of(node: Node) -> Any:
     return node.value
 
 
+def known(node: Node) -> bool:
+    """Whether the value of a node can be asked for: it stands for no single example of many."""
+    since = STATE.batching
+    if not since or node.value is not None:
+        return True
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if n.op is PLACEHOLDER:
+            return False
+        if n.seq > since and n.value is None and n not in seen:
+            seen.add(n)
+            pending.extend(n.inputs)
+    return True
+
+
 # -- source nodes: constants, leaves, casts, results of several-result nodes -----------------------
 
 
@@ -473,6 +490,7 @@ def _source(key: str) -> Op:
 CONSTANT = _source("constant")
 LEAF = _source("leaf")
 OUTPUT = _source("output")
+PLACEHOLDER = _source("placeholder")
 OUTPUT.vjp_rule = lambda g, out, parent, index: (g,)
 CAST = Op("cast", Kind.MOVEMENT)
 CAST.method = False

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 class State:
     """`grad`: whether applications are recorded for differentiation. `span`: place of the
-    expression being evaluated. `max_bytes`: memory a program's tensors may take together."""
+    expression being evaluated. `max_bytes`: memory a program's tensors may take together.
+    `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
+    `draws`: whether random numbers may be drawn."""
 
     __slots__ = (
+        "batching",
         "default_dtype",
         "default_generator",
+        "draws",
         "grad",
         "inference",
         "max_bytes",
@@ -38,6 +42,8 @@ class State:
     def reset(self) -> None:
         self.grad = True
         self.inference = False
+        self.batching = 0
+        self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None
         self.print_options: Any = None

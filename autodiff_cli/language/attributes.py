@@ -15,11 +15,11 @@ from ..autograd import calls
 from ..autograd.tensor import GradSlot, Tensor, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
-from ..graph.op import LEAF, value_of
+from ..graph.op import LEAF, cast, value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..suggest import suggest
-from .operations import dict_key, equal, index, items_of, kind_of, truth
+from .operations import MODE, dict_key, equal, index, items_of, kind_of, truth
 from .random_names import RANDOM_METHOD_NAMES
 from .text import str_format
 from .values import (
@@ -212,6 +212,8 @@ def _op_methods() -> list[str]:
 
 def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
     if name == "grad":
+        if isinstance(new, list | int | float) and not MODE.python:
+            new = Tensor(cast(to_tensor(new), tensor.dtype))
         if new is not None and not isinstance(new, Tensor):
             raise fail(
                 "E208",

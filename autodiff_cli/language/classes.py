@@ -79,15 +79,23 @@ class Wrapped:
 
 
 class UserClass:
-    """A class: its names, and its bases in method resolution order."""
+    """A class: its names, and its bases in method resolution order.
 
-    __slots__ = ("bases", "function", "mro", "name", "names", "span")
+    `make` is the kind of its values (a subclass of `Instance`), the same as that of its bases;
+    a `fixed` class came with the language, programs cannot change it.
+    """
+
+    __slots__ = ("bases", "fixed", "make", "mro", "name", "names", "span")
 
     def __init__(self, name: str, bases: list[UserClass], names: dict[str, Any], span: Any):
         self.name = name
         self.bases = bases
         self.names = names
         self.span = span
+        self.fixed = False
+        self.make: type[Instance] = next(
+            (b.make for b in bases if b.make is not Instance), Instance
+        )
         self.mro: list[UserClass] = [self]
         for base in bases:
             self.mro.extend(c for c in base.mro if c not in self.mro)
@@ -117,6 +125,12 @@ class UserClass:
         return found
 
     def set_attribute(self, name: str, value: Any) -> None:
+        if self.fixed:
+            raise fail(
+                "E207",
+                f"attributes of the class `{self.name}` cannot be set",
+                help=f"make a class of your own: `class My{self.name}({self.name}):`",
+            )
         self.names[name] = value
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -127,7 +141,7 @@ class UserClass:
                 f"`{self.name}` is not called itself",
                 help=f"write `{self.name}.apply(...)`",
             )
-        instance = Instance(self)
+        instance = self.make(self)
         init = self.lookup("__init__")
         if init is not None:
             call_value(BoundMethod(instance, init), args, kwargs)
@@ -155,6 +169,10 @@ class Instance:
     def __init__(self, cls: UserClass):
         self.cls = cls
         self.fields: dict[str, Any] = {}
+
+    def held(self) -> list[Any]:
+        """The values that live as long as this one."""
+        return list(self.fields.values())
 
     def special(self, name: str) -> Any:
         """A special method bound to this value; None when the class has none."""

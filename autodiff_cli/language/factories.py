@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.literals import array_of, has_tensor
+from ..autograd.literals import array_of, check_extent, has_tensor
 from ..autograd.tensor import Tensor, new_leaf, wrap_view
 from ..errors import fail
 from ..graph.dtypes import is_float
@@ -54,6 +54,7 @@ def _numbers(data: Any) -> Any:
     """Nested lists of numbers, with one-element tensors read as numbers."""
     if isinstance(data, list | tuple):
         if has_tensor(data):
+            check_extent(data)
             return [_numbers(v) for v in data]
         return data
     if isinstance(data, Tensor):
@@ -102,20 +103,34 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
     return result
 
 
+MAX_DEPTH = 64  # NumPy's limit of dims
+
+
 def is_literal_value(value: Any) -> bool:
     """A Python number or a numeric nested list; bools are no numbers here."""
     kind = type(value)
     if kind is float or kind is int:
         return True
-    if kind is list:
-        pending = [value]
-        while pending:
-            for item in pending.pop():
+    if kind is not list:
+        return False
+    level = [value]
+    seen: set[int] = set()
+    found = False
+    for _ in range(MAX_DEPTH):
+        below = []
+        for row in level:
+            for item in row:
                 if type(item) is list:
-                    pending.append(item)
-                elif type(item) is not float and type(item) is not int:
+                    if id(item) not in seen:
+                        seen.add(id(item))
+                        below.append(item)
+                elif type(item) is float or type(item) is int:
+                    found = True
+                else:
                     return False
-        return True
+        if not below:
+            return found
+        level = below
     return False
 
 

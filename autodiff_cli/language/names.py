@@ -122,6 +122,15 @@ NUMPY_ONLY_BARE = frozenset(NUMPY) - {
     "vecdot",
 }
 
+# Where transforms of functions are found; their module is loaded when one is named.
+TRANSFORM_PATHS = (
+    "func.",
+    "vmap",
+    "autograd.functional.",
+    "autograd.gradcheck",
+    "autograd.gradgradcheck",
+)
+
 OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
 
 
@@ -293,6 +302,10 @@ def torch_member(path: str) -> Any:
         from .random_functions import RANDOM
 
         return RANDOM.get(path)
+    if path.startswith(TRANSFORM_PATHS):
+        from .transform_functions import TRANSFORMS
+
+        return TRANSFORMS.get(path)
     return None
 
 

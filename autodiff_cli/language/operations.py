@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
+from ..autograd.literals import has_tensor
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node
@@ -19,6 +20,7 @@ from ..graph.op import number
 from ..graph.params import written_as_int
 from ..graph.registry import F
 from ..graph.state import STATE
+from ..suggest import suggest
 from .text import represent
 from .values import Namespace, Size, UserFunction, is_callable
 
@@ -93,10 +95,13 @@ def kind_of(value: Any) -> str:
 def is_numeric_list(value: Any) -> bool:
     """Whether a list holds only numbers, tensors and such lists."""
     pending = [value]
+    seen: set[int] = set()
     while pending:
         item = pending.pop()
         if isinstance(item, list):
-            pending.extend(item)
+            if id(item) not in seen:
+                seen.add(id(item))
+                pending.extend(item)
         elif not isinstance(item, bool | int | float | Tensor):
             return False
     return True
@@ -175,6 +180,8 @@ def _node(value: Any, symbol: str) -> Node:
         f"`{symbol}` cannot take {kind_of(value)}",
         help="call it: add parentheses with its arguments"
         if is_callable(value)
+        else "write a number, without quotes"
+        if isinstance(value, str)
         else "operands are tensors and numbers",
     )
 
@@ -197,10 +204,7 @@ def _plain_lists(left: Any, right: Any) -> bool:
 
 
 def _only_numbers(value: list[Any]) -> bool:
-    return all(
-        isinstance(v, bool | int | float) or (isinstance(v, list) and _only_numbers(v))
-        for v in value
-    )
+    return is_numeric_list(value) and not has_tensor(value)
 
 
 def python_binary(symbol: str, left: Any, right: Any) -> Any:
@@ -493,10 +497,14 @@ def index(value: Any, key: Any) -> Any:
             return value[dict_key(key)]
         except KeyError:
             known = ", ".join(represent(k) for k in list(value)[:8])
+            names = [k for k in value if type(k) is str]
+            close = suggest(key, names, 1) if type(key) is str else []
             raise fail(
                 "E210",
                 f"the dict has no key {represent(key)[:60]}",
-                help=f"it has: {known or 'nothing'}",
+                help=f"did you mean {represent(close[0])}?"
+                if close
+                else f"it has: {known or 'nothing'}",
             ) from None
     item = getattr(value, "get_item", None)
     if item is not None:

@@ -70,7 +70,7 @@ class Program:
         SHOWN.clear()
         OVERRIDES.values.clear()
         WATCH.clear()
-        HOUSEKEEPING.mark = GraphNode.counter()
+        HOUSEKEEPING.restart()
         OUTPUT.write = self._write
         self._set_folder()
         MODE.python = False
@@ -84,7 +84,8 @@ class Program:
                 STATE.default_dtype = DTYPES[options.dtype]
             self._prepare_defines(tree)
             self._watch(tree)
-            block = compile_block(tree.body, Context(True)) if tree.body else None
+            body = self.statements(tree)
+            block = compile_block(body, Context(True)) if body else None
         except RecursionError:
             raise fail(
                 "E108", "the program is nested too deeply", help="use names for parts of it"
@@ -96,6 +97,10 @@ class Program:
         self.ended = True
         if GRAD_READ:
             self.differentiate()
+
+    def statements(self, tree: syntax.Module) -> list[syntax.Node]:
+        """The statements that run; who watches a program puts its own between them."""
+        return tree.body
 
     def _set_folder(self) -> None:
         from pathlib import Path
@@ -365,7 +370,9 @@ class Program:
         if found is None:
             return
         if self.options.nan == "error":
-            raise AutodiffError(replace(found, code="E" + found.code[1:], severity="error"))
+            helps = tuple(text.partition("   (--nan")[0] for text in found.helps)
+            code = "E" + found.code[1:]
+            raise AutodiffError(replace(found, code=code, severity="error", helps=helps))
         COLLECTED.append(found)
 
 

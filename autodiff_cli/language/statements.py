@@ -12,6 +12,7 @@ from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.node import Node as GraphNode
+from ..graph.op import bytes_text
 from ..graph.state import STATE
 from . import syntax
 from .attributes import get_attribute, set_attribute
@@ -27,6 +28,7 @@ from .factories import is_literal_value, leaf_of_literal
 from .functions import Parameters, call_value
 from .names import import_module, import_name
 from .numbers import find_ragged
+from .operand_labels import with_subject
 from .operations import (
     MAX_ITEMS,
     MODE,
@@ -195,6 +197,7 @@ def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
                 "E211",
                 f"{len(items)} value{'' if len(items) == 1 else 's'} for {len(targets)} names",
                 span,
+                label=f"{len(targets)} names, but the value has {len(items)}",
                 help="as many names as values, or `a, *rest = ...`",
             )
         for target, item in zip(targets, items, strict=True):
@@ -230,7 +233,7 @@ def _subscript_target(tree: syntax.Subscript, context: Context) -> Callable[[Sco
         try:
             set_item(target, key, value)
         except AutodiffError as error:
-            raise placed(error, span) from None
+            raise placed(with_subject(error, tree), span) from None
 
     return assign
 
@@ -345,7 +348,8 @@ def _assign(tree: syntax.Assign, context: Context) -> RunStatement:
     value_run = compile_expression(tree.value, context)
     targets = [compile_target(t, context) for t in tree.targets]
     native = context.module_level and not MODE.python
-    make = _literal_maker(tree.value) if native else None
+    named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
+    make = _literal_maker(tree.value) if native and named else None
     names = (
         [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
     )
@@ -479,7 +483,7 @@ def _augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
                 ):
                     set_item(owner, key, result)
             except AutodiffError as error:
-                raise placed(error, span) from None
+                raise placed(with_subject(error, target), span) from None
             return None
 
         return run_item
@@ -657,21 +661,37 @@ class Housekeeping:
     """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, the
     tensors that names hold are evaluated and their finished history is let go."""
 
-    __slots__ = ("every", "mark")
+    __slots__ = ("every", "mark", "start")
 
     def __init__(self) -> None:
         self.every = 50_000
-        self.mark = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Called when a program begins."""
+        self.start = self.mark = GraphNode.counter()
 
     def after_step(self, scope: Scope) -> None:
         """Called after each step of a loop."""
         if STATE.steps & 31:
             return
         newest = GraphNode.counter()
-        if newest - self.mark < self.every:
+        if newest - self.mark < self.every or STATE.batching:
             return
         self.mark = newest
+        if newest - self.start > 2 * STATE.max_steps:
+            raise fail(
+                "E506",
+                f"the program applied more than {2 * STATE.max_steps} operations",
+                help="is the loop endless? raise the limit with --max-steps 10000000",
+            )
         self.collect(scope)
+        if memory_used() > STATE.max_bytes + OWN_MEMORY:
+            raise fail(
+                "E505",
+                f"the graph that this loop builds needs more than {bytes_text(STATE.max_bytes)}",
+                help="call backward() in the loop, detach(), or use torch.no_grad()",
+            )
 
     def collect(self, scope: Scope) -> None:
         """Evaluate what names hold, then release histories that no gradient needs."""
@@ -694,6 +714,19 @@ class Housekeeping:
             at = at.outer
         evaluate(nodes)
         release(nodes)
+
+
+# What Python, NumPy and the table take for themselves.
+OWN_MEMORY = 100 << 20
+
+
+def memory_used() -> int:
+    """Bytes of memory this process has in use; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    except OSError:
+        return 0
 
 
 HOUSEKEEPING = Housekeeping()

@@ -28,7 +28,7 @@ from .values import (
     UserFunction,
 )
 
-MAX_TEXT = 20_000_000
+MAX_TEXT = 10_000_000
 MAX_WIDTH = 100_000
 
 
@@ -57,7 +57,8 @@ def represent(value: Any) -> str:
 
 def _add(piece: str, parts: list[str], size: list[int]) -> None:
     size[0] += len(piece) + 1
-    if size[0] > MAX_TEXT:
+    STATE.steps += 1
+    if size[0] > MAX_TEXT or STATE.steps > STATE.max_steps:
         raise too_long()
     parts.append(piece)
 
@@ -106,6 +107,7 @@ def _sequence(
 
 def _atom(value: Any) -> str:
     if isinstance(value, Tensor):
+        STATE.steps += 10
         return tensor_text(value)
     if value is None or isinstance(value, bool | float | str):
         return repr(value)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.tensor import Tensor
+from ..graph.dtypes import BOOL, FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import CAST, LEAF, OUTPUT, Op
 from ..source import Span
@@ -86,12 +87,13 @@ class Namespace:
 class TypeName:
     """A class that programs may name, call or give to isinstance: `torch.Tensor`, `int`."""
 
-    __slots__ = ("make", "matches", "name")
+    __slots__ = ("dtype", "make", "matches", "name")
 
     def __init__(self, name: str, matches: Callable[[Any], bool], make: Callable[..., Any] | None):
         self.name = name
         self.matches = matches
         self.make = make
+        self.dtype = {"bool": BOOL, "int": INT64, "float": FLOAT64}.get(name)
 
 
 class Builtin:

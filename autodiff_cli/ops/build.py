@@ -23,7 +23,10 @@ def index_text() -> str:
         for name in (key, op.name, *op.aliases):
             where.setdefault(name, {}).setdefault(op.family, None)
     assert set(NAMES) <= set(where)
-    lines = [f"    {name!r}: ({', '.join(map(repr, families))},)," for name, families in sorted(where.items())]
+    lines = [
+        f"    {name!r}: ({', '.join(map(repr, families))},),"
+        for name, families in sorted(where.items())
+    ]
     return HEADER + "\n".join(lines).replace("'", '"') + "\n}\n"
 
 

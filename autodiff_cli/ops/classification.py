@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Tensor, composite, function
-from ..graph.op import cast, shape_text, value_of
+from ..graph.op import cast, known, shape_text, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 
@@ -63,6 +63,8 @@ def _class_targets(name, input, target, weight, ignore_index):
                 f"`{name}` needs weight of dtype {input.dtype.name}, got {weight.dtype.name}",
                 help="convert the weight: `weight.to(input.dtype)`",
             )
+    if not known(target):
+        return True
     values = value_of(target)
     ignored = values == ignore_index
     wrong = values[~ignored & ((values < 0) | (values >= classes))]

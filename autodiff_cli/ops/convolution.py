@@ -116,9 +116,7 @@ class Canvas:
             (out - 1) * s + d * (k - 1) + 1
             for out, s, d, k in zip(sizes, steps.stride, steps.dilation, kernel, strict=True)
         ]
-        full = [
-            max(size + 2 * p, r) for size, p, r in zip(kept, steps.padding, reach, strict=True)
-        ]
+        full = [max(size + 2 * p, r) for size, p, r in zip(kept, steps.padding, reach, strict=True)]
         check_size((*shape, *full), dtype)
         self.array = np.zeros((*shape, *full), dtype)
         inner = [slice(p, p + size) for p, size in zip(steps.padding, kept, strict=True)]

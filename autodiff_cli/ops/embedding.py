@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import check_size, constant, shape_text, value_of
+from ..graph.op import check_size, constant, known, shape_text, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import grad_mode
@@ -28,7 +28,7 @@ def one_hot(input: Mask, num_classes: int = -1):
             f"`one_hot` needs class numbers as int64, got {input.dtype.name}",
             help="convert: `x.long()`",
         )
-    values = value_of(input)
+    values = value_of(input) if num_classes <= 0 or known(input) else np.zeros(0, INT64)
     if not values.size and num_classes <= 0:
         raise fail(
             "E309", "`one_hot` of an empty tensor needs num_classes", help="write `num_classes=3`"

@@ -33,7 +33,7 @@ from ..graph.indices import (
     wrapped_index,
 )
 from ..graph.node import Node
-from ..graph.op import constant, number, shape_text, value_of
+from ..graph.op import constant, known, number, shape_text, value_of
 from ..graph.params import BindError, node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.registry import op as op_of
@@ -250,6 +250,8 @@ def _item(item: Any) -> Any:
                 f"cannot index with the {node.dtype.name} number {value_of(node).item()}",
                 help="use an int, for example `.long()`",
             ) from None
+    if kind != "b" and not known(node):
+        return node
     return bool(value_of(node)) if kind == "b" else int(value_of(node))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Scalar, Tensor, composite, function, pointwise
-from ..graph.op import cast, shape_text, value_of
+from ..graph.op import cast, known, shape_text, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 
@@ -295,7 +295,7 @@ def poisson_nll_loss(
 def _variance(input, var):
     if var.weak:
         var = var * F.expand(1.0, input.shape) if input.shape else var * 1.0
-    if (value_of(var) < 0).any():
+    if known(var) and (value_of(var) < 0).any():
         raise fail(
             "E504",
             "`gaussian_nll_loss` has a negative variance",

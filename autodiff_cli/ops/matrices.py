@@ -17,7 +17,7 @@ from ..graph.declare import (
     function,
 )
 from ..graph.matrices import require_matrices, require_numbers
-from ..graph.op import cast, number, shape_text, value_of
+from ..graph.op import cast, known, number, shape_text, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
@@ -410,7 +410,7 @@ def cond(input: Tensor, p: Any = None):
         return F.sum(values, -1) * F.sum(F.reciprocal(values), -1)
     if p not in (None, 2, -2):
         inverse, info = F.inv_raw(input)
-        if value_of(info).any():
+        if not known(info) or value_of(info).any():
             inverse = F.masked_fill(
                 inverse, F.reshape(F.ne(info, 0), (*info.shape, 1, 1)), float("inf")
             )

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Tensor, composite, function
 from ..graph.dtypes import INT64
-from ..graph.op import cast, constant, shape_text, value_of
+from ..graph.op import cast, constant, known, shape_text, value_of
 from ..graph.params import node_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
@@ -294,6 +294,8 @@ def _rows(name, input, target):
 
 
 def _in_range(name, target, classes, low):
+    if not known(target):
+        return
     values = value_of(target)
     wrong = values[(values < low) | (values >= classes)]
     if wrong.size:

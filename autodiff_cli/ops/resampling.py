@@ -461,8 +461,7 @@ def grid_sample(
         or grid.shape[-1] != n
         or grid.shape[0] != input.shape[0]
         or min(input.shape[2:]) < 1
-        or (mode == "bicubic"
-        and n != 2)
+        or (mode == "bicubic" and n != 2)
     ):
         raise fail(
             "E308",

@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Dim, Dims, Floats, Mask, Scalar, Tensor, composite, function, opaque
 from ..graph.dtypes import FLOAT32, FLOAT64, INT64, is_float
-from ..graph.op import cast, number, shape_text, value_of
+from ..graph.op import cast, known, number, shape_text, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float, spread
 from ..graph.samples import Bad, S, ints, t
@@ -289,6 +289,8 @@ def _checked_quantile(name, input, q, interpolation):
             f"`{name}` has no interpolation {interpolation!r}",
             help="one of " + ", ".join(ROUNDINGS),
         )
+    if not known(q):
+        return
     values = value_of(q)
     if not ((values >= 0) & (values <= 1)).all():
         raise fail("E504", f"`{name}`: q must lie between 0 and 1", help="0.5 is the median")

@@ -48,9 +48,16 @@ def gradients(case: Case, nodes: dict[str, Node], create_graph: bool = False) ->
     wanted = [place for place, node in nodes.items() if node.requires_grad]
     if total is None:
         return {}
-    found = reverse.gradients([(total, reverse.ones_like(total))], [nodes[p] for p in wanted],
-                              create_graph=create_graph, retain_graph=True)
-    return {p: reverse.zeros_like(nodes[p]) if g is None else g for p, g in zip(wanted, found, strict=True)}
+    found = reverse.gradients(
+        [(total, reverse.ones_like(total))],
+        [nodes[p] for p in wanted],
+        create_graph=create_graph,
+        retain_graph=True,
+    )
+    return {
+        p: reverse.zeros_like(nodes[p]) if g is None else g
+        for p, g in zip(wanted, found, strict=True)
+    }
 
 
 @pytest.mark.parametrize("case", CASES, ids=by_name)
@@ -63,8 +70,14 @@ def test_shape_and_dtype_are_known_before_the_value(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=by_name)
-def test_value_and_gradient_are_those_of_pytorch(case: Case, reference: dict[str, np.ndarray]) -> None:
-    expected = {k.removeprefix(case.name + "/"): v for k, v in reference.items() if k.startswith(case.name + "/")}
+def test_value_and_gradient_are_those_of_pytorch(
+    case: Case, reference: dict[str, np.ndarray]
+) -> None:
+    expected = {
+        k.removeprefix(case.name + "/"): v
+        for k, v in reference.items()
+        if k.startswith(case.name + "/")
+    }
     if not expected:
         assert "internal" in case.op.properties or f"{case.op.key}" in WITHOUT_REFERENCE, (
             f"{case.op.key} has no reference values: run tests/oracles/ops.py"
@@ -80,7 +93,9 @@ def test_value_and_gradient_are_those_of_pytorch(case: Case, reference: dict[str
             np.testing.assert_allclose(value_of(g), expected[f"grad/{place}"], rtol=1e-6, atol=1e-9)
 
 
-def slope(case: Case, arrays: dict[str, np.ndarray], direction: dict[str, np.ndarray], order: int) -> float:
+def slope(
+    case: Case, arrays: dict[str, np.ndarray], direction: dict[str, np.ndarray], order: int
+) -> float:
     """Central difference of the objective (order 1) or of a weighting of its gradients (order 2)."""
 
     def at(step: float) -> float:
@@ -91,7 +106,8 @@ def slope(case: Case, arrays: dict[str, np.ndarray], direction: dict[str, np.nda
             assert total is not None
             return float(value_of(total))
         return sum(
-            float((value_of(g) * weights(case, g.shape, f"v{p}")).sum()) for p, g in gradients(case, nodes).items()
+            float((value_of(g) * weights(case, g.shape, f"v{p}")).sum())
+            for p, g in gradients(case, nodes).items()
         )
 
     step = 1e-6
@@ -99,8 +115,10 @@ def slope(case: Case, arrays: dict[str, np.ndarray], direction: dict[str, np.nda
 
 
 def differentiable(case: Case) -> bool:
-    return case.op.kind is not Kind.SOURCE and case.sample.order > 0 and all(
-        spec.dtype == "float64" for _, spec in specs(case) if spec.grad
+    return (
+        case.op.kind is not Kind.SOURCE
+        and case.sample.order > 0
+        and all(spec.dtype == "float64" for _, spec in specs(case) if spec.grad)
     )
 
 
@@ -125,9 +143,17 @@ def test_gradients_agree_with_differences(case: Case) -> None:
     if total is None:
         return
     places = list(first)
-    second = reverse.gradients([(total, reverse.ones_like(total))], [nodes[p] for p in places],
-                               create_graph=False, retain_graph=True)
-    analytic = sum(float((value_of(g) * direction[p]).sum()) for p, g in zip(places, second, strict=True) if g is not None)
+    second = reverse.gradients(
+        [(total, reverse.ones_like(total))],
+        [nodes[p] for p in places],
+        create_graph=False,
+        retain_graph=True,
+    )
+    analytic = sum(
+        float((value_of(g) * direction[p]).sum())
+        for p, g in zip(places, second, strict=True)
+        if g is not None
+    )
     assert analytic == pytest.approx(slope(case, arrays, direction, 2), rel=2e-4, abs=2e-5)
 
 
@@ -135,7 +161,9 @@ OWN_RULE = [c for c in CASES if c.op.kind is Kind.COMPOSITE and c.op.vjp_rule is
 
 
 @pytest.mark.parametrize("case", OWN_RULE, ids=by_name)
-def test_a_composites_own_rule_equals_its_bodys(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_composites_own_rule_equals_its_bodys(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arrays = arrays_of(case)
     own = gradients(case, nodes_of(case, arrays))
     monkeypatch.setattr(case.op, "vjp_rule", None)
@@ -148,7 +176,9 @@ def test_a_composites_own_rule_equals_its_bodys(case: Case, monkeypatch: pytest.
 ERRORS = [(op, i, bad) for op in OPS.values() for i, bad in enumerate(op.errors)]
 
 
-@pytest.mark.parametrize(("op", "number", "bad"), ERRORS, ids=[f"{o.key}-{i}" for o, i, _ in ERRORS])
+@pytest.mark.parametrize(
+    ("op", "number", "bad"), ERRORS, ids=[f"{o.key}-{i}" for o, i, _ in ERRORS]
+)
 def test_bad_arguments_are_named(op: object, number: int, bad: Bad) -> None:
     case = Case(op, number, bad)  # type: ignore[arg-type]  # a Bad has args and kwargs like a sample
     arrays = {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
@@ -168,7 +198,11 @@ def test_every_op_has_samples_and_words() -> None:
 
 
 def test_primitives_stay_few(capsys: pytest.CaptureFixture[str]) -> None:
-    primitives = [op for op in OPS.values() if op.kind not in (Kind.COMPOSITE, Kind.FUNCTION) and op.vjp_rule is not None]
+    primitives = [
+        op
+        for op in OPS.values()
+        if op.kind not in (Kind.COMPOSITE, Kind.FUNCTION) and op.vjp_rule is not None
+    ]
     with capsys.disabled():
         print(f"\n{len(OPS)} ops, {len(primitives)} differentiable primitives")
     assert len(primitives) <= PRIMITIVES

@@ -60,9 +60,13 @@ def record(case: Case, stored: dict[str, np.ndarray]) -> None:
         raise LookupError("no PyTorch function of that name")
     tensors = {}
     for place, spec in specs(case):
-        tensors[place] = torch.tensor(array_of(spec, f"{case.name}/{place}"), requires_grad=spec.grad)
+        tensors[place] = torch.tensor(
+            array_of(spec, f"{case.name}/{place}"), requires_grad=spec.grad
+        )
     args, kwargs = bind(case, tensors)
-    results = flat(function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()}))
+    results = flat(
+        function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()})
+    )
     total = None
     for i, result in enumerate(results):
         stored[f"{case.name}/out{i}"] = result.detach().resolve_conj().numpy()
@@ -85,7 +89,10 @@ def main() -> None:
         try:
             record(case, stored)
         except Exception as error:
-            print(f"{case.name}: {type(error).__name__}: {str(error).splitlines()[0][:120]}", file=sys.stderr)
+            print(
+                f"{case.name}: {type(error).__name__}: {str(error).splitlines()[0][:120]}",
+                file=sys.stderr,
+            )
     path = Path(__file__).parents[1] / "fixtures" / "ops.npz"
     np.savez_compressed(path, **stored)
     print(f"{len(stored)} arrays, {path.stat().st_size // 1024} KB")

@@ -1,0 +1,187 @@
+"""What a transform differentiates: copies of its inputs that require grad while it runs.
+
+Results leave a transform `settled`: they require grad only when they depend on something outside
+that does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import fail
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..graph.op import LEAF, PLACEHOLDER, Kind, Op, check_size, constant
+from ..graph.params import REQUIRED, Param
+from ..graph.registry import F
+from ..graph.state import STATE, grad_mode
+from ..graph.strides import same_strides
+from .batching import Trace
+from .forward import Linearized
+from .reverse import gradients, ones_like, parents, zeros_like
+from .tensor import Tensor, without_history
+from .trees import flatten, tree_map
+
+LEVEL = Op("level", Kind.MOVEMENT)
+LEVEL.declare_params((Param("input", "Tensor", REQUIRED, False),))
+LEVEL.kernel = lambda x: x
+LEVEL.vjp_rule = lambda g, out, input: (g,)
+LEVEL.strides_rule = same_strides
+LEVEL.grad_fn = "AliasBackward0"
+LEVEL.method = False
+
+
+def level(node: Node) -> Node:
+    """The same values as a new variable, also under no_grad."""
+    return Node(LEVEL, (node,), (node,), node.shape, node.dtype, True)
+
+
+class Opened:
+    """Values whose tensors are variables of one transform: `tree`, and their `nodes` in order."""
+
+    __slots__ = ("nodes", "since", "tree")
+
+    def __init__(self, tree: Any, name: str):
+        self.since = Node.counter()
+        self.nodes: list[Node] = []
+        self.tree = tree_map(lambda leaf: self._variable(leaf, name), tree)
+
+    def _variable(self, value: Any, name: str) -> Tensor:
+        if not isinstance(value, Tensor):
+            raise fail(
+                "E208",
+                f"`{name}` differentiates tensors, not {_kind(value)}",
+                help="write `torch.tensor(2.0)`, or leave the argument out of argnums",
+            )
+        if not is_float(value.dtype):
+            raise fail(
+                "E306",
+                f"`{name}` differentiates floating point tensors, this one is {value.dtype.name}",
+                help="write `.to(torch.float64)` first, or use floats",
+            )
+        node = level(value.node)
+        self.nodes.append(node)
+        return Tensor(node)
+
+    def settled(self, node: Node) -> Node:
+        """A result as it is seen outside."""
+        if node.op is LEVEL and node.seq >= self.since and node in self.nodes:
+            return node.args[0]
+        if not node.requires_grad or (STATE.grad and self._lives(node)):
+            return node
+        return without_history(node)
+
+    def _lives(self, node: Node) -> bool:
+        """Whether a node depends on something outside that requires grad: not on variables of
+        this transform or one inside it, nor on their dual leaves, which have no accumulator."""
+        seen: set[Node] = set()
+        pending = [node]
+        while pending:
+            n = pending.pop()
+            if n in seen or not n.requires_grad:
+                continue
+            seen.add(n)
+            if (
+                n.seq < self.since
+                or n.op is PLACEHOLDER
+                or (n.op is LEAF and n.args[0] is not None)
+            ):
+                return True
+            pending.extend(parents(n))
+        return False
+
+    def settled_tree(self, tree: Any) -> Any:
+        """All tensors of a tree as they are seen outside."""
+        return tree_map(
+            lambda leaf: Tensor(self.settled(leaf.node)) if isinstance(leaf, Tensor) else leaf, tree
+        )
+
+    def linearized(self, outputs: list[Node]) -> Linearized:
+        """The derivative of outputs with respect to the variables."""
+        return Linearized(outputs, self.nodes)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r}"[:60]
+
+
+def tensors_of(tree: Any, what: str) -> list[Tensor]:
+    """The leaves of a result, all tensors."""
+    leaves = flatten(tree)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise fail(
+                "E208",
+                f"{what} must return tensors, not {_kind(leaf)}",
+                help="return a tensor, or a tuple, list or dict of tensors",
+            )
+    return leaves
+
+
+# -- Jacobians -------------------------------------------------------------------------------------
+
+
+def directions(node: Node) -> Node:
+    """All unit vectors of the shape of a node, one in each row."""
+    n = node.numel
+    check_size((n, *node.shape), node.dtype)
+    return constant(np.eye(n, dtype=node.dtype).reshape(n, *node.shape))
+
+
+def jacobian_of(
+    outputs: list[Node], inputs: list[Node], *, create_graph: bool = False
+) -> list[list[Node | None]]:
+    """For each output and input the derivative, of the output's shape followed by the input's; None
+    where there is none. One reverse pass for each output, with a batch of all its cotangents."""
+    return [_rows(out, inputs, create_graph) for out in outputs]
+
+
+def _rows(out: Node, inputs: list[Node], create_graph: bool) -> list[Node | None]:
+    if not out.requires_grad:
+        return [None] * len(inputs)
+    if out.numel == 1:
+        one = ones_like(out)
+        found = gradients([(out, one)], inputs, create_graph=create_graph, retain_graph=True)
+        lifted = found
+    else:
+        trace = Trace(out.numel)
+        with trace.running(), grad_mode(create_graph):
+            seed = trace.placeholder(directions(out))
+            found = gradients([(out, seed)], inputs, create_graph=create_graph, retain_graph=True)
+        trace.lift([g for g in found if g is not None])
+        lifted = [None if g is None else trace.full(g) for g in found]
+    return [
+        None if g is None else F.reshape(g, (*out.shape, *x.shape))
+        for g, x in zip(lifted, inputs, strict=True)
+    ]
+
+
+def forward_jacobian_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+    """The same with one pass along all unit directions of each variable."""
+    derivative = opened.linearized(outputs)
+    columns: list[list[Node]] = []
+    for at, x in enumerate(opened.nodes):
+        trace = Trace(x.numel)
+        with trace.running():
+            tangents: list[Node | None] = [None] * len(opened.nodes)
+            tangents[at] = trace.placeholder(directions(x))
+            found = derivative.along(tangents)
+        trace.lift(found)
+        columns.append([_column(trace.full(f), x) for f in found])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(batch: Node, x: Node) -> Node:
+    shape = batch.shape[1:]
+    moved = F.permute(batch, (*range(1, len(batch.shape)), 0))
+    return F.reshape(moved, (*shape, *x.shape))
+
+
+def or_zeros(g: Node | None, out: Node, x: Node) -> Node:
+    """A block of a Jacobian; zeros where nothing depends."""
+    if g is not None:
+        return g
+    check_size((*out.shape, *x.shape), x.dtype)
+    return F.expand(zeros_like(F.sum(x)), (*out.shape, *x.shape))

@@ -1,0 +1,190 @@
+"""Which files are checked: programs named, and `*.expr` below folders.
+
+Invariant: the order is sorted and every file comes once; hidden, ignored and `_`-files of folders
+are left out, a file named by the user never is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+SUFFIX = ".expr"
+
+
+class Missing(Exception):
+    """A path on the command line that does not exist."""
+
+    def __init__(self, path: str):
+        super().__init__(path)
+        self.path = path
+
+
+def collect(paths: Iterable[str]) -> list[str]:
+    """The files to check; `Missing` for a path that is not there."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if os.path.isdir(path):
+            for file in sorted(_below(path)):
+                found.setdefault(os.path.realpath(file), file)
+        elif os.path.lexists(path):
+            found.setdefault(os.path.realpath(path), path)
+        else:
+            raise Missing(path)
+    return list(found.values())
+
+
+def orphans(paths: Iterable[str]) -> list[str]:
+    """`.expr.snap` files below folders whose program is gone."""
+    found = []
+    for path in paths:
+        if os.path.isdir(path):
+            for file in _below(path, SUFFIX + ".snap"):
+                if not os.path.exists(file.removesuffix(".snap")):
+                    found.append(file)
+    return sorted(found)
+
+
+def _below(top: str, suffix: str = SUFFIX) -> list[str]:
+    found: list[str] = []
+    ignored = Ignored(top)
+    for folder, folders, files in os.walk(top):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith((".", "_")) and not ignored.has(os.path.join(folder, name), True)
+        )
+        ignored.read(folder)
+        for name in files:
+            path = os.path.join(folder, name)
+            if name.endswith(suffix) and not name.startswith((".", "_")):
+                if not ignored.has(path, False):
+                    found.append(path if top != "." else os.path.relpath(path, "."))
+    return found
+
+
+class Ignored:
+    """The patterns of the `.gitignore` files from the repository's root down to a folder."""
+
+    def __init__(self, top: str):
+        self.rules: list[tuple[str, re.Pattern[str], bool, bool]] = []
+        folder = os.path.abspath(top)
+        above = []
+        while not os.path.isdir(os.path.join(folder, ".git")):
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                return
+            above.append(parent)
+            folder = parent
+        for parent in reversed(above):
+            self.read(parent)
+
+    def read(self, folder: str) -> None:
+        """Add the patterns of one folder."""
+        try:
+            with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as f:
+                lines = f.read(1 << 20).splitlines()
+        except OSError:
+            return
+        for line in lines:
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            keep = line.startswith("!")
+            pattern = line.removeprefix("!")
+            only_folders = pattern.endswith("/")
+            pattern = pattern.rstrip("/")
+            anchored = "/" in pattern
+            expression = _translated(pattern.lstrip("/"))
+            start = "" if anchored else "(?:.*/)?"
+            rule = re.compile(f"{start}{expression}", re.DOTALL)
+            self.rules.append((os.path.abspath(folder), rule, only_folders, keep))
+
+    def has(self, path: str, folder: bool) -> bool:
+        """Whether a path is ignored; the last pattern that matches decides."""
+        absolute = os.path.abspath(path)
+        ignored = False
+        for base, rule, only_folders, keep in self.rules:
+            if only_folders and not folder:
+                continue
+            prefix = base.rstrip(os.sep) + os.sep
+            if absolute.startswith(prefix):
+                relative = absolute[len(prefix) :].replace(os.sep, "/")
+                if rule.fullmatch(relative):
+                    ignored = not keep
+        return ignored
+
+
+def _translated(pattern: str) -> str:
+    """A gitignore pattern as a regular expression."""
+    parts: list[str] = []
+    at = 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at):
+            parts.append("(?:.*/)?")
+            at += 3
+        elif pattern.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        elif pattern[at] == "*":
+            parts.append("[^/]*")
+            at += 1
+        elif pattern[at] == "?":
+            parts.append("[^/]")
+            at += 1
+        else:
+            parts.append(re.escape(pattern[at]))
+            at += 1
+    return "".join(parts)
+
+
+# -- -k -------------------------------------------------------------------------------------------
+
+
+class BadKeyword(Exception):
+    """A `-k` expression that cannot be read."""
+
+
+def matches(keyword: str, item_id: str) -> bool:
+    """Whether an item is chosen by `-k`: words in its id, `and`, `or`, `not`, parentheses."""
+    if not keyword.strip():
+        return True
+    words = re.findall(r"[()]|(?:[^\s()\[\]]|\[[^\]]*\]?)+", keyword)
+    value, rest = _either(words, item_id.lower())
+    if rest:
+        raise BadKeyword(f"`{rest[0]}` is not expected in -k {keyword!r}")
+    return value
+
+
+def _either(words: list[str], text: str) -> tuple[bool, list[str]]:
+    value, words = _both(words, text)
+    while words and words[0] == "or":
+        other, words = _both(words[1:], text)
+        value = value or other
+    return value, words
+
+
+def _both(words: list[str], text: str) -> tuple[bool, list[str]]:
+    value, words = _single(words, text)
+    while words and words[0] == "and":
+        other, words = _single(words[1:], text)
+        value = value and other
+    return value, words
+
+
+def _single(words: list[str], text: str) -> tuple[bool, list[str]]:
+    negated = False
+    while words and words[0] == "not":
+        negated, words = not negated, words[1:]
+    if not words or words[0] in (")", "and", "or"):
+        raise BadKeyword("-k ends where a word is expected")
+    if words[0] == "(":
+        value, words = _either(words[1:], text)
+        if not words or words[0] != ")":
+            raise BadKeyword("a `(` of -k is never closed")
+    else:
+        word = words[0].lower()
+        value = fnmatchcase(text, f"*{word}*") if "*" in word else word in text
+    return value != negated, words[1:]

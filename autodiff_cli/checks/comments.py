@@ -1,0 +1,153 @@
+"""What comments ask for: `# check: wrt=A,B rtol=1e-6 hessian` and `#=> VALUE`.
+
+Invariant: only comments count; the same characters in a string mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from ..errors import fail
+from ..language.lexer import tokenize
+from ..source import Source, Span
+from ..suggest import suggest
+
+_COMMENT = re.compile(r"#(=>|[ \t]*check:)([^\n]*)")
+_NAMED = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*(?:\[\d+\])*)[ \t]+(?=[^\s=])")
+_VALUES = ("True", "False", "None", "nan", "inf")
+
+
+@dataclass(slots=True)
+class Expectation:
+    """`#=> value` after a statement, or `#=> name value` for a name at the end of the program.
+
+    `start` and `end` delimit the value's text in the source; `names` is empty for the statement
+    that ends on line `line`, or, for a comment on a line of its own, before it.
+    """
+
+    line: int
+    name: str
+    text: str
+    start: int
+    end: int
+    alone: bool
+    span: Span
+
+
+@dataclass(slots=True)
+class Directives:
+    """What `# check:` lines of one file say."""
+
+    wrt: tuple[str, ...] = ()
+    nograd: tuple[str, ...] = ()
+    rtol: float | None = None
+    atol: float | None = None
+    hessian: bool = False
+    strict: bool = False
+    skip_gradients: bool = False
+    loss: str | None = None
+    nan: str | None = None
+    expectations: list[Expectation] = field(default_factory=list)
+
+
+def read_comments(source: Source) -> Directives:
+    """The directives and expectations of a program; E205 for a `# check:` nobody understands."""
+    found = Directives()
+    if "#=>" not in source.text and "check:" not in source.text:
+        return found
+    tokens = tokenize(source)
+    for match in _COMMENT.finditer(source.text):
+        at = match.start()
+        before = bisect_right(tokens.starts, at) - 1
+        if before >= 0 and tokens.ends[before] > at:
+            continue
+        line_start = source.text.rfind("\n", 0, at) + 1
+        if _commented(source.text, line_start, at, tokens.starts, tokens.ends):
+            continue
+        if match[1] == "=>":
+            alone = not source.text[line_start:at].strip()
+            found.expectations.append(_expectation(source, match, alone))
+        else:
+            _direct(found, match[2], Span(source, at, match.end()))
+    return found
+
+
+def _commented(text: str, start: int, at: int, starts: list[int], ends: list[int]) -> bool:
+    """Whether an earlier `#` of the line has already begun the comment."""
+    place = text.find("#", start, at)
+    while place >= 0:
+        before = bisect_right(starts, place) - 1
+        if before < 0 or ends[before] <= place:
+            return True
+        place = text.find("#", place + 1, at)
+    return False
+
+
+def _expectation(source: Source, match: re.Match[str], alone: bool) -> Expectation:
+    text = match[2]
+    lead = len(text) - len(text.lstrip())
+    start = match.start(2) + lead
+    text = text.strip()
+    named = _NAMED.match(text)
+    name = ""
+    if named and named[1] not in _VALUES:
+        name = named[1]
+        start += named.end()
+        text = text[named.end() :]
+    span = Span(source, match.start(), match.end())
+    return Expectation(span.line, name, text, start, start + len(text), alone, span)
+
+
+_WORDS = ("wrt", "nograd", "rtol", "atol", "hessian", "strict", "loss", "nan", "grad")
+
+
+def _direct(found: Directives, text: str, span: Span) -> None:
+    words = text.split()
+    while words:
+        word = words.pop(0)
+        key, equals, value = word.partition("=")
+        if key == "nograd":
+            if equals:
+                names = value
+            else:
+                names = words.pop(0) if words else ""
+            if not names:
+                found.skip_gradients = True
+            found.nograd += tuple(n for n in names.split(",") if n)
+        elif key == "wrt" and value:
+            found.wrt += tuple(n for n in value.split(",") if n)
+        elif key in ("rtol", "atol") and value:
+            setattr(found, key, _positive(key, value, span))
+        elif key == "loss" and value:
+            found.loss = value
+        elif key == "nan" and value in ("warn", "error", "ignore"):
+            found.nan = value
+        elif word == "hessian":
+            found.hessian = True
+        elif word == "strict":
+            found.strict = True
+        else:
+            close = suggest(key, list(_WORDS), 1)
+            raise fail(
+                "E205",
+                f"`# check:` does not understand `{word[:60]}`",
+                span,
+                help=f"did you mean `{close[0]}`?"
+                if close
+                else "write wrt=A,B, nograd A, rtol=1e-6, atol=1e-8, loss=NAME, nan=ignore, "
+                "hessian or strict",
+            )
+
+
+def _positive(key: str, value: str, span: Span) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e300:
+        raise fail(
+            "E205", f"`{key}={value[:40]}` is no tolerance", span, help=f"write `{key}=1e-6`"
+        )
+    return number

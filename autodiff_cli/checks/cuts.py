@@ -1,0 +1,56 @@
+"""Where a graph is cut: values that depend on a leaf while backward sees constants.
+
+Invariant: a cut is something the program asked for (`detach`, `no_grad`, an integer cast, an op
+without a derivative), never a rule of ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..graph.node import Node
+from .replay import Replay
+
+DETACHING = ("detach", "data_alias")
+OPAQUE_TO_CUTS = "custom_function"  # its own backward answers for what is inside
+
+
+class Cut(NamedTuple):
+    """A node where backward stops, and why in a few words."""
+
+    node: Node
+    reason: str
+
+
+def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
+    """The cuts between a leaf and the outputs, in program order."""
+    reached = {leaf, *replay.dependents(leaf)}
+    pending = [node for node in outputs if node in reached]
+    seen = set(pending)
+    found: list[Cut] = []
+    while pending:
+        node = pending.pop()
+        if node.marks is not None and node.marks.hooks:
+            found.append(Cut(node, "a hook replaces the gradient here"))
+            continue
+        needed = node.args[0] if node.op.key == OPAQUE_TO_CUTS else Replay.needed(node)
+        for part in needed:
+            if part in seen or part not in reached or part is leaf:
+                continue
+            seen.add(part)
+            if not part.requires_grad and part.outputs is None:
+                found.append(Cut(part, _reason(part)))
+                continue
+            pending.append(part)
+    found.sort(key=lambda cut: cut.node.seq)
+    return found
+
+
+def _reason(node: Node) -> str:
+    if node.op.key in DETACHING:
+        return "cuts the graph: backward sees a constant here"
+    if node.dtype.kind != "f":
+        return f"gives {node.dtype.name}: backward sees a constant here"
+    if not node.op.differentiable:
+        return f"`{node.op.name}` has no derivative: backward sees a constant here"
+    return "computed without grad mode: backward sees a constant here"

@@ -1,0 +1,383 @@
+"""Gradients against finite differences: one graph, every leaf, element by element or along fixed
+random directions.
+
+Invariant: the gradient that is checked is the one reverse mode gives for this very graph; nothing
+of the program runs again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..autograd import reverse
+from ..errors import AutodiffError
+from ..graph import op as ops
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..graph.state import grad_mode
+from .analytic import is_analytic
+from .cuts import Cut, find_cuts
+from .replay import Replay
+from .slopes import ATOL, KINK, NOISY, RIGHT, RTOL, STEP, WRONG, Line, Verdict
+
+MAX_ELEMENTS = 256  # larger leaves are checked along directions
+DIRECTIONS = 8
+MAX_ROWS = 5
+PATIENCE = 4.0  # seconds for the elements of one leaf; then directions do
+
+Seeds = list[tuple[Node, Node]]
+
+
+@dataclass(slots=True)
+class Row:
+    """A place where claim and measurement were compared; `index` None for a direction."""
+
+    index: tuple[int, ...] | None
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class LeafResult:
+    """What was found about one leaf; `kind` right, wrong, kink, cut or noisy."""
+
+    kind: str
+    rows: list[Row] = field(default_factory=list)
+    count: int = 0
+    total: int = 0
+    cuts: list[Cut] = field(default_factory=list)
+    kinks: list[Node] = field(default_factory=list)
+    gradient: Any = None
+    by_direction: bool = False
+
+
+class Objective:
+    """What a backward pass differentiates: the sum of its tensors, weighted by their seeds."""
+
+    def __init__(self, seeds: Seeds):
+        self.seeds = seeds
+        self.nodes = [node for node, _ in seeds]
+        thaw(self.nodes)
+
+    def gradients(self, leaves: list[Node], create_graph: bool = False) -> list[Node]:
+        """Fresh gradient nodes of leaves."""
+        with grad_mode(True):
+            found = reverse.gradients(
+                self.seeds, leaves, create_graph=create_graph, retain_graph=True
+            )
+        return [
+            reverse.zeros_like(leaf) if g is None else g
+            for leaf, g in zip(leaves, found, strict=True)
+        ]
+
+
+class GraphCheck:
+    """Checks of the leaves of one objective; they share the base values."""
+
+    def __init__(self, seeds: Seeds, *, rtol: float = RTOL, atol: float = ATOL, seed: int = 0):
+        self.names: dict[Node, str] = {}
+        self.objective = Objective(seeds)
+        self.rtol = rtol
+        self.atol = atol
+        self.seed = seed
+        weights = [weight for _, weight in seeds]
+        self.replay = Replay([*self.objective.nodes, *weights])
+        self.weights = [self.replay.value(weight) for weight in weights]
+        self.distances: list[tuple[Node, float]] | None = None
+
+    def leaves(self) -> list[Node]:
+        """The leaves that the objective depends on, in order of creation."""
+        return [n for n in self.replay.order if n.op is ops.LEAF and n.requires_grad]
+
+    # -- first order ----------------------------------------------------------------------------
+
+    def check(self, leaf: Node, claimed: Any = None) -> LeafResult:
+        """Compare the gradient of a leaf, or one that somebody claims, with differences."""
+        if claimed is None:
+            node = self.objective.gradients([leaf])[0]
+            claimed = Replay([node]).value(node)
+        point = np.asarray(self.replay.value(leaf))
+        gradient = np.broadcast_to(np.asarray(claimed, np.float64), point.shape)
+        if point.size == 0:
+            return LeafResult(RIGHT, gradient=gradient)
+        result = self._compare(self.replay, leaf, point, gradient)
+        result.gradient = gradient
+        if result.kind == WRONG:
+            self._explain(leaf, point, gradient, result)
+        elif result.kind == KINK:
+            result.kinks = [node for node, d in self._kinks() if d <= 10 * STEP]
+        return result
+
+    def _explain(
+        self, leaf: Node, point: np.ndarray, gradient: np.ndarray, result: LeafResult
+    ) -> None:
+        """Whether a cut of the graph is all there is to a disagreement."""
+        result.cuts = find_cuts(self.replay, self.objective.nodes, leaf)
+        if not result.cuts:
+            return
+        frozen = Replay(
+            [*self.objective.nodes, *(weight for _, weight in self.objective.seeds)],
+            [cut.node for cut in result.cuts],
+        )
+        again = self._compare(frozen, leaf, point, gradient)
+        if again.kind != WRONG:
+            result.kind = "cut"
+
+    def _compare(
+        self, replay: Replay, leaf: Node, point: np.ndarray, gradient: np.ndarray
+    ) -> LeafResult:
+        probe = Probe(self, replay, leaf, point)
+        started = time.perf_counter()
+        probe.value(point)
+        expected = (time.perf_counter() - started) * 2 * point.size
+        if point.size <= MAX_ELEMENTS and expected <= PATIENCE:
+            return probe.elements(gradient)
+        return probe.directions(gradient)
+
+    def _kinks(self) -> list[tuple[Node, float]]:
+        """Nodes with a declared kink, and how far the nearest element is from it."""
+        if self.distances is None:
+            self.distances = []
+            for node in self.replay.order:
+                if node.op.kink is None or not node.requires_grad:
+                    continue
+                with grad_mode(False):
+                    distance = node.op.kink(*node.args)
+                value = np.asarray(Replay([distance]).value(distance))
+                least = float(np.min(value)) if value.size else math.inf
+                self.distances.append((node, least))
+        return self.distances
+
+    def near_kink(self, leaf: Node) -> bool:
+        """Whether an op that the leaf reaches is at, or close to, a kink."""
+        close = {node for node, d in self._kinks() if d <= 10 * STEP}
+        return bool(close) and any(node in close for node in self.replay.dependents(leaf))
+
+    # -- second order ---------------------------------------------------------------------------
+
+    def check_second(self, leaf: Node) -> LeafResult:
+        """Compare Hessian-vector products with differences of the gradient."""
+        leaves = self.leaves()
+        grads = self.objective.gradients(leaves, create_graph=True)
+        point = np.asarray(self.replay.value(leaf))
+        if point.size == 0:
+            return LeafResult(RIGHT)
+        rows: list[Row] = []
+        worst = RIGHT
+        generator = generator_of(self.names.get(leaf, ""), self.seed + 1)
+        count = min(2, point.size)
+        for _ in range(count):
+            direction = signed_direction(generator, point)
+            weights = [
+                ops.constant(np.asarray(signed_direction(generator, np.zeros(n.shape)), n.dtype))
+                for n in leaves
+            ]
+            seeds = [(g, w) for g, w in zip(grads, weights, strict=True) if g.requires_grad]
+            if seeds:
+                second = Objective(seeds)
+                product = second.gradients([leaf])[0]
+                claimed = float(np.vdot(Replay([product]).value(product), direction))
+            else:
+                claimed = 0.0
+            check = _Second(grads, weights, leaf, point)
+            verdict = check.line(direction, self).examine(claimed)
+            rows.append(Row(None, verdict))
+            worst = _worse(worst, verdict.kind)
+        bad = [row for row in rows if row.verdict.kind == worst]
+        return LeafResult(
+            worst, bad if worst != RIGHT else [], len(bad), len(rows), by_direction=True
+        )
+
+
+class _Second:
+    """The weighted sum of gradients as a function of one leaf."""
+
+    def __init__(self, grads: list[Node], weights: list[Node], leaf: Node, point: np.ndarray):
+        self.replay = Replay(grads)
+        self.weights = [weight.value for weight in weights]
+        self.depends = leaf in self.replay
+        self.run = self.replay.function(leaf) if self.depends else None
+        self.point = point
+
+    def value(self, point: np.ndarray) -> float:
+        found = (
+            [self.replay.value(n) for n in self.replay.outputs]
+            if self.run is None
+            else self.run(point)
+        )
+        return float(sum(np.vdot(w, g) for w, g in zip(self.weights, found, strict=True)))
+
+    def line(self, direction: np.ndarray, check: GraphCheck) -> Line:
+        return Line(
+            lambda t: self.value(self.point + float(t.real) * direction),
+            self.value(self.point),
+            1.0,
+            rtol=max(check.rtol, 1e-5),
+            atol=max(check.atol, 1e-7),
+        )
+
+
+class Probe:
+    """The objective as a function of one leaf."""
+
+    def __init__(self, check: GraphCheck, replay: Replay, leaf: Node, point: np.ndarray):
+        self.check = check
+        self.point = point
+        self.leaf = leaf
+        self.run = replay.function(leaf)
+        nodes = replay.dependents(leaf)
+        self.analytic = is_analytic(nodes)
+        self.near = check.near_kink(leaf)
+        self.here = self.value(point)
+        self.size = max((_largest(replay.value(n)) for n in nodes), default=0.0)
+
+    def value(self, point: np.ndarray) -> Any:
+        values = self.run(point)
+        total: Any = 0.0
+        for value, weight in zip(values, self.check.weights, strict=False):
+            total = total + (weight * value).sum()
+        return total
+
+    def line(self, direction: np.ndarray, scale: float) -> Line:
+        point = self.point
+        return Line(
+            lambda t: self.value(point + t * direction),
+            float(self.here),
+            scale,
+            analytic=self.analytic,
+            near_kink=self.near,
+            size=self.size,
+            rtol=self.check.rtol,
+            atol=self.check.atol,
+        )
+
+    def _element(self, gradient: np.ndarray, at: tuple[int, ...]) -> Verdict:
+        direction = np.zeros(self.point.shape)
+        direction[at] = 1.0
+        return self.line(direction, abs(float(self.point[at]))).examine(float(gradient[at]))
+
+    def elements(self, gradient: np.ndarray) -> LeafResult:
+        """Every element on its own."""
+        rows = [Row(at, self._element(gradient, at)) for at in np.ndindex(self.point.shape)]
+        return _summary(rows, self.point.size)
+
+    def directions(self, gradient: np.ndarray) -> LeafResult:
+        """Fixed random directions; where one disagrees, the elements that are to blame."""
+        generator = generator_of(self.check.names.get(self.leaf, ""), self.check.seed)
+        rows = []
+        for _ in range(DIRECTIONS):
+            direction = signed_direction(generator, self.point)
+            verdict = self._along(gradient, direction)
+            rows.append(Row(None, verdict))
+            if verdict.kind == WRONG:
+                found = self._blamed(gradient, direction)
+                result = _summary(found, self.point.size) if found else _summary(rows, DIRECTIONS)
+                result.kind = WRONG
+                result.by_direction = True
+                return result
+        result = _summary(rows, DIRECTIONS)
+        result.by_direction = True
+        return result
+
+    def _along(self, gradient: np.ndarray, direction: np.ndarray) -> Verdict:
+        return self.line(direction, 1.0).examine(float(np.vdot(gradient, direction)))
+
+    def _blamed(self, gradient: np.ndarray, direction: np.ndarray) -> list[Row]:
+        """Halve the direction until single elements are left, the most wrong halves first."""
+        flat = direction.reshape(-1)
+        pending = [(0, flat.size)]
+        found: list[Row] = []
+        while pending and len(found) < MAX_ROWS:
+            start, end = pending.pop()
+            if end - start == 1:
+                at = tuple(int(i) for i in np.unravel_index(start, self.point.shape))
+                verdict = self._element(gradient, at)
+                if verdict.kind == WRONG:
+                    found.append(Row(at, verdict))
+                continue
+            middle = (start + end) // 2
+            halves = []
+            for part in ((start, middle), (middle, end)):
+                piece = np.zeros(flat.size)
+                piece[slice(*part)] = flat[slice(*part)]
+                verdict = self._along(gradient, piece.reshape(self.point.shape))
+                if verdict.kind == WRONG:
+                    halves.append((abs(verdict.claimed - verdict.measured), part))
+            pending.extend(part for _, part in sorted(halves))
+        return found
+
+
+def thaw(nodes: list[Node]) -> None:
+    """Forget that a backward freed this graph, and what retain_grad wants: it is read once more."""
+    seen = set(nodes)
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node.marks is not None:
+            node.marks.freed = None
+            node.marks.slots = []
+        for needed in (*node.inputs, *Replay.needed(node)):
+            if needed not in seen:
+                seen.add(needed)
+                pending.append(needed)
+
+
+def generator_of(name: str, seed: int) -> Any:
+    """Numbers that are the same in every run: they depend on the leaf's name and the seed."""
+    from random import Random
+
+    return Random(zlib.crc32(f"{name}/{seed}".encode()))
+
+
+def signed_direction(generator: Any, point: np.ndarray) -> np.ndarray:
+    """A direction of signs, scaled to the elements of the point."""
+    bits = generator.getrandbits(max(point.size, 1))
+    data = bits.to_bytes((point.size + 7) // 8 or 1, "little")
+    signs = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: point.size]
+    spread = np.maximum(np.abs(point), 1.0) / math.sqrt(max(point.size, 1))
+    return (signs.reshape(point.shape) * 2.0 - 1.0) * spread
+
+
+def _largest(value: Any) -> float:
+    if type(value) is tuple:
+        return max(map(_largest, value), default=0.0)
+    if not isinstance(value, np.ndarray) or not is_float(value.dtype) or not value.size:
+        return 0.0
+    finite = np.abs(value[np.isfinite(value)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+_SEVERITY = {RIGHT: 0, KINK: 1, NOISY: 2, "cut": 3, WRONG: 4}
+
+
+def _worse(a: str, b: str) -> str:
+    return a if _SEVERITY[a] >= _SEVERITY[b] else b
+
+
+def _summary(rows: list[Row], total: int) -> LeafResult:
+    """The worst kind among the rows, and the rows of that kind, the largest error first."""
+    kind = RIGHT
+    for row in rows:
+        kind = _worse(kind, row.verdict.kind)
+    chosen = [row for row in rows if row.verdict.kind == kind]
+    chosen.sort(key=_error, reverse=True)
+    return LeafResult(kind, [] if kind == RIGHT else chosen[:MAX_ROWS], len(chosen), total)
+
+
+def _error(row: Row) -> float:
+    error = abs(row.verdict.claimed - row.verdict.measured)
+    return error if math.isfinite(error) else math.inf
+
+
+def checked(function: Callable[[], LeafResult]) -> LeafResult | AutodiffError:
+    """The result, or the error a rule raised."""
+    try:
+        return function()
+    except AutodiffError as error:
+        return error

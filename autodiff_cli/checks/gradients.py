@@ -1,0 +1,259 @@
+"""The `grad[...]` and `hess[...]` items of a program, and the words of their diagnostics.
+
+Invariant: an item fails only when a rule or a backward of the program is wrong, or, in a file that
+says `# check: strict`, also at a cut.
+"""
+
+from __future__ import annotations
+
+import time
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import AutodiffError, Diagnostic, Label
+from ..graph.node import Node
+from ..graph.op import shape_text
+from . import model
+from .blame import blamed
+from .differences import GraphCheck, LeafResult, Row
+from .slopes import ATOL, COMPLEX_STEP, NOISY, RIGHT, RTOL, WRONG
+from .verify import unseen_dependence
+
+if TYPE_CHECKING:
+    from .runner import FileCheck
+
+LOOSE = {"float32": (1e-3, 1e-4), "float16": (5e-2, 1e-2)}
+STATUS = {
+    RIGHT: model.PASSED, WRONG: model.FAILED, "kink": model.KINK, "cut": model.CUT,
+    NOISY: model.NOISY,
+}  # fmt: skip
+
+
+def gradient_items(check: FileCheck) -> None:
+    """Add the gradient items of a program that has run."""
+    program = check.program
+    assert program is not None
+    names = program.leaf_names()
+    done: set[str] = set()
+    for seeds in reversed(program.passes):  # the last backward first: it is what is shown
+        graph = GraphCheck(
+            seeds,
+            rtol=check.wishes.rtol if check.wishes.rtol is not None else RTOL,
+            atol=check.wishes.atol if check.wishes.atol is not None else ATOL,
+            seed=check.settings.seed,
+        )
+        for leaf in graph.leaves():
+            name = names.get(leaf.args[0]) or _unnamed(leaf)
+            graph.names[leaf] = name
+            if name in done or not _wanted(check, name):
+                continue
+            done.add(name)
+            _first_order(check, graph, leaf, name)
+            if check.settings.order >= 2 or check.wishes.hessian:
+                _second_order(check, graph, leaf, name)
+
+
+def _unnamed(leaf: Node) -> str:
+    span = leaf.span
+    return "leaf" if span is None else f"leaf@{span.line}:{span.column}"
+
+
+def _wanted(check: FileCheck, name: str) -> bool:
+    wishes = check.wishes
+    if any(fnmatchcase(name, pattern) for pattern in wishes.nograd):
+        return False
+    return not wishes.wrt or any(fnmatchcase(name, pattern) for pattern in wishes.wrt)
+
+
+def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> None:
+    item = check.item("grad", name, leaf.span.line if leaf.span else 1)
+    if not check.add(item) or check.settings.collect:
+        return
+    started = time.perf_counter()
+    try:
+        result = graph.check(leaf)
+        item.status = STATUS[result.kind]
+        if result.kind == RIGHT:
+            _after(check, graph, leaf, item, result)
+        elif result.kind == WRONG:
+            item.diagnostic = wrong(graph, leaf, name, result)
+        else:
+            item.diagnostic = undecided(leaf, name, result)
+            if result.kind == "cut" and check.wishes.strict:
+                item.status = model.FAILED
+                item.diagnostic = cut(leaf, name, result, "error")
+    except AutodiffError as error:
+        item.status, item.diagnostic = model.ERROR, error.diagnostic
+    item.seconds = time.perf_counter() - started
+
+
+def _after(
+    check: FileCheck, graph: GraphCheck, leaf: Node, item: model.Item, result: LeafResult
+) -> None:
+    """What else may be wrong with a gradient that is right for its graph: values that were read
+    out of the graph, and what was kept in the leaf's own dtype."""
+    assert check.program is not None
+    kept = check.report.tensors.get(item.name)
+    if kept is not None and kept.grad is not None and check.program.differentiated:
+        rtol, atol = LOOSE.get(kept.dtype, (1e-6, 1e-8))
+        close = np.allclose(kept.grad, result.gradient, rtol=rtol, atol=atol, equal_nan=True)
+        if not close and check.program.backwards == 1:
+            item.status = model.FAILED
+            item.diagnostic = Diagnostic(
+                "E602",
+                f"the gradient kept in `{item.name}.grad` ({kept.dtype}) is not the one of the "
+                "graph in float64",
+                leaf.span,
+                helps=("use float64, or scale the values: the dtype is too coarse here",),
+            )
+            return
+    found = unseen_dependence(check, graph, leaf, item.name, result.gradient)
+    if found is not None:
+        item.status = model.FAILED if check.wishes.strict else model.CUT
+        item.diagnostic = found
+
+
+def _second_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> None:
+    item = check.item("hess", name, leaf.span.line if leaf.span else 1)
+    if not check.add(item) or check.settings.collect:
+        return
+    started = time.perf_counter()
+    try:
+        result = graph.check_second(leaf)
+        item.status = STATUS[result.kind]
+        if result.kind == WRONG:
+            item.diagnostic = Diagnostic(
+                "E602",
+                f"second-order gradient check failed for `{name}`: Hessian-vector products "
+                "disagree with differences of the gradient",
+                leaf.span,
+                label=f"checked leaf, shape {shape_text(leaf.shape)}",
+                notes=("\n" + table(result.rows),),
+                helps=("a kink of the gradient, or a rule whose own derivative is wrong",),
+            )
+    except AutodiffError as error:
+        item.status, item.diagnostic = model.FAILED, error.diagnostic
+    item.seconds = time.perf_counter() - started
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+def _headline(name: str, result: LeafResult) -> str:
+    if result.by_direction and all(row.index is None for row in result.rows):
+        count = f"{result.count} of {result.total} random directions disagree"
+    elif result.by_direction:
+        count = f"at least {result.count} of {result.total} elements disagree"
+    else:
+        count = f"{result.count} of {result.total} elements disagree"
+    return f"gradient check failed for `{name}`: {count}"
+
+
+def wrong(graph: GraphCheck, leaf: Node, name: str, result: LeafResult) -> Diagnostic:
+    """E602 of a gradient that is wrong."""
+    guilty = None if result.cuts else blamed(graph, leaf)
+    labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
+    if result.cuts:
+        return cut(leaf, name, result, "error")
+    span, label = leaf.span, _leaf_label(leaf)
+    helps: tuple[str, ...] = ("if the difference is meant: `# check: nograd " + name + "`",)
+    if guilty is not None and guilty.span is not None:
+        span, label = guilty.span, f"the backward of `{guilty.op.name}` gives another slope"
+        if guilty.op.key == "custom_function":
+            helps = ("correct the `backward` of your Function", *helps)
+        else:
+            helps = (f"report a bug in the backward rule of `{guilty.op.name}`", *helps)
+    else:
+        labels = []
+    return Diagnostic(
+        "E602", _headline(name, result), span, label, tuple(labels),
+        ("\n" + table(result.rows), _method(result.rows)), helps,
+    )  # fmt: skip
+
+
+def cut(leaf: Node, name: str, result: LeafResult, severity: str) -> Diagnostic:
+    """E602 or W602 of a gradient that a cut explains."""
+    first = result.cuts[0]
+    word = first.node.op.name
+    labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
+    labels += [Label(c.node.span, c.reason) for c in result.cuts[1:5] if c.node.span]
+    if severity == "error":
+        headline = _headline(name, result)
+    else:
+        headline = f"the gradient of `{name}` leaves out what is cut off by `{word}`"
+    return Diagnostic(
+        ("E" if severity == "error" else "W") + "602",
+        headline,
+        first.node.span or leaf.span,
+        first.reason,
+        tuple(labels),
+        ("\n" + table(result.rows), _method(result.rows)),
+        (f"expected with `{word}`; exclude it: `# check: nograd {name}`",),
+        severity,
+    )
+
+
+def undecided(leaf: Node, name: str, result: LeafResult) -> Diagnostic:
+    """W602 of a gradient on a kink, behind a cut, or lost in noise."""
+    if result.kind == "cut":
+        return cut(leaf, name, result, "warning")
+    count = f"{result.count} of {result.total}"
+    what = "directions" if result.by_direction else "elements"
+    if result.kind == "kink":
+        label = "the slopes of both sides differ here"
+        node = next((n for n in result.kinks if n.span is not None), None)
+        span = node.span if node is not None else leaf.span
+        message = f"`{name}` is on a kink in {count} {what}; backward's slope lies between both"
+        rows, help = side_table(result.rows), "nothing is wrong; move the point to check the slope"
+    else:
+        label, span = _leaf_label(leaf), leaf.span
+        message = f"the gradient of `{name}` is too noisy to be checked in {count} {what}"
+        rows, help = table(result.rows), "scale the values so that the loss is near 1"
+    return Diagnostic("W602", message, span, label, (), ("\n" + rows,), (help,), "warning")
+
+
+def _leaf_label(leaf: Node) -> str:
+    return f"checked leaf, shape {shape_text(tuple(leaf.shape))}"
+
+
+def _method(rows: list[Row]) -> str:
+    if rows and rows[0].verdict.step == COMPLEX_STEP:
+        return "float64, complex step; worst element first"
+    return "float64, h = cbrt(eps) * max(1, |x|); worst element first"
+
+
+def _place(row: Row) -> str:
+    return "direction" if row.index is None else str(list(row.index)) if row.index else "()"
+
+
+def table(rows: list[Row]) -> str:
+    """Claimed and measured slopes, one row an element."""
+    cells = [("index", "backward", "central difference", "abs diff", "allowed", "step")]
+    for row in rows:
+        v = row.verdict
+        cells.append(
+            (
+                _place(row), f"{v.claimed:.9g}", f"{v.measured:.9g}",
+                f"{abs(v.claimed - v.measured):.3g}", f"{v.allowed:.2g}", f"{v.step:.2g}",
+            )
+        )  # fmt: skip
+    return _aligned(cells)
+
+
+def side_table(rows: list[Row]) -> str:
+    """The slopes of both sides."""
+    cells = [("index", "backward", "left slope", "right slope")]
+    for row in rows:
+        v = row.verdict
+        cells.append((_place(row), f"{v.claimed:.9g}", f"{v.left:.6g}", f"{v.right:.6g}"))
+    return _aligned(cells)
+
+
+def _aligned(cells: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )

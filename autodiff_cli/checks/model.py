@@ -1,0 +1,104 @@
+"""What a check is asked to do and what it found: plain data that goes between processes.
+
+Invariant: nothing here holds a graph node, so every value can be pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Diagnostic, Exit
+
+PASSED, FAILED, KINK, CUT, NOISY, ERROR = "passed", "failed", "kink", "cut", "noisy", "error"
+
+# One letter of progress for each status.
+LETTERS = {PASSED: ".", FAILED: "F", KINK: "k", CUT: "c", NOISY: "n", ERROR: "E"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is checked, and how; the same for every file of one call.
+
+    `plain` writes a report in the plain form: the renderer lies above this layer, and is needed
+    only to write snapshots. `accept` decides on one change of a review.
+    """
+
+    gradients: bool = True
+    order: int = 1
+    seed: int = 0
+    keyword: str = ""
+    only: tuple[str, ...] = ()
+    snapshot: bool = False
+    update: bool = False
+    prune: bool = False
+    full: bool = False
+    collect: bool = False
+    ci: bool = False
+    against: str = ""
+    nan: str = "error"
+    defines: tuple[tuple[str, str, bool], ...] = ()
+    timeout: float | None = 60.0
+    max_memory: int = 1 << 30
+    max_steps: int = 1_000_000
+    plain: Callable[..., str] | None = None
+
+
+@dataclass(slots=True)
+class Item:
+    """One thing that was checked: `file::kind[name]`."""
+
+    file: str
+    kind: str
+    name: str = ""
+    line: int = 1
+    status: str = PASSED
+    diagnostic: Diagnostic | None = None
+    seconds: float = 0.0
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """`grad[x]`, `run`: what `-k` matches besides the file."""
+        return f"{self.kind}[{self.name}]" if self.name else self.kind
+
+    @property
+    def id(self) -> str:
+        return f"{self.file}::{self.label}"
+
+    @property
+    def bad(self) -> bool:
+        return self.status in (FAILED, ERROR)
+
+
+@dataclass(slots=True)
+class FileResult:
+    """Everything that one file gave. `changes` are texts to be written, as (path, old, new); old
+    None for a new file, new None for one to be removed."""
+
+    file: str
+    items: list[Item] = field(default_factory=list)
+    seconds: float = 0.0
+    changes: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    arrays: tuple[str, dict[str, Any]] | None = None
+    warnings: list[Diagnostic] = field(default_factory=list)
+    unreadable: bool = False
+
+    @property
+    def exit_code(self) -> Exit:
+        codes = [
+            Exit.NO if item.diagnostic is None else item.diagnostic.exit_code
+            for item in self.items
+            if item.bad
+        ]
+        return worst([Exit.USAGE] if self.unreadable else codes)
+
+
+# The worst of several results, first.
+ORDER = (Exit.INTERNAL, Exit.USAGE, Exit.PROGRAM, Exit.EVALUATION, Exit.NO, Exit.EMPTY)
+
+
+def worst(codes: list[Exit]) -> Exit:
+    """The exit code of several results together."""
+    return next((code for code in ORDER if code in codes), Exit.OK)

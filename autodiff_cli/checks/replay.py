@@ -1,0 +1,164 @@
+"""A graph evaluated again and again with other values in its leaves: planned once, run many times.
+
+Everything floating is computed in float64, whatever the program says. Invariant: the nodes of the
+graph are only read; draws of random numbers keep the values they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..engine.evaluate import dependencies
+from ..errors import AutodiffError
+from ..graph import op as ops
+from ..graph.dtypes import FLOAT64
+from ..graph.node import Node
+from ..graph.op import Kind, value_of
+
+Step = tuple[int, Callable[[list[Any]], Any]]
+
+
+class Replay:
+    """The nodes behind `outputs`, with the values they have now as the base.
+
+    `frozen` nodes keep their base value, whatever is put in the leaves.
+    """
+
+    def __init__(self, outputs: Iterable[Node], frozen: Iterable[Node] = ()):
+        self.outputs = list(outputs)
+        self.frozen = set(frozen)
+        self.order = self._ordered()
+        self.slots = {node: at for at, node in enumerate(self.order)}
+        self.wide = any(node.dtype.kind == "f" and node.dtype != FLOAT64 for node in self.order)
+        self.base: list[Any] = [None] * len(self.order)
+        self.steps: list[Step | None] = [None] * len(self.order)
+        with np.errstate(all="ignore"):
+            for at, node in enumerate(self.order):
+                self._prepare(at, node)
+
+    def _ordered(self) -> list[Node]:
+        seen = set(self.outputs)
+        pending = list(seen)
+        while pending:
+            for needed in self.needed(pending.pop()):
+                if needed not in seen:
+                    seen.add(needed)
+                    pending.append(needed)
+        return sorted(seen, key=lambda node: node.seq)
+
+    @staticmethod
+    def needed(node: Node) -> tuple[Node, ...]:
+        """The nodes a value is made of here: leaves, constants and draws are given."""
+        if node.op is ops.LEAF or node.op is ops.CONSTANT or "draw" in node.op.properties:
+            return ()
+        return dependencies(node)
+
+    def _prepare(self, at: int, node: Node) -> None:
+        """The base value of a node and, unless it is given, the step that makes it again."""
+        if not self.needed(node) and (node.value is not None or node.op.kind is Kind.SOURCE):
+            self.base[at] = widened(value_of(node), self.wide)
+            return
+        step = self._step(node)
+        try:
+            self.base[at] = step(self.base)
+        except AutodiffError as error:
+            if error.span is None:
+                error.amend(span=node.span)
+            raise
+        if self.needed(node):
+            self.steps[at] = (at, step)
+
+    def _step(self, node: Node) -> Callable[[list[Any]], Any]:
+        slots = self.slots
+        body = node.body
+        wide = self.wide
+        if body is not None:
+            if type(body) is tuple:
+                places = [slots[part] for part in body]
+                return lambda values: tuple(values[at] for at in places)
+            place = slots[body]
+            return lambda values: values[place]
+        if node.op is ops.OUTPUT:
+            place, index = slots[node.args[0]], node.args[1]
+            return lambda values: values[place][index]
+        kernel: Any = node.op.kernel
+        if node.inputs is node.args and len(node.args) <= 2:
+            places = [slots[arg] for arg in node.args]
+            if len(places) == 1:
+                (first,) = places
+                return lambda values: finished(kernel(values[first]), wide)
+            if len(places) == 2:
+                first, second = places
+                return lambda values: finished(kernel(values[first], values[second]), wide)
+        readers = [self._reader(arg) for arg in node.args]
+        return lambda values: finished(kernel(*[read(values) for read in readers]), wide)
+
+    def _reader(self, arg: Any) -> Callable[[list[Any]], Any]:
+        if type(arg) is Node:
+            place = self.slots[arg]
+            return lambda values: values[place]
+        if type(arg) is tuple and any(type(part) is Node for part in arg):
+            parts = [self._reader(part) for part in arg]
+            return lambda values: tuple(read(values) for read in parts)
+        if self.wide and isinstance(arg, np.dtype) and arg.kind == "f":
+            arg = FLOAT64
+        return lambda values: arg
+
+    # -- which nodes depend on what -------------------------------------------------------------
+
+    def dependents(self, leaf: Node) -> list[Node]:
+        """The nodes whose values change with a leaf, in the order in which they run."""
+        reached = {leaf}
+        found = []
+        for node in self.order:
+            if node in reached or node in self.frozen:
+                continue
+            if any(needed in reached for needed in self.needed(node)):
+                reached.add(node)
+                found.append(node)
+        return found
+
+    def function(self, leaf: Node) -> Callable[[Any], list[Any]]:
+        """`f(value of the leaf) -> values of the outputs`; only what changes is computed."""
+        steps = [step for n in self.dependents(leaf) if (step := self.steps[self.slots[n]])]
+        place = self.slots[leaf]
+        outputs = [self.slots[node] for node in self.outputs]
+        base = self.base
+
+        def run(value: Any) -> list[Any]:
+            values = base.copy()
+            values[place] = value
+            with np.errstate(all="ignore"):
+                for at, step in steps:
+                    values[at] = step(values)
+            return [values[at] for at in outputs]
+
+        return run
+
+    def value(self, node: Node) -> Any:
+        """The base value of a node."""
+        return self.base[self.slots[node]]
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self.slots
+
+
+def widened(value: Any, wide: bool) -> Any:
+    """A value with its floats in float64."""
+    if not wide:
+        return value
+    if type(value) is tuple:
+        return tuple(widened(part, True) for part in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.dtype != FLOAT64:
+        return value.astype(FLOAT64)
+    return value
+
+
+def finished(value: Any, wide: bool) -> Any:
+    """What a kernel returned, as arrays."""
+    if type(value) is tuple or type(value) is list:
+        return tuple(finished(part, wide) for part in value)
+    return widened(np.asarray(value) if isinstance(value, np.generic) else value, wide)

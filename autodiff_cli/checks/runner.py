@@ -1,0 +1,337 @@
+"""Checking one file: run it once, then every item of it.
+
+Invariant: whatever a file does wrong, `check_file` returns a result; nothing is written here,
+changes are only proposed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+from ..errors import AutodiffError, Diagnostic, fail
+from ..language.decode import decode
+from ..language.report import Options, Report
+from ..language.warnings import COLLECTED
+from ..source import Source
+from . import expectations, snapshots
+from .collect import matches
+from .comments import Directives, Expectation, read_comments
+from .deadline import deadline
+from .model import ERROR, FAILED, FileResult, Item, Settings
+from .watched import Watched
+
+MAX_FILE = 1 << 26
+
+
+def check_file(path: str, settings: Settings) -> FileResult:
+    """Everything about one file of the disk."""
+    started = time.perf_counter()
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except (OSError, ValueError) as error:
+        number = getattr(error, "errno", None)
+        reason = os.strerror(number).lower() if number else str(error)
+        failure = fail("E701", f"cannot read `{path}`: {reason}", help="check the path")
+        return _stillborn(path, failure)
+    if len(data) > MAX_FILE:
+        return _stillborn(path, fail("E505", f"`{path}` is longer than {MAX_FILE} bytes",
+                                     help="load large data with load()"))  # fmt: skip
+    try:
+        source = decode(data, path)
+    except AutodiffError as error:
+        return _stillborn(path, error)
+    result = check_source(source, settings, path)
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def check_source(source: Source, settings: Settings, path: str | None = None) -> FileResult:
+    """Everything about one program; `path` when it is a file, which may have a snapshot."""
+    result = FileResult(source.name)
+    try:
+        with deadline(settings.timeout):
+            FileCheck(source, settings, path, result).run()
+    except AutodiffError as error:
+        _internal(result, error)
+    except RecursionError:
+        _internal(result, fail("E507", "the program recurses too deeply", help="use a loop"))
+    except MemoryError:
+        _internal(
+            result,
+            fail("E505", "checking needs more memory than there is", help="use smaller shapes"),
+        )
+    except Exception as error:
+        name = type(error).__name__
+        _internal(
+            result,
+            fail("E900", f"internal error while checking: {name}: {error}"[:500],
+                 help="please report it with the program that caused it"),
+        )  # fmt: skip
+    return result
+
+
+def _stillborn(path: str, error: AutodiffError) -> FileResult:
+    item = Item(path, "run", status=ERROR, diagnostic=error.diagnostic)
+    return FileResult(path, [item], unreadable=error.code == "E701")
+
+
+def _internal(result: FileResult, error: AutodiffError) -> None:
+    span = error.span
+    run = next((i for i in result.items if i.kind == "run"), None)
+    if run is None or run.bad:
+        run = Item(result.file, "run")
+        result.items.insert(0, run)
+    run.status, run.diagnostic = ERROR, error.diagnostic
+    run.line = span.line if span is not None and span.source.name == result.file else run.line
+
+
+class FileCheck:
+    """One program and what is asked of it."""
+
+    def __init__(self, source: Source, settings: Settings, path: str | None, result: FileResult):
+        self.source = source
+        self.settings = settings
+        self.path = path
+        self.result = result
+        self.program: Watched | None = None
+        self.report = Report(source.name)
+        self.wishes = Directives()
+
+    def selected(self, item: Item) -> bool:
+        """Whether `-k` and `--lf` choose an item."""
+        if self.settings.only and item.id not in self.settings.only:
+            return False
+        return matches(self.settings.keyword, item.id)
+
+    def add(self, item: Item) -> bool:
+        """Keep an item if it is chosen."""
+        if not self.selected(item):
+            return False
+        self.result.items.append(item)
+        return True
+
+    def item(self, kind: str, name: str = "", line: int = 1) -> Item:
+        return Item(self.source.name, kind, name, line)
+
+    # -- all of it ------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the program and check all items."""
+        self.wishes = read_comments(self.source)
+        started = time.perf_counter()
+        error = self._run_program()
+        run = self.item("run")
+        run.seconds = time.perf_counter() - started
+        self.result.warnings = list(self.report.warnings)
+        if error is not None:
+            run.status, run.diagnostic = ERROR, error.diagnostic
+            if error.span is not None and error.span.source is self.source:
+                run.line = error.span.line
+            self.result.items.append(run)
+            self._assertions()
+            return
+        self.add(run)
+        self._assertions()
+        self._expectations()
+        self._snapshot()
+        if self.settings.gradients and not self.wishes.skip_gradients:
+            from .gradients import gradient_items
+
+            gradient_items(self)
+        if self.settings.against:
+            from .against_torch import against_item
+
+            against_item(self)
+
+    def options(self) -> Options:
+        """How the program runs under a check."""
+        settings = self.settings
+        return Options(
+            nan=self.wishes.nan or settings.nan,
+            loss=self.wishes.loss,
+            defines=settings.defines,
+            max_memory=settings.max_memory,
+            max_steps=settings.max_steps,
+        )
+
+    def _run_program(self) -> AutodiffError | None:
+        lines = frozenset(line for e in self.wishes.expectations if (line := self._line_of(e)))
+        program = Watched(self.source, self.options(), lines=lines)
+        self.program = program
+        try:
+            program.run()
+            program.fill(self.report)
+            program.check_finite(self.report)
+        except AutodiffError as error:
+            self.report.warnings = list(COLLECTED)
+            return error
+        self.report.warnings = list(COLLECTED)
+        self.report.stdout = "".join(program.printed)
+        return None
+
+    # -- assertions -----------------------------------------------------------------------------
+
+    def _assertions(self) -> None:
+        assert self.program is not None
+        for line, error in sorted(self.program.assertions.items()):
+            item = self.item("assert", str(line), line)
+            if error is not None:
+                item.status, item.diagnostic = FAILED, error.diagnostic
+            self.add(item)
+
+    # -- expectations ---------------------------------------------------------------------------
+
+    def _line_of(self, wish: Expectation) -> int:
+        """The line where the statement of an expectation ends; 0 for a named one."""
+        if wish.name:
+            return 0
+        if not wish.alone:
+            return wish.line
+        line = wish.line - 1
+        while line > 0:
+            text = self.source.line(line).strip()
+            if text and not text.startswith("#"):
+                return line
+            line -= 1
+        return -1
+
+    def _expectations(self) -> None:
+        edits: list[tuple[int, int, str]] = []
+        for wish in self.wishes.expectations:
+            item = self.item("expect", str(wish.line), wish.line)
+            if not self.selected(item):
+                continue
+            self.result.items.append(item)
+            found, value = self._value_of(wish)
+            if not found:
+                item.status, item.diagnostic = FAILED, _unexpected(wish, value)
+                continue
+            text = expectations.compare(wish.text, value)
+            if text is None:
+                continue
+            fresh = expectations.written(value)
+            if self.settings.update and fresh is not None:
+                edits.append((wish.start, wish.end, fresh))
+                item.note = "updated"
+                continue
+            item.status = FAILED
+            item.diagnostic = Diagnostic(
+                "E603",
+                f"expectation failed: {text}",
+                wish.span,
+                helps=(f"if the new value is right: {self.accepting(item)}",),
+            )
+        if edits and self.path is not None:
+            self._propose(edits)
+
+    def accepting(self, item: Item) -> str:
+        """The command that accepts a new value."""
+        return f"autodiff check {item.file} -k '{item.label}' --update"
+
+    def _value_of(self, wish: Expectation) -> tuple[bool, Any]:
+        """Whether there is a value, and the value or what is wrong."""
+        program = self.program
+        assert program is not None
+        if wish.name:
+            try:
+                return True, program.evaluate_text(wish.name, f"<#=> {wish.name}>")
+            except AutodiffError as error:
+                return False, error.message
+        line = self._line_of(wish)
+        if line in program.values:
+            return True, program.values[line]
+        return False, "no statement that gives a value ends here, or it never ran"
+
+    def _propose(self, edits: list[tuple[int, int, str]]) -> None:
+        """New text of the file: only the values change, line ends and a byte-order mark stay."""
+        assert self.path is not None
+        with open(self.path, "rb") as file:
+            raw = file.read().decode("utf-8")
+        mark = "\ufeff" if raw.startswith("\ufeff") else ""
+        body = raw[len(mark) :]
+        text = self.source.text
+        for start, end, fresh in sorted(edits, reverse=True):
+            gap = "" if start > 0 and text[start - 1].isspace() else " "
+            text = text[:start] + gap + fresh + text[end:]
+        if "\r\n" in body and "\n" not in body.replace("\r\n", ""):
+            text = text.replace("\n", "\r\n")
+        elif "\r" in body:
+            return  # mixed line ends: rewriting would change lines that nobody selected
+        self.result.changes.append((self.path, raw, mark + text))
+
+    # -- snapshots ------------------------------------------------------------------------------
+
+    def _snapshot(self) -> None:
+        if self.path is None:
+            return
+        snap = self.path + snapshots.SUFFIX
+        exists = os.path.lexists(snap)
+        settings = self.settings
+        if not exists and not settings.snapshot:
+            return
+        item = self.item("snapshot")
+        if not self.selected(item):
+            return
+        self.result.items.append(item)
+        if not exists:
+            if settings.ci:
+                item.status = FAILED
+                item.diagnostic = fail(
+                    "E604",
+                    f"`{self.source.name}` has no snapshot",
+                    help=f"make it and commit it: autodiff check {self.source.name} --snapshot",
+                ).diagnostic
+                return
+            self._write_snapshot(snap, None, item)
+            return
+        try:
+            with open(snap, "rb") as file:
+                data = file.read(MAX_FILE)
+            old = snapshots.read(snap, data)
+        except OSError as error:
+            item.status = ERROR
+            reason = os.strerror(error.errno or 0).lower()
+            item.diagnostic = fail("E604", f"cannot read `{snap}`: {reason}").diagnostic
+            return
+        except AutodiffError as error:
+            item.status, item.diagnostic = FAILED, error.diagnostic
+            return
+        found = snapshots.compare(old, self.report)
+        if not found:
+            return
+        gone = all(d.code == "E605" for d in found)
+        if settings.update or (settings.prune and gone):
+            self._write_snapshot(snap, data.decode("utf-8"), item)
+            return
+        item.status = FAILED
+        first = found[0]
+        notes = tuple(d.message for d in found[1:6])
+        if len(found) > 6:
+            notes += (f"... and {len(found) - 6} more",)
+        command = f"autodiff check {self.source.name} -k snapshot --update"
+        item.diagnostic = replace(
+            first, notes=notes, helps=(f"if the new values are right: {command}",)
+        )
+
+    def _write_snapshot(self, snap: str, old: str | None, item: Item) -> None:
+        if self.settings.plain is None:
+            return
+        text = snapshots.write(self.report, self.settings.plain)
+        item.note = "written" if old is None else "updated"
+        self.result.changes.append((snap, old, text))
+        if self.settings.full and self.path is not None:
+            arrays = {n: a for n, (a, _) in snapshots.arrays_of(self.report).items()}
+            self.result.arrays = (self.path + ".npz", arrays)
+
+
+def _unexpected(wish: Expectation, why: str) -> Diagnostic:
+    return Diagnostic(
+        "E603",
+        f"expectation failed: {why}",
+        wish.span,
+        helps=("write `#=> VALUE` behind a statement, or `#=> NAME VALUE`",),
+    )

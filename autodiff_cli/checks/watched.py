@@ -1,0 +1,220 @@
+"""A program that runs under observation: what its statements gave, which assertions failed, what
+was differentiated.
+
+Invariant: the program behaves as it would alone, except that a failed assertion does not end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..autograd import tensor as handles
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError
+from ..graph.node import Node
+from ..graph.op import LEAF
+from ..language import syntax
+from ..language.expressions import Context
+from ..language.program import Program, redefined
+from ..language.report import Options
+from ..language.statements import OVERRIDES, SHOWN, STATEMENTS
+from ..language.values import Scope
+from ..source import Source, Span
+
+
+class Probe(syntax.Node):
+    """Stands after a statement and tells `watcher` what it gave."""
+
+    __slots__ = ("statement", "watcher")
+
+    def __init__(self, statement: syntax.Node, watcher: Any, span: Span):
+        self.statement = statement
+        self.watcher = watcher
+        self.span = span
+
+
+class Guarded(syntax.Node):
+    """An assertion whose failure is told to `watcher`."""
+
+    __slots__ = ("statement", "watcher")
+
+    def __init__(self, statement: syntax.Node, watcher: Any, span: Span):
+        self.statement = statement
+        self.watcher = watcher
+        self.span = span
+
+
+def _compile_probe(tree: Probe, context: Context) -> Any:
+    statement, watcher = tree.statement, tree.watcher
+    names = list(target_names(statement))
+    bare = isinstance(statement, syntax.ExprStmt)
+
+    def run(scope: Scope) -> Any:
+        if bare:
+            watcher.gave(statement, "", SHOWN.value)
+        for name in names:
+            at: Scope | None = scope
+            while at is not None and name not in at.names:
+                at = at.outer
+            if at is not None:
+                watcher.gave(statement, name, at.names[name])
+        return None
+
+    return run
+
+
+def _compile_guarded(tree: Guarded, context: Context) -> Any:
+    inner = STATEMENTS[syntax.Assert](tree.statement, context)
+    statement, watcher = tree.statement, tree.watcher
+
+    def run(scope: Scope) -> Any:
+        try:
+            inner(scope)
+        except AutodiffError as error:
+            if error.code != "E601":
+                raise
+            watcher.asserted(statement, error)
+        else:
+            watcher.asserted(statement, None)
+        return None
+
+    return run
+
+
+STATEMENTS[Probe] = _compile_probe
+STATEMENTS[Guarded] = _compile_guarded
+
+
+def target_names(statement: syntax.Node) -> Iterator[str]:
+    """The names that a statement assigns, in order."""
+    if isinstance(statement, syntax.Assign):
+        pending = list(reversed(statement.targets))
+    elif isinstance(statement, syntax.AugAssign | syntax.AnnAssign):
+        pending = [statement.target]
+    else:
+        pending = []
+    while pending:
+        target = pending.pop()
+        if isinstance(target, syntax.Name):
+            yield target.id
+        elif isinstance(target, syntax.Tuple | syntax.List):
+            pending.extend(reversed(target.elements))
+        elif isinstance(target, syntax.Subscript | syntax.Attribute | syntax.Starred):
+            pending.append(target.value)
+
+
+class Watched(Program):
+    """One run. `values` are what watched statements gave last; `history` every assignment in
+    order when `trace` is set; `failures` the assertions; `passes` the first and the last backward.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        options: Options,
+        *,
+        lines: frozenset[int] = frozenset(),
+        trace: bool = False,
+        arrays: dict[str, np.ndarray] | None = None,
+    ):
+        super().__init__(source, options)
+        self.lines = lines
+        self.trace = trace
+        self.arrays = arrays or {}
+        self.values: dict[int, Any] = {}
+        self.history: list[tuple[str, Span, Node]] = []
+        self.assertions: dict[int, AutodiffError | None] = {}
+        self.passes: list[list[tuple[Node, Node]]] = []
+        self.backwards = 0
+        self.reads: list[Span] | None = None
+
+    # -- what observers call --------------------------------------------------------------------
+
+    def gave(self, statement: syntax.Node, name: str, value: Any) -> None:
+        """A watched statement gave a value."""
+        self.values[statement.span.end_line] = value
+        if self.trace and name and type(value) is Tensor and len(self.history) < 100_000:
+            self.history.append((name, statement.span, value.node))
+
+    def asserted(self, statement: syntax.Node, error: AutodiffError | None) -> None:
+        """An assertion held or failed; of several runs of it the first failure counts."""
+        line = statement.span.line
+        if self.assertions.get(line) is None:
+            self.assertions[line] = error
+
+    def _differentiated(self, seeds: list[tuple[Node, Node]]) -> None:
+        self.backwards += 1
+        del self.passes[1:]
+        self.passes.append(list(seeds))
+
+    # -- running --------------------------------------------------------------------------------
+
+    def statements(self, tree: syntax.Module) -> list[syntax.Node]:
+        """The module's statements with probes between them; nested blocks are changed in place."""
+        pending: list[syntax.Node] = list(tree.body)
+        while pending:
+            statement = pending.pop()
+            for block in syntax.bodies(statement):
+                pending.extend(block)
+                block[:] = self._watched(block)
+        return self._watched(tree.body)
+
+    def _watched(self, block: list[syntax.Node]) -> list[syntax.Node]:
+        found: list[syntax.Node] = []
+        for statement in block:
+            span = statement.span
+            if isinstance(statement, syntax.Assert):
+                found.append(Guarded(statement, self, span))
+                continue
+            found.append(statement)
+            if self.trace or span.end_line in self.lines:
+                found.append(Probe(statement, self, span))
+        return found
+
+    def _prepare_defines(self, tree: syntax.Module) -> None:
+        super()._prepare_defines(tree)
+        for name, array in self.arrays.items():
+            OVERRIDES.values[name] = lambda original, array=array: redefined(original, array)
+
+    def run(self) -> None:
+        """Run to the end under observation; raises AutodiffError."""
+        handles.OBSERVERS.append(self._differentiated)
+        try:
+            super().run()
+        finally:
+            handles.OBSERVERS.clear()
+
+    # -- afterwards -----------------------------------------------------------------------------
+
+    def leaf_names(self) -> dict[Any, str]:
+        """Names of leaves by where their gradient adds up: `w`, `model.weight`, `layers[0]`."""
+        found: dict[Any, str] = {}
+        seen: set[int] = set()
+        pending: list[tuple[str, Any]] = list(reversed(self.scope.names.items()))
+        while pending and len(seen) < 100_000:
+            name, value = pending.pop()
+            if isinstance(value, Tensor):
+                if value.accumulator is not None and value.node.op is LEAF:
+                    found.setdefault(value.accumulator, name)
+                continue
+            if id(value) in seen:
+                continue
+            parts = _parts(name, value)
+            if parts:
+                seen.add(id(value))
+                pending.extend(reversed(parts))
+        return found
+
+
+def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, list | tuple):
+        return [(f"{name}[{i}]", part) for i, part in enumerate(value[:10_000])]
+    if isinstance(value, dict):
+        return [(f"{name}[{key!r}]", part) for key, part in list(value.items())[:10_000]]
+    fields = getattr(value, "fields", None)
+    if isinstance(fields, dict):
+        return [(f"{name}.{key}", part) for key, part in fields.items()]
+    return []

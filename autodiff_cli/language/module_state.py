@@ -1,0 +1,235 @@
+"""What modules are stored as, and the dtypes they compute in: `state_dict()`, `to()`, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..autograd.tensor import Tensor, wrap_view
+from ..errors import fail
+from ..graph.dtypes import DTYPES, is_float
+from ..graph.op import constant, value_of
+from ..graph.registry import F
+from ..graph.state import grad_mode
+from .attributes import check_device
+from .classes import Instance
+from .modules import Module
+from .operations import count_step, kind_of, truth
+from .text import represent
+from .values import Device
+
+
+class OrderedDict(dict):
+    """A dict that prints as Python's `OrderedDict`."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return f"OrderedDict({represent(list(self.items()))})" if self else "OrderedDict()"
+
+
+def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> dict[str, Any]:
+    """Parameters and buffers by path; they share memory with the module's."""
+    found: dict[str, Any] = OrderedDict()
+    keep = truth(keep_vars)
+    pending: list[tuple[str, Module]] = [(prefix, self)]
+    while pending:
+        path, module = pending.pop()
+        for name, tensor in _stored(module):
+            found[path + name] = tensor if keep else wrap_view(F.detach(tensor.node), tensor)
+        below = [(f"{path}{n}.", m) for n, m in module.modules.items() if m is not None]
+        pending.extend(reversed(below))
+        count_step()
+    return found
+
+
+def _stored(module: Module) -> list[tuple[str, Tensor]]:
+    own = [*module.parameters.items()]
+    own += [(n, b) for n, b in module.buffers.items() if n not in module.transient]
+    return [(name, tensor) for name, tensor in own if tensor is not None]
+
+
+class Matched:
+    """What `load_state_dict` returns."""
+
+    __slots__ = ("missing", "unexpected")
+
+    def __init__(self, missing: list[str], unexpected: list[str]):
+        self.missing = missing
+        self.unexpected = unexpected
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "missing_keys":
+            return self.missing
+        if name == "unexpected_keys":
+            return self.unexpected
+        raise fail(
+            "E207",
+            f"the result has no field `{name}`",
+            help="it has: missing_keys, unexpected_keys",
+        )
+
+    def describe(self) -> str:
+        if not self.missing and not self.unexpected:
+            return "<All keys matched successfully>"
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing!r}, unexpected_keys={self.unexpected!r})"
+        )
+
+
+def _load_state_dict(
+    self: Module, state_dict: Any, strict: Any = True, assign: Any = False
+) -> Matched:
+    """Copy stored values into parameters and buffers of the same paths."""
+    if not isinstance(state_dict, dict):
+        raise fail(
+            "E208",
+            f"a state is a dict of tensors, not {kind_of(state_dict)}",
+            help="give what `state_dict()` returned",
+        )
+    own = _state_dict(self, keep_vars=True)
+    missing = [name for name in own if name not in state_dict]
+    unexpected = [name for name in state_dict if name not in own]
+    if truth(strict) and (missing or unexpected):
+        words = [f"missing {', '.join(missing)}"] if missing else []
+        words += [f"unexpected {', '.join(map(str, unexpected))}"] if unexpected else []
+        raise fail(
+            "E210",
+            f"the state does not fit {self.cls.name}: {'; '.join(words)}",
+            help="give the state of the same kind of module, or strict=False",
+        )
+    for name, tensor in own.items():
+        if name in state_dict:
+            _copy_into(tensor, state_dict[name], name, self.cls.name)
+    return Matched(missing, unexpected)
+
+
+def _copy_into(tensor: Tensor, given: Any, name: str, owner: str) -> None:
+    if not isinstance(given, Tensor):
+        raise fail("E208", f"`{name}` must be a tensor, not {kind_of(given)}", help="store tensors")
+    if tuple(given.shape) != tuple(tensor.shape):
+        raise fail(
+            "E308",
+            f"size mismatch for {name} of {owner}: shape {tuple(given.shape)} from the state, "
+            f"{tuple(tensor.shape)} in the module",
+            help="give the state of a module with the same sizes",
+        )
+    with grad_mode(False):
+        value = value_of(F.to_dtype(given.node, tensor.dtype))
+        tensor.overwrite(constant(np.array(value)))
+
+
+# -- dtypes ---------------------------------------------------------------------------------------
+
+
+def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
+    """`to(dtype)`, `to(device)`, `to(tensor)`: floating-point tensors change their dtype."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            _cast(self, value.dtype)
+        elif isinstance(value, np.dtype):
+            if not is_float(value):
+                raise fail(
+                    "E208",
+                    f"a module can only be of a floating-point dtype, not {value.name}",
+                    help="write `.to(torch.float64)`",
+                )
+            _cast(self, value)
+        elif isinstance(value, str):
+            check_device(value)
+        elif not isinstance(value, bool | Device) and value is not None:
+            raise fail(
+                "E208",
+                f"`to` takes a dtype or a device, not {kind_of(value)}",
+                help="torch.float64",
+            )
+    return self
+
+
+def _cast(self: Module, dtype: np.dtype) -> None:
+    for _, module in self.named_modules():
+        for tensor in (*module.parameters.values(), *module.buffers.values()):
+            if tensor is not None and is_float(tensor.dtype) and tensor.dtype != dtype:
+                with grad_mode(False):
+                    cast = Tensor(F.detach(F.to_dtype(tensor.node, dtype)))
+                    grad = tensor.grad
+                    tensor.adopt(cast)
+                    if grad is not None:
+                        tensor.grad = Tensor(F.to_dtype(grad.node, dtype))
+
+
+def _as(dtype: str) -> Callable[[Module], Module]:
+    def run(self: Module) -> Module:
+        _cast(self, DTYPES[dtype])
+        return self
+
+    return run
+
+
+def _cuda(self: Module, device: Any = None) -> Module:
+    check_device("cuda")
+    return self
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "state_dict": _state_dict,
+    "load_state_dict": _load_state_dict,
+    "to": _to,
+    "type": _to,
+    "double": _as("float64"),
+    "float": _as("float32"),
+    "half": _as("float16"),
+    "cuda": _cuda,
+}
+
+
+# -- copies ---------------------------------------------------------------------------------------
+
+
+def deep_copy(value: Any, known: dict[int, Any] | None = None) -> Any:
+    """`copy.deepcopy`: a value whose tensors and modules are its own."""
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)]
+    copied: Any = value
+    if isinstance(value, Tensor):
+        if not value.is_leaf:
+            raise fail(
+                "E411", "only leaves can be copied deeply", help="write `x.detach().clone()`"
+            )
+        copied = Tensor(constant(np.array(value_of(value.node))))
+        copied.set_requires_grad(value.requires_grad)
+        copied.is_parameter = value.is_parameter
+        if value.grad is not None:
+            copied.grad = deep_copy(value.grad, known)
+    elif isinstance(value, Instance):
+        copied = value.cls.make(value.cls)
+        known[id(value)] = copied
+        _copy_instance(value, copied, known)
+    elif isinstance(value, list):
+        known[id(value)] = copied = []
+        copied.extend([deep_copy(v, known) for v in value])
+    elif isinstance(value, dict):
+        known[id(value)] = copied = type(value)()
+        copied.update({deep_copy(k, known): deep_copy(v, known) for k, v in value.items()})
+    elif type(value) is tuple:
+        copied = tuple([deep_copy(v, known) for v in value])
+    known[id(value)] = copied
+    return copied
+
+
+def _copy_instance(value: Any, copied: Any, known: dict[int, Any]) -> None:
+    copied.fields.update({n: deep_copy(v, known) for n, v in value.fields.items()})
+    if isinstance(value, Module):
+        copied.ready = value.ready
+        copied.transient.update(value.transient)
+        copied.before.update(value.before)
+        copied.after.update(value.after)
+        for theirs, ours in (
+            (value.parameters, copied.parameters),
+            (value.buffers, copied.buffers),
+            (value.modules, copied.modules),
+        ):
+            ours.update({n: deep_copy(v, known) for n, v in theirs.items()})

@@ -1,0 +1,195 @@
+"""The part of the library that is written in the language itself: modules, schedulers, helpers.
+
+Its files lie in `prelude/`. A class or function is parsed when a program first names it; what it
+computes and what goes wrong in it has the place of the program's call, never one in these files.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError
+from ..graph.node import Node, tick
+from ..graph.state import STATE
+from ..source import Source, Span
+from .classes import Instance, UserClass, Wrapped
+from .expressions import Context
+from .functions import call_user
+from .module_names import PRELUDE
+from .parser import parse
+from .statements import compile_block
+from .values import Namespace, Scope, UserFunction
+
+FOLDER = Path(__file__).parent / "prelude"
+_START = re.compile(r"^(?=(?:class|def) )", re.MULTILINE)
+_NAME = re.compile(r"(?:class|def) (\w+)")
+
+
+class PreludeSource(Source):
+    """Text of the library; its spans never reach a program."""
+
+    __slots__ = ()
+
+
+class LibraryFunction(UserFunction):
+    """A function of the library: to the program that calls it, it is one expression."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, function: UserFunction, owner: str):
+        super().__init__(
+            function.name,
+            function.params,
+            function.body,
+            function.scope,
+            function.span,
+            function.defaults,
+            function.keyword_defaults,
+        )
+        self.owner = owner
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        span = STATE.span
+        if span is not None and type(span.source) is PreludeSource:
+            return call_user(self, args, kwargs)
+        since = tick()
+        try:
+            result = call_user(self, args, kwargs)
+        except AutodiffError as error:
+            raise _from_outside(error, self) from None
+        finally:
+            STATE.span = span
+        _place(args[0] if self.name == "__init__" else result, since, span)
+        return result
+
+
+def _from_outside(error: AutodiffError, function: LibraryFunction) -> AutodiffError:
+    """The error without places in the library, in the words of its callers."""
+    found = error.diagnostic
+    if found.span is not None and type(found.span.source) is PreludeSource:
+        labels = [label for label in found.labels if type(label.span.source) is not PreludeSource]
+        error.amend(span=None, label="", labels=tuple(labels))
+    if found.code == "E205":
+        shown = function.owner or function.name
+        error.amend(
+            message=_renamed(found.message, function.name, shown),
+            helps=tuple(_renamed(text, function.name, shown) for text in found.helps),
+        )
+    return error
+
+
+def _renamed(text: str, name: str, shown: str) -> str:
+    if shown == name:
+        return text
+    text = text.replace(f"`{name}(self, ", f"`{shown}(").replace(f"`{name}(self)`", f"`{shown}()`")
+    return text.replace(f"`{name}`", f"`{shown}`")
+
+
+def _place(result: Any, since: int, span: Span | None) -> None:
+    """Give the nodes that a call made the place of the call."""
+    pending: list[Node] = [tensor.node for tensor in _tensors(result)]
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node.seq <= since or node in seen:
+            continue
+        seen.add(node)
+        if node.span is not None and type(node.span.source) is PreludeSource:
+            node.span = span
+        pending.extend(node.inputs)
+        if node.body is not None:
+            pending.extend(node.body if type(node.body) is tuple else (node.body,))
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    pending = [value]
+    if isinstance(value, Instance):
+        pending = value.held()
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif type(item) is tuple or (type(item) is list and len(item) < 1000):
+            pending.extend(item)
+    return found
+
+
+class _Names(dict[str, Any]):
+    """The names of the library's files: each is defined when it is first looked up."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name, default)
+        if found is default and name in PRELUDE:
+            return define(name)
+        return found
+
+
+_SCOPE = Scope(None, True)
+_SCOPE.names = _Names()
+_TEXTS: dict[str, dict[str, str]] = {}
+
+
+def _texts(file: str) -> dict[str, str]:
+    """The text of each definition of a file."""
+    texts = _TEXTS.get(file)
+    if texts is None:
+        whole = (FOLDER / f"{file}.expr").read_text("utf-8")
+        texts = _TEXTS[file] = {}
+        for part in _START.split(whole):
+            match = _NAME.match(part)
+            if match is not None:
+                texts[match[1]] = part
+    return texts
+
+
+def names_of(file: str) -> list[str]:
+    """What a file defines."""
+    return list(_texts(file))
+
+
+def define(name: str) -> Any:
+    """The class or function of the library with this name."""
+    names = _SCOPE.names
+    if not names:
+        _provide(names)
+    found = dict.get(names, name)
+    if found is not None:
+        return found
+    file = PRELUDE[name]
+    span = STATE.span
+    try:
+        tree = parse(PreludeSource(_texts(file)[name], "<library>"))
+        compile_block(tree.body, Context(True))(_SCOPE)
+    finally:
+        STATE.span = span
+    found = names[name]
+    if isinstance(found, UserClass):
+        found.fixed = True
+        for key, value in found.names.items():
+            if isinstance(value, UserFunction):
+                found.names[key] = LibraryFunction(value, _shown(name, key))
+            elif isinstance(value, Wrapped):
+                value.function = LibraryFunction(value.function, "")
+        return found
+    names[name] = found = LibraryFunction(found, "")
+    return found
+
+
+def _shown(owner: str, method: str) -> str:
+    return owner if method in ("__init__", "forward") else ""
+
+
+def _provide(names: dict[str, Any]) -> None:
+    """What the files use besides the builtins."""
+    from .library import SUPPORT
+    from .modules import MODULE
+
+    names["Module"] = MODULE
+    names["torch"] = Namespace("")
+    names["F"] = Namespace("nn.functional")
+    names["math"] = Namespace("math")
+    names.update(SUPPORT)

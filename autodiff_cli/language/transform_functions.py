@@ -1,0 +1,364 @@
+"""`torch.func`, `torch.autograd.functional` and `gradcheck` as programs call them.
+
+What a transform returns is a function value again, so that transforms nest in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd import functional, gradcheck, transforms
+from ..autograd.tensor import Tensor
+from ..errors import fail
+from ..graph.op import constant, number
+from ..graph.params import to_float
+from ..graph.state import STATE
+from .functions import call_value
+from .operations import MODE, as_operand, count_step, kind_of, truth
+from .values import Builtin, is_callable
+
+_RANDOMNESS = ("error", "same", "different")
+
+
+def _function(name: str, function: Any) -> transforms.Call:
+    """A value of the language as a function that transforms run."""
+    if not is_callable(function) and not hasattr(function, "call"):
+        raise fail(
+            "E208",
+            f"`{name}` needs a function, not {kind_of(function)}",
+            help=f"write `{name}(f)`, with `def f(x): ...` or a lambda",
+        )
+
+    def run(args: list[Any], kwargs: dict[str, Any]) -> Any:
+        count_step()
+        span, grad = STATE.span, STATE.grad
+        try:
+            return call_value(function, args, kwargs)
+        finally:
+            STATE.span, STATE.grad = span, grad
+
+    return run
+
+
+def _operand(value: Any) -> Any:
+    """In native files lists and floats are tensors too."""
+    if MODE.python or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return Tensor(constant(number(value).value))
+    return as_operand(value)
+
+
+def _made(name: str, function: Any, run: Callable[..., Any]) -> Builtin:
+    """The function value that a transform of `function` is."""
+    return Builtin(f"{name}({getattr(function, 'name', 'f')})", run)
+
+
+def _argnums(name: str, value: Any) -> Any:
+    if type(value) is int:
+        return value
+    if isinstance(value, list | tuple) and value and all(type(v) is int for v in value):
+        return tuple(value)
+    raise fail(
+        "E205", f"`{name}` got argnums={value!r}"[:120], help="argnums is an int or a tuple of ints"
+    )
+
+
+def _grad(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
+    call, places, aux = _function("grad", func), _argnums("grad", argnums), truth(has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        grads, _, extra = transforms.grad_and_value(
+            call, [_operand(a) for a in args], kwargs, places, aux, "grad"
+        )
+        return (grads, extra) if aux else grads
+
+    return _made("grad", func, run)
+
+
+def _grad_and_value(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
+    name = "grad_and_value"
+    call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        grads, value, extra = transforms.grad_and_value(
+            call, [_operand(a) for a in args], kwargs, places, aux
+        )
+        return (grads, (value, extra)) if aux else (grads, value)
+
+    return _made(name, func, run)
+
+
+def _jacobian(name: str, func: Any, argnums: Any, has_aux: Any, forward: bool) -> Builtin:
+    call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found, extra = transforms.jacobian(
+            call, [_operand(a) for a in args], kwargs, places, aux, forward
+        )
+        return (found, extra) if aux else found
+
+    return _made(name, func, run)
+
+
+def _jacrev(
+    func: Any,
+    argnums: Any = 0,
+    *,
+    has_aux: Any = False,
+    chunk_size: Any = None,
+    _preallocate_and_copy: Any = False,
+) -> Builtin:
+    _chunk(chunk_size)
+    return _jacobian("jacrev", func, argnums, has_aux, False)
+
+
+def _jacfwd(
+    func: Any,
+    argnums: Any = 0,
+    has_aux: Any = False,
+    *,
+    randomness: Any = "error",
+    chunk_size: Any = None,
+) -> Builtin:
+    _random(randomness)
+    _chunk(chunk_size)
+    return _jacobian("jacfwd", func, argnums, has_aux, True)
+
+
+def _hessian(func: Any, argnums: Any = 0) -> Builtin:
+    return _jacfwd(_jacrev(func, argnums), argnums)
+
+
+def _vjp(func: Any, *primals: Any, has_aux: Any = False) -> Any:
+    aux = truth(has_aux)
+    output, pull, extra = transforms.vjp(
+        _function("vjp", func), [_operand(p) for p in primals], aux
+    )
+    pulled = Builtin("vjp_fn", lambda *args, **kwargs: pull(*[_operand(a) for a in args]))
+    return (output, pulled, extra) if aux else (output, pulled)
+
+
+def _jvp(
+    func: Any, primals: Any, tangents: Any, *, strict: Any = False, has_aux: Any = False
+) -> Any:
+    aux = truth(has_aux)
+    output, change, extra = transforms.jvp(
+        _function("jvp", func), _operands(primals), _operands(tangents), aux
+    )
+    return (output, change, extra) if aux else (output, change)
+
+
+def _operands(values: Any) -> Any:
+    return tuple(_operand(v) for v in values) if isinstance(values, tuple) else values
+
+
+def _linearize(func: Any, *primals: Any) -> Any:
+    output, push = transforms.linearize(
+        _function("linearize", func), [_operand(p) for p in primals]
+    )
+    return output, Builtin("jvp_fn", lambda *tangents: push(*[_operand(t) for t in tangents]))
+
+
+def _random(randomness: Any) -> bool:
+    """Whether random draws are allowed: the same for all examples."""
+    if randomness not in _RANDOMNESS:
+        raise fail(
+            "E205",
+            f"`vmap` got randomness={randomness!r}"[:120],
+            help="one of " + ", ".join(repr(r) for r in _RANDOMNESS),
+        )
+    return bool(randomness == "same")
+
+
+def _chunk(size: Any) -> None:
+    if size is not None and (type(size) is not int or size < 1):
+        raise fail(
+            "E205",
+            f"chunk_size must be a positive int or None, not {size!r}"[:120],
+            help="leave it out",
+        )
+
+
+def _vmap(
+    func: Any,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: Any = "error",
+    *,
+    chunk_size: Any = None,
+) -> Builtin:
+    call = _function("vmap", func)
+    draws = _random(randomness)
+    _chunk(chunk_size)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return transforms.vmap(call, [_operand(a) for a in args], kwargs, in_dims, out_dims, draws)
+
+    return _made("vmap", func, run)
+
+
+# -- torch.autograd.functional ---------------------------------------------------------------------
+
+
+def _inputs(value: Any) -> Any:
+    return value if isinstance(value, tuple) else _operand(value)
+
+
+def _strategy(value: Any, vectorize: Any) -> str:
+    if value not in ("reverse-mode", "forward-mode"):
+        raise fail(
+            "E205", f"unknown strategy {value!r}"[:120], help="`reverse-mode` or `forward-mode`"
+        )
+    if value == "forward-mode" and not truth(vectorize):
+        raise fail(
+            "E203", "the forward-mode strategy needs vectorize=True", help="write `vectorize=True`"
+        )
+    return str(value)
+
+
+def _functional_jacobian(
+    func: Any,
+    inputs: Any,
+    create_graph: Any = False,
+    strict: Any = False,
+    vectorize: Any = False,
+    strategy: Any = "reverse-mode",
+) -> Any:
+    return functional.jacobian(
+        _function("jacobian", func),
+        _inputs(inputs),
+        truth(create_graph),
+        truth(strict),
+        _strategy(strategy, vectorize),
+    )
+
+
+def _functional_hessian(
+    func: Any,
+    inputs: Any,
+    create_graph: Any = False,
+    strict: Any = False,
+    vectorize: Any = False,
+    outer_jacobian_strategy: Any = "reverse-mode",
+) -> Any:
+    return functional.hessian(
+        _function("hessian", func),
+        _inputs(inputs),
+        truth(create_graph),
+        truth(strict),
+        _strategy(outer_jacobian_strategy, vectorize),
+    )
+
+
+def _product(name: str) -> Callable[..., Any]:
+    function = getattr(functional, name)
+
+    def run(
+        func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
+    ) -> Any:
+        return function(
+            _function(name, func),
+            _inputs(inputs),
+            None if v is None else _inputs(v),
+            truth(create_graph),
+            truth(strict),
+        )
+
+    return run
+
+
+# -- gradcheck -------------------------------------------------------------------------------------
+
+
+_IGNORED = frozenset(
+    {
+        "check_backward_ad",
+        "check_batched_forward_grad",
+        "check_batched_grad",
+        "check_forward_ad",
+        "check_fwd_over_rev",
+        "check_grad_dtypes",
+        "check_rev_over_rev",
+        "check_undefined_grad",
+        "check_sparse_nnz",
+        "fast_mode",
+        "gen_non_contig_grad_outputs",
+        "masked",
+        "nondet_tol",
+    }
+)
+
+
+def _known_options(name: str, options: dict[str, Any]) -> None:
+    for option in options:
+        if option not in _IGNORED:
+            raise fail(
+                "E205",
+                f"`{name}` got an unexpected keyword argument `{option}`",
+                help="it takes eps=, atol=, rtol= and raise_exception=",
+            )
+
+
+def _gradcheck(
+    func: Any,
+    inputs: Any,
+    *,
+    eps: Any = 1e-6,
+    atol: Any = 1e-5,
+    rtol: Any = 1e-3,
+    raise_exception: Any = True,
+    **options: Any,
+) -> bool:
+    _known_options("gradcheck", options)
+    tolerance = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+    call, values = _function("gradcheck", func), _inputs(inputs)
+    return gradcheck.holds(
+        lambda: gradcheck.gradcheck(call, values, tolerance), truth(raise_exception)
+    )
+
+
+def _gradgradcheck(
+    func: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: Any = 1e-6,
+    atol: Any = 1e-5,
+    rtol: Any = 1e-3,
+    raise_exception: Any = True,
+    **options: Any,
+) -> bool:
+    _known_options("gradgradcheck", options)
+    tolerance = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+    call, values = _function("gradgradcheck", func), _inputs(inputs)
+    return gradcheck.holds(
+        lambda: gradcheck.gradgradcheck(call, values, grad_outputs, tolerance),
+        truth(raise_exception),
+    )
+
+
+TRANSFORMS: dict[str, Builtin] = {
+    path: Builtin(path.rpartition(".")[2], function)
+    for path, function in {
+        "func.grad": _grad,
+        "func.grad_and_value": _grad_and_value,
+        "func.vjp": _vjp,
+        "func.jvp": _jvp,
+        "func.linearize": _linearize,
+        "func.jacrev": _jacrev,
+        "func.jacfwd": _jacfwd,
+        "func.hessian": _hessian,
+        "func.vmap": _vmap,
+        "vmap": _vmap,
+        "autograd.functional.jacobian": _functional_jacobian,
+        "autograd.functional.hessian": _functional_hessian,
+        "autograd.functional.vjp": _product("vjp"),
+        "autograd.functional.jvp": _product("jvp"),
+        "autograd.functional.vhp": _product("vhp"),
+        "autograd.functional.hvp": _product("hvp"),
+        "autograd.gradcheck": _gradcheck,
+        "autograd.gradgradcheck": _gradgradcheck,
+    }.items()
+}

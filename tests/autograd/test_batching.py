@@ -1,0 +1,115 @@
+"""Ops on a batch of examples: for every sample of the table, vmap gives what each example gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd.batching import Trace
+from autodiff_cli.autograd.reverse import gradients
+from autodiff_cli.autograd.tensor import AccumulateGrad
+from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import constant, leaf, value_of
+from autodiff_cli.graph.state import STATE
+from tests.table import Case, arrays_of, bind, cases, flat, specs, weights
+
+EXAMPLES = 3
+
+
+def examples_of(case: Case) -> list[dict[str, np.ndarray]]:
+    """Variants of the sample's arrays that keep signs, and symmetry of what is symmetric."""
+    found = []
+    for i in range(EXAMPLES):
+        arrays = arrays_of(case)
+        for place, spec in specs(case):
+            if spec.grad:
+                arrays[place] = arrays[place] * (1 - 0.07 * i)
+        found.append(arrays)
+    return found
+
+
+def results(case: Case, nodes: dict[str, Node]) -> list[Node]:
+    args, kwargs = bind(case, nodes)
+    return [n for n in flat(case.op(*args, **kwargs)) if isinstance(n, Node)]
+
+
+def gradients_of(case: Case, outputs: list[Node], inputs: list[Node], batch: bool) -> list[Any]:
+    """Cotangents of inputs for weights of the outputs that are the same for all examples."""
+    seeds = []
+    for i, out in enumerate(outputs):
+        if out.requires_grad:
+            shape = out.shape[1:] if batch else out.shape
+            weight = weights(case, shape, f"batch{i}").astype(out.dtype)
+            seeds.append((out, constant(np.array(np.broadcast_to(weight, out.shape)))))
+    if not seeds:
+        return [None] * len(inputs)
+    found = gradients(seeds, inputs, create_graph=True, retain_graph=True)
+    return [None if g is None else value_of(g) for g in found]
+
+
+def some_batched(case: Case, first_only: bool) -> list[str]:
+    places = [place for place, spec in specs(case) if spec.grad]
+    return places[:1] if first_only else places
+
+
+def check(case: Case, first_only: bool) -> None:
+    STATE.reset()
+    places = some_batched(case, first_only)
+    if not places:
+        return
+    arrays = examples_of(case)
+    shared = {p: a for p, a in arrays[0].items() if p not in places}
+    expected: list[tuple[list[Any], list[Any]]] = []
+    for example in arrays:
+        nodes = {p: constant(a) for p, a in shared.items()}
+        inputs = [leaf(example[p], AccumulateGrad()) for p in places]
+        nodes.update(zip(places, inputs, strict=True))
+        outputs = results(case, nodes)
+        values = [value_of(out) for out in outputs]
+        expected.append((values, gradients_of(case, outputs, inputs, False)))
+    nodes = {p: constant(a) for p, a in shared.items()}
+    sources = [leaf(np.stack([a[p] for a in arrays]), AccumulateGrad()) for p in places]
+    trace = Trace(EXAMPLES)
+    try:
+        with trace.running():
+            nodes.update((p, trace.placeholder(s)) for p, s in zip(places, sources, strict=True))
+            outputs = results(case, nodes)
+    except AutodiffError as error:
+        assert error.code == "E203", error  # the op needs values, as PyTorch's does
+        assert case.op.name in NEED_VALUES, case.op.name
+        return
+    trace.lift(outputs)
+    lifted = [trace.full(out) for out in outputs]
+    for i, out in enumerate(lifted):
+        assert out.shape == (EXAMPLES, *outputs[i].shape)
+        for b in range(EXAMPLES):
+            same(value_of(out)[b], expected[b][0][i])
+    for i, g in enumerate(gradients_of(case, lifted, sources, True)):
+        for b in range(EXAMPLES):
+            wanted = expected[b][1][i]
+            if wanted is None:
+                assert g is None or not np.any(g)
+            else:
+                same(np.zeros_like(wanted) if g is None else g[b], wanted)
+
+
+def same(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)
+
+
+# Ops whose shape of result, or whose check, depends on values.
+NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero"}
+
+
+@pytest.mark.parametrize("first_only", [False, True], ids=["all", "first"])
+def test_batched(case: Case, first_only: bool) -> None:
+    check(case, first_only)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", cases(), ids=lambda case: case.name)
