@@ -119,7 +119,7 @@ def weights(case: Case, shape: tuple[int, ...], which: str) -> np.ndarray:
 
 def is_public(op: Op) -> bool:
     """Whether programs can call the op by its name."""
-    return "internal" not in op.properties
+    return op.public
 
 
 __all__ = [

@@ -51,7 +51,7 @@ def public_ops() -> dict[str, list[Op]]:
     from ..ops import load_all
 
     load_all()
-    shown = {key for key, op in OPS.items() if "internal" not in op.properties and torch_names(op)}
+    shown = {key for key, op in OPS.items() if op.public and torch_names(op)}
     table: dict[str, list[Op]] = {}
     for name in sorted(NAMES):
         overloads = [op for op in NAMES[name] if op.key in shown]

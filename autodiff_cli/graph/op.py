@@ -76,6 +76,7 @@ class Op:
         "positions",
         "promote",
         "properties",
+        "public",
         "samples",
         "scatter",
         "shape_rule",
@@ -103,6 +104,7 @@ class Op:
         self.eager = False
         self.inplace = False
         self.method = True
+        self.public = True
         self.fields: tuple[str, ...] = ()
         self.samples: tuple[Any, ...] = ()
         self.errors: tuple[Any, ...] = ()

@@ -26,12 +26,14 @@ def set_loader(loader: Callable[[str], None]) -> None:
 
 
 def register(op: Op) -> None:
-    """Add an op under its key, its name and its aliases; overloads keep declaration order."""
+    """Add an op under its key and, when programs may call it, under its name and its aliases;
+    overloads keep declaration order."""
     if op.key in OPS:
         raise ValueError(f"op {op.key} is declared twice")
     OPS[op.key] = op
-    for name in (op.name, *op.aliases):
-        NAMES.setdefault(name, []).append(op)
+    if op.public:
+        for name in (op.name, *op.aliases):
+            NAMES.setdefault(name, []).append(op)
 
 
 def overloads(name: str) -> list[Op]:

@@ -276,15 +276,11 @@ def op_function(name: str) -> OpFunction | None:
     """The op a bare name stands for, PyTorch's name first, then NumPy's."""
     for prefix in OP_PREFIXES:
         ops = overloads(prefix + name)
-        if ops and not (not prefix and ops[0].key == name and _hidden(ops)):
+        if ops:
             return OpFunction(name, ops)
     if name in NUMPY_ONLY_BARE:
         return OpFunction(name, overloads(NUMPY[name]))
     return None
-
-
-def _hidden(ops: list[Any]) -> bool:
-    return all("internal" in op.properties for op in ops)
 
 
 def torch_member(path: str) -> Any:

@@ -518,7 +518,7 @@ def index(value: Any, key: Any) -> Any:
 
 def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    return calls.call("getitem", (tensor, index_parts(key)), {})
+    return calls.call_ops([F.getitem], "getitem", (tensor, index_parts(key)), {})
 
 
 def index_parts(key: Any) -> tuple[Any, ...]:

@@ -65,12 +65,10 @@ def load_all() -> None:
 
 
 def _load(name: str) -> None:
-    from .index import WHERE
+    from .index import KEYS, WHERE
 
-    families = WHERE.get(name)
-    if families is not None:
-        for family in families:
-            load_family(family)
+    for family in WHERE.get(name) or KEYS.get(name, ()):
+        load_family(family)
 
 
 set_loader(_load)

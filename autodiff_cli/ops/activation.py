@@ -146,10 +146,10 @@ def _prelu_vjp(g, out, input, weight):
 
 
 @composite(
-    method=False,
+    public=False,
     grad_fn="PreluKernelBackward0",
     vjp=_prelu_vjp,
-    properties=frozenset({"broadcasts", "internal"}),
+    properties=frozenset({"broadcasts"}),
     samples=[S(t(2, 3), t(1, 3))],
 )
 def prelu_kernel(input: Tensor, weight: Tensor):

@@ -125,6 +125,7 @@ def scaled_dot_product_attention(
     name=NN + "scaled_dot_product_attention",
     key="attention_at_once",
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
+    public=False,
 )
 def attention_at_once(
     query: Tensor,

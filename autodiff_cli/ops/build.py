@@ -1,4 +1,7 @@
-"""Writes `index.py`: which families declare a name. Run it after adding an op: `python -m autodiff_cli.ops.build`."""
+"""Writes `index.py`, which says where names are declared: `python -m autodiff_cli.ops.build`.
+
+Run it after adding an op.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,35 @@ from pathlib import Path
 from ..graph.registry import NAMES, OPS
 from . import load_all
 
-HEADER = '''"""Where each op name is declared. Made by `python -m autodiff_cli.ops.build`; a test keeps it fresh."""
+HEADER = '''"""Where each op is declared. Made by `python -m autodiff_cli.ops.build`; a test keeps it fresh."""
 
 from __future__ import annotations
 
-WHERE: dict[str, tuple[str, ...]] = {
 '''
 
 
 def index_text() -> str:
     """The source of `index.py` for the table as it is now."""
     load_all()
-    where: dict[str, dict[str, None]] = {}
+    places = {name: {op.family: None for op in ops} for name, ops in NAMES.items()}
+    others: dict[str, dict[str, None]] = {}
     for key, op in OPS.items():
-        for name in (key, op.name, *op.aliases):
-            where.setdefault(name, {}).setdefault(op.family, None)
-    assert set(NAMES) <= set(where)
+        (places if key in places else others).setdefault(key, {}).setdefault(op.family)
+    return (
+        HEADER
+        + "# Families by public name.\n"
+        + _table("WHERE", places)
+        + "\n# Families by keys that are no public names; only rules use them.\n"
+        + _table("KEYS", others)
+    )
+
+
+def _table(name: str, places: dict[str, dict[str, None]]) -> str:
     lines = [
-        f"    {name!r}: ({', '.join(map(repr, families))},),"
-        for name, families in sorted(where.items())
+        f"    {key!r}: ({', '.join(map(repr, families))},),\n".replace("'", '"')
+        for key, families in sorted(places.items())
     ]
-    return HEADER + "\n".join(lines).replace("'", '"') + "\n}\n"
+    return f"{name}: dict[str, tuple[str, ...]] = {{\n{''.join(lines)}}}\n"
 
 
 def main() -> None:

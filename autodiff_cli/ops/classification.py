@@ -115,7 +115,7 @@ def nll_loss(
     return loss
 
 
-@composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name)
+@composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name, public=False)
 def nll_loss_reduced(
     input: Tensor,
     target: Tensor,

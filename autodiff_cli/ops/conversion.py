@@ -25,8 +25,7 @@ def clone(input: Tensor, *, memory_format: Any = None):
 
 
 @function(
-    method=False,
-    properties=frozenset({"internal"}),
+    public=False,
     samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(ints(2), FLOAT64)],
 )
 def to_dtype(input: Tensor, dtype: Dtype):
@@ -35,7 +34,7 @@ def to_dtype(input: Tensor, dtype: Dtype):
 
 
 @composite(
-    method=False, properties=frozenset({"internal"}), grad_fn="ToCopyBackward0", samples=[S(t(2))]
+    public=False, grad_fn="ToCopyBackward0", samples=[S(t(2))]
 )
 def to_copy(input: Tensor):
     """A copy made by a conversion."""

@@ -182,7 +182,7 @@ ONE = Steps((1,), (0,), (1,), 1)
 
 @opaque(
     _convolve,
-    method=False,
+    public=False,
     samples=[S(t(1, 2, 4), t(3, 2, 2), ONE, (3,))],
     shape=lambda input, weight, steps, sizes: (
         (input.shape[0], weight.shape[0], *sizes),
@@ -203,7 +203,7 @@ def _(g, out, input, weight, steps, sizes):
 
 @opaque(
     _convolve_input,
-    method=False,
+    public=False,
     samples=[S(t(1, 3, 3), t(3, 2, 2), ONE, (4,))],
     shape=lambda g, weight, steps, sizes: (
         (g.shape[0], weight.shape[1] * steps.groups, *sizes),
@@ -224,7 +224,7 @@ def _(g, out, given, weight, steps, sizes):
 
 @opaque(
     _convolve_weight,
-    method=False,
+    public=False,
     samples=[S(t(1, 2, 4), t(1, 3, 3), ONE, (2,))],
     shape=lambda input, g, steps, kernel: (
         (g.shape[1], input.shape[1] // steps.groups, *kernel),
@@ -495,7 +495,7 @@ def _fold(columns, kernel, steps, sizes, kept):
 
 @opaque(
     _unfold,
-    method=False,
+    public=False,
     grad_fn="Im2ColBackward0",
     shape=lambda input, kernel, steps, sizes: (
         (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
@@ -513,7 +513,7 @@ def _(g, out, input, kernel, steps, sizes):
 
 @opaque(
     _fold,
-    method=False,
+    public=False,
     grad_fn="Col2ImBackward0",
     shape=lambda input, kernel, steps, sizes, kept: (
         (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),

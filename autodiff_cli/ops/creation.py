@@ -21,7 +21,6 @@ from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
 
-INTERNAL = frozenset({"internal"})
 
 OPTIONS = (
     Param("layout", "Any", None, True),
@@ -96,8 +95,7 @@ def _filled(size, fill_value, dtype):
 @opaque(
     _filled,
     name="full",
-    method=False,
-    properties=INTERNAL,
+    public=False,
     shape=_filled_shape,
     samples=[S((2, 3), 1.5, FLOAT64), S((2,), 3, INT64)],
 )
@@ -217,8 +215,7 @@ def _number_range(start, end, step, dtype):
 @opaque(
     _number_range,
     name="arange",
-    method=False,
-    properties=INTERNAL,
+    public=False,
     samples=[S(0, 5, 2, INT64)],
     shape=lambda start, end, step, dtype: ((_range_size(start, end, step),), dtype),
 )
@@ -271,8 +268,7 @@ def _spaced(start, end, steps, dtype):
 @opaque(
     _spaced,
     name="linspace",
-    method=False,
-    properties=INTERNAL,
+    public=False,
     shape=_steps_shape,
     samples=[S(0, 1, 3, FLOAT64)],
 )
@@ -310,8 +306,7 @@ def _eye_shape(n, m, dtype):
 @opaque(
     lambda n, m, dtype: np.eye(n, m, dtype=dtype),
     name="eye",
-    method=False,
-    properties=INTERNAL,
+    public=False,
     shape=_eye_shape,
     samples=[S(2, 3, FLOAT64)],
 )
@@ -346,8 +341,7 @@ def _upper_shape(row, col, offset, dtype):
 
 @opaque(
     lambda row, col, offset, dtype: np.stack(np.tril_indices(row, offset, col)).astype(dtype),
-    method=False,
-    properties=INTERNAL,
+    public=False,
     shape=_lower_shape,
     samples=[S(3, 2, 1, INT64)],
 )
@@ -357,8 +351,7 @@ def lower_indices(row: int, col: int, offset: int, dtype: Dtype):
 
 @opaque(
     lambda row, col, offset, dtype: np.stack(np.triu_indices(row, offset, col)).astype(dtype),
-    method=False,
-    properties=INTERNAL,
+    public=False,
     shape=_upper_shape,
     samples=[S(3, 2, 1, INT64)],
 )

@@ -117,7 +117,7 @@ def _ctc_slope(g, log_probs, targets, input_lengths, target_lengths, blank, zero
 @opaque(
     _ctc,
     key="ctc_loss_elements",
-    method=False,
+    public=False,
     grad_fn="CtcLossBackward0",
     shape=lambda log_probs, *rest: ((log_probs.shape[1],), log_probs.dtype),
 )
@@ -139,7 +139,7 @@ def _(g, out, log_probs, targets, input_lengths, target_lengths, blank, zero_inf
 
 
 @opaque(
-    _ctc_slope, method=False, shape=lambda g, log_probs, *rest: (log_probs.shape, log_probs.dtype)
+    _ctc_slope, public=False, shape=lambda g, log_probs, *rest: (log_probs.shape, log_probs.dtype)
 )
 def ctc_loss_slope(
     g: Tensor,

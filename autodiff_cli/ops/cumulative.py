@@ -62,7 +62,7 @@ def _recurrence(decay, input, dim):
 
 @opaque(
     _recurrence,
-    method=False,
+    public=False,
     shape=lambda decay, input, dim: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2, 3), 1)],
 )
@@ -120,7 +120,7 @@ def _declare_running_extreme(name, ufunc, beats, word):
     @opaque(
         _reached(ufunc, beats),
         key=f"{name}_index",
-        method=False,
+        public=False,
         shape=lambda input, dim: (input.shape, INT64),
         samples=[S(t(2, 3), 1)],
     )
@@ -176,13 +176,13 @@ def _(g, out, input, dim):
 # -- differences and areas -------------------------------------------------------------------------
 
 
-@composite(method=False, grad_fn="CopyBackwards", vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
+@composite(public=False, grad_fn="CopyBackwards", vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
 def copied(input: Tensor):
     """The same values, written into a new tensor."""
     return F.clone(input)
 
 
-@composite(method=False, grad_fn="MulBackward1", samples=[S(t(2, 3), 2.5)])
+@composite(public=False, grad_fn="MulBackward1", samples=[S(t(2, 3), 2.5)])
 def mul_by(input: Tensor, number: Scalar):
     """A tensor times a Python number."""
     return F.mul(input, number)

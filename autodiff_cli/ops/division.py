@@ -34,8 +34,7 @@ def quotient(input: Tensor, other: Tensor):
 @pointwise(
     np.true_divide,
     promote=Promote.FLOAT,
-    method=False,
-    properties=frozenset({"internal"}),
+    public=False,
     samples=APART,
 )
 def div(input: Tensor, other: Tensor):
@@ -105,8 +104,7 @@ def _no_bool_quotient(input, other):
 
 @pointwise(
     _towards_zero,
-    properties=frozenset({"internal"}),
-    method=False,
+    public=False,
     check=_no_bool_quotient,
     vjp=_flat,
     grad_fn="DivBackward2",
@@ -118,8 +116,7 @@ def quotient_to_zero(input: Tensor, other: Tensor):
 
 @pointwise(
     _down,
-    properties=frozenset({"internal"}),
-    method=False,
+    public=False,
     check=_no_bool_quotient,
     vjp=_flat,
     grad_fn="DivBackward2",

@@ -97,14 +97,14 @@ def _highest_rows(weight, bags):
 
 @opaque(
     _highest_rows,
-    method=False,
+    public=False,
     shape=lambda weight, bags: ((bags.sizes.size, weight.shape[1]), INT64),
 )
 def bag_highest_rows(weight: Tensor, bags: Any):
     """For each bag and column, the row of the largest entry."""
 
 
-@composite(method=False, grad_fn="EmbeddingBagBackward0")
+@composite(public=False, grad_fn="EmbeddingBagBackward0")
 def bag_reduced(
     weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: str, by_frequency: bool
 ):
@@ -129,7 +129,7 @@ def bag_reduced(
     return total
 
 
-@composite(method=False)
+@composite(public=False)
 def slope_scaled(input: Tensor, scale: Tensor):
     """`input` itself, with gradients times `scale`."""
     return F.alias(input)

@@ -188,7 +188,7 @@ def _cholesky_slope(g, factor, upper):
 @opaque(
     lambda input, upper: _cholesky(input, upper),
     key="cholesky_factor",
-    method=False,
+    public=False,
     grad_fn="LinalgCholeskyExBackward0",
     fields=("L", "info"),
     shape=lambda input, upper: _cholesky_shape("linalg.cholesky_ex", input),
@@ -340,7 +340,7 @@ def _lu_shape(A, pivot):
 @opaque(
     _lu_factor,
     key="lu_factor_raw",
-    method=False,
+    public=False,
     shape=_lu_shape,
     grad_fn="LinalgLuFactorExBackward0",
     fields=("LU", "pivots", "info"),
@@ -432,7 +432,7 @@ def _permutation(pivots, m, dtype):
 @opaque(
     _permutation,
     key="lu_permutation",
-    method=False,
+    public=False,
     shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype),
 )
 def lu_permutation(pivots: Mask, m: int, dtype: Any):

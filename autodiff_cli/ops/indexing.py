@@ -123,7 +123,7 @@ def _(g, out, input, dim, index):
 
 
 @function(
-    method=False,
+    public=False,
     samples=[
         S(t(3, 2), (1,)),
         S(t(3, 2), (slice(0, 2), None, -1)),
@@ -283,7 +283,7 @@ def _indexed(x, indices):
 
 @movement(
     _indexed,
-    method=False,
+    public=False,
     shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
     samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))],
 )

@@ -55,7 +55,7 @@ def _solve(a, b):
 @opaque(
     lambda a: _solve(a, np.eye(a.shape[-1], dtype=a.dtype)),
     key="inv_raw",
-    method=False,
+    public=False,
     grad_fn="LinalgInvExBackward0",
     shape=lambda A: _with_info("linalg.inv", A),
     fields=("inverse", "info"),
@@ -161,7 +161,7 @@ def _solve_kernel(a, b, left):
 @opaque(
     _solve_kernel,
     key="solve_raw",
-    method=False,
+    public=False,
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,
     fields=("result", "info"),
@@ -277,7 +277,7 @@ def _cofactors(a):
     return found.astype(a.dtype, copy=False)
 
 
-@opaque(_cofactors, key="cofactors", method=False, shape=lambda A: (A.shape, A.dtype))
+@opaque(_cofactors, key="cofactors", public=False, shape=lambda A: (A.shape, A.dtype))
 def cofactors(A: Tensor):
     """The matrix of cofactors, which is the slope of the determinant."""
 
@@ -353,7 +353,7 @@ def _(g, out, input):
 @opaque(
     lambda a: np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape),
     key="power_zero",
-    method=False,
+    public=False,
     grad_fn="CopyBackwards",
     shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: F.zeros_like(input),
@@ -512,7 +512,7 @@ def _rank(values, atol, rtol, shape):
 
 
 @opaque(
-    _rank, method=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64)
+    _rank, public=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64)
 )
 def rank(values: Tensor, atol: Mask | None, rtol: Mask | None, shape: Any):
     """How many singular values of a matrix of a shape are not negligible."""
@@ -541,7 +541,7 @@ def _lstsq(a, b, rcond, driver):
 @opaque(
     _lstsq,
     key="lstsq_raw",
-    method=False,
+    public=False,
     eager=True,
     shape=_lstsq_shape,
     grad_fn="LinalgLstsqBackward0",

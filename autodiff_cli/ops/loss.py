@@ -42,7 +42,7 @@ def reduced(loss, mode):
     return F.mean(loss) if mode == "mean" else F.sum(loss) if mode == "sum" else loss
 
 
-@function(method=False)
+@function(public=False)
 def reduce_loss(
     loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
 ):
@@ -80,13 +80,13 @@ def _constant_only(name, parameter, node):
         )
 
 
-@function(method=False)
+@function(public=False)
 def reduction_word(reduction: str, size_average: bool | None = None, reduce: bool | None = None):
     """`none`, `mean` or `sum`, as `reduction` or the old flags say."""
     return reduction_of(reduction, size_average, reduce)
 
 
-@composite(method=False, grad_fn="DivBackward1")
+@composite(public=False, grad_fn="DivBackward1")
 def div_by(input: Tensor, number: Scalar):
     """A tensor over a Python number."""
     return F.div(input, number)
@@ -152,7 +152,7 @@ def mse_loss_weighted(
     return _weighted(F.pow(input - target, 2), input, weight, mode)
 
 
-@composite(method=False, samples=[S(t(2, 3), 0.5)])
+@composite(public=False, samples=[S(t(2, 3), 0.5)])
 def huber(difference: Tensor, beta: float):
     """`d**2 / (2 beta)` near 0, `|d| - beta / 2` beyond `beta`."""
     size = F.abs(difference)
@@ -197,7 +197,7 @@ def smooth_l1_loss(
     return F.smooth_l1_loss_curved(input, target, reduction=mode, beta=beta)
 
 
-@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0")
+@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0", public=False)
 def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
     """Squared differences below `beta`, absolute beyond."""
     difference = input - target
@@ -363,7 +363,7 @@ def _bce(x, target):
 
 @pointwise(
     _bce,
-    method=False,
+    public=False,
     eager=True,
     inplace=False,
     samples=[S(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9))],
@@ -377,7 +377,7 @@ def _(g, out, input, target):
     return g * F.bce_slope(input, target), g * (F.log(1 - input) - F.log(input))
 
 
-@composite(method=False, samples=[S(t(3, low=0.1, high=0.9), t(3, low=0.1, high=0.9))])
+@composite(public=False, samples=[S(t(3, low=0.1, high=0.9), t(3, low=0.1, high=0.9))])
 def bce_slope(input: Tensor, target: Tensor):
     """The slope of `bce` towards its input, finite at 0 and 1 as PyTorch has it."""
     return (input - target) / F.maximum((1 - input) * input, 1e-12)
@@ -427,7 +427,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, mode)
 
 
-@composite(method=False)
+@composite(public=False)
 def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None):
     """`(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`, stable for every x."""
     spread = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)

@@ -14,7 +14,7 @@ from ..graph.strides import same_strides
 
 @movement(
     lambda x: x,
-    method=False,
+    public=False,
     shape=lambda input: (input.shape, input.dtype),
     strides_rule=same_strides,
     vjp=lambda g, out, input: g,
@@ -23,14 +23,14 @@ def alias(input: Tensor):
     """The same tensor under a new node."""
 
 
-@movement(lambda x: x, method=False, view=True, shape=lambda input: (input.shape, input.dtype))
+@movement(lambda x: x, public=False, view=True, shape=lambda input: (input.shape, input.dtype))
 def data_alias(input: Tensor):
     """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
 
 
 @movement(
     lambda old, value: value,
-    method=False,
+    public=False,
     shape=lambda old, value: (old.shape, old.dtype),
     strides_rule=same_strides,
     grad_fn=lambda old, value: old.grad_name,
@@ -65,7 +65,7 @@ def _copy_slices(base, value, step):
 @opaque(
     _copy_slices,
     key="copy_slices",
-    method=False,
+    public=False,
     grad_fn="CopySlices",
     shape=lambda base, value, step: (base.shape, base.dtype),
     strides_rule=same_strides,
@@ -125,7 +125,7 @@ def _(g, out, input, src, non_blocking):
 
 @movement(
     _overwritten,
-    method=False,
+    public=False,
     grad_fn="FillBackward3",
     strides_rule=same_strides,
     shape=_overwritten_shape,

@@ -14,8 +14,7 @@ def _zeros(x):
 
 @opaque(
     lambda values, first, second, grad_fn: values,
-    method=False,
-    properties=frozenset({"internal"}),
+    public=False,
     grad_fn=lambda values, first, second, grad_fn: grad_fn,
     shape=lambda values, first, second, grad_fn: (values.shape, values.dtype),
     samples=[S(t(2, 3, grad=False), t(2, 3), None, "BernoulliBackward0")],
@@ -31,8 +30,7 @@ def _(g, out, values, first, second, grad_fn):
 
 @opaque(
     lambda input, noise, inplace: input * noise,
-    method=False,
-    properties=frozenset({"internal"}),
+    public=False,
     grad_fn=lambda input, noise, inplace: f"RreluWithNoiseBackward{int(inplace)}",
     shape=lambda input, noise, inplace: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],

@@ -149,7 +149,7 @@ def group_norm(
 
 
 @composite(
-    method=False,
+    public=False,
     grad_fn="NativeBatchNormBackward0",
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
 )

@@ -101,7 +101,7 @@ def _(g, out, x, ord, dim, keepdim, dtype):
     return (norm_slope(restored(g, x, dim), restored(out, x, dim), full, float(ord), dim),)
 
 
-@composite(method=False, grad_fn="NormBackward1", samples=[S(t(2, 3), 3.0, 1, False)])
+@composite(public=False, grad_fn="NormBackward1", samples=[S(t(2, 3), 3.0, 1, False)])
 def norm_along(x: Tensor, p: Scalar, dim: Dim, keepdim: bool):
     """`vector_norm` as the distances record it."""
     return F.vector_norm(x, p, (dim,), keepdim)
@@ -243,7 +243,7 @@ def _(g, out, input, p, dim, maxnorm):
 # -- distances between all pairs -------------------------------------------------------------------
 
 
-@composite(method=False, samples=[S(t(2, 3), 1.5), S(t(2, 3), inf)])
+@composite(public=False, samples=[S(t(2, 3), 1.5), S(t(2, 3), inf)])
 def row_norms(input: Tensor, p: float):
     """`vector_norm` over the last dim as `cdist` and `pdist` differentiate it."""
     return (
@@ -261,7 +261,7 @@ def _(g, out, input, p):
     )
 
 
-@composite(method=False, samples=[S(t(2, 3), t(4, 3))])
+@composite(public=False, samples=[S(t(2, 3), t(4, 3))])
 def euclidean_dist(x1: Tensor, x2: Tensor):
     """Distances between rows of `x1` and rows of `x2` by one matrix product."""
     one = F.sum(F.mul(x1, x1), (-1,), True)
@@ -281,7 +281,7 @@ def _(g, out, x1, x2):
     return to_one, to_two
 
 
-@composite(method=False, grad_fn="CdistBackward0", samples=[S(t(2, 3), t(4, 3), 3.0)])
+@composite(public=False, grad_fn="CdistBackward0", samples=[S(t(2, 3), t(4, 3), 3.0)])
 def cdist_all(x1: Tensor, x2: Tensor, p: float):
     """Distances of order `p` between all rows, by differences."""
     return F.row_norms(F.sub(F.unsqueeze(x1, -2), F.unsqueeze(x2, -3)), p)

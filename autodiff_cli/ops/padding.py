@@ -127,7 +127,7 @@ def _continued_name(input, pad, mode):
 @movement(
     _continued,
     shape=_continued_shape,
-    method=False,
+    public=False,
     grad_fn=_continued_name,
     samples=[S(t(1, 2, 4), (2, 1), mode) for mode in _MODES],
 )

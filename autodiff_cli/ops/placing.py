@@ -52,7 +52,7 @@ def _put_shape(input, indices, values, accumulate):
 
 @movement(
     _put_at,
-    method=False,
+    public=False,
     grad_fn="IndexPutBackward0",
     shape=_put_shape,
     properties=frozenset({"broadcasts"}),
@@ -217,7 +217,7 @@ def _scattered_view(x, src, step, name):
 
 @movement(
     _scattered_view,
-    method=False,
+    public=False,
     shape=lambda input, src, step, name: (input.shape, input.dtype),
     grad_fn=lambda input, src, step, name: name,
 )

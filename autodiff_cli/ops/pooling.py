@@ -105,7 +105,7 @@ def _max_name(input, rules):
 
 @opaque(
     _maximum,
-    method=False,
+    public=False,
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
@@ -120,13 +120,13 @@ def _(g, out, input, rules):
 
 
 @opaque(
-    _maximum_index, method=False, shape=lambda input, rules: (_pooled_shape(input, rules), INT64)
+    _maximum_index, public=False, shape=lambda input, rules: (_pooled_shape(input, rules), INT64)
 )
 def max_window_indices(input: Tensor, rules: Any):
     """The flat position of the maximum of each window."""
 
 
-@function(method=False)
+@function(public=False)
 def unpool(input: Tensor, indices: Tensor, sizes: Any):
     """A tensor of zeros with `input` added at flat positions over the last dims."""
     lead = input.shape[: len(input.shape) - len(sizes)]
@@ -287,7 +287,7 @@ def _declare_adaptive(n):
     mean_pool.doc = f"Means of windows that cover the last {n} dims with `output_size` results."
 
 
-@composite(method=False, grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0")
+@composite(public=False, grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0")
 def adaptive_mean(input: Tensor, rules: Any):
     """The mean of each window of the last dims."""
     return F.resample(input, rules)
@@ -297,7 +297,7 @@ def adaptive_mean(input: Tensor, rules: Any):
 
 
 @composite(
-    method=False, grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0"
+    public=False, grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0"
 )
 def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):
     """The mean of each window, or its sum over `divisor`."""
@@ -415,7 +415,7 @@ def _declare_lp_pool(n):
 # -- unpooling -------------------------------------------------------------------------------------
 
 
-@composite(method=False, grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0")
+@composite(public=False, grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0")
 def unpool_max(input: Tensor, indices: Tensor, sizes: Any):
     """Zeros of the given sizes with `input` written at flat positions."""
     lead = input.shape[: len(input.shape) - len(sizes)]
@@ -531,7 +531,7 @@ def _fractional_indices(x, samples, kernel, sizes):
 
 @opaque(
     _fractional_indices,
-    method=False,
+    public=False,
     shape=lambda input, samples, kernel, sizes: (
         (*input.shape[: len(input.shape) - len(sizes)], *sizes),
         INT64,
@@ -541,7 +541,7 @@ def fractional_indices(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """Flat positions of the maxima of windows at random places."""
 
 
-@composite(method=False, grad_fn=lambda i, s, k, sizes: f"FractionalMaxPool{len(sizes)}DBackward0")
+@composite(public=False, grad_fn=lambda i, s, k, sizes: f"FractionalMaxPool{len(sizes)}DBackward0")
 def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """The maxima of windows at random places, and their flat positions."""
     indices = F.fractional_indices(input, samples, kernel, sizes)

@@ -234,7 +234,7 @@ def soft_margin_loss(
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
 
-@composite(method=False, samples=[S(t(3))])
+@composite(public=False, samples=[S(t(3))])
 def soft_margin(product: Tensor):
     """`log(1 + exp(-product))`."""
     return _soft_elements(product)

@@ -167,7 +167,7 @@ def _(g, out, input, dim, keepdim, dtype):
     return (F.mul(spread(g, input, one(dim)), others),)
 
 
-@composite(method=False, samples=[S(t(2, 3), 1), ZEROS])
+@composite(public=False, samples=[S(t(2, 3), 1), ZEROS])
 def prod_of_others(input: Tensor, dim: Dim):
     """For each element the product of all others along `dim`, without division."""
 

@@ -25,7 +25,7 @@ def _resampled_shape(input, rules):
     return (*input.shape[:lead], *(rule[1] for rule in rules)), input.dtype
 
 
-@opaque(resampled, method=False, shape=_resampled_shape, samples=[S(t(2, 5), (("adaptive", 2),))])
+@opaque(resampled, public=False, shape=_resampled_shape, samples=[S(t(2, 5), (("adaptive", 2),))])
 def resample(input: Tensor, rules: Any):
     """The last dims mapped linearly, each by its rule."""
 
@@ -37,7 +37,7 @@ def _(g, out, input, rules):
 
 @opaque(
     spread_back,
-    method=False,
+    public=False,
     shape=lambda input, rules, sizes: (
         (*input.shape[: len(input.shape) - len(rules)], *sizes),
         input.dtype,
@@ -74,7 +74,7 @@ def _upsample_name(input, rules):
     return f"Upsample{word}{n}D{'Aa' if kind.endswith('-aa') else ''}Backward0"
 
 
-@composite(method=False, grad_fn=_upsample_name)
+@composite(public=False, grad_fn=_upsample_name)
 def upsampled(input: Tensor, rules: Any):
     """The last dims interpolated to other sizes."""
     return F.resample(input, rules)
@@ -287,7 +287,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
 
-@movement(lambda x, other: x, method=False, shape=lambda input, other: (input.shape, input.dtype))
+@movement(lambda x, other: x, public=False, shape=lambda input, other: (input.shape, input.dtype))
 def depends(input: Tensor, other: Tensor):
     """`input`, said to depend on `other` with slope 0."""
 

@@ -103,7 +103,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
 
 @movement(
     _written(_assign),
-    method=False,
+    public=False,
     grad_fn="ScatterBackward0",
     shape=_scatter_shape("scatter"),
     samples=_SCATTERED,
@@ -126,7 +126,7 @@ def _(g, out, input, dim, index, src):
 
 @movement(
     _written(_assign),
-    method=False,
+    public=False,
     grad_fn="ScatterBackward1",
     samples=[S(t(3, 2), 0, ints(2, 2), 1.5)],
     shape=_scatter_value_shape,
@@ -153,7 +153,7 @@ def _no_gradient(g, out, *args):
 
 @movement(
     _written(_combine),
-    method=False,
+    public=False,
     shape=_scatter_shape("scatter"),
     grad_fn="NotImplemented",
     vjp=_no_gradient,
@@ -462,7 +462,7 @@ def _rows_filled(x, dim, index, value):
 @movement(
     _rows_filled,
     key="index_fill_number",
-    method=False,
+    public=False,
     grad_fn="IndexFillBackward0",
     shape=_index_fill_shape,
     vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
@@ -475,7 +475,7 @@ def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
 @movement(
     _rows_filled,
     key="index_fill_tensor",
-    method=False,
+    public=False,
     grad_fn="IndexFillBackward1",
     shape=_index_fill_shape,
     samples=[S(t(3, 2), 0, ints(2), t())],

@@ -139,7 +139,7 @@ def _sum_to_name(input, size):
     _sum_to,
     shape=_sum_to_shape,
     grad_fn=_sum_to_name,
-    method=False,
+    public=False,
     samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())],
 )
 def summed_to(input: Tensor, size: Size):
@@ -205,12 +205,12 @@ def _inferred(input, size):
     return infer_size(input.shape, size), input.dtype
 
 
-@movement(_rows, shape=_inferred, method=False, **_VIEWED, samples=[S(t(2, 3), (3, 2))])
+@movement(_rows, shape=_inferred, public=False, **_VIEWED, samples=[S(t(2, 3), (3, 2))])
 def reshape_alias(input: Tensor, size: Size):
     """A view in another shape of a tensor that is not contiguous; what `reshape` makes of it."""
 
 
-@movement(_rows, shape=_inferred, method=False, vjp=_reshape_back, samples=[S(t(2, 3), (3, 2))])
+@movement(_rows, shape=_inferred, public=False, vjp=_reshape_back, samples=[S(t(2, 3), (3, 2))])
 def unsafe_view(input: Tensor, size: Size):
     """A copy in another shape; what `reshape` makes where no view is possible."""
 
@@ -270,7 +270,7 @@ def ravel(input: Tensor):
 
 @movement(
     np.copy,
-    method=False,
+    public=False,
     grad_fn="CloneBackward0",
     shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: g,
@@ -335,7 +335,7 @@ def _without(values, dims):
 @movement(
     lambda x, dims, overload: np.squeeze(x, _squeezed_dims(x, dims)),
     view=True,
-    method=False,
+    public=False,
     shape=lambda input, dims, overload: (
         _without(input.shape, _squeezed_dims(input, dims)),
         input.dtype,

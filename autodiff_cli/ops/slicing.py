@@ -29,7 +29,7 @@ def _embedded(value, shape, step):
 
 @movement(
     _embedded,
-    method=False,
+    public=False,
     shape=lambda value, shape, step: (shape, value.dtype),
     vjp=lambda g, out, value, shape, step: step[0].apply([g, *step[1]]),
 )
@@ -70,7 +70,7 @@ def _slice_shape(input, dim, start, end, step):
     lambda x, dim, start, end, step: x[key_of(dim, slice(start, end, step))],
     key="slice",
     view=True,
-    method=False,
+    public=False,
     shape=_slice_shape,
     strides_rule=lambda strides, input, dim, start, end, step: (
         *strides[:dim],
@@ -348,7 +348,7 @@ def _folded(g, shape, dimension, size, step):
 
 @movement(
     _folded,
-    method=False,
+    public=False,
     shape=lambda g, shape, dimension, size, step: (shape, g.dtype),
     vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step),
 )

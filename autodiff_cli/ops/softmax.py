@@ -65,8 +65,7 @@ _softmax_pair("log_softmax", "log_softmax_node")
 
 
 @composite(
-    method=False,
-    properties=frozenset({"internal"}),
+    public=False,
     name="softmax",
     grad_fn="SoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
@@ -86,8 +85,7 @@ def _(g, out, input, dim):
 
 
 @composite(
-    method=False,
-    properties=frozenset({"internal"}),
+    public=False,
     name="log_softmax",
     grad_fn="LogSoftmaxBackward0",
     samples=[S(t(2, 3), 1)],

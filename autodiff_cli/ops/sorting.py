@@ -116,7 +116,7 @@ def _search_shape(ordered, values, right, out_int32, sorter):
 
 @opaque(
     _searchsorted,
-    method=False,
+    public=False,
     shape=_search_shape,
     samples=[S(ORDERED, t(2, grad=False), False, False, None)],
 )
@@ -222,7 +222,7 @@ def _unique_shape(input, dim, consecutive, wanted):
 
 @opaque(
     _unique,
-    method=False,
+    public=False,
     shape=_unique_shape,
     samples=[S(REPEATS, None, False, (1, 2)), S(REPEATS, 0, True, ())],
 )
