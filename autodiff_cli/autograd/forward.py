@@ -1,53 +1,150 @@
-"""Forward mode, graph to graph: the derivative along a direction is the transpose of reverse mode.
+"""Forward mode, graph to graph: the derivative along directions, from the reverse rules alone.
 
-A vjp is linear in its cotangent, so the vjp of that vjp is the jvp: two reverse passes, each with
-one memo, and no rule of its own for any op.
+One pass in order of creation, with one memo of changes. A reverse rule is linear in its cotangent,
+so the reverse pass through the rule itself is the forward derivative; a pointwise rule is its own
+transpose. Nothing recurses and no value is computed.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import leaf
-from ..graph.state import grad_mode
-from .reverse import gradients, zeros_like
+from ..graph.op import OUTPUT, Kind, cast, leaf, output
+from ..graph.registry import F
+from ..graph.state import STATE, grad_mode
+from .reverse import fitted, gradients, parents, zeros_like
+
+Change = Any  # a node, None for no change, a tuple of those for a node with several results
 
 
 class Linearized:
     """The derivative of `outputs` with respect to `inputs`, to be applied to directions."""
 
-    __slots__ = ("cotangents", "duals", "outputs")
+    __slots__ = ("inputs", "order", "outputs")
 
     def __init__(self, outputs: list[Node], inputs: list[Node]):
         self.outputs = outputs
-        self.duals: list[Node | None] = []
-        with grad_mode(True):
-            for out in outputs:
-                dual = leaf(zeros_like(out), None, True) if out.requires_grad else None
-                self.duals.append(dual)
-            seeds = [
-                (out, dual)
-                for out, dual in zip(outputs, self.duals, strict=True)
-                if dual is not None
-            ]
-            self.cotangents = gradients(seeds, inputs, create_graph=True, retain_graph=True)
+        self.inputs = inputs
+        self.order = _between(inputs, outputs)
 
     def along(self, tangents: list[Node | None]) -> list[Node]:
         """How the outputs change when the inputs move along `tangents` (None: not at all)."""
+        memo: dict[Node, Change] = dict(zip(self.inputs, tangents, strict=True))
+        span = STATE.span
         with grad_mode(True):
-            seeds = [
-                (g, t)
-                for g, t in zip(self.cotangents, tangents, strict=True)
-                if g is not None and t is not None and g.requires_grad
+            for node in self.order:
+                STATE.span = node.span
+                memo[node] = _change(node, memo)
+            STATE.span = span
+            changes = [memo.get(out) for out in self.outputs]
+            return [
+                zeros_like(out) if change is None else change
+                for out, change in zip(self.outputs, changes, strict=True)
             ]
-            duals = [dual for dual in self.duals if dual is not None]
-            found = iter(gradients(seeds, duals, create_graph=True, retain_graph=True))
-            result = []
-            for out, dual in zip(self.outputs, self.duals, strict=True):
-                change = None if dual is None else next(found)
-                result.append(zeros_like(out) if change is None else change)
-        return result
 
 
 def jvp(outputs: list[Node], inputs: list[Node], tangents: list[Node | None]) -> list[Node]:
     """The change of `outputs` when `inputs` move along `tangents`."""
     return Linearized(outputs, inputs).along(tangents)
+
+
+def _between(inputs: list[Node], outputs: list[Node]) -> list[Node]:
+    """The nodes on the way from inputs to outputs, in order, without the inputs."""
+    found = set(inputs)
+    seen = {out for out in outputs if out.requires_grad} - found
+    pending = list(seen)
+    while pending:
+        for needed in parents(pending.pop()):
+            if needed.requires_grad and needed not in seen and needed not in found:
+                seen.add(needed)
+                pending.append(needed)
+    order = []
+    for node in sorted(seen, key=lambda n: n.seq):
+        if any(p in found for p in parents(node)):
+            found.add(node)
+            order.append(node)
+    return order
+
+
+def _change(node: Node, memo: dict[Node, Change]) -> Change:
+    op = node.op
+    if op is OUTPUT:
+        parts = memo.get(node.args[0])
+        return None if parts is None else parts[node.args[1]]
+    body = node.body
+    if op.vjp_rule is None:
+        if type(body) is tuple:
+            return tuple(memo.get(part) for part in body)
+        return None if body is None else memo.get(body)
+    if op.view and node.outputs is None and len(node.inputs) == 1:
+        change = memo.get(node.inputs[0])
+        if change is None:
+            return None
+        if op.key in ("view", "reshape_alias"):  # a change may lie otherwise in memory
+            return F.reshape(change, node.shape)
+        return op.apply([change, *node.args[1:]])
+    if op.kind is Kind.POINTWISE:
+        change = _pointwise(node, memo)
+        if change is not None:
+            return change
+    return _transposed(node, memo)
+
+
+def _pointwise(node: Node, memo: dict[Node, Change]) -> Node | None:
+    """A pointwise rule scales element by element, a cotangent as well as a change."""
+    op = node.op
+    total: Node | None = None
+    for place, at in enumerate(op.tensor_params):
+        x = node.args[at]
+        change = None if x is None else memo.get(x)
+        if change is None:
+            continue
+        if change.shape != node.shape:
+            change = F.expand(change, node.shape)
+        found = op.vjp_rule(cast(change, node.dtype), node, *node.args)  # type: ignore[misc]  # has one
+        part = found[place] if type(found) is tuple else found
+        if part is None:
+            continue
+        if part.shape != node.shape:
+            return None
+        part = cast(part, node.dtype)
+        total = part if total is None else F.add(total, part)
+    return total
+
+
+def _transposed(node: Node, memo: dict[Node, Change]) -> Change:
+    """The vjp of the vjp."""
+    rule = node.op.vjp_rule
+    assert rule is not None
+    if node.outputs is None:
+        duals: list[Node | None] = [leaf(zeros_like(node), None, True)]
+        found = rule(duals[0], node, *node.args)
+    else:
+        own = tuple(output(node, i) for i in range(len(node.outputs)))
+        duals = [leaf(zeros_like(o), None, True) if is_float(o.dtype) else None for o in own]
+        found = rule(tuple(duals), own, *node.args)
+    seeds = _seeds(node, found if type(found) is tuple else (found,), memo)
+    targets = [dual for dual in duals if dual is not None]
+    changes = iter(gradients(seeds, targets, create_graph=True, retain_graph=True))
+    parts = tuple(None if dual is None else next(changes) for dual in duals)
+    return parts[0] if node.outputs is None else parts
+
+
+def _seeds(
+    node: Node, found: tuple[Any, ...], memo: dict[Node, Change]
+) -> list[tuple[Node, Node]]:
+    """Cotangents of the inputs that move, each with how its input moves."""
+    op = node.op
+    seeds = []
+    for at, g in zip(op.tensor_params, found, strict=True):
+        value = node.args[at]
+        if value is None or g is None:
+            continue
+        pairs = zip(value, g, strict=True) if type(value) is tuple else ((value, g),)
+        for x, part in pairs:
+            change = None if x is None else memo.get(x)
+            if change is not None and part is not None and part.requires_grad:
+                seeds.append((fitted(op.kind, part, x, op), change))
+    return seeds

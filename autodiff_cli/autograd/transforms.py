@@ -228,13 +228,13 @@ def jacobian(
     run = _Run(name, call, args, kwargs, argnums, has_aux)
     outputs = [out.node for out in tensors_of(run.output, f"a function given to `{name}`")]
     opened = run.opened
-    rows: list[Any]
-    if forward:
-        rows = forward_jacobian_of(opened, outputs)
-    else:
-        rows = jacobian_of(outputs, opened.nodes, create_graph=True)
+    found: Any = (
+        forward_jacobian_of(opened, outputs)
+        if forward
+        else jacobian_of(outputs, opened.nodes, create_graph=True)
+    )
     blocks = []
-    for out, row in zip(outputs, rows, strict=True):
+    for out, row in zip(outputs, found, strict=True):
         filled = [or_zeros(g, out, x) for g, x in zip(row, opened.nodes, strict=True)]
         blocks.append(run.in_shape_of_inputs([opened.settled(g) for g in filled]))
     rest = iter(blocks)

@@ -339,26 +339,27 @@ def _gradgradcheck(
     )
 
 
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "func.grad": _grad,
+    "func.grad_and_value": _grad_and_value,
+    "func.vjp": _vjp,
+    "func.jvp": _jvp,
+    "func.linearize": _linearize,
+    "func.jacrev": _jacrev,
+    "func.jacfwd": _jacfwd,
+    "func.hessian": _hessian,
+    "func.vmap": _vmap,
+    "vmap": _vmap,
+    "autograd.functional.jacobian": _functional_jacobian,
+    "autograd.functional.hessian": _functional_hessian,
+    "autograd.functional.vjp": _product("vjp"),
+    "autograd.functional.jvp": _product("jvp"),
+    "autograd.functional.vhp": _product("vhp"),
+    "autograd.functional.hvp": _product("hvp"),
+    "autograd.gradcheck": _gradcheck,
+    "autograd.gradgradcheck": _gradgradcheck,
+}
+
 TRANSFORMS: dict[str, Builtin] = {
-    path: Builtin(path.rpartition(".")[2], function)
-    for path, function in {
-        "func.grad": _grad,
-        "func.grad_and_value": _grad_and_value,
-        "func.vjp": _vjp,
-        "func.jvp": _jvp,
-        "func.linearize": _linearize,
-        "func.jacrev": _jacrev,
-        "func.jacfwd": _jacfwd,
-        "func.hessian": _hessian,
-        "func.vmap": _vmap,
-        "vmap": _vmap,
-        "autograd.functional.jacobian": _functional_jacobian,
-        "autograd.functional.hessian": _functional_hessian,
-        "autograd.functional.vjp": _product("vjp"),
-        "autograd.functional.jvp": _product("jvp"),
-        "autograd.functional.vhp": _product("vhp"),
-        "autograd.functional.hvp": _product("hvp"),
-        "autograd.gradcheck": _gradcheck,
-        "autograd.gradgradcheck": _gradgradcheck,
-    }.items()
+    path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()
 }
