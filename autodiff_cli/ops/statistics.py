@@ -76,7 +76,7 @@ def std(
 
 @std.vjp
 def _(g, out, input, dim, unbiased, keepdim, correction):
-    to_var = F.where(F.eq(out, 0), 0.0, F.div(g, F.mul(out, 2)))
+    to_var = F.mul(g, F.where(F.eq(out, 0), 0.0, F.div(0.5, out)))
     return (_variance_slope(to_var, input, dim, unbiased, correction),)
 
 
