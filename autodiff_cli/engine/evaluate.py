@@ -139,13 +139,14 @@ def too_large(node: Node) -> AutodiffError:
     )
 
 
-def release(nodes: list[Node]) -> None:
-    """Let go of the history behind evaluated nodes that no gradient needs."""
+def release(nodes: list[Node], since: int) -> None:
+    """Let go of the history behind evaluated nodes that no gradient needs; nodes older than
+    `since` were looked at before."""
     pending = list(nodes)
     seen: set[Node] = set()
     while pending:
         node = pending.pop()
-        if node in seen:
+        if node.seq < since or node in seen:
             continue
         seen.add(node)
         if node.value is not None and (not node.requires_grad or node.op is ops.LEAF):

@@ -14,6 +14,7 @@ from ..errors import AutodiffError, fail
 from ..graph.registry import overloads
 from ..suggest import suggest
 from .builtins import BUILTINS, TYPES
+from .module_names import PATHS, library_member
 from .operations import MODE, kind_of
 from .random_names import RANDOM_NAMES
 from .values import Builtin, Namespace, OpFunction
@@ -53,6 +54,7 @@ MODULES: dict[str, str] = {
     "torch.autograd.functional": "autograd.functional",
     "torch.func": "func",
     "torch.optim": "optim",
+    "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.masked": "masked",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
@@ -266,10 +268,16 @@ def builtin(name: str) -> Any:
     path = PREDEFINED.get(name)
     if path is not None:
         return Namespace(path)
-    found = NATIVE.get(name)
-    if found is not None:
-        return found
-    return torch_member(name) or op_function(name)
+    found = _BARE.get(name)
+    if found is None:
+        found = NATIVE.get(name) or torch_member(name) or op_function(name)
+        if found is not None:
+            _BARE[name] = found
+    return found
+
+
+_BARE: dict[str, Any] = {}
+"""Bare names of native files that were looked up before: they mean the same in every program."""
 
 
 def op_function(name: str) -> OpFunction | None:
@@ -365,7 +373,7 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
     from .torch_names import TORCH
 
     prefix = f"{namespace.path}." if namespace.path else ""
-    known = [n.removeprefix(prefix) for n in [*WHERE, *TORCH] if n.startswith(prefix)]
+    known = [n.removeprefix(prefix) for n in [*WHERE, *TORCH, *PATHS] if n.startswith(prefix)]
     if namespace.path == "math":
         known = list(MATH)
     close = suggest(name, [n for n in known if "." not in n])

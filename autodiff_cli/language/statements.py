@@ -678,14 +678,15 @@ class Housekeeping:
         newest = GraphNode.counter()
         if newest - self.mark < self.every or STATE.batching:
             return
-        self.mark = newest
-        if newest - self.start > 2 * STATE.max_steps:
+        before, self.mark = self.mark, newest
+        most = STATE.max_steps * 3 // 2
+        if newest - self.start > most:
             raise fail(
                 "E506",
-                f"the program applied more than {2 * STATE.max_steps} operations",
+                f"the program applied more than {most} operations",
                 help="is the loop endless? raise the limit with --max-steps 10000000",
             )
-        self.collect(scope)
+        self.collect(scope, before)
         if memory_used() > STATE.max_bytes + OWN_MEMORY:
             raise fail(
                 "E505",
@@ -693,7 +694,7 @@ class Housekeeping:
                 help="call backward() in the loop, detach(), or use torch.no_grad()",
             )
 
-    def collect(self, scope: Scope) -> None:
+    def collect(self, scope: Scope, since: int) -> None:
         """Evaluate what names hold, then release histories that no gradient needs."""
         from ..engine.evaluate import evaluate, release
 
@@ -713,7 +714,7 @@ class Housekeeping:
                     pending.extend(value.values())
             at = at.outer
         evaluate(nodes)
-        release(nodes)
+        release(nodes, since)
 
 
 # What Python, NumPy and the table take for themselves.
