@@ -20,6 +20,7 @@ class Cut(NamedTuple):
 
     node: Node
     reason: str
+    word: str
 
 
 def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
@@ -31,7 +32,7 @@ def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
     while pending:
         node = pending.pop()
         if node.marks is not None and node.marks.hooks:
-            found.append(Cut(node, "a hook replaces the gradient here"))
+            found.append(Cut(node, "a hook replaces the gradient here", "register_hook"))
             continue
         needed = node.args[0] if node.op.key == OPAQUE_TO_CUTS else Replay.needed(node)
         for part in needed:
@@ -39,18 +40,21 @@ def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
                 continue
             seen.add(part)
             if not part.requires_grad and part.outputs is None:
-                found.append(Cut(part, _reason(part)))
+                found.append(Cut(part, *_reason(part)))
                 continue
             pending.append(part)
     found.sort(key=lambda cut: cut.node.seq)
     return found
 
 
-def _reason(node: Node) -> str:
+def _reason(node: Node) -> tuple[str, str]:
+    """Why backward stops at a node, and the word of the program that did it."""
+    name = node.op.name
     if node.op.key in DETACHING:
-        return "cuts the graph: backward sees a constant here"
+        word = "data" if node.op.key == "data_alias" else name
+        return "cuts the graph: backward sees a constant here", word
     if node.dtype.kind != "f":
-        return f"gives {node.dtype.name}: backward sees a constant here"
+        return f"gives {node.dtype.name}: backward sees a constant here", name
     if not node.op.differentiable:
-        return f"`{node.op.name}` has no derivative: backward sees a constant here"
-    return "computed without grad mode: backward sees a constant here"
+        return f"`{name}` has no derivative: backward sees a constant here", name
+    return "computed under `no_grad`: backward sees a constant here", "no_grad"

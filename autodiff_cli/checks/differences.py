@@ -321,6 +321,7 @@ def thaw(nodes: list[Node]) -> None:
         node = pending.pop()
         if node.marks is not None:
             node.marks.freed = None
+            node.marks.overwritten = None
             node.marks.slots = []
         for needed in (*node.inputs, *Replay.needed(node)):
             if needed not in seen:
@@ -336,12 +337,12 @@ def generator_of(name: str, seed: int) -> Any:
 
 
 def signed_direction(generator: Any, point: np.ndarray) -> np.ndarray:
-    """A direction of signs, scaled to the elements of the point."""
-    bits = generator.getrandbits(max(point.size, 1))
-    data = bits.to_bytes((point.size + 7) // 8 or 1, "little")
-    signs = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: point.size]
-    spread = np.maximum(np.abs(point), 1.0) / math.sqrt(max(point.size, 1))
-    return (signs.reshape(point.shape) * 2.0 - 1.0) * spread
+    """A direction of uneven steps of both signs, scaled to the elements of the point."""
+    count = max(point.size, 1)
+    data = generator.getrandbits(8 * count).to_bytes(count, "little")
+    steps = (np.frombuffer(data, np.uint8)[: point.size].astype(np.float64) - 127.5) / 74.0
+    spread = np.maximum(np.abs(point), 1.0) / math.sqrt(count)
+    return steps.reshape(point.shape) * spread
 
 
 def _largest(value: Any) -> float:

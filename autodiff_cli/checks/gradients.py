@@ -176,7 +176,7 @@ def wrong(graph: GraphCheck, leaf: Node, name: str, result: LeafResult) -> Diagn
 def cut(leaf: Node, name: str, result: LeafResult, severity: str) -> Diagnostic:
     """E602 or W602 of a gradient that a cut explains."""
     first = result.cuts[0]
-    word = first.node.op.name
+    word = first.word
     labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
     labels += [Label(c.node.span, c.reason) for c in result.cuts[1:5] if c.node.span]
     if severity == "error":

@@ -62,9 +62,7 @@ def unseen_dependence(
     again = Again(check, name)
     try:
         here = again.value(point)
-        line = Line(
-            lambda t: again.value(point + float(t.real) * direction), here, 1.0, rtol=1e-4
-        )
+        line = Line(lambda t: again.value(point + float(t.real) * direction), here, 1.0, rtol=1e-4)
         verdict = line.examine(claimed)
     except AutodiffError:
         return None  # the program refuses other values: nothing can be said
@@ -101,4 +99,3 @@ class Again:
         for node, weight in program.passes[-1]:
             total += float(np.vdot(value_of(weight), value_of(node)))
         return total
-

@@ -278,7 +278,8 @@ class Runner:
             for text in report.error.diagnostic.helps:
                 self.env.note(f"help: {printable(text)}")
             return
-        self.env.diagnose(report.error.diagnostic, values["diagnostics"], values["color"])
+        for error in (report.error, *report.more_errors):
+            self.env.diagnose(error.diagnostic, values["diagnostics"], values["color"])
 
     def _show(self, report: Report, several: bool) -> bool:
         """The results of one program; False when they could not be written."""

@@ -30,7 +30,7 @@ from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .functions import DEPTH
 from .operations import MODE, is_numeric_list
-from .parser import parse
+from .parser import parse, parse_all
 from .statements import HOUSEKEEPING, OVERRIDES, SHOWN, WATCH, compile_block
 from .text import text
 from .values import Scope
@@ -39,6 +39,7 @@ from .warnings import COLLECTED
 if TYPE_CHECKING:
     from .report import Options, Report
 
+LONG_TEXT = 1_000_000  # characters; beyond, only the first syntax error is reported
 RECURSION_LIMIT = 30_000
 
 
@@ -55,6 +56,7 @@ class Program:
         self.loss: Tensor | None = None
         self.differentiated = False
         self.ended = False
+        self.more_errors: list[AutodiffError] = []
 
     # -- running ------------------------------------------------------------------------------
 
@@ -77,7 +79,7 @@ class Program:
         if sys.getrecursionlimit() < RECURSION_LIMIT:
             sys.setrecursionlimit(RECURSION_LIMIT)
         try:
-            self.tree = tree = parse(self.source)
+            self.tree = tree = self._parse()
             MODE.python = syntax.has_import(tree)
             STATE.default_dtype = FLOAT32 if MODE.python else FLOAT64
             if options.dtype is not None:
@@ -101,6 +103,14 @@ class Program:
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The statements that run; who watches a program puts its own between them."""
         return tree.body
+
+    def _parse(self) -> syntax.Module:
+        try:
+            return parse(self.source)
+        except AutodiffError:
+            if len(self.source.text) < LONG_TEXT:
+                self.more_errors = parse_all(self.source)[1][1:]
+            raise
 
     def _set_folder(self) -> None:
         from pathlib import Path
@@ -448,6 +458,7 @@ def run_program(source: Source, options: Options) -> Report:
     except AutodiffError as error:
         report.status = "error"
         report.error = error
+        report.more_errors = program.more_errors
         report.tensors.clear()
         report.scalars.clear()
     except RecursionError:

@@ -72,6 +72,7 @@ class Report:
     scalars: dict[str, bool | int | float] = field(default_factory=dict)
     stdout: str = ""
     error: AutodiffError | None = None
+    more_errors: list[AutodiffError] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     graph: Node | None = None
     shown: str | None = None

@@ -1,0 +1,131 @@
+"""Results of checks as text, one line a file and a summary, and as JSON.
+
+Invariant: every failed item is shown with the command that runs it again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from .diagnostics import document
+from .text import pad, printable, text_width
+
+if TYPE_CHECKING:
+    from ..checks.model import FileResult, Item
+
+SCHEMA = "autodiff.check/1"
+WORDS = ("passed", "kink", "cut", "noisy", "failed", "error")
+GREEN, RED, RESET = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
+
+
+def file_line(result: FileResult, letters: dict[str, str], width: int, color: bool) -> str:
+    """`demo.expr  ....   4 passed  0.01s`."""
+    shown = "".join(letters[item.status] for item in result.items)
+    if len(shown) > 40:
+        shown = shown[:37] + "..."
+    name = printable(result.file, 300)
+    bad = any(item.bad for item in result.items)
+    counts = counted(result.items) or "nothing chosen"
+    left = f"{pad(name, min(40, max(24, text_width(name))))} {shown}"
+    right = f"{counts}  {result.seconds:.2f}s"
+    gap = max(2, min(width, 100) - text_width(left) - len(right))
+    if color:
+        right = f"{RED if bad else GREEN}{right}{RESET}"
+    return left + " " * gap + right
+
+
+def counted(items: list[Item]) -> str:
+    """`3 passed, 1 kink, 1 FAILED`."""
+    counts = Counter(item.status for item in items)
+    return ", ".join(
+        f"{counts[word]} {word.upper() if word in ('failed', 'error') else word}"
+        for word in WORDS
+        if counts[word]
+    )
+
+
+def failed_line(item: Item) -> str:
+    """The id of a failed item and the command that runs it alone."""
+    command = f"autodiff check {shlex.quote(item.file)} -k {_quoted(item.label)}"
+    return f"FAILED {printable(item.id, 300)}     re-run: {printable(command, 400)}"
+
+
+def _quoted(label: str) -> str:
+    plain = label.replace("[", "").replace("]", "").replace(".", "").replace("_", "")
+    return label if plain.isalnum() else shlex.quote(label)
+
+
+def summary(results: list[FileResult], seconds: float, color: bool) -> str:
+    """`3 files, 13 passed, 1 failed in 0.31s`."""
+    items = [item for result in results for item in result.items]
+    counts = Counter(item.status for item in items)
+    parts = [f"{len(results)} file{'' if len(results) == 1 else 's'}"]
+    parts += [f"{counts[word]} {word}" for word in WORDS if counts[word]]
+    text = f"{', '.join(parts)} in {seconds:.2f}s"
+    if not color:
+        return text
+    return f"{RED if any(item.bad for item in items) else GREEN}{text}{RESET}"
+
+
+def durations(results: list[FileResult], count: int) -> list[str]:
+    """The slowest items."""
+    items = sorted((item for result in results for item in result.items), key=lambda i: -i.seconds)
+    return [f"{item.seconds:8.3f}s  {printable(item.id, 300)}" for item in items[:count]]
+
+
+def check_document(results: list[FileResult], seconds: float, code: int) -> dict[str, Any]:
+    """The results as data for strict JSON."""
+    items = [item for result in results for item in result.items]
+    counts = Counter(item.status for item in items)
+    return {
+        "schema": SCHEMA,
+        "exit_code": int(code),
+        "seconds": round(seconds, 6),
+        "summary": {"files": len(results), **{word: counts[word] for word in WORDS}},
+        "items": [_item(item) for item in items],
+    }
+
+
+def _item(item: Item) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "id": _text(item.id),
+        "file": _text(item.file),
+        "kind": item.kind,
+        "name": _text(item.name),
+        "line": item.line,
+        "status": item.status,
+        "seconds": round(item.seconds, 6),
+    }
+    if item.note:
+        found["note"] = item.note
+    if item.diagnostic is not None:
+        found["diagnostic"] = document(item.diagnostic)
+    return found
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def step_summary(results: list[FileResult]) -> str:
+    """A Markdown table for GitHub's step summary."""
+    lines = ["| file | result | seconds |", "| --- | --- | --- |"]
+    for result in results:
+        name = printable(result.file, 300).replace("|", "\\|")
+        lines.append(f"| `{name}` | {counted(result.items)} | {result.seconds:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def diff_text(path: str, old: str | None, new: str | None) -> str:
+    """A change as a unified diff."""
+    import difflib
+
+    before = "" if old is None else old
+    after = "" if new is None else new
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(),
+        "/dev/null" if old is None else path, "/dev/null" if new is None else path, lineterm="",
+    )  # fmt: skip
+    return "".join(printable(line, 500) + "\n" for line in lines)
