@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import Label, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, cast, constant, leaf, value_of
+from ..graph.op import LEAF, OUTPUT, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from . import reverse
@@ -36,7 +36,8 @@ class AccumulateGrad:
         """Add a cotangent to `grad`, in the same tensor when it exists, as PyTorch does."""
         grad = self.grad
         if grad is None:
-            self.grad = Tensor(g if create_graph else without_history(g))
+            kept = type(self) is GradSlot or not g.requires_grad
+            self.grad = Tensor((g if kept else F.copied(g)) if create_graph else without_history(g))
         elif create_graph:
             self.grad = Tensor(F.add(grad.node, g))
         else:
@@ -103,6 +104,8 @@ class Tensor:
         for op, rest, index in self.steps:
             found = op.apply([node, *rest])
             node = found if index < 0 else found[index]
+        if self.steps and node.requires_grad and node.op.view:
+            node.mark().name = "AsStridedBackward0"  # what PyTorch makes a changed view anew with
         if self.accumulator is not None and node.op is not LEAF and self.steps:
             node = leaf(node, self.accumulator, self._node.requires_grad)
         self._node = node
@@ -186,6 +189,9 @@ class Tensor:
             )
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
+        if flag and self.steps:
+            # A leaf of its own: what the memory was made of stays without it.
+            self.storage, self.steps, self.seen = None, (), 0
         self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
 
     def retain_grad(self) -> None:
@@ -251,6 +257,8 @@ class Tensor:
     def overwrite(self, node: Node, by: Node | None = None) -> None:
         """`write` without the check for leaves."""
         old = self.node
+        if STATE.batching:
+            _check_captured(old if self.storage is None else self.storage.node, node)
         node = cast(node, old.dtype)
         if node.shape != old.shape:
             node = F.expand(node, old.shape)
@@ -322,6 +330,17 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self._node!r})"
+
+
+def _check_captured(old: Node, new: Node) -> None:
+    """E203 when, inside vmap, one example's values would go into a tensor from outside."""
+    if old.seq < STATE.batching and not known(new):
+        raise fail(
+            "E203",
+            "inside vmap, a tensor from outside cannot be changed in place by values that differ "
+            "between examples",
+            help="return the values, and add them up outside of vmap",
+        )
 
 
 def _mark_overwritten(node: Node, by: Node | None) -> None:

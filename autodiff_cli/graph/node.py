@@ -103,6 +103,8 @@ class Node:
     @property
     def grad_name(self) -> str:
         """PyTorch's name of the backward function of this application."""
+        if self.marks is not None and self.marks.name:
+            return self.marks.name
         name = self.op.grad_fn
         return name if isinstance(name, str) else name(*self.args)
 
@@ -122,10 +124,11 @@ class Marks:
 
     `slots`: where a finished cotangent is delivered (retain_grad); `hooks`: functions that may
     replace it; `freed`: span of the backward that freed the graph here; `overwritten`: span of
-    the in-place change that replaced this value; `context`: a custom Function's context.
+    the in-place change that replaced this value; `context`: a custom Function's context; `name`:
+    what the backward function is called here, when that is not the op's own name.
     """
 
-    __slots__ = ("context", "freed", "hooks", "overwritten", "slots")
+    __slots__ = ("context", "freed", "hooks", "name", "overwritten", "slots")
 
     def __init__(self) -> None:
         self.slots: list[Any] = []
@@ -133,3 +136,4 @@ class Marks:
         self.freed: Any = None
         self.overwritten: Any = None
         self.context: Any = None
+        self.name = ""

@@ -15,9 +15,10 @@ from ..autograd import calls
 from ..autograd.tensor import GradSlot, Tensor, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
-from ..graph.op import LEAF, cast, value_of
+from ..graph.op import LEAF, cast, number, value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
+from ..graph.state import STATE
 from ..suggest import suggest
 from .operations import MODE, dict_key, equal, index, items_of, kind_of, truth
 from .random_names import RANDOM_METHOD_NAMES
@@ -345,7 +346,9 @@ def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
 
 
 def _zero_(tensor: Tensor) -> Tensor:
-    tensor.write(F.zeros_like(tensor.node))
+    node = tensor.node
+    recorded = node.requires_grad and STATE.grad
+    tensor.write(F.fill(node, number(0)) if recorded else F.zeros_like(node))
     return tensor
 
 

@@ -145,6 +145,8 @@ def _power(input, exponent):
         return _integer_power(input, exponent)
     if exponent.ndim == 0:
         number = exponent.item()
+        if number == 1:
+            return input.copy()
         if number == 2:
             return input * input
         if number == 3:
@@ -227,8 +229,6 @@ def _slope_of_base(g, input, exponent):
         number = value_of(exponent).item()
         if number == 0:
             return F.zeros_like(g)
-        if number == 2:
-            return g * (input * number)
         return g * (F.pow(input, number - 1) * number)
     return F.where(F.eq(exponent, 0), 0.0, g * (exponent * F.pow(input, exponent - 1)))
 
