@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .api import run, value_and_grad
+    from .api import CheckFailed, check, gradcheck, run, value_and_grad
     from .errors import AutodiffError
 
 
 def __getattr__(name: str) -> Any:
     """Load the library's functions when they are first used: the command line needs none of them."""
-    if name in ("run", "value_and_grad"):
+    if name in ("CheckFailed", "check", "gradcheck", "run", "value_and_grad"):
         from . import api
 
         return getattr(api, name)
@@ -28,4 +28,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["AutodiffError", "__version__", "run", "value_and_grad"]
+__all__ = [
+    "AutodiffError",
+    "CheckFailed",
+    "__version__",
+    "check",
+    "gradcheck",
+    "run",
+    "value_and_grad",
+]

@@ -1,4 +1,4 @@
-"""The library for Python users: `run` and `value_and_grad`.
+"""The library for Python users: `run`, `value_and_grad`, `check` and `gradcheck`.
 
 `value_and_grad` compiles a program once; each call binds arrays to its free names and evaluates the
 loss and all gradients in one plan.
@@ -6,13 +6,14 @@ loss and all gradients in one plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from .checks.model import FileResult
     from .source import Source
 
 
@@ -106,4 +107,97 @@ def value_and_grad(
     return Compiled(source_of(program), None if wrt is None else tuple(wrt), loss)
 
 
-__all__ = ["run", "source_of", "value_and_grad"]
+class CheckFailed(AssertionError):
+    """A check of `check` or `gradcheck` failed; `items` are the failed items with diagnostics."""
+
+    def __init__(self, message: str, items: Sequence[Any] = ()):
+        super().__init__(message)
+        self.items = list(items)
+
+
+def check(program: str | Path, **settings: Any) -> FileResult:
+    """Check a program as `autodiff check` does: gradients against finite differences, assertions,
+    `#=>` expectations, the snapshot beside a file.
+
+    Args:
+        program: text of a program, or the path of a file.
+        **settings: fields of `checks.model.Settings` (`order=2`, `gradients=False`, `keyword=...`,
+        `nan="warn"`, `seed=...`, `timeout=...`).
+
+    Returns:
+        The result: `items`, each with `kind`, `name`, `line`, `status` and `diagnostic`.
+
+    Raises:
+        CheckFailed: when an item failed; its message names each with what differs.
+        AutodiffError: when a file cannot be read.
+    """
+    from .checks.model import Settings
+    from .checks.runner import check_source
+
+    source = source_of(program)
+    path = None if source.name == "<program>" else source.name
+    result = check_source(source, Settings(**settings), path)
+    failed = [item for item in result.items if item.bad]
+    if failed:
+        raise CheckFailed("\n".join(map(_told, failed)), failed)
+    return result
+
+
+def _told(item: Any) -> str:
+    diagnostic = item.diagnostic
+    if diagnostic is None:
+        return f"{item.id}: {item.status}"
+    span = diagnostic.span
+    where = f"{span.source.name}:{span.line}:{span.column}" if span else item.id
+    text = f"{where}: {diagnostic.code} {diagnostic.message}"
+    return "".join(
+        [text, *(note if note[:1] == "\n" else f"\n{note}" for note in diagnostic.notes)]
+    )
+
+
+def gradcheck(
+    f: str | Path,
+    inputs: Mapping[str, Any],
+    grads: Callable[..., Any] | Mapping[str, Any] | Sequence[Any],
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+    loss: str = "loss",
+) -> bool:
+    """Check somebody else's gradients against the derivative of an expression.
+
+    Args:
+        f: a program whose free names are the inputs; its `loss` is differentiated.
+        inputs: arrays by name.
+        grads: the gradients, by name or in the order of `inputs`, or a function that returns them
+        when it is called with the inputs as keywords. None or a missing name is not checked.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        loss: the scalar that is differentiated.
+
+    Returns:
+        True; a difference raises.
+
+    Raises:
+        CheckFailed: naming the input, the element and both values.
+        AutodiffError: what the program or the inputs did wrong.
+    """
+    import numpy as np
+
+    from .checks.claims import mismatch, named
+    from .language.compiled import Compiled
+
+    arrays = {name: np.asarray(value) for name, value in inputs.items()}
+    claimed = named(grads(**inputs) if callable(grads) else grads, list(inputs))
+    wanted = [name for name in claimed if claimed[name] is not None]
+    _, true = Compiled(source_of(f), tuple(wanted), loss)(
+        **{n: a if a.dtype.kind == "f" else a.astype(np.float64) for n, a in arrays.items()}
+    )
+    found = [mismatch(name, claimed[name], true[name], rtol, atol) for name in wanted]
+    problems = [text for text in found if text is not None]
+    if problems:
+        raise CheckFailed("\n".join(problems))
+    return True
+
+
+__all__ = ["CheckFailed", "check", "gradcheck", "run", "source_of", "value_and_grad"]

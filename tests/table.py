@@ -1,8 +1,8 @@
-"""The op table as test material: every sample of every op, with inputs that are the same everywhere."""
+"""The op table as test material: every sample of every op, with inputs that never change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -12,7 +12,7 @@ from autodiff_cli.autograd import calls  # noqa: F401  # lists as operands
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import Kind, Op, constant, leaf
-from autodiff_cli.graph.registry import OPS
+from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.samples import S, T
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.ops import load_all
@@ -70,12 +70,27 @@ def arrays_of(case: Case) -> dict[str, np.ndarray]:
     return {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
 
 
-def bind(case: Case, tensors: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The sample's arguments with `tensors` in the places of its specs."""
+PROJECTIONS: dict[str, Callable[[Any], Any]] = {
+    "symmetric": lambda x: (x + F.transpose(x, -2, -1)) * 0.5,
+    "lower": lambda x: F.tril(x),
+    "upper": lambda x: F.triu(x),
+}
+
+
+def bind(
+    case: Case,
+    tensors: dict[str, Any],
+    projections: dict[str, Callable[[Any], Any]] = PROJECTIONS,
+) -> tuple[list[Any], dict[str, Any]]:
+    """The sample's arguments with `tensors` in the places of its specs.
+
+    Those that stay within a set of matrices are projected to it, so that derivatives are too.
+    """
 
     def visit(value: Any, place: str) -> Any:
         if isinstance(value, T):
-            return tensors[place]
+            tensor = tensors[place]
+            return projections[value.within](tensor) if value.within else tensor
         if isinstance(value, list | tuple):
             return type(value)(visit(item, f"{place}.{i}") for i, item in enumerate(value))
         return value
@@ -94,20 +109,29 @@ def nodes_of(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, Node]:
 
 
 def apply(case: Case, nodes: dict[str, Node]) -> tuple[Node, ...]:
-    """The results of the op."""
+    """The results of the op that are nodes."""
+    return flat(call(case, nodes))
+
+
+def call(case: Case, nodes: dict[str, Node]) -> Any:
+    """What the op gives."""
     STATE.reset()
     args, kwargs = bind(case, nodes)
-    result = case.op(*args, **kwargs)
-    return flat(result)
+    return case.op(*args, **kwargs)
+
+
+def parts(result: Any) -> tuple[Any, ...]:
+    """All nodes and numbers of a result."""
+    if isinstance(result, Node | bool | int | float):
+        return (result,)
+    if isinstance(result, list | tuple):
+        return tuple(n for part in result for n in parts(part))
+    return ()
 
 
 def flat(result: Any) -> tuple[Node, ...]:
     """All nodes of a result."""
-    if isinstance(result, Node):
-        return (result,)
-    if isinstance(result, list | tuple):
-        return tuple(n for part in result for n in flat(part))
-    return ()
+    return tuple(part for part in parts(result) if isinstance(part, Node))
 
 
 def weights(case: Case, shape: tuple[int, ...], which: str) -> np.ndarray:
@@ -117,21 +141,18 @@ def weights(case: Case, shape: tuple[int, ...], which: str) -> np.ndarray:
     )
 
 
-def is_public(op: Op) -> bool:
-    """Whether programs can call the op by its name."""
-    return op.public
-
-
 __all__ = [
     "Case",
     "Kind",
     "apply",
+    "array_of",
     "arrays_of",
     "bind",
+    "call",
     "cases",
     "flat",
-    "is_public",
     "nodes_of",
+    "parts",
     "specs",
     "weights",
 ]

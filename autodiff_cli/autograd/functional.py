@@ -12,7 +12,7 @@ from ..errors import fail
 from ..graph.node import Node
 from ..graph.op import cast, shape_text
 from ..graph.state import grad_mode
-from .levels import Opened, forward_jacobian_of, jacobian_of, or_zeros
+from .levels import DEPTH, Opened, forward_jacobian_of, jacobian_of, or_zeros
 from .reverse import gradients, ones_like, zeros_like
 from .tensor import Tensor, without_history
 
@@ -41,7 +41,7 @@ class _Applied:
         self.single_input = isinstance(inputs, Tensor)
         self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name)
         self.inputs = self.opened.nodes
-        with grad_mode(True):
+        with DEPTH.deeper():
             result = call(list(self.opened.tree), {})
         self.single_output = isinstance(result, Tensor)
         self.outputs = [t.node for t in tensors_in(name, "what the function returned", result)]

@@ -6,6 +6,8 @@ that does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,28 @@ LEVEL.method = False
 def level(node: Node) -> Node:
     """The same values as a new variable, also under no_grad."""
     return Node(LEVEL, (node,), (node,), node.shape, node.dtype, True)
+
+
+class Depth:
+    """How many functions being differentiated are running inside one another."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """While such a function runs; what it does is recorded."""
+        self.now += 1
+        try:
+            with grad_mode(True):
+                yield
+        finally:
+            self.now -= 1
+
+
+DEPTH = Depth()
 
 
 class Opened:
@@ -72,6 +96,10 @@ class Opened:
         if not node.requires_grad or (STATE.grad and self._lives(node)):
             return node
         return without_history(node)
+
+    def matters(self, nodes: list[Node]) -> bool:
+        """Whether derivatives of nodes may be differentiated again."""
+        return STATE.grad and (DEPTH.now > 0 or any(self._lives(n) for n in nodes))
 
     def _lives(self, node: Node) -> bool:
         """Whether a node depends on something outside that requires grad: not on variables of

@@ -61,10 +61,15 @@ def has_tensor(values: Any) -> bool:
     return False
 
 
-def array_of(values: Any, dtype: np.dtype | None = None) -> np.ndarray:
+def array_of(
+    values: Any, dtype: np.dtype | None = None, written_out: bool = False
+) -> np.ndarray:
     """The array of a number or a (nested) list of numbers, in `dtype` or the one PyTorch infers:
-    bool, int64, or the default float dtype. Raises E107 (ragged) and E208 (not numeric)."""
-    if isinstance(values, list | tuple):
+    bool, int64, or the default float dtype. Raises E107 (ragged) and E208 (not numeric).
+
+    `written_out` says that every number stands in the text, so the list is as large as it looks.
+    """
+    if isinstance(values, list | tuple) and not written_out:
         check_extent(values)
     try:
         array = np.array(values)
@@ -83,6 +88,8 @@ def array_of(values: Any, dtype: np.dtype | None = None) -> np.ndarray:
 
 def _checked(values: Any) -> np.ndarray:
     """Slow path of lists NumPy does not make numeric: name the defect, or convert big integers."""
+    if isinstance(values, list | tuple):
+        check_extent(values)
     shape = ragged_shape(values)
     flat: list[Any] = []
     _flatten(values, flat)

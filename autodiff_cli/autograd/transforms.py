@@ -16,6 +16,7 @@ from ..graph.registry import F
 from ..graph.state import grad_mode
 from .batching import Trace
 from .levels import (
+    DEPTH,
     Opened,
     forward_jacobian_of,
     jacobian_of,
@@ -23,7 +24,7 @@ from .levels import (
     tensors_of,
 )
 from .reverse import gradients, ones_like, zeros_like
-from .tensor import Tensor
+from .tensor import Tensor, grad
 from .trees import flatten, rebuilt, spread, tree_map
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
@@ -55,7 +56,7 @@ class _Run:
         parts = (self.opened.tree,) if isinstance(argnums, int) else self.opened.tree
         for place, value in zip(wrapped, parts, strict=True):
             args[place] = value
-        with grad_mode(True):
+        with DEPTH.deeper():
             result = call(args, kwargs)
         self.output, self.aux = _split(name, result, has_aux)
 
@@ -116,16 +117,17 @@ def grad_and_value(
             f"{shape_text(node.shape)}",
             help="reduce it: `.sum()` or `.mean()`; `jacrev` differentiates tensors",
         )
-    found = _cotangents([(node, ones_like(node))], opened.nodes)
+    found = _cotangents([(node, ones_like(node))], opened)
     grads = run.in_shape_of_inputs([opened.settled(g) for g in found])
     return grads, Tensor(opened.settled(node)), opened.settled_tree(run.aux)
 
 
-def _cotangents(seeds: list[tuple[Node, Node]], inputs: list[Node]) -> list[Node]:
+def _cotangents(seeds: list[tuple[Node, Node]], opened: Opened) -> list[Node]:
+    graph = opened.matters([n for pair in seeds for n in pair])
     seeds = [(node, g) for node, g in seeds if node.requires_grad]
-    with grad_mode(True):
-        found = gradients(seeds, inputs, create_graph=True, retain_graph=True)
-    return [zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+    with grad_mode(graph):
+        found = gradients(seeds, opened.nodes, create_graph=graph, retain_graph=True)
+    return [zeros_like(x) if g is None else g for g, x in zip(found, opened.nodes, strict=True)]
 
 
 # -- vjp and jvp -----------------------------------------------------------------------------------
@@ -141,7 +143,7 @@ def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         leaves = _matching("vjp_fn", given, run.output, "cotangents", "the output")
         seeds = [(out.node, leaf) for out, leaf in zip(outputs, leaves, strict=True)]
-        found = _cotangents(seeds, opened.nodes)
+        found = _cotangents(seeds, opened)
         return run.in_shape_of_inputs([opened.settled(g) for g in found])
 
     return opened.settled_tree(run.output), pull, opened.settled_tree(run.aux)
@@ -231,7 +233,7 @@ def jacobian(
     found: Any = (
         forward_jacobian_of(opened, outputs)
         if forward
-        else jacobian_of(outputs, opened.nodes, create_graph=True)
+        else jacobian_of(outputs, opened.nodes, create_graph=opened.matters(outputs))
     )
     blocks = []
     for out, row in zip(outputs, found, strict=True):
@@ -279,6 +281,23 @@ def vmap(
         for node, dim in zip(nodes, _output_dims(out_dims, result), strict=True)
     ]
     return rebuilt(result, lifted)
+
+
+def batched_grad(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None],
+    **options: Any,
+) -> tuple[Tensor | None, ...]:
+    """`torch.autograd.grad` with `is_grads_batched`: dim 0 of the cotangents counts examples."""
+    given = [g for g in grad_outputs if g is not None]
+    dims: list[int | None] = [0 if g.shape else None for g in given]
+    trace = Trace(_batch_size(given, dims))
+    with trace.running():
+        seeds = [None if g is None else Tensor(trace.placeholder(g.node)) for g in grad_outputs]
+        found = grad(outputs, inputs, seeds, **options)
+    trace.lift([g.node for g in found if g is not None])
+    return tuple(None if g is None else Tensor(trace.full(g.node)) for g in found)
 
 
 def _is_dim(value: Any) -> bool:

@@ -59,9 +59,10 @@ def _below(top: str, suffix: str = SUFFIX) -> list[str]:
         ignored.read(folder)
         for name in files:
             path = os.path.join(folder, name)
-            if name.endswith(suffix) and not name.startswith((".", "_")):
-                if not ignored.has(path, False):
-                    found.append(path if top != "." else os.path.relpath(path, "."))
+            if not name.endswith(suffix) or name.startswith((".", "_")):
+                continue
+            if not ignored.has(path, False):
+                found.append(path if top != "." else os.path.relpath(path, "."))
     return found
 
 

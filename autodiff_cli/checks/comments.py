@@ -109,10 +109,7 @@ def _direct(found: Directives, text: str, span: Span) -> None:
         word = words.pop(0)
         key, equals, value = word.partition("=")
         if key == "nograd":
-            if equals:
-                names = value
-            else:
-                names = words.pop(0) if words else ""
+            names = value if equals else words.pop(0) if words else ""
             if not names:
                 found.skip_gradients = True
             found.nograd += tuple(n for n in names.split(",") if n)

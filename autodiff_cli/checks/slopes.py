@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ class Line:
         if not usable:
             return self._one_sided(claimed, samples)
         candidates = [(s.central, s.step) for s in usable]
-        for large, small in zip(usable, usable[1:], strict=False):
+        for large, small in pairwise(usable):
             ratio = (large.step / small.step) ** 2
             better = (ratio * small.central - large.central) / (ratio - 1)
             candidates.append((better, small.step))

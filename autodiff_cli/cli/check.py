@@ -135,6 +135,8 @@ class Checker:
             files = collect(self.paths)
         except Missing as missing:
             return self._missing(missing.path)
+        if values["against"] and not self._pytorch():
+            return Exit.USAGE
         settings = self._settings()
         if values["last_failed"]:
             settings, files = self._last_failed(settings, files)
@@ -171,6 +173,15 @@ class Checker:
             plain=plain,
         )
 
+    def _pytorch(self) -> bool:
+        """Whether PyTorch is installed, without importing it."""
+        from importlib.util import find_spec
+
+        if find_spec("torch") is None:
+            self._refuse("--against torch: PyTorch is not installed here", "pip install torch")
+            return False
+        return True
+
     def _missing(self, path: str) -> Exit:
         from ..suggest import suggest
 
@@ -202,11 +213,10 @@ class Checker:
                 self._list(result)
                 continue
             self._apply(result)
-            if not self.json and (result.items or not settings.keyword):
-                if result.items and not self.values["quiet"]:
-                    from ..render.checks import file_line
+            if result.items and not self.json and not self.values["quiet"]:
+                from ..render.checks import file_line
 
-                    self.env.write(file_line(result, LETTERS, width, self.color) + "\n")
+                self.env.write(file_line(result, LETTERS, width, self.color) + "\n")
             if self.quit or (self.values["exitfirst"] and any(i.bad for i in result.items)):
                 break
 
@@ -230,7 +240,7 @@ class Checker:
     def _apply(self, result: FileResult) -> None:
         """Write the changes that a file proposes, after showing and, in a review, asking."""
         from ..render.checks import diff_text
-        from ..render.files import CannotWrite, replace_file, write_arrays  # noqa: F401
+        from ..render.files import CannotWrite, replace_file
 
         for path, old, new in result.changes:
             if not self.json:
@@ -251,12 +261,12 @@ class Checker:
             self._write_arrays(result)
 
     def _write_arrays(self, result: FileResult) -> None:
-        from ..render.files import CannotWrite, _write_npz, replace_file
+        from ..render.files import CannotWrite, replace_file, write_npz
 
         assert result.arrays is not None
         path, arrays = result.arrays
         try:
-            replace_file(path, lambda file: _write_npz(file, arrays))
+            replace_file(path, lambda file: write_npz(file, arrays))
         except CannotWrite as problem:
             self._unwritable(result, problem.message)
 

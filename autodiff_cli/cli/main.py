@@ -16,6 +16,8 @@ from .streams import Environment, OutputFailed, is_terminal
 # name: (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Evaluate a program, differentiate it, print the results."),
+    "check": ("check", "Check programs: gradients, assertions, expectations, snapshots."),
+    "diff": ("diff", "Compare two programs or saved results: the first node that departs."),
     "ops": ("ops", "List the operations, or describe one."),
     "help": ("help", "Explain a command, an operation, an error code or a topic."),
 }

@@ -7,12 +7,22 @@ from typing import Any
 
 
 class T:
-    """A tensor to make: random floats in `[low, high)` of a shape, or given `values`."""
+    """A tensor to make: random floats in `[low, high)` of a shape, or given `values`.
 
-    __slots__ = ("dtype", "grad", "high", "low", "shape", "values")
+    `within` names the matrices that the op is made for, "symmetric", "lower" or "upper": its
+    derivatives are those along them."""
+
+    __slots__ = ("dtype", "grad", "high", "low", "shape", "values", "within")
 
     def __init__(
-        self, shape: tuple[int, ...], low: float, high: float, dtype: str, values: Any, grad: bool
+        self,
+        shape: tuple[int, ...],
+        low: float,
+        high: float,
+        dtype: str,
+        values: Any,
+        grad: bool,
+        within: str = "",
     ):
         self.shape = shape
         self.low = low
@@ -20,6 +30,7 @@ class T:
         self.dtype = dtype
         self.values = values
         self.grad = grad
+        self.within = within
 
 
 def t(
@@ -29,9 +40,10 @@ def t(
     dtype: str = "float64",
     values: Any = None,
     grad: bool = True,
+    within: str = "",
 ) -> T:
     """A float tensor of a shape, drawn from `[low, high)`; or of given values."""
-    return T(shape, low, high, dtype, values, grad and dtype.startswith("float"))
+    return T(shape, low, high, dtype, values, grad and dtype.startswith("float"), within)
 
 
 def ints(*shape: int, low: int = 0, high: int = 3, values: Any = None) -> T:
@@ -45,8 +57,8 @@ def bools(*shape: int, values: Any = None) -> T:
 
 
 class S:
-    """One call of an op. `order` is the highest derivative to check, `because` its reason when
-    that is below 2; `like` names the tensors not checked against the reference and why."""
+    """One call of an op. `order` is the highest derivative that differences confirm, `because` the
+    reason when that is below 2; at order 0, a kink, only PyTorch's convention counts."""
 
     __slots__ = ("args", "because", "kwargs", "order")
 

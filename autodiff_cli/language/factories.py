@@ -134,11 +134,12 @@ def is_literal_value(value: Any) -> bool:
     return False
 
 
-def leaf_of_literal(value: Any) -> Tensor:
+def leaf_of_literal(value: Any, written_out: bool = False) -> Tensor:
     """The leaf that a literal of a native file makes: floating point, requiring grad."""
     from ..graph.state import STATE
 
-    tensor = new_leaf(array_of(value, STATE.default_dtype), True, type(value) is int)
+    array = array_of(value, STATE.default_dtype, written_out)
+    tensor = new_leaf(array, True, type(value) is int)
     assert tensor.accumulator is not None
     tensor.accumulator.literal = True
     return tensor

@@ -254,6 +254,8 @@ def builtin(name: str) -> Any:
     found = BUILTINS.get(name)
     if found is not None:
         return found
+    if name == "__name__":
+        return "__main__"
     if name in ("staticmethod", "classmethod", "property"):
         from .classes import DECORATORS
 
@@ -310,6 +312,8 @@ def torch_member(path: str) -> Any:
         from .transform_functions import TRANSFORMS
 
         return TRANSFORMS.get(path)
+    if path in PATHS:
+        return library_member(path)
     return None
 
 

@@ -13,19 +13,21 @@ from typing import Any
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node, tick
-from ..graph.state import STATE
+from ..graph.state import STATE, grad_mode
 from ..source import Source, Span
 from .classes import Instance, UserClass, Wrapped
 from .expressions import Context
 from .functions import call_user
+from .library import SUPPORT, plain
 from .module_names import PRELUDE
+from .modules import MODULE
+from .operations import MODE
 from .parser import parse
 from .statements import compile_block
 from .values import Namespace, Scope, UserFunction
 
 FOLDER = Path(__file__).parent / "prelude"
-_START = re.compile(r"^(?=(?:class|def) )", re.MULTILINE)
-_NAME = re.compile(r"(?:class|def) (\w+)")
+_PART = re.compile(r"^(?:@.*\n)*(?:class|def) (\w+)(?:.*\n)(?:(?:[ #].*)?\n)*", re.MULTILINE)
 
 
 class PreludeSource(Source):
@@ -50,20 +52,31 @@ class LibraryFunction(UserFunction):
             function.keyword_defaults,
         )
         self.owner = owner
+        self.wrappers = function.wrappers
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         span = STATE.span
         if span is not None and type(span.source) is PreludeSource:
-            return call_user(self, args, kwargs)
+            return self.run(args, kwargs)
+        if not MODE.python and self.name == "__init__":
+            args = [plain(value) for value in args]
+            kwargs = {name: plain(value) for name, value in kwargs.items()}
         since = tick()
         try:
-            result = call_user(self, args, kwargs)
+            result = self.run(args, kwargs)
         except AutodiffError as error:
             raise _from_outside(error, self) from None
         finally:
             STATE.span = span
         _place(args[0] if self.name == "__init__" else result, since, span)
         return result
+
+    def run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The call itself, in the grad mode that it asks for."""
+        for mode in self.wrappers:
+            with grad_mode(mode.enabled):
+                return call_user(self, args, kwargs)
+        return call_user(self, args, kwargs)
 
 
 def _from_outside(error: AutodiffError, function: LibraryFunction) -> AutodiffError:
@@ -139,10 +152,8 @@ def _texts(file: str) -> dict[str, str]:
     if texts is None:
         whole = (FOLDER / f"{file}.expr").read_text("utf-8")
         texts = _TEXTS[file] = {}
-        for part in _START.split(whole):
-            match = _NAME.match(part)
-            if match is not None:
-                texts[match[1]] = part
+        for match in _PART.finditer(whole):
+            texts[match[1]] = match[0]
     return texts
 
 
@@ -185,9 +196,6 @@ def _shown(owner: str, method: str) -> str:
 
 def _provide(names: dict[str, Any]) -> None:
     """What the files use besides the builtins."""
-    from .library import SUPPORT
-    from .modules import MODULE
-
     names["Module"] = MODULE
     names["torch"] = Namespace("")
     names["F"] = Namespace("nn.functional")

@@ -327,13 +327,14 @@ def _literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
     if not _is_literal_tree(tree):
         return lambda value: value
     span = tree.span
+    written_out = isinstance(tree, syntax.NumList)
 
     def make(value: Any) -> Any:
-        if not is_literal_value(value):
+        if not written_out and not is_literal_value(value):
             return value
         STATE.span = span
         try:
-            return leaf_of_literal(value)
+            return leaf_of_literal(value, written_out)
         except AutodiffError as error:
             if error.code == "E107" and isinstance(tree, syntax.NumList):
                 found = find_ragged(tree)
@@ -350,6 +351,9 @@ def _assign(tree: syntax.Assign, context: Context) -> RunStatement:
     native = context.module_level and not MODE.python
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
     make = _literal_maker(tree.value) if native and named else None
+    if make is not None and isinstance(tree.value, syntax.NumList):
+        numbers = tree.value.values
+        value_run = lambda scope: numbers  # noqa: E731  # the leaf copies them
     names = (
         [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
     )

@@ -58,7 +58,10 @@ def _grad(
 ) -> Any:
     outs = _tensors(outputs, "outputs")
     unused = truth(materialize_grads) if allow_unused is None else truth(allow_unused)
-    return handles.grad(
+    grad = handles.grad
+    if truth(is_grads_batched):
+        from ..autograd.transforms import batched_grad as grad
+    return grad(
         outs,
         _tensors(inputs, "inputs"),
         _seeds(grad_outputs, len(outs)),
@@ -227,6 +230,9 @@ def _tensor_constructor(*args: Any) -> Tensor:
 
 
 TENSOR_TYPE.make = _tensor_constructor
+PARAMETER_TYPE = TypeName(
+    "torch.nn.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
+)
 
 TORCH: dict[str, Any] = {
     **DTYPES,
@@ -264,13 +270,13 @@ TORCH: dict[str, Any] = {
             "equal": _equal,
             "result_type": _result_type,
             "promote_types": lambda a, b: np.promote_types(to_dtype(a), to_dtype(b)),
-            "nn.Parameter": parameter,
-            "nn.parameter.Parameter": parameter,
             "use_deterministic_algorithms": lambda *args, **kwargs: None,
             "set_num_threads": lambda n: None,
         }
     ),
     "Tensor": TENSOR_TYPE,
+    "nn.Parameter": PARAMETER_TYPE,
+    "nn.parameter.Parameter": PARAMETER_TYPE,
     "Size": TYPES["Size"],
     "dtype": TYPES["dtype"],
     "pi": np.pi,

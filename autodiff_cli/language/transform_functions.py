@@ -12,7 +12,7 @@ from ..autograd import functional, gradcheck, transforms
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.op import constant, number
-from ..graph.params import to_float
+from ..graph.params import BindError, to_float
 from ..graph.state import STATE
 from .functions import call_value
 from .operations import MODE, as_operand, count_step, kind_of, truth
@@ -291,6 +291,20 @@ _IGNORED = frozenset(
 )
 
 
+def _tolerance(name: str, eps: Any, atol: Any, rtol: Any) -> gradcheck.Tolerance:
+    try:
+        found = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+    except BindError as error:
+        raise fail(
+            "E205", f"`{name}`: eps, atol and rtol {error.message}", help="write `eps=1e-6`"
+        ) from None
+    if not found.eps > 0:
+        raise fail(
+            "E205", f"`{name}` needs a positive eps, got {found.eps}", help="write `eps=1e-6`"
+        )
+    return found
+
+
 def _known_options(name: str, options: dict[str, Any]) -> None:
     for option in options:
         if option not in _IGNORED:
@@ -312,7 +326,7 @@ def _gradcheck(
     **options: Any,
 ) -> bool:
     _known_options("gradcheck", options)
-    tolerance = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+    tolerance = _tolerance("gradcheck", eps, atol, rtol)
     call, values = _function("gradcheck", func), _inputs(inputs)
     return gradcheck.holds(
         lambda: gradcheck.gradcheck(call, values, tolerance), truth(raise_exception)
@@ -331,12 +345,27 @@ def _gradgradcheck(
     **options: Any,
 ) -> bool:
     _known_options("gradgradcheck", options)
-    tolerance = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+    tolerance = _tolerance("gradgradcheck", eps, atol, rtol)
     call, values = _function("gradgradcheck", func), _inputs(inputs)
     return gradcheck.holds(
         lambda: gradcheck.gradgradcheck(call, values, grad_outputs, tolerance),
         truth(raise_exception),
     )
+
+
+# -- modules ---------------------------------------------------------------------------------------
+
+
+def _functional_call(*args: Any, **kwargs: Any) -> Any:
+    from .functional_modules import functional_call
+
+    return functional_call(*args, **kwargs)
+
+
+def _stack_module_state(models: Any) -> Any:
+    from .functional_modules import stack_module_state
+
+    return stack_module_state(models)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -349,6 +378,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "func.jacfwd": _jacfwd,
     "func.hessian": _hessian,
     "func.vmap": _vmap,
+    "func.functional_call": _functional_call,
+    "func.stack_module_state": _stack_module_state,
     "vmap": _vmap,
     "autograd.functional.jacobian": _functional_jacobian,
     "autograd.functional.hessian": _functional_hessian,

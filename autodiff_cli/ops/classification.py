@@ -115,7 +115,7 @@ def nll_loss(
     return loss
 
 
-@composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name, public=False)
+@composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name, public=False, samples=[S(t(2, 3), ints(2))])
 def nll_loss_reduced(
     input: Tensor,
     target: Tensor,

@@ -252,7 +252,7 @@ def _with_bias(out, bias):
     return out + F.reshape(bias, (-1,) + (1,) * (len(out.shape) - 2))
 
 
-@composite(method=False, grad_fn="ConvolutionBackward0")
+@composite(public=False, grad_fn="ConvolutionBackward0")
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, steps: Any, sizes: Size, transposed: bool
 ):

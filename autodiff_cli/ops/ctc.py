@@ -227,7 +227,7 @@ def _padded_targets(targets, lengths):
             t(4, 3, low=-2.0, high=0.0),
             ints(2, low=1, high=3),
             (4,),
-            (1,),
+            (2,),
             reduction="none",
             order=0,
             because="the slope holds for what comes from log_softmax, not for free numbers",

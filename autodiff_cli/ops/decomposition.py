@@ -33,7 +33,8 @@ SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
 
 def positive(n: int) -> T:
     """A symmetric positive definite matrix for samples."""
-    return t(values=[[(4.0 if i == j else 0.5 / (1 + i + j)) for j in range(n)] for i in range(n)])
+    rows = [[(4.0 + i if i == j else 0.5 / (1 + i + j)) for j in range(n)] for i in range(n)]
+    return t(values=rows, within="symmetric")
 
 
 # -- QR --------------------------------------------------------------------------------------------

@@ -32,17 +32,23 @@ SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
 
 def positive(n: int) -> T:
     """A symmetric positive definite matrix for samples."""
-    return t(values=[[(4.0 if i == j else 0.5 / (1 + i + j)) for j in range(n)] for i in range(n)])
+    rows = [[(4.0 + i if i == j else 0.5 / (1 + i + j)) for j in range(n)] for i in range(n)]
+    return t(values=rows, within="symmetric")
 
 
 def lower(n: int) -> T:
     """A lower triangular matrix for samples."""
-    return t(
-        values=[
-            [(1.5 + i if i == j else 0.3 * (i - j) if i > j else 0.0) for j in range(n)]
-            for i in range(n)
-        ]
-    )
+    rows = [
+        [(1.5 + i if i == j else 0.3 * (i - j) if i > j else 0.0) for j in range(n)]
+        for i in range(n)
+    ]
+    return t(values=rows, within="lower")
+
+
+def upper(n: int) -> T:
+    """An upper triangular matrix for samples."""
+    rows = [list(row) for row in zip(*lower(n).values, strict=True)]
+    return t(values=rows, within="upper")
 
 
 # -- triangular systems ----------------------------------------------------------------------------
@@ -192,8 +198,7 @@ def _cholesky_slope(g, factor, upper):
     grad_fn="LinalgCholeskyExBackward0",
     fields=("L", "info"),
     shape=lambda input, upper: _cholesky_shape("linalg.cholesky_ex", input),
-    vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),),
-)
+    vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),), samples=[S(positive(2)), S(positive(3), True)])
 def cholesky_factor(input: Tensor, upper: bool = False):
     """The Cholesky factor, and 0 or the order of the leading minor that is not positive."""
 
@@ -279,7 +284,7 @@ def _to_factor(common, factor, upper):
     eager=True,
     shape=lambda L, upper: _cholesky_shape("cholesky_inverse", L)[0],
     vjp=lambda g, out, L, upper: (_to_factor(out @ g @ out, L, upper),),
-    samples=[S(lower(3)), S(lower(2), upper=True)],
+    samples=[S(lower(3)), S(upper(2), upper=True)],
     errors=[Bad("E503", t(values=[[0.0, 0.0], [2.0, 1.0]]), words="singular")],
 )
 def cholesky_inverse(L: Tensor, upper: bool = False):
@@ -289,7 +294,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False):
 @opaque(
     lambda right, factor, upper: _from_factor(factor, right, upper),
     shape=lambda B, L, upper: (system_shape("cholesky_solve", L, B, True), B.dtype),
-    samples=[S(t(3, 2), lower(3)), S(t(2, 2, 1), lower(2), upper=True)],
+    samples=[S(t(3, 2), lower(3)), S(t(2, 2, 1), upper(2), upper=True)],
     errors=[Bad("E301", t(2, 1), t(3, 3))],
 )
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False):
@@ -343,8 +348,7 @@ def _lu_shape(A, pivot):
     public=False,
     shape=_lu_shape,
     grad_fn="LinalgLuFactorExBackward0",
-    fields=("LU", "pivots", "info"),
-)
+    fields=("LU", "pivots", "info"), samples=[S(t(3, 3))])
 def lu_factor_raw(A: Tensor, pivot: bool = True):
     """The factors L and U in one matrix, the exchanges of rows, and an info."""
 
@@ -433,8 +437,7 @@ def _permutation(pivots, m, dtype):
     _permutation,
     key="lu_permutation",
     public=False,
-    shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype),
-)
+    shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype), samples=[S(ints(values=[2, 2]), 2, FLOAT64)])
 def lu_permutation(pivots: Mask, m: int, dtype: Any):
     """The permutation matrix of LAPACK's exchanges of rows."""
 

@@ -440,6 +440,10 @@ def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     return (*input.shape, weight.shape[1]), weight.dtype
 
 
+PADDED = "the padding row is a constant to PyTorch"
+SCALED = "the slopes are scaled, the values are not"
+
+
 @movement(
     lambda weight, input, *rest: np.take(weight, input, 0),
     grad_fn="EmbeddingBackward0",
@@ -449,8 +453,8 @@ def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     shape=_embedding_shape,
     samples=[
         S(t(3, 2), ints(2, 2)),
-        S(t(3, 2), ints(2), 0),
-        S(t(3, 2), ints(values=[1, 1, 2]), -1, True),
+        S(t(3, 2), ints(2), 0, order=0, because=PADDED),
+        S(t(3, 2), ints(values=[1, 1, 2]), -1, True, order=0, because=SCALED),
     ],
 )
 def _(
@@ -482,7 +486,7 @@ def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
     method=False,
     samples=[
         S(ints(2, 2), t(3, 2)),
-        S(ints(3), t(3, 2), padding_idx=-3),
+        S(ints(3), t(3, 2), padding_idx=-3, order=0, because=PADDED),
         S(ints(2), t(3, 2), max_norm=100.0),
     ],
     errors=[Bad("E305", ints(values=[3]), t(3, 2)), Bad("E305", ints(1), t(3, 2), 3)],

@@ -447,7 +447,7 @@ _split_along("dsplit", 3, lambda input: 2, "Pieces behind one another.")
 
 @function(
     method=False,
-    samples=[S(t(3, 1), t(4)), S([t(2), t()]), S(t(2))],
+    samples=[S(t(3, 1), t(4)), S(t(2), t()), S(t(2))],
     errors=[Bad("E302", t(2), t(3))],
 )
 def broadcast_tensors(tensors: TensorList):

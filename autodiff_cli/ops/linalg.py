@@ -58,8 +58,7 @@ def _solve(a, b):
     public=False,
     grad_fn="LinalgInvExBackward0",
     shape=lambda A: _with_info("linalg.inv", A),
-    fields=("inverse", "info"),
-)
+    fields=("inverse", "info"), samples=[S(REGULAR)])
 def inv_raw(A: Tensor):
     """The inverse, and 0 or the place of a zero pivot."""
 
@@ -164,8 +163,7 @@ def _solve_kernel(a, b, left):
     public=False,
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,
-    fields=("result", "info"),
-)
+    fields=("result", "info"), samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)])
 def solve_raw(A: Tensor, B: Tensor, left: bool = True):
     """X of `A X = B` (`X A = B`), and 0 or the place of a zero pivot."""
 
@@ -277,7 +275,7 @@ def _cofactors(a):
     return found.astype(a.dtype, copy=False)
 
 
-@opaque(_cofactors, key="cofactors", public=False, shape=lambda A: (A.shape, A.dtype))
+@opaque(_cofactors, key="cofactors", public=False, shape=lambda A: (A.shape, A.dtype), samples=[S(t(3, 3)), S(SINGULAR, order=1, because="PyTorch's rule divides by the determinant")])
 def cofactors(A: Tensor):
     """The matrix of cofactors, which is the slope of the determinant."""
 
@@ -356,8 +354,7 @@ def _(g, out, input):
     public=False,
     grad_fn="CopyBackwards",
     shape=lambda input: (input.shape, input.dtype),
-    vjp=lambda g, out, input: F.zeros_like(input),
-)
+    vjp=lambda g, out, input: F.zeros_like(input), samples=[S(t(2, 2))])
 def power_zero(input: Tensor):
     """A matrix to the power 0: the identity, with slope 0."""
 
@@ -512,8 +509,7 @@ def _rank(values, atol, rtol, shape):
 
 
 @opaque(
-    _rank, public=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64)
-)
+    _rank, public=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64), samples=[S(t(2, values=[2.0, 0.0], grad=False), None, None, (2, 2))])
 def rank(values: Tensor, atol: Mask | None, rtol: Mask | None, shape: Any):
     """How many singular values of a matrix of a shape are not negligible."""
 
@@ -544,8 +540,7 @@ def _lstsq(a, b, rcond, driver):
     public=False,
     eager=True,
     shape=_lstsq_shape,
-    grad_fn="LinalgLstsqBackward0",
-)
+    grad_fn="LinalgLstsqBackward0", samples=[S(t(3, 2), t(3, 1), None, None)])
 def lstsq_raw(A: Tensor, B: Tensor, rcond: Any, driver: Any):
     """The least-squares solution, the rank and the singular values."""
 

@@ -42,7 +42,7 @@ def reduced(loss, mode):
     return F.mean(loss) if mode == "mean" else F.sum(loss) if mode == "sum" else loss
 
 
-@function(public=False)
+@function(public=False, samples=[S(t(3), "sum"), S(t(3), "mean", False)])
 def reduce_loss(
     loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
 ):
@@ -86,7 +86,7 @@ def reduction_word(reduction: str, size_average: bool | None = None, reduce: boo
     return reduction_of(reduction, size_average, reduce)
 
 
-@composite(public=False, grad_fn="DivBackward1")
+@composite(public=False, grad_fn="DivBackward1", samples=[S(t(2, 3), 4)])
 def div_by(input: Tensor, number: Scalar):
     """A tensor over a Python number."""
     return F.div(input, number)
@@ -197,7 +197,7 @@ def smooth_l1_loss(
     return F.smooth_l1_loss_curved(input, target, reduction=mode, beta=beta)
 
 
-@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0", public=False)
+@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0", public=False, samples=[S(t(3), t(3), reduction="mean", beta=1.0)])
 def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
     """Squared differences below `beta`, absolute beyond."""
     difference = input - target
@@ -427,7 +427,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, mode)
 
 
-@composite(public=False)
+@composite(public=False, samples=[S(t(3), t(3, low=0.0, high=1.0), t(3, low=0.1, high=2.0))])
 def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None):
     """`(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`, stable for every x."""
     spread = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)

@@ -27,6 +27,7 @@ from ..graph.shapes import dims_of, reduced_count, reduced_shape
 
 DIMS = (S(t(2, 3)), S(t(2, 3), dim=1), S(t(2, 3, 4), dim=(0, -1), keepdim=True), S(t()))
 TIES = t(2, 3, values=[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
+JUMP = "the slope jumps at ties"
 
 
 def one(dim):
@@ -72,7 +73,7 @@ def _sum(x, dim, keepdim, dtype=None):
     _sum,
     dtype=_sum_dtype,
     grad_fn=_name("SumBackward0", "SumBackward1"),
-    samples=[*DIMS, S(ints(2, 3)), S(t(3), dtype=np.dtype("float32"))],
+    samples=[*DIMS, S(ints(2, 3)), S(t(3), dtype=np.dtype("float32"), order=0, because="computed in single precision")],
     errors=[Bad("E304", t(2, 3), dim=2, words="dim 2")],
 )
 def sum_(
@@ -194,7 +195,7 @@ def _shared(g, out, input, dim, keepdim):
     return (F.div(F.mul(spread(g, input, dim), hit), F.sum(hit, dim or None, True)),)
 
 
-EXTREMES = [*DIMS, S(TIES, 1), S(TIES)]
+EXTREMES = [*DIMS, S(TIES, 1, order=0, because=JUMP), S(TIES, order=0, because=JUMP)]
 EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="dim 1")]
 
 
@@ -233,8 +234,13 @@ def pick(input, dim, index, keepdim):
     return F.reshape(values, shape), F.reshape(index, shape)
 
 
-FULL = [S(t(2, 3)), S(t()), S(TIES), S(ints(2, 3))]
-BY_DIM = [S(t(2, 3), 1), S(t(2, 3), 0, keepdim=True), S(TIES, 1), S(t(), 0)]
+FULL = [S(t(2, 3)), S(t()), S(TIES, order=0, because=JUMP), S(ints(2, 3))]
+BY_DIM = [
+    S(t(2, 3), 1),
+    S(t(2, 3), 0, keepdim=True),
+    S(TIES, 1, order=0, because=JUMP),
+    S(t(), 0),
+]
 
 
 @composite(
@@ -306,7 +312,12 @@ def _min_other(input: Tensor, other: Tensor):
 
 
 @composite(
-    fields=("min", "max"), samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(TIES, dim=1, keepdim=True)]
+    fields=("min", "max"),
+    samples=[
+        S(t(2, 3)),
+        S(t(2, 3), dim=1),
+        S(TIES, dim=1, keepdim=True, order=0, because=JUMP),
+    ],
 )
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False):
     """Smallest and largest elements together; ties share the slope evenly."""

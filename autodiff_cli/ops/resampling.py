@@ -252,7 +252,7 @@ def _base_grid(sizes, align, dtype):
     return np.stack([*axes, np.ones(sizes)], -1).astype(dtype)
 
 
-@composite(name="affine_grid_generator", method=False)
+@composite(name="affine_grid_generator", method=False, samples=[S(t(1, 2, 3), (1, 1, 2, 2), False)])
 def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool):
     """Places of a grid under affine maps."""
     sizes = size[2:]
@@ -287,7 +287,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
 
-@movement(lambda x, other: x, public=False, shape=lambda input, other: (input.shape, input.dtype))
+@movement(lambda x, other: x, public=False, shape=lambda input, other: (input.shape, input.dtype), samples=[S(t(2, 3), t(2))])
 def depends(input: Tensor, other: Tensor):
     """`input`, said to depend on `other` with slope 0."""
 
@@ -391,7 +391,7 @@ def _grid_name(input, grid, *rest):
     return f"GridSampler{len(input.shape) - 2}DBackward0"
 
 
-@composite(name="grid_sampler", key="grid_sampler", method=False, grad_fn=_grid_name)
+@composite(name="grid_sampler", key="grid_sampler", public=False, grad_fn=_grid_name)
 def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
     """`input` at the places of `grid`."""
     spatial = input.shape[2:]

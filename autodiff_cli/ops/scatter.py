@@ -77,7 +77,15 @@ def _scatter_shape(name):
 
 
 _SCATTERED = (
-    S(t(3, 2), 0, ints(2, 2), t(2, 2)),
+    S(t(3, 2), 0, ints(values=[[0, 2], [1, 0]]), t(2, 2)),
+    S(
+        t(2, 2),
+        0,
+        ints(values=[[0, 1], [0, 0]]),
+        t(2, 2),
+        order=0,
+        because="every source of one element gets the slope, as in PyTorch, the last alone counts",
+    ),
     S(t(3), 0, ints(values=[0, 2]), t(3)),
     S(t(), 0, ints(values=0), t()),
 )
@@ -156,8 +164,7 @@ def _no_gradient(g, out, *args):
     public=False,
     shape=_scatter_shape("scatter"),
     grad_fn="NotImplemented",
-    vjp=_no_gradient,
-)
+    vjp=_no_gradient, samples=[S(t(3, grad=False), 0, ints(2), t(2, grad=False), "add")])
 def scatter_combined(input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str):
     """`input` with sources added or multiplied at `[index[i, j], j]`; has no gradient."""
 

@@ -58,7 +58,7 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
 
 
 @composite(
-    samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=1, because="the slope jumps at 0")],
+    samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=0, because="no slope at 0")],
     errors=NO_FLOATS,
 )
 def std(
@@ -170,6 +170,9 @@ def _middle(input, dim, skip_nan):
     return F.gather(order, dim, at)
 
 
+EQUAL = t(4, values=[1.0, 2.0, 2.0, 3.0])
+
+
 def _declare_median(name, skip_nan, text):
     kind = name.capitalize()
 
@@ -178,7 +181,7 @@ def _declare_median(name, skip_nan, text):
         key=name,
         grad_fn=f"{kind}Backward0",
         vjp=_slope_to_all_equal,
-        samples=[S(t(5)), S(t(2, 2)), S(t()), S(t(4, values=[1.0, 2.0, 2.0, 3.0]))],
+        samples=[S(t(5)), S(t(2, 2)), S(t()), S(EQUAL, order=0, because="the slope jumps at ties")],
     )
     def full(input: Tensor):
         if not input.numel:
@@ -229,7 +232,13 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     errors=[Bad("E308", t(2, 0), 1)],
     samples=[
         S(t(4)),
-        S(t(2, 4, values=[[1.0, 2.0, 2.0, 1.0], [3.0, 0.0, 3.0, 1.0]]), 1, True),
+        S(
+            t(2, 4, values=[[1.0, 2.0, 2.0, 1.0], [3.0, 0.0, 3.0, 1.0]]),
+            1,
+            True,
+            order=0,
+            because="elements that are equal part when they move",
+        ),
         S(t()),
     ],
 )

@@ -67,7 +67,7 @@ def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[s
     suffix = suffix_of(path)
     arrays = named_arrays(report, only, show)
     if suffix == ".npz":
-        replace_file(path, lambda file: _write_npz(file, arrays))
+        replace_file(path, lambda file: write_npz(file, arrays))
         return
     if len(arrays) != 1:
         raise CannotWrite(
@@ -107,7 +107,8 @@ def _chosen(key: str, globs: tuple[str, ...]) -> bool:
     return not globs or any(fnmatchcase(key, glob) for glob in globs)
 
 
-def _write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
+def write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
+    """An .npz archive of these arrays, the same bytes every time."""
     # Not numpy's savez: it takes names as keywords, and a tensor may be called `file`.
     import zipfile
 

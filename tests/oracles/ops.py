@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +22,36 @@ warnings.filterwarnings("ignore")
 torch.set_default_dtype(torch.float64)
 
 
-def function_of(op: Op) -> Any:
-    """PyTorch's function of an op: by its names below `torch`, else the method."""
+# What these give is whatever lies in memory; here it is zero.
+UNINITIALIZED = {"empty", "empty_like", "empty_strided", "new_empty", "empty_permuted"}
+
+PROJECTIONS: dict[str, Callable[[Any], Any]] = {
+    "symmetric": lambda x: (x + x.mT) * 0.5,
+    "lower": torch.tril,
+    "upper": torch.triu,
+}
+
+
+def functions_of(op: Op) -> Iterator[Callable[..., Any]]:
+    """PyTorch's forms of an op: functions of its names below `torch`, then the method, an
+    attribute, and the method that writes in place."""
     for name in (op.name, *op.aliases):
         found: Any = torch
         for part in name.split("."):
             found = getattr(found, part, None)
         if callable(found):
-            return found
-    if hasattr(torch.Tensor, op.name):
-        member = getattr(torch.Tensor, op.name)
+            yield found
+    for name in (op.name, *op.aliases):
+        member = getattr(torch.Tensor, name, None)
         if callable(member):
-            return member
-        return lambda input: getattr(input, op.name)
-    return None
+            yield member
+        elif member is not None:
+            yield lambda input, name=name: getattr(input, name)
+        written = getattr(torch.Tensor, f"{name}_", None)
+        if written is not None:
+            yield lambda input, *rest, written=written, **named: written(
+                input.clone(), *rest, **named
+            )
 
 
 def converted(value: Any) -> Any:
@@ -45,31 +62,47 @@ def converted(value: Any) -> Any:
     return value
 
 
-def flat(result: Any) -> list[torch.Tensor]:
-    if isinstance(result, torch.Tensor):
+def parts(result: Any) -> list[Any]:
+    """All tensors and numbers of a result."""
+    if isinstance(result, torch.Tensor | bool | int | float):
         return [result]
     if isinstance(result, list | tuple):
-        return [t for part in result for t in flat(part)]
+        return [t for part in result for t in parts(part)]
     return []
+
+
+def results_of(case: Case, tensors: dict[str, torch.Tensor]) -> list[Any]:
+    """The results of the first form that takes the arguments."""
+    args, kwargs = bind(case, tensors, PROJECTIONS)
+    problem: Exception = LookupError("no PyTorch function of that name")
+    for i, function in enumerate(functions_of(case.op)):
+        try:
+            return parts(
+                function(
+                    *[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()}
+                )
+            )
+        except (TypeError, RuntimeError) as error:
+            problem = problem if i else error
+    raise problem
 
 
 def record(case: Case, stored: dict[str, np.ndarray]) -> None:
     """Add values and gradients of one sample."""
-    function = function_of(case.op)
-    if function is None:
-        raise LookupError("no PyTorch function of that name")
     tensors = {}
     for place, spec in specs(case):
         tensors[place] = torch.tensor(
             array_of(spec, f"{case.name}/{place}"), requires_grad=spec.grad
         )
-    args, kwargs = bind(case, tensors)
-    results = flat(
-        function(*[converted(a) for a in args], **{k: converted(v) for k, v in kwargs.items()})
-    )
     total = None
-    for i, result in enumerate(results):
-        stored[f"{case.name}/out{i}"] = result.detach().resolve_conj().numpy()
+    for i, result in enumerate(results_of(case, tensors)):
+        if not isinstance(result, torch.Tensor):
+            stored[f"{case.name}/out{i}"] = np.asarray(result)
+            continue
+        value = result.detach().numpy(force=True)
+        if case.op.name in UNINITIALIZED:
+            value = np.zeros_like(value)
+        stored[f"{case.name}/out{i}"] = value
         if result.requires_grad:
             weight = torch.tensor(weights(case, tuple(result.shape), f"w{i}")).to(result.dtype)
             term = (result * weight).sum()
@@ -79,13 +112,15 @@ def record(case: Case, stored: dict[str, np.ndarray]) -> None:
         found = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
         for place, g in zip(leaves, found, strict=True):
             if g is not None:
-                stored[f"{case.name}/grad/{place}"] = g.numpy()
+                stored[f"{case.name}/grad/{place}"] = g.numpy(force=True)
 
 
 def main() -> None:
-    """Record every sample that PyTorch has a function for; list the others."""
+    """Record every sample of public ops; list what PyTorch cannot do."""
     stored: dict[str, np.ndarray] = {}
     for case in cases():
+        if not case.op.public:
+            continue
         try:
             record(case, stored)
         except Exception as error:

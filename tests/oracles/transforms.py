@@ -222,6 +222,82 @@ PROGRAMS = [
     "r = vmap(grad(lambda i, t: (F.embedding(i, t) ** 2).sum(), argnums=1), in_dims=(0, None))(k, A.T)",
     "from torch.autograd import grad as agrad\nz = A.clone().requires_grad_()\nout = z.sin()\n"
     "r = vmap(lambda v: agrad(out, z, v, retain_graph=True)[0])(torch.stack([A, 2 * A]))",
+    # modules
+    "net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1))\n"
+    "with torch.no_grad():\n    for i, p in enumerate(net.parameters()):\n        p.copy_(torch.linspace(-1, 1, p.numel()).reshape(p.shape) + 0.1 * i)\n"
+    "params = {n: p.detach() for n, p in net.named_parameters()}\n"
+    "def loss(p, a):\n    return (torch.func.functional_call(net, p, (a,)) ** 2).sum()\n"
+    "g = grad(loss)(params, x)\ng0 = g['0.weight']\nv = vmap(grad(loss), in_dims=(None, 0))(params, A)\n"
+    "v0 = v['2.weight']\nh = hessian(lambda t: net(t).squeeze())(x)\nj = jacrev(net)(x)\nb = vmap(net)(A)\n"
+    "J = vmap(jacrev(loss), in_dims=(None, 0))(params, A)\nJb = J['0.bias']",
+    "nets = [torch.nn.Linear(3, 2) for _ in range(3)]\nfor i, n in enumerate(nets):\n    torch.nn.init.constant_(n.weight, 0.1 * i)\n    torch.nn.init.ones_(n.bias)\n"
+    "ps, bs = torch.func.stack_module_state(nets)\nw0 = ps['weight']\n"
+    "r = vmap(lambda p, b, t: torch.func.functional_call(nets[0], (p, b), (t,)), in_dims=(0, 0, None))(ps, bs, A)\n"
+    "e = vmap(lambda p, t: torch.func.functional_call(nets[0], p, (t,)), in_dims=(0, None))(ps, x)",
+    # longer programs
+    "def f(params, t):\n    W, b, v = params\n    return v @ torch.tanh(W * t + b)\n"
+    "params = (x, y, torch.tensor([0.2, 0.5, -0.3]))\n"
+    "du = grad(f, argnums=1)\nd2u = grad(du, argnums=1)\nts = torch.linspace(0, 1, 5)\n"
+    "res = vmap(lambda t: d2u(params, t) + f(params, t))(ts)\n"
+    "def pinn(params):\n    return (vmap(lambda t: d2u(params, t) + f(params, t))(ts) ** 2).mean() + f(params, torch.tensor(0.0)) ** 2\n"
+    "gs = grad(pinn)(params)\ng0, g1, g2 = gs\n"
+    "for _ in range(5):\n    gs = grad(pinn)(params)\n    params = tuple(p - 0.1 * g for p, g in zip(params, gs))\n"
+    "p0, p1, p2 = params\nl = pinn(params)",
+    "def inner(p, a):\n    return ((p * a).sum() - 1) ** 2\ndef outer(p):\n    q = p - 0.1 * grad(inner)(p, x)\n    return inner(q, y)\n"
+    "g = grad(outer)(torch.ones(3))\nH = hessian(outer)(torch.ones(3))\n"
+    "def loss(p):\n    return vmap(lambda a: inner(p - 0.1 * grad(inner)(p, a), a))(A).mean()\nm = grad(loss)(torch.ones(3))",
+    "def fnet(p, t):\n    return torch.tanh(t @ p['w']) @ p['v']\np = {'w': A.T, 'v': y[:2]}\n"
+    "def ntk(a, b):\n    j1 = vmap(jacrev(fnet), (None, 0))(p, a)\n    j2 = vmap(jacrev(fnet), (None, 0))(p, b)\n"
+    "    parts = [torch.einsum('Nf,Mf->NM', j1[k].flatten(1), j2[k].flatten(1)) for k in p]\n    return sum(parts)\n"
+    "K = ntk(A, A * 2)",
+    "def energy(q):\n    return 0.5 * (q ** 2).sum() + torch.cos(q[0])\ndef step(q, v):\n    for _ in range(4):\n        v = v - 0.1 * grad(energy)(q)\n        q = q + 0.1 * v\n    return q\n"
+    "r = step(x, y)\nJ = jacfwd(step)(x, y)\nK = jacrev(step, argnums=1)(x, y)",
+    "def L(q, v):\n    return 0.5 * (v ** 2).sum() + 3 * torch.cos(q).sum() + q[0] * v[1]\n"
+    "M = hessian(L, argnums=1)(x, y)\nC = jacfwd(grad(L, argnums=1), argnums=0)(x, y)\n"
+    "a = torch.linalg.solve(M, grad(L)(x, y) - C @ y)",
+    "def rosen(t):\n    return (100 * (t[1:] - t[:-1] ** 2) ** 2 + (1 - t[:-1]) ** 2).sum()\nz = x\n"
+    "for i in range(6):\n    z = z - torch.linalg.solve(hessian(rosen)(z), grad(rosen)(z))\nval = rosen(z)",
+    "def div(f):\n    return lambda t: torch.trace(jacfwd(f)(t))\ndef lap(f):\n    return lambda t: torch.trace(hessian(f)(t))\n"
+    "d = div(lambda t: t ** 3)(x)\nl = lap(lambda t: (t ** 4).sum())(x)\nv = vmap(lap(lambda t: torch.exp(-(t ** 2).sum())))(A)",
+    "def f(a, b, c=1.0):\n    return (a * b * c).sum()\nr = grad(lambda a: f(a, y, c=2.0))(x)\n"
+    "s = vmap(lambda b: f(y, b))(A)",
+    "def logp(mu, s, t):\n    return -0.5 * ((t - mu) / s) ** 2 - torch.log(s)\n"
+    "score = vmap(grad(logp, argnums=(0, 1)), in_dims=(None, None, 0))(torch.tensor(0.3), torch.tensor(1.5), x)\n"
+    "s0, s1 = score\nfisher = (s0 ** 2).mean()",
+    "z = x.clone().requires_grad_()\nout = torch.stack([z.prod(), (z ** 2).sum()])\n"
+    "(g,) = torch.autograd.grad(out, z, torch.eye(2), is_grads_batched=True)",
+    "z = x.clone().requires_grad_()\nu = y.clone().requires_grad_()\nout = z * u.exp()\n"
+    "g, h = torch.autograd.grad(out, (z, u), (torch.eye(3),), is_grads_batched=True, create_graph=True)\nh.sum().backward()\ngz = z.grad",
+    "r = vmap(lambda a, b: F.linear(a, A, b), in_dims=(0, None))(A, y[:2])\n"
+    "s = vmap(lambda W: F.linear(x, W))(B[:, :, [0, 1, 1]])",
+    "q = torch.stack([A, 2 * A])\nr = vmap(lambda t: F.scaled_dot_product_attention(t, t, t))(q)\n"
+    "s = vmap(lambda t: F.softmax(t @ t.T / 3 ** 0.5, dim=-1) @ t)(q)",
+    "def rbf(a, b):\n    return torch.exp(-0.5 * ((a - b) ** 2).sum())\n"
+    "gram = vmap(vmap(rbf, (None, 0)), (0, None))\nK = gram(A, A)\ng = grad(lambda t: gram(t, t).sum())(A)\n"
+    "G = jacrev(lambda t: gram(t, A))(A)",
+    "def f(t):\n    vals = []\n    for i in range(t.shape[0]):\n        vals.append(t[i] ** (i + 1))\n    return torch.stack(vals)\n"
+    "r = jacrev(f)(x)\nv = vmap(f)(A.abs())\nj = vmap(jacfwd(f))(A.abs())",
+    "def fix(a):\n    z = torch.zeros(3)\n    for _ in range(15):\n        z = torch.tanh(0.3 * z + a)\n    return z\n"
+    "zs = fix(x)\nJz = jacrev(lambda z: torch.tanh(0.3 * z + x))(zs)\nJa = jacrev(lambda a: torch.tanh(0.3 * zs + a))(x)\n"
+    "implicit = torch.linalg.solve(torch.eye(3) - Jz, Ja)\nunrolled = jacfwd(fix)(x)",
+    "d, U = vmap(torch.linalg.eigh)(B @ B.mT)\nr = (U * d.unsqueeze(-2)) @ U.mT\n"
+    "g = vmap(grad(lambda t: torch.linalg.eigvalsh(t @ t.T).max()))(B)\nc = vmap(torch.linalg.cholesky)(B @ B.mT)",
+    "r = vmap(lambda t: torch.bmm(t.unsqueeze(0), t.unsqueeze(0)).squeeze(0))(B)\ns = vmap(torch.mm)(B, B)\nt = vmap(torch.mv)(B, y[:2].expand(3, 2))",
+    "r = vmap(lambda t: t.masked_fill(t > 0.5, 0.0))(A)\ns = vmap(lambda t, v: t.masked_fill(t > 0.5, v))(A, x[:2])",
+    "r = vmap(lambda t: t.chunk(3)[1] + t.split(1)[0])(A)\ns = vmap(lambda t: t.unbind()[2])(A)\nu = vmap(lambda t: torch.meshgrid(t, t, indexing='ij')[0])(A)",
+    "r = vmap(lambda t: torch.scatter(torch.zeros(3), 0, k, t))(A)\ns = vmap(lambda t: torch.zeros(3).index_add(0, k, t))(A)\n"
+    "u = vmap(lambda t, i: torch.zeros(3).scatter_add(0, i, t))(A, torch.stack([k, k.flip(0)]))",
+    "r = vmap(lambda t: t[[0, 2]])(A)\ns = vmap(lambda t: t[:, [1, 0]])(B)\nu = vmap(lambda t, i: t[:, i])(B, torch.tensor([0, 1, 1]))\n"
+    "v = vmap(lambda t, i: t[i, i])(B, torch.tensor([0, 1, 1]))\nq = vmap(lambda t: t[k[:2].clamp(max=1), torch.tensor([1, 0])])(B)",
+    "r = vmap(lambda t: torch.quantile(t, 0.3))(A)\ns = vmap(lambda t: t.median())(A)\nu = vmap(lambda t: t.logsumexp(0) + t.prod())(A)",
+    "r = vmap(lambda t: F.interpolate(t.view(1, 1, 3), scale_factor=2, mode='nearest').flatten())(A)\n"
+    "s = vmap(lambda t: F.avg_pool1d(t.view(1, 1, 3), 2).flatten())(A)\nu = vmap(lambda t: F.batch_norm(t.view(3, 1), None, None, training=True).flatten())(A)",
+    "r = vmap(lambda t: torch.cdist(t, t))(B)\ns = vmap(lambda t: F.cosine_similarity(t[0], t[1], dim=0))(B)\nu = vmap(lambda t: F.normalize(t, dim=0))(A)",
+    "r = vmap(lambda t: t.double().to(torch.float32) + 1)(A)\ns = vmap(lambda t: t.long())(A)\nu = vmap(lambda t: t.new_zeros(2) + t[0])(A)",
+    "r = vmap(lambda d, s: {'o': d['a'] * s}, in_dims=(0, None), out_dims={'o': 1})({'a': A}, 2.0)['o']",
+    "p, (q, s) = vmap(lambda t: (t, (t.sum(), t[0])), out_dims=(1, (0, 0)))(A)",
+    "f = vmap(lambda t, *, c: t * c)\nr = f(A, c=3.0)",
+    "torch.manual_seed(3)\nr = torch.rand(2)\ns = vmap(lambda t: t * torch.rand(3), randomness='same')(A)\nu = torch.rand(2)",
     # torch.autograd.functional
     "r = jacobian(torch.sin, x)",
     "r = jacobian(lambda t: A @ t, x, vectorize=True)",
