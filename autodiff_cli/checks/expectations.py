@@ -48,7 +48,8 @@ def _read_part(text: str, at: int, depth: int) -> tuple[Any, Any, int]:
         raise Unreadable
     if text[at : at + 1] == "[":
         at += 1
-        values, units = [], []
+        values: list[Any] = []
+        units: list[Any] = []
         while True:
             gap = _GAP.match(text, at)
             at = gap.end() if gap else at

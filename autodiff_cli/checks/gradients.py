@@ -153,10 +153,8 @@ def _headline(name: str, result: LeafResult) -> str:
 
 def wrong(graph: GraphCheck, leaf: Node, name: str, result: LeafResult) -> Diagnostic:
     """E602 of a gradient that is wrong."""
-    guilty = None if result.cuts else blamed(graph, leaf)
+    guilty = blamed(graph, leaf)
     labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
-    if result.cuts:
-        return cut(leaf, name, result, "error")
     span, label = leaf.span, _leaf_label(leaf)
     helps: tuple[str, ...] = ("if the difference is meant: `# check: nograd " + name + "`",)
     if guilty is not None and guilty.span is not None:
@@ -230,7 +228,9 @@ def _place(row: Row) -> str:
 
 def table(rows: list[Row]) -> str:
     """Claimed and measured slopes, one row an element."""
-    cells = [("index", "backward", "central difference", "abs diff", "allowed", "step")]
+    cells: list[tuple[str, ...]] = [
+        ("index", "backward", "central difference", "abs diff", "allowed", "step")
+    ]
     for row in rows:
         v = row.verdict
         cells.append(
@@ -244,7 +244,7 @@ def table(rows: list[Row]) -> str:
 
 def side_table(rows: list[Row]) -> str:
     """The slopes of both sides."""
-    cells = [("index", "backward", "left slope", "right slope")]
+    cells: list[tuple[str, ...]] = [("index", "backward", "left slope", "right slope")]
     for row in rows:
         v = row.verdict
         cells.append((_place(row), f"{v.claimed:.9g}", f"{v.left:.6g}", f"{v.right:.6g}"))

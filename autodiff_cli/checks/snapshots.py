@@ -290,14 +290,17 @@ def _summary_difference(summary: dict[str, str], array: np.ndarray, dtype: str) 
     now = [flat.mean(), flat.min(), flat.max(), *flat[_places(flat.size)]]
     words = [summary["mean"], summary["min"], summary["max"], *summary["probes"].split(",")]
     was = [float(word) for word in words]
-    return difference(np.array(was), np.array(now), dtype, dtype)
+    if difference(np.array(was), np.array(now), dtype, dtype) is None:
+        return None
+    return f"mean, min, max or probed elements differ: mean was {was[0]:.9g}, now {now[0]:.9g}"
 
 
 def _diagnostic(snapshot: Snapshot, name: str, text: str, code: str = "E604") -> Diagnostic:
-    start = snapshot.source.text.find(f"\n{name} ") + 1 or snapshot.source.text.find(
-        f"\n#: {name} "
-    )
-    number = snapshot.source.position(max(start, 0))[0] if start > 0 else 1
+    text_of, number = snapshot.source.text, 1
+    for begin in (f"\n{name} ", f"\n#: {name} "):
+        at = text_of.find(begin)
+        if at >= 0:
+            number = snapshot.source.position(at + 1)[0]
     subject = "the graph" if name == "#: chain" else f"`{name}`"
     helps = "the value belongs to nothing; `--update` writes the snapshot anew"
     return fail(

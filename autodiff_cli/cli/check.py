@@ -240,7 +240,7 @@ class Checker:
     def _apply(self, result: FileResult) -> None:
         """Write the changes that a file proposes, after showing and, in a review, asking."""
         from ..render.checks import diff_text
-        from ..render.files import CannotWrite, replace_file
+        from ..render.files import CannotWrite, write_bytes
 
         for path, old, new in result.changes:
             if not self.json:
@@ -252,8 +252,7 @@ class Checker:
                 if new is None:
                     os.unlink(path)
                 else:
-                    data = new.encode("utf-8")
-                    replace_file(path, lambda file, data=data: file.write(data))
+                    write_bytes(path, new.encode("utf-8"))
                 self.written += 1
             except (CannotWrite, OSError) as problem:
                 self._unwritable(result, str(problem))

@@ -58,7 +58,11 @@ def check_target(path: str, programs: int) -> None:
 
 def write_text(path: str, text: str) -> None:
     """A text file, UTF-8."""
-    data = text.encode("utf-8", "backslashreplace")
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """A file of these bytes."""
     replace_file(path, lambda file: file.write(data))
 
 
