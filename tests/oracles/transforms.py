@@ -394,6 +394,11 @@ FAILING = [
     "        (a,) = ctx.saved_tensors\n        return g * 2 * a ** 2\n"
     "torch.autograd.gradcheck(Wrong.apply, (w,))",
     "def f(t):\n    return t.sum()\nr = grad(f)()",
+    "z = torch.zeros(3)\nr = vmap(lambda t: z.add_(t))(A)",
+    "z = torch.zeros(3)\ndef f(t):\n    z[0] = t.sum()\n    return t\nr = vmap(f)(A)",
+    "r = vmap(lambda t: F.dropout(t, 0.5))(A)",
+    "r = torch.func.functional_call(torch.nn.Linear(3, 2), {'weight': A}, (x,), strict=True)",
+    "r = torch.func.stack_module_state([torch.nn.Linear(3, 2), torch.nn.ReLU()])",
 ]
 
 GIVEN = {"x", "y", "A", "B", "w", "k"}
