@@ -485,9 +485,12 @@ def backward(
     for tensor in inputs or ():
         node = tensor.node
         if node.op is not LEAF and node in reached:
-            if tensor.accumulator is None:
-                tensor.accumulator = GradSlot()
-            tensor.accumulator.receive(reached[node], create_graph)
+            slot = tensor.accumulator
+            if slot is not None and node.marks is not None and slot in node.marks.slots:
+                continue  # `retain_grad()` has had it delivered
+            if slot is None:
+                tensor.accumulator = slot = GradSlot()
+            slot.receive(reached[node], create_graph)
 
 
 def grad(
