@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autodiff_cli.autograd.batch_rules import RULES
 from autodiff_cli.autograd.batching import Trace
 from autodiff_cli.autograd.reverse import gradients
 from autodiff_cli.autograd.tensor import AccumulateGrad
@@ -14,6 +15,7 @@ from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf, value_of
+from autodiff_cli.graph.registry import OPS
 from autodiff_cli.graph.state import STATE
 from tests.table import Case, arrays_of, bind, cases, flat, specs, weights
 
@@ -108,6 +110,10 @@ NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero"}
 @pytest.mark.parametrize("first_only", [False, True], ids=["all", "first"])
 def test_batched(case: Case, first_only: bool) -> None:
     check(case, first_only)
+
+
+def test_rules_are_for_ops_that_exist() -> None:
+    assert set(RULES) - {"cast"} <= set(OPS)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
