@@ -110,7 +110,7 @@ def nodes_of(case: Case, arrays: dict[str, np.ndarray]) -> dict[str, Node]:
 
 def apply(case: Case, nodes: dict[str, Node]) -> tuple[Node, ...]:
     """The results of the op that are nodes."""
-    return flat(call(case, nodes))
+    return without_signs(case, flat(call(case, nodes)))
 
 
 def call(case: Case, nodes: dict[str, Node]) -> Any:
@@ -127,6 +127,17 @@ def parts(result: Any) -> tuple[Any, ...]:
     if isinstance(result, list | tuple):
         return tuple(n for part in result for n in parts(part))
     return ()
+
+
+# Factors whose columns are known up to their signs, which differ from one LAPACK to the next.
+SIGN_FREE = {"linalg_svd", "svd", "eigh"}
+
+
+def without_signs(case: Case, results: Any) -> Any:
+    """Nodes or PyTorch's tensors; squared where signs are free."""
+    if case.op.key not in SIGN_FREE:
+        return results
+    return type(results)(part * part for part in results)
 
 
 def flat(result: Any) -> tuple[Node, ...]:
@@ -155,4 +166,5 @@ __all__ = [
     "parts",
     "specs",
     "weights",
+    "without_signs",
 ]

@@ -185,6 +185,7 @@ class GraphCheck:
         if point.size == 0:
             return LeafResult(RIGHT)
         rows: list[Row] = []
+        cuts: list[Cut] = []
         worst = RIGHT
         generator = generator_of(self.names.get(leaf, ""), self.seed + 1)
         count = min(2, point.size)
@@ -203,23 +204,52 @@ class GraphCheck:
                 claimed = 0.0
             check = _Second(grads, weights, leaf, point)
             verdict = check.line(direction, self).examine(claimed)
+            if verdict.kind == WRONG and not math.isfinite(claimed):
+                verdict = verdict._replace(kind=NOISY)
+            if verdict.kind == WRONG:
+                verdict = self._second_explained(check, direction, verdict, cuts)
             rows.append(Row(None, verdict))
             worst = _worse(worst, verdict.kind)
         bad = [row for row in rows if row.verdict.kind == worst]
         return LeafResult(
-            worst, bad if worst != RIGHT else [], len(bad), len(rows), by_direction=True
+            worst, bad if worst != RIGHT else [], len(bad), len(rows), cuts, by_direction=True
         )
+
+    def _second_explained(
+        self, check: _Second, direction: np.ndarray, verdict: Verdict, cuts: list[Cut]
+    ) -> Verdict:
+        """A disagreement of the second order that a cut or a kink explains."""
+        found = find_cuts(check.replay, check.replay.outputs, check.leaf)
+        if found:
+            frozen = check.frozen([cut.node for cut in found])
+            if frozen.line(direction, self).examine(verdict.claimed).kind != WRONG:
+                cuts[:] = found
+                return verdict._replace(kind="cut")
+        return verdict._replace(kind=KINK) if self.near_kink(check.leaf) else verdict
 
 
 class _Second:
     """The weighted sum of gradients as a function of one leaf."""
 
-    def __init__(self, grads: list[Node], weights: list[Node], leaf: Node, point: np.ndarray):
-        self.replay = Replay(grads)
+    def __init__(
+        self,
+        grads: list[Node],
+        weights: list[Node],
+        leaf: Node,
+        point: np.ndarray,
+        frozen: tuple[Node, ...] = (),
+    ):
+        self.replay = Replay(grads, frozen)
+        self.leaf = leaf
+        self.nodes = weights
         self.weights = [weight.value for weight in weights]
         self.depends = leaf in self.replay
         self.run = self.replay.function(leaf) if self.depends else None
         self.point = point
+
+    def frozen(self, nodes: list[Node]) -> _Second:
+        """The same with some nodes taken for constants."""
+        return _Second(self.replay.outputs, self.nodes, self.leaf, self.point, tuple(nodes))
 
     def value(self, point: np.ndarray) -> float:
         found = (

@@ -64,6 +64,13 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
             result,
             fail("E505", "checking needs more memory than there is", help="use smaller shapes"),
         )
+    except AssertionError as error:
+        code = "E602" if str(error).startswith("vjp of") else "E900"
+        _internal(
+            result,
+            fail(code, f"a backward rule is wrong: {error}"[:500],
+                 help="please report it with the program that caused it"),
+        )  # fmt: skip
     except Exception as error:
         name = type(error).__name__
         _internal(

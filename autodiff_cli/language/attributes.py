@@ -347,8 +347,12 @@ def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
 
 def _zero_(tensor: Tensor) -> Tensor:
     node = tensor.node
-    recorded = node.requires_grad and STATE.grad
-    tensor.write(F.fill(node, number(0)) if recorded else F.zeros_like(node))
+    if node.requires_grad and STATE.grad:
+        zeros = F.fill(node, number(0))
+        zeros.mark().name = "ZeroBackward0"
+    else:
+        zeros = F.zeros_like(node)
+    tensor.write(zeros)
     return tensor
 
 

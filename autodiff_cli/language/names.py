@@ -147,10 +147,10 @@ def _float(value: Any) -> float:
 def _math(name: str) -> Callable[..., Any]:
     function = getattr(math, name)
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any, **options: Any) -> Any:
         values = [a if isinstance(a, int | float) else _float(a) for a in args]
         try:
-            return function(*values)
+            return function(*values, **{k: _float(v) for k, v in options.items()})
         except ValueError:
             raise fail(
                 "E504",

@@ -24,7 +24,7 @@ from ..graph.matrices import (
 )
 from ..graph.op import known, shape_text, value_of
 from ..graph.registry import F
-from ..graph.samples import Bad, S, T, t
+from ..graph.samples import Bad, S, T, ints, t
 from ..graph.shapes import broadcast_shapes
 
 SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
@@ -198,7 +198,9 @@ def _cholesky_slope(g, factor, upper):
     grad_fn="LinalgCholeskyExBackward0",
     fields=("L", "info"),
     shape=lambda input, upper: _cholesky_shape("linalg.cholesky_ex", input),
-    vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),), samples=[S(positive(2)), S(positive(3), True)])
+    vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),),
+    samples=[S(positive(2)), S(positive(3), True)],
+)
 def cholesky_factor(input: Tensor, upper: bool = False):
     """The Cholesky factor, and 0 or the order of the leading minor that is not positive."""
 
@@ -348,7 +350,9 @@ def _lu_shape(A, pivot):
     public=False,
     shape=_lu_shape,
     grad_fn="LinalgLuFactorExBackward0",
-    fields=("LU", "pivots", "info"), samples=[S(t(3, 3))])
+    fields=("LU", "pivots", "info"),
+    samples=[S(t(3, 3))],
+)
 def lu_factor_raw(A: Tensor, pivot: bool = True):
     """The factors L and U in one matrix, the exchanges of rows, and an info."""
 
@@ -437,7 +441,9 @@ def _permutation(pivots, m, dtype):
     _permutation,
     key="lu_permutation",
     public=False,
-    shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype), samples=[S(ints(values=[2, 2]), 2, FLOAT64)])
+    shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype),
+    samples=[S(ints(values=[2, 2]), 2, np.dtype("float64"))],
+)
 def lu_permutation(pivots: Mask, m: int, dtype: Any):
     """The permutation matrix of LAPACK's exchanges of rows."""
 

@@ -275,7 +275,7 @@ def _cofactors(a):
     return found.astype(a.dtype, copy=False)
 
 
-@opaque(_cofactors, key="cofactors", public=False, shape=lambda A: (A.shape, A.dtype), samples=[S(t(3, 3)), S(SINGULAR, order=1, because="PyTorch's rule divides by the determinant")])
+@opaque(_cofactors, key="cofactors", public=False, shape=lambda A: (A.shape, A.dtype), samples=[S(t(3, 3)), S(SINGULAR, order=1, because="PyTorch's rule divides by the determinant too")])
 def cofactors(A: Tensor):
     """The matrix of cofactors, which is the slope of the determinant."""
 

@@ -80,7 +80,7 @@ def _constant_only(name, parameter, node):
         )
 
 
-@function(public=False)
+@function(public=False, samples=[S("mean"), S("mean", None, False)])
 def reduction_word(reduction: str, size_average: bool | None = None, reduce: bool | None = None):
     """`none`, `mean` or `sum`, as `reduction` or the old flags say."""
     return reduction_of(reduction, size_average, reduce)
@@ -427,7 +427,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, mode)
 
 
-@composite(public=False, samples=[S(t(3), t(3, low=0.0, high=1.0), t(3, low=0.1, high=2.0))])
+@composite(public=False, samples=[S(t(3), t(3, low=0.0, high=1.0), t(3, low=0.1, high=2.0, grad=False))])
 def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None):
     """`(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`, stable for every x."""
     spread = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)

@@ -255,8 +255,13 @@ INFINITE = "what a mask leaves out is minus infinity, where a difference is nan"
 ALONG = [S(t(2, 3), 1, mask=MASK), S(t(2, 3), 0), S(t(), 0)]
 
 
+LEFT_OUT = [S(t(2, 3), 1, mask=MASK, order=0, because=INFINITE), *ALONG[1:]]
+
+
 def _declare_along(name, apply, neutral, text):
-    @function(name=f"masked.{name}", key=f"masked_{name}", method=False, samples=ALONG)
+    samples = LEFT_OUT if name == "log_softmax" else ALONG
+
+    @function(name=f"masked.{name}", key=f"masked_{name}", method=False, samples=samples)
     def body(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, mask: Mask | None = None):
         x = _converted(input, dtype)
         return getattr(F, apply)(kept(x, mask, neutral), dim)

@@ -16,7 +16,7 @@ import torch
 
 from autodiff_cli.graph.op import Op
 
-from ..table import Case, array_of, bind, cases, specs, weights
+from ..table import Case, array_of, bind, cases, specs, weights, without_signs
 
 warnings.filterwarnings("ignore")
 torch.set_default_dtype(torch.float64)
@@ -95,7 +95,7 @@ def record(case: Case, stored: dict[str, np.ndarray]) -> None:
             array_of(spec, f"{case.name}/{place}"), requires_grad=spec.grad
         )
     total = None
-    for i, result in enumerate(results_of(case, tensors)):
+    for i, result in enumerate(without_signs(case, results_of(case, tensors))):
         if not isinstance(result, torch.Tensor):
             stored[f"{case.name}/out{i}"] = np.asarray(result)
             continue
