@@ -484,7 +484,8 @@ RULES: dict[str, Rule] = {
         _from_the_end,
         "tril triu constant_pad_nd im2col col2im max_windows max_window_indices resample "
         "resample_adjoint cholesky_factor cholesky_inverse cholesky_solve lu_factor_raw inv_raw "
-        "det slogdet cofactors matrix_exp power_zero linalg_qr linalg_svd svdvals eigh eigvalsh "
+        "det slogdet cofactors cofactors_slope matrix_exp power_zero linalg_qr linalg_svd svdvals "
+        "eigh eigvalsh "
         "solve_triangular",
     ),
     **_all(

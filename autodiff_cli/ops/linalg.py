@@ -23,6 +23,7 @@ from ..graph.shapes import broadcast_shapes
 
 SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
 REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])
+NO_THIRD = "third derivatives of singular determinants divide by zero"
 SQUARE_ONLY = (Bad("E308", t(2, 3), words="square"), Bad("E308", t(2)))
 
 
@@ -58,7 +59,9 @@ def _solve(a, b):
     public=False,
     grad_fn="LinalgInvExBackward0",
     shape=lambda A: _with_info("linalg.inv", A),
-    fields=("inverse", "info"), samples=[S(REGULAR)])
+    fields=("inverse", "info"),
+    samples=[S(REGULAR)],
+)
 def inv_raw(A: Tensor):
     """The inverse, and 0 or the place of a zero pivot."""
 
@@ -163,7 +166,9 @@ def _solve_kernel(a, b, left):
     public=False,
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,
-    fields=("result", "info"), samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)])
+    fields=("result", "info"),
+    samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)],
+)
 def solve_raw(A: Tensor, B: Tensor, left: bool = True):
     """X of `A X = B` (`X A = B`), and 0 or the place of a zero pivot."""
 
@@ -275,17 +280,63 @@ def _cofactors(a):
     return found.astype(a.dtype, copy=False)
 
 
-@opaque(_cofactors, key="cofactors", public=False, shape=lambda A: (A.shape, A.dtype), samples=[S(t(3, 3)), S(SINGULAR, order=1, because="PyTorch's rule divides by the determinant too")])
+@opaque(
+    _cofactors,
+    key="cofactors",
+    public=False,
+    shape=lambda A: (A.shape, A.dtype),
+    samples=[S(t(3, 3)), S(SINGULAR, order=1, because=NO_THIRD)],
+)
 def cofactors(A: Tensor):
     """The matrix of cofactors, which is the slope of the determinant."""
 
 
 @cofactors.vjp
 def _(g, out, A):
-    if A.shape[-1] < 2:
-        return (F.zeros_like(A),)
-    along = F.sum(g * out, (-2, -1), True)
-    return ((along * out - out @ transposed(g) @ out) / F.reshape(F.det(A), along.shape),)
+    return (F.cofactors_slope(g, A),)
+
+
+def _cofactors_slope(g, a):
+    """Of `A = U S V'` the cofactors are those of the diagonal S, turned back by U and V; there the
+    slopes are the products of all singular values but two, finite for every matrix."""
+    n = a.shape[-1]
+    if n < 2 or not a.size or not np.isfinite(a).all():
+        return np.full(np.broadcast_shapes(a.shape, g.shape), 0 if n < 2 else np.nan, a.dtype)
+    u, values, vh = np.linalg.svd(a)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    zero = values == 0
+    logs = np.log(np.where(zero, 1, values))
+    pairs = logs.sum(-1)[..., None, None] - logs[..., :, None] - logs[..., None, :]
+    left = zero.sum(-1)[..., None, None] - zero[..., :, None] - zero[..., None, :]
+    products = np.where((left == 0) & ~np.eye(n, dtype=bool), np.exp(pairs), 0)
+    turned = np.swapaxes(u, -1, -2) @ g @ np.swapaxes(vh, -1, -2)
+    slope = -products * np.swapaxes(turned, -1, -2)
+    diagonal = np.einsum("...ii->...i", slope)
+    diagonal[...] = np.einsum("...ij,...ii->...j", products, turned)
+    return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype, copy=False)
+
+
+@opaque(
+    _cofactors_slope,
+    public=False,
+    shape=lambda grad, A: (broadcast_shapes(grad.shape, A.shape), A.dtype),
+    samples=[S(t(3, 3), t(3, 3)), S(t(2, 2), SINGULAR, order=0, because=NO_THIRD)],
+)
+def cofactors_slope(grad: Tensor, A: Tensor):
+    """The slope of `sum(grad * cofactors(A))`, for singular matrices too."""
+
+
+@cofactors_slope.vjp
+def _(g, out, grad, A):
+    minors = F.cofactors(A)
+    det = F.reshape(F.det(A), (*A.shape[:-2], 1, 1))
+    along = F.sum(grad * minors, (-2, -1), True)
+    back = F.sum(g * minors, (-2, -1), True)
+    turned = transposed(minors)
+    both = along * g + back * grad - g @ turned @ grad - grad @ turned @ g
+    to_A = F.cofactors_slope(both / det, A) - minors * (F.sum(g * out, (-2, -1), True) / det)
+    slopes = F.cofactors_slope(g, A)
+    return F.sum_to_size(slopes, grad.shape), F.sum_to_size(to_A, A.shape)
 
 
 @opaque(
@@ -354,7 +405,9 @@ def _(g, out, input):
     public=False,
     grad_fn="CopyBackwards",
     shape=lambda input: (input.shape, input.dtype),
-    vjp=lambda g, out, input: F.zeros_like(input), samples=[S(t(2, 2))])
+    vjp=lambda g, out, input: F.zeros_like(input),
+    samples=[S(t(2, 2))],
+)
 def power_zero(input: Tensor):
     """A matrix to the power 0: the identity, with slope 0."""
 
@@ -509,7 +562,12 @@ def _rank(values, atol, rtol, shape):
 
 
 @opaque(
-    _rank, public=False, key="rank", shape=lambda values, atol, rtol, shape: (shape[:-2], INT64), samples=[S(t(2, values=[2.0, 0.0], grad=False), None, None, (2, 2))])
+    _rank,
+    public=False,
+    key="rank",
+    shape=lambda values, atol, rtol, shape: (shape[:-2], INT64),
+    samples=[S(t(2, values=[2.0, 0.0], grad=False), None, None, (2, 2))],
+)
 def rank(values: Tensor, atol: Mask | None, rtol: Mask | None, shape: Any):
     """How many singular values of a matrix of a shape are not negligible."""
 
@@ -540,7 +598,9 @@ def _lstsq(a, b, rcond, driver):
     public=False,
     eager=True,
     shape=_lstsq_shape,
-    grad_fn="LinalgLstsqBackward0", samples=[S(t(3, 2), t(3, 1), None, None)])
+    grad_fn="LinalgLstsqBackward0",
+    samples=[S(t(3, 2), t(3, 1), None, None)],
+)
 def lstsq_raw(A: Tensor, B: Tensor, rcond: Any, driver: Any):
     """The least-squares solution, the rank and the singular values."""
 

@@ -197,7 +197,13 @@ def smooth_l1_loss(
     return F.smooth_l1_loss_curved(input, target, reduction=mode, beta=beta)
 
 
-@composite(name=NN + "smooth_l1_loss", key="smooth_l1_loss_curved", grad_fn="SmoothL1LossBackward0", public=False, samples=[S(t(3), t(3), reduction="mean", beta=1.0)])
+@composite(
+    name=NN + "smooth_l1_loss",
+    key="smooth_l1_loss_curved",
+    grad_fn="SmoothL1LossBackward0",
+    public=False,
+    samples=[S(t(3), t(3), reduction="mean", beta=1.0)],
+)
 def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
     """Squared differences below `beta`, absolute beyond."""
     difference = input - target
@@ -427,7 +433,9 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, mode)
 
 
-@composite(public=False, samples=[S(t(3), t(3, low=0.0, high=1.0), t(3, low=0.1, high=2.0, grad=False))])
+@composite(
+    public=False, samples=[S(t(3), t(3, low=0.0, high=1.0), t(3, low=0.1, high=2.0, grad=False))]
+)
 def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None):
     """`(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`, stable for every x."""
     spread = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)
