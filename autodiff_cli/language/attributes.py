@@ -337,11 +337,7 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     tensor.check_writable()
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
-    tensor.write(
-        F.expand(F.to_dtype(node, tensor.dtype), tensor.shape)
-        if node.shape != tensor.shape
-        else F.alias(F.to_dtype(node, tensor.dtype))
-    )
+    tensor.write(F.copy_over(tensor.node, node))
     return tensor
 
 

@@ -1,3 +1,5 @@
 import torch
+import tensorflow as tf
 
 x = torch.ones(2)
+y = tf.square(x)

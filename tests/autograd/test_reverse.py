@@ -1,0 +1,108 @@
+"""Reverse mode on graphs built without text: accumulation, freeing, retained and unused values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autodiff_cli.ops  # noqa: F401  # declares the table
+from autodiff_cli.autograd.tensor import Tensor, grad, new_leaf
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.registry import F
+
+
+def leaf(*values: float) -> Tensor:
+    return new_leaf(np.array(values), True)
+
+
+def gradient(tensor: Tensor) -> list[float]:
+    assert tensor.grad is not None
+    return tensor.grad.numpy().tolist()
+
+
+def test_leaves_accumulate_in_one_tensor() -> None:
+    x = leaf(1.0, 2.0)
+    Tensor(F.sum(F.mul(x.node, 3.0))).backward()
+    first = x.grad
+    Tensor(F.sum(x.node)).backward()
+    assert x.grad is first
+    assert gradient(x) == [4.0, 4.0]
+
+
+def test_fan_out_adds_up() -> None:
+    x = leaf(2.0)
+    y = F.mul(x.node, x.node)
+    Tensor(F.sum(F.add(F.mul(y, y), y))).backward()
+    assert gradient(x) == [4 * 2.0**3 + 2 * 2.0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (1, 3), (2, 3)])
+def test_broadcasting_is_undone(shape: tuple[int, ...]) -> None:
+    x = new_leaf(np.ones(shape), True)
+    other = new_leaf(np.arange(6.0).reshape(2, 3), True)
+    Tensor(F.sum(F.mul(x.node, other.node))).backward()
+    assert x.grad is not None
+    assert x.grad.shape == shape
+    assert x.grad.numpy().sum() == 15.0
+
+
+def test_a_second_backward_needs_what_was_saved() -> None:
+    x = leaf(1.0, 2.0)
+    saved, plain = Tensor(F.sum(F.mul(x.node, x.node))), Tensor(F.sum(F.add(x.node, 1.0)))
+    plain.backward()
+    plain.backward()
+    saved.backward(retain_graph=True)
+    saved.backward()
+    with pytest.raises(AutodiffError) as caught:
+        saved.backward()
+    assert caught.value.code == "E406"
+    assert gradient(x) == [2 + 2 * 2.0, 2 + 2 * 4.0]
+
+
+def test_retained_gradients() -> None:
+    x = leaf(1.0, 2.0)
+    h = Tensor(F.mul(x.node, 2.0))
+    h.retain_grad()
+    Tensor(F.sum(F.mul(h.node, h.node))).backward(retain_graph=True)
+    assert gradient(h) == [4.0, 8.0]
+    assert gradient(x) == [8.0, 16.0]
+
+
+def test_grad_leaves_no_trace() -> None:
+    x, w = leaf(3.0), leaf(5.0)
+    (found,) = grad([Tensor(F.sum(F.mul(x.node, w.node)))], [x], [None])
+    assert found is not None
+    assert found.numpy() == 5.0
+    assert x.grad is None
+    assert w.grad is None
+
+
+def test_inputs_that_are_not_used() -> None:
+    x, w = leaf(3.0), leaf(5.0)
+    y = Tensor(F.sum(F.exp(x.node)))
+    assert grad([y], [w], [None], allow_unused=True, retain_graph=True) == (None,)
+    (zeros,) = grad([y], [w], [None], materialize=True, retain_graph=True)
+    assert zeros is not None
+    assert zeros.numpy() == 0.0
+    with pytest.raises(AutodiffError) as caught:
+        grad([y], [w], [None])
+    assert caught.value.code == "E410"
+
+
+def test_derivatives_of_every_order() -> None:
+    x = leaf(0.5)
+    y = Tensor(F.sum(F.sin(x.node)))
+    for expected in (np.cos, lambda v: -np.sin(v), lambda v: -np.cos(v), np.sin, np.cos):
+        (found,) = grad([y], [x], [None], create_graph=True)
+        assert found is not None
+        np.testing.assert_allclose(found.numpy(), [expected(0.5)], rtol=1e-14)
+        y = Tensor(F.sum(found.node))
+
+
+def test_a_gradient_of_the_wrong_shape() -> None:
+    x = leaf(1.0, 2.0)
+    y = Tensor(F.mul(x.node, 2.0))
+    for weights, code in ((None, "E401"), (leaf(1.0, 2.0, 3.0), "E308")):
+        with pytest.raises(AutodiffError) as caught:
+            y.backward(weights)
+        assert caught.value.code == code

@@ -1,0 +1,96 @@
+"""The engine on long, wide and oversized graphs, and what it frees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autodiff_cli.ops  # noqa: F401  # declares the table
+from autodiff_cli.autograd.tensor import Tensor, new_leaf
+from autodiff_cli.engine.evaluate import evaluate
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.registry import F
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+
+
+def test_a_hundred_thousand_chained_ops() -> None:
+    program = "x = 1.0\ny = x\nfor i in range(50000):\n    y = y * 1.00001 + 0.0\nloss = y\n"
+    report = run(Source(program, "chain.expr"))
+    assert report.error is None, str(report.error)
+    expected = 1.00001**50000
+    np.testing.assert_allclose(report.tensors["loss"].value, expected, rtol=1e-9)
+    np.testing.assert_allclose(report.tensors["x"].grad, expected, rtol=1e-9)
+
+
+def test_a_chain_of_nodes_is_no_recursion() -> None:
+    leaf = new_leaf(np.ones(()), True)
+    node = leaf.node
+    for _ in range(100_000):
+        node = F.neg(node)
+    Tensor(node).backward()
+    assert leaf.grad is not None
+    assert leaf.grad.numpy() == 1.0
+    evaluate([node])
+    assert node.value == 1.0
+
+
+def test_an_expression_of_many_terms() -> None:
+    terms = " + ".join(["x"] * 20_000)
+    report = run(Source(f"x = 2\nloss = {terms}\n", "wide.expr"))
+    assert report.error is None, str(report.error)
+    assert report.tensors["x"].grad == 20_000
+
+
+def test_fan_out_is_computed_once() -> None:
+    """2**60 paths lead through this graph."""
+    report = run(Source("x = 1\ny = x\nfor i in range(60):\n    y = y + y\nloss = y\n", "fan.expr"))
+    assert report.error is None, str(report.error)
+    assert report.tensors["x"].grad == 2.0**60
+
+
+def test_values_in_between_are_dropped() -> None:
+    first = F.mul(constant(np.ones(1000)), 2.0)
+    second = F.add(first, 1.0)
+    evaluate([second])
+    assert second.value is not None
+    assert first.value is None
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "code"),
+    [
+        ("x = 1\nwhile True:\n    x = x + 1\n", Options(max_steps=1000), "E506"),
+        ("def f(x):\n    return f(x)\nf(1)\n", Options(max_depth=50), "E507"),
+        ("def f(x):\n    return f(x)\nf(1)\n", Options(max_depth=100_000, max_steps=10**9), "E507"),
+        ("x = ones(1000, 1000)\n", Options(max_memory=1 << 20), "E505"),
+        ("x = ones(1000)\nloss = sum(x[:, None] * x)\n", Options(max_memory=1 << 20), "E505"),
+        ("x = 2\nloss = x * sum(zeros(10**6, 10**6))\n", Options(), "E505"),
+        ("import torch\nx = [1] * 10**9\n", Options(), "E505"),
+        ("x = 'a' * 10**10\n", Options(), "E505"),
+        ("n = 9**9**9\n", Options(), "E505"),
+        ("for i in range(10**12):\n    pass\n", Options(max_steps=1000), "E506"),
+        ("x = ones(3).expand(10**6, 3)\ny = x.repeat(10**6, 1)\n", Options(), "E505"),
+    ],
+)  # fmt: skip
+def test_limits(program: str, options: Options, code: str) -> None:
+    report = run(Source(program, "limits.expr"), options)
+    assert report.error is not None
+    assert report.error.code == code, str(report.error)
+    assert report.error.span is not None
+    assert report.error.diagnostic.helps
+
+
+def test_an_error_while_evaluating_has_a_place() -> None:
+    report = run(Source("A = zeros(2, 2)\nB = inv(A)\nprint(B)\n", "late.expr"))
+    assert report.error is not None
+    assert (report.error.code, report.error.span is not None) == ("E503", True)
+
+
+def test_evaluating_nothing() -> None:
+    evaluate([])
+    node = constant(np.ones(2))
+    evaluate([node, node])
+    with pytest.raises(AutodiffError):
+        Tensor(node).backward()
