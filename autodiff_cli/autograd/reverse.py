@@ -7,13 +7,13 @@ order. Values are not computed here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any
 
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node, tick
-from ..graph.op import LEAF, OUTPUT, Kind, cast, constant, number, output, shape_text
+from ..graph.op import LEAF, OUTPUT, POINTWISE, Kind, cast, constant, number, output, shape_text
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 
@@ -42,14 +42,16 @@ class Pass:
         retain_graph: bool = False,
     ):
         self.cotangents: dict[Node, Any] = {}
+        self.needed: set[Node] | None = None
         self.retain = retain_graph
         self.create_graph = create_graph
         self.targets = None if targets is None else set(targets)
         self.reached: dict[Node, Node] = {}
-        self.heap: list[tuple[int, int, Node]] = []
+        self.heap: list[tuple[int, Node]] = []
         for node, g in seeds:
             self.give(node, g)
-        self.needed = None if self.targets is None else self._needed([n for n, _ in seeds])
+        if self.targets is not None:
+            self.needed = self._needed([n for n, _ in seeds])
 
     def _needed(self, roots: list[Node]) -> set[Node]:
         """Nodes from which a target can be reached."""
@@ -72,7 +74,7 @@ class Pass:
         before = self.cotangents.get(node)
         if before is None:
             self.cotangents[node] = g
-            heappush(self.heap, (-node.seq, id(node), node))
+            heappush(self.heap, (-node.seq, node))
         else:
             self.cotangents[node] = F.add(before, g)
 
@@ -80,10 +82,10 @@ class Pass:
         """Run to the end; the cotangents of leaves and targets."""
         with grad_mode(self.create_graph):
             before = STATE.span
-            heapify(self.heap)
-            while self.heap:
-                _, _, node = heappop(self.heap)
-                g = self.cotangents.pop(node)
+            heap, cotangents = self.heap, self.cotangents
+            while heap:
+                node = heappop(heap)[1]
+                g = cotangents.pop(node)
                 STATE.span = node.span
                 self._visit(node, g)
             STATE.span = before
@@ -117,7 +119,7 @@ class Pass:
         waiting = self.cotangents.get(parent)
         if waiting is None:
             self.cotangents[parent] = waiting = {}
-            heappush(self.heap, (-parent.seq, id(parent), parent))
+            heappush(self.heap, (-parent.seq, parent))
         waiting[index] = F.add(waiting[index], g) if index in waiting else g
 
     def _differentiate(self, node: Node, g: Any) -> None:
@@ -149,16 +151,20 @@ class Pass:
     def _distribute(self, node: Node, found: tuple[Any, ...]) -> None:
         op = node.op
         args = node.args
+        needed = self.needed
         for position, g in zip(op.tensor_params, found, strict=True):
             if g is None:
                 continue
             x = args[position]
-            if type(x) is tuple:
+            if type(x) is Node:
+                if x.requires_grad and (needed is None or x in needed):
+                    if g.shape != x.shape or g.dtype is not x.dtype:
+                        g = fitted(op.kind, g, x, op)
+                    self.give(x, g)
+            elif x is not None:
                 for part, part_g in zip(x, g, strict=True):
                     if part is not None and part_g is not None and self._wants(part):
                         self.give(part, fitted(op.kind, part_g, part, op))
-            elif x is not None and self._wants(x):
-                self.give(x, fitted(op.kind, g, x, op))
 
     def _wants(self, node: Node) -> bool:
         return node.requires_grad and (self.needed is None or node in self.needed)
@@ -186,7 +192,7 @@ def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
     """A cotangent in the shape and dtype of the operand: broadcasting is undone for pointwise ops
     only, any other mismatch is a defect of a rule."""
     if g.shape != x.shape:
-        if kind is not Kind.POINTWISE and "broadcasts" not in op.properties:
+        if kind is not POINTWISE and "broadcasts" not in op.properties:
             raise AssertionError(f"vjp of {op.key}: cotangent {g.shape} for operand {x.shape}")
         g = F.sum_to_size(g, x.shape)
     return g if g.dtype == x.dtype else cast(g, x.dtype)
@@ -267,7 +273,7 @@ def note_overwriting() -> None:
 
 def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
     """E407 when a value that the rule reads was changed in place after the node was made."""
-    if not _overwritten_seen:
+    if not _overwritten_seen or not any(map(overwritten_at, (node, *node.inputs))):
         return
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)

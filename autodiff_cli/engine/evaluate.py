@@ -6,6 +6,8 @@ tensor handle still shows, and on what a later backward will read.
 
 from __future__ import annotations
 
+from math import prod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,16 @@ from ..graph.node import Node
 from ..graph.op import Kind, bytes_text
 from ..graph.state import STATE
 
+MOVEMENT, SOURCE = Kind.MOVEMENT, Kind.SOURCE
+SEQUENCE = attrgetter("seq")
 
-def evaluate(targets: list[Node]) -> None:
-    """Compute `targets` and whatever they need, all in one pass."""
-    order = plan(targets)
+
+def evaluate(targets: list[Node], last: bool = False) -> None:
+    """Compute `targets` and whatever they need, all in one pass; in the `last` one nothing is kept
+    for a backward to come."""
+    order, uses = plan(targets)
     if order:
-        run(order, targets)
+        run(order, uses, last)
 
 
 def dependencies(node: Node) -> tuple[Node, ...]:
@@ -32,41 +38,36 @@ def dependencies(node: Node) -> tuple[Node, ...]:
     return body if type(body) is tuple else (body,)
 
 
-def plan(targets: list[Node]) -> list[Node]:
-    """Unevaluated nodes that the targets need, in an order in which they can run."""
-    pending = [node for node in targets if node.value is None]
-    seen: set[Node] = set(pending)
+def plan(targets: list[Node]) -> tuple[list[Node], dict[Node, int]]:
+    """Unevaluated nodes that the targets need, in an order in which they can run, and how often
+    each value will be read; being a target counts as a reading that never happens."""
+    pending = [node for node in dict.fromkeys(targets) if node.value is None]
+    uses = dict.fromkeys(targets, 1)
     order: list[Node] = []
     while pending:
         node = pending.pop()
         order.append(node)
-        for needed in dependencies(node):
-            if needed.value is None and needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
-    order.sort(key=_sequence)
-    return order
+        for needed in node.inputs if node.body is None else dependencies(node):
+            before = uses.get(needed)
+            if before is None:
+                uses[needed] = 1
+                if needed.value is None:
+                    pending.append(needed)
+            else:
+                uses[needed] = before + 1
+    order.sort(key=SEQUENCE)
+    return order, uses
 
 
-def _sequence(node: Node) -> int:
-    return node.seq
-
-
-def run(order: list[Node], targets: list[Node]) -> None:
-    """Run nodes in order; afterwards drop the values that nobody will ask for."""
-    uses: dict[Node, int] = {}
-    for node in order:
-        for needed in dependencies(node):
-            uses[needed] = uses.get(needed, 0) + 1
-    wanted = set(targets)
+def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
+    """Run nodes in order; each value goes when it was read for the last time and nobody else will
+    ask for it."""
     held = 0
     limit = STATE.max_bytes
     with np.errstate(all="ignore"):
         for node in order:
-            if (
-                node.numel * node.dtype.itemsize > limit - held
-                and node.op.kind is not Kind.MOVEMENT
-            ):
+            large = node.shape and prod(node.shape) * node.dtype.itemsize > limit - held
+            if large and node.op.kind is not MOVEMENT:
                 raise too_large(node)
             try:
                 value = compute(node)
@@ -77,56 +78,68 @@ def run(order: list[Node], targets: list[Node]) -> None:
             except MemoryError:
                 raise too_large(node) from None
             node.value = value
-            if type(value) is np.ndarray:
+            if node.shape:
                 held += value.nbytes
                 if held > limit:
                     raise too_large(node)
-            for needed in dependencies(node):
+            for needed in node.inputs if node.body is None else dependencies(node):
                 left = uses[needed] - 1
-                uses[needed] = left
-                if not left and needed not in wanted and _is_dead(needed):
-                    if type(needed.value) is np.ndarray and needed in uses:
+                if left:
+                    uses[needed] = left
+                elif (last or not needed.requires_grad or _is_freed(needed)) and _is_dead(needed):
+                    if needed.shape:
                         held -= needed.value.nbytes
                     needed.value = None
 
 
+def _is_freed(node: Node) -> bool:
+    """Whether a backward has used up the graph here: no other will read the value."""
+    return node.marks is not None and node.marks.freed is not None
+
+
 def _is_dead(node: Node) -> bool:
-    """Whether the value may go: it can be made again, no handle shows it, no backward reads it."""
-    if node.requires_grad or (node.op.kind is Kind.SOURCE and node.op is not ops.OUTPUT):
-        return False
-    if "draw" in node.op.properties:
-        return False
+    """Whether a value can be made again and no handle shows it."""
     handle = node.handle
-    return handle is None or handle() is None
+    if handle is not None and handle() is not None:
+        return False
+    op = node.op
+    return not (op.kind is SOURCE and op is not ops.OUTPUT) and "draw" not in op.properties
 
 
 def compute(node: Node) -> Any:
     """The value of one node whose dependencies have values."""
     body = node.body
     if body is not None:
-        return tuple(part.value for part in body) if type(body) is tuple else body.value
+        return tuple([part.value for part in body]) if type(body) is tuple else body.value
     op = node.op
-    if op is ops.OUTPUT:
-        return node.args[0].value[node.args[1]]
-    if op is ops.LEAF:
-        return node.inputs[0].value
-    inputs = node.inputs
     args = node.args
-    if inputs is args:
-        value = op.kernel(*[x.value for x in inputs])  # type: ignore[misc]  # every such kind has one
+    if node.inputs is args:
+        if len(args) == 2:
+            x, y = args
+            value = op.kernel(x.value, y.value)  # type: ignore[misc]  # every such kind has one
+        else:
+            value = op.kernel(*[x.value for x in args])  # type: ignore[misc]
+    elif op is ops.OUTPUT:
+        return args[0].value[args[1]]
+    elif op is ops.LEAF:
+        return node.inputs[0].value
     else:
         value = op.kernel(*[_argument(arg) for arg in args])  # type: ignore[misc]
-    if node.outputs is None:
-        return np.asarray(value) if isinstance(value, np.generic) else value
-    return tuple(np.asarray(v) if isinstance(v, np.generic) else v for v in value)
+    if node.outputs is not None:
+        return tuple([np.asarray(v) if isinstance(v, np.generic) else v for v in value])
+    if type(value) is np.ndarray:
+        return value
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _argument(arg: Any) -> Any:
     kind = type(arg)
     if kind is Node:
         return arg.value
-    if kind is tuple and arg and any(type(v) is Node for v in arg):
-        return tuple(v.value if type(v) is Node else v for v in arg)
+    if kind is tuple:
+        for v in arg:
+            if type(v) is Node:
+                return tuple([v.value if type(v) is Node else v for v in arg])
     return arg
 
 

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 _SEQ = count(1).__next__
 
-
-def tick() -> int:
-    """A number between those of nodes made before and those made after."""
-    return _SEQ()
+tick = _SEQ  # a number between those of nodes made before and those made after
 
 
 Shape = tuple[int, ...]

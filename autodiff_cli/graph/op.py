@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..errors import AutodiffError, fail
 from . import params
-from .dtypes import BOOL, result_dtype
+from .dtypes import BOOL, INT64, result_dtype
 from .node import Node, Shape
 from .params import REQUIRED, BindError, Param
 from .state import STATE
@@ -45,6 +46,11 @@ class Promote(Enum):
     LOGICAL = "logical"  # operands as they are, returns bool
 
 
+# Every application compares with these; a global is found faster than a member of an Enum.
+FUNCTION, POINTWISE, COMPOSITE = Kind.FUNCTION, Kind.POINTWISE, Kind.COMPOSITE
+SAME, FLOAT, LOGICAL = Promote.SAME, Promote.FLOAT, Promote.LOGICAL
+
+
 class Op:
     """One entry of the table; see `declare` for how entries are written.
 
@@ -71,6 +77,7 @@ class Op:
         "kink",
         "method",
         "name",
+        "only_tensors",
         "params",
         "positional",
         "positions",
@@ -116,6 +123,7 @@ class Op:
         self.scatter: Callable[..., Any] | None = None
         self.strides_rule: Callable[..., Any] | None = None
         self.properties: frozenset[str] = frozenset()
+        self.only_tensors = -1
         self.positional = 0
         self.variadic_at = -1
         self.defaults: tuple[Any, ...] = ()
@@ -128,6 +136,9 @@ class Op:
         self.positional = sum(not p.keyword_only for p in params)
         self.tensor_params = tuple(i for i, p in enumerate(params) if p.tensorial)
         self.variadic_at = next((i for i, p in enumerate(params) if p.variadic), -1)
+        # The number of parameters of ops that take nothing but single tensors, else -1.
+        single = all(p.annotation in ("Tensor", "Mask") and not p.keyword_only for p in params)
+        self.only_tensors = len(params) if single else -1
 
     # -- declaring ----------------------------------------------------------------------------
 
@@ -161,8 +172,18 @@ class Op:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Arguments in signature order, converted; raises `BindError` when they do not fit."""
-        params = self.params
         n = len(args)
+        if n == self.only_tensors and not kwargs:
+            tensors = list(args)
+            for i, value in enumerate(args):
+                if type(value) is not Node:
+                    simple = type(value) in params.NUMBERS
+                    node = number(value) if simple else params.node_of(value)
+                    if node is None:
+                        break
+                    tensors[i] = node
+            else:
+                return tensors
         variadic = self.variadic_at
         if 0 <= variadic < n - 1 and not isinstance(args[variadic], list | tuple):
             args = (*args[:variadic], tuple(args[variadic:]))
@@ -185,7 +206,7 @@ class Op:
                     raise BindError(f"got several values for argument `{name}`", name)
                 bound[at] = value
         first: Node | None = None
-        for i, param in enumerate(params):
+        for i, param in enumerate(self.params):
             value = bound[i]
             if type(value) is Node and param.tensorial:
                 if first is None:
@@ -212,13 +233,13 @@ class Op:
     def apply(self, bound: list[Any]) -> Any:
         """Make the node (or nodes) of bound arguments."""
         kind = self.kind
-        if kind is Kind.FUNCTION:
-            return self.body(*bound)  # type: ignore[misc]  # declared with the kind
-        if kind is Kind.POINTWISE:
+        if kind is POINTWISE:
             return self._apply_pointwise(bound)
+        if kind is FUNCTION:
+            return self.body(*bound)  # type: ignore[misc]  # declared with the kind
         args = tuple(bound)
         inputs = self._inputs(args)
-        if kind is Kind.COMPOSITE:
+        if kind is COMPOSITE:
             return self._apply_composite(args, inputs)
         result = self.shape_rule(*args)  # type: ignore[misc]  # declared with the kind
         if len(result) == 2 and isinstance(result[1], np.dtype):
@@ -236,7 +257,7 @@ class Op:
         return tuple(inputs)
 
     def _recorded(self, inputs: tuple[Node, ...]) -> bool:
-        if STATE.grad and (self.vjp_rule is not None or self.kind is Kind.COMPOSITE):
+        if STATE.grad and (self.vjp_rule is not None or self.kind is COMPOSITE):
             for node in inputs:
                 if node.requires_grad:
                     return True
@@ -274,17 +295,13 @@ class Op:
             x = bound[positions[0]]
             shape = x.shape
             common = x.dtype
-        elif len(bound) == 2 and len(positions) == 2:
+        elif self.only_tensors == 2:
             x, y = bound
-            shape = (
-                x.shape
-                if x.shape == y.shape or not y.shape
-                else y.shape
-                if not x.shape
-                else broadcast(bound)
-            )
+            shape = x.shape
+            if y.shape != shape:
+                shape = shape if not y.shape else y.shape if not shape else broadcast(bound)
             common = x.dtype
-            if x.weak or y.weak or y.dtype is not common:
+            if y.dtype is not common:
                 common = self._common_dtype(bound)
         else:
             nodes = [bound[i] for i in positions if bound[i] is not None]
@@ -295,22 +312,22 @@ class Op:
                     break
             common = self._common_dtype(bound)
         promote = self.promote
-        if promote is Promote.SAME:
+        if promote is SAME:
             dtype = common
-        elif promote is Promote.FLOAT:
+        elif promote is FLOAT:
             dtype = common = common if common.kind == "f" else STATE.default_dtype
         else:
             dtype = BOOL
-        if promote is not Promote.LOGICAL:
+        if promote is not LOGICAL:
             for i in positions:
                 value = bound[i]
                 if value is not None and value.dtype is not common and self.params[i].promotes:
                     bound[i] = cast(value, common)
         args = tuple(bound)
-        inputs = args if len(positions) == len(args) and None not in args else self._inputs(args)
+        inputs = args if self.only_tensors > 0 and None not in args else self._inputs(args)
         if shape:
             check_size(shape, dtype)
-        needs = dtype.kind == "f" and STATE.grad and self._recorded(inputs)
+        needs = dtype.kind == "f" and self._recorded(inputs)
         node = Node(self, args, inputs, shape, dtype, needs)
         if self.eager and known(node):
             value_of(node)
@@ -318,7 +335,7 @@ class Op:
 
     def _common_dtype(self, bound: list[Any]) -> np.dtype:
         """The dtype that promoting operands meet in; the common cases without the general rule."""
-        if len(bound) == 2 and len(self.tensor_params) == 2:
+        if self.only_tensors == 2:
             x, y = bound
             if x.weak is not y.weak:
                 strong, weak = (y, x) if x.weak else (x, y)
@@ -375,9 +392,7 @@ def check_size(shape: Shape, dtype: np.dtype) -> None:
     """Refuse a tensor that would not fit before anything is allocated."""
     if len(shape) > MAX_DIMS:
         raise too_many_dims(shape)
-    n = dtype.itemsize
-    for size in shape:
-        n *= size
+    n = prod(shape) * dtype.itemsize
     if n > STATE.max_bytes:
         raise fail(
             "E505",
@@ -513,7 +528,7 @@ def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
     """A Python number as a weak 0-d node; with `dtype` it is of that dtype already."""
     if dtype is None:
         kind = type(value)
-        dtype = BOOL if kind is bool else np.dtype(np.int64) if kind is int else STATE.default_dtype
+        dtype = BOOL if kind is bool else INT64 if kind is int else STATE.default_dtype
     key = (value, type(value), dtype)
     node = _SMALL.get(key) if value else None
     if node is None:

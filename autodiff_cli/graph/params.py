@@ -61,6 +61,8 @@ LATE = _Late()
 
 Converter = Callable[[Any, Node | None], Any]
 
+NUMBERS = frozenset({bool, int, float})
+
 
 def node_of(value: Any) -> Node | None:
     """The node of a node or of a tensor handle, None of anything else."""
@@ -82,6 +84,8 @@ def _kind(value: Any) -> str:
 
 
 def to_tensor(value: Any, first: Node | None = None) -> Node:
+    if type(value) in NUMBERS:
+        return LATE.number(value)  # type: ignore[misc]  # bound at import of graph
     node = node_of(value)
     if node is not None:
         return node

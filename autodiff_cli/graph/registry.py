@@ -70,7 +70,8 @@ F: Any = Namespace()
 
 def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any], Any]]:
     def forward(self: Node, other: Any) -> Any:
-        return getattr(F, key)(self, other)
+        op = getattr(F, key)
+        return op.apply([self, other]) if type(other) is Node else op(self, other)
 
     def backward(self: Node, other: Any) -> Any:
         return getattr(F, key)(other, self)

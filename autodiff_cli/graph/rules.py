@@ -58,8 +58,10 @@ def require_some_float(name: str, *inputs: Node) -> None:
 
 def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)`") -> None:
     """E307 when all operands are bools."""
-    if all(x.dtype.kind == "b" for x in inputs):
-        raise fail("E307", f"`{name}` does not work on bool tensors", help=help)
+    for x in inputs:
+        if x.dtype.kind != "b":
+            return
+    raise fail("E307", f"`{name}` does not work on bool tensors", help=help)
 
 
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:

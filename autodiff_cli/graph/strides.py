@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .node import Node, Shape
-from .op import CAST, LEAF, OUTPUT, Kind
+from .op import CAST, LEAF, OUTPUT, POINTWISE
 
 Strides = tuple[int, ...]
 
@@ -68,19 +68,19 @@ def is_contiguous(node: Node) -> bool:
 
 def _deciding(node: Node) -> tuple[Node, ...]:
     """The nodes whose strides decide those of `node`."""
-    if len(node.shape) == 0:
+    op = node.op
+    if not node.shape or (len(node.shape) == 1 and op.kind is POINTWISE):
         return ()
     body = node.body
     if body is not None:
         return (body,) if type(body) is Node else ()
-    op = node.op
     if op is OUTPUT:
         parent = node.args[0]
         body = parent.body
         if body is not None:
             return (body[node.args[1]],)
         return (parent.args[0],) if parent.op.strides_rule is not None else ()
-    if op.kind is Kind.POINTWISE or op is LEAF:
+    if op.kind is POINTWISE or op is LEAF:
         return node.inputs
     if op is CAST or op.strides_rule is not None:
         return (node.args[0],)

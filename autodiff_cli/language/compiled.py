@@ -78,7 +78,7 @@ class Compiled:
             reverse.zeros_like(t.node) if g is None else g
             for t, g in zip(chosen.values(), found, strict=True)
         ]
-        evaluate([node, *grads])
+        evaluate([node, *grads], last=True)
         values = {name: np.array(value_of(g)) for name, g in zip(chosen, grads, strict=True)}
         return float(value_of(node).item()), values
 

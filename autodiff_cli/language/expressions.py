@@ -37,7 +37,7 @@ from .operations import (
     unary,
 )
 from .text import formatted, represent, text
-from .values import Scope, Undefined, UserFunction
+from .values import Namespace, OpFunction, Scope, Undefined, UserFunction
 
 Run = Callable[[Scope], Any]
 
@@ -66,8 +66,10 @@ def _name(tree: syntax.Name, context: Context) -> Run:
     name = tree.id
     span = tree.span
     local = name in context.locals
+    op: OpFunction | None = None  # what the name means when nobody assigned it, once it was asked
 
     def run(scope: Scope) -> Any:
+        nonlocal op
         if local:
             here = scope
             while True:
@@ -91,9 +93,13 @@ def _name(tree: syntax.Name, context: Context) -> Run:
                     raise fail("E206", f"`{name}` has no value because its definition failed", span)
                 return value
             at = at.outer
+        if op is not None:
+            return op
         value = builtin(name)
         if value is None:
             raise unknown_name(name, span, scope)
+        if type(value) is OpFunction:
+            op = value
         return value
 
     return run
@@ -425,12 +431,22 @@ def _attribute(tree: syntax.Attribute, context: Context) -> Run:
     name = tree.attr
     span = tree.span
     attr_span = tree.attr_span
+    op: OpFunction | None = None  # `torch.exp` of the namespace at `path`, once it was asked
+    path = ""
 
     def run(scope: Scope) -> Any:
+        nonlocal op, path
         value = value_run(scope)
         STATE.span = span
         try:
-            return get_attribute(value, name)
+            if type(value) is not Namespace:
+                return get_attribute(value, name)
+            if op is not None and value.path == path:
+                return op
+            found = get_attribute(value, name)
+            if type(found) is OpFunction:
+                op, path = found, value.path
+            return found
         except AutodiffError as error:
             raise placed(error, attr_span if error.code in ("E207", "E203") else span) from None
 

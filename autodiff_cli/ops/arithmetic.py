@@ -26,8 +26,8 @@ NO_MINUS = "use `~x` or `logical_not(x)` to invert a mask, `x ^ y` for what diff
 
 
 def _no_bool_minus(input, other):
-    for x in (input, other):
-        refuse_bools("-", x, help=NO_MINUS)
+    if input.dtype.kind == "b" or other.dtype.kind == "b":
+        raise fail("E307", "`-` does not work on bool tensors", help=NO_MINUS)
 
 
 # -- sums ------------------------------------------------------------------------------------------
