@@ -20,8 +20,9 @@ from ..language import syntax
 from ..language.expressions import Context
 from ..language.program import Program, redefined
 from ..language.report import Options
-from ..language.statements import OVERRIDES, SHOWN, STATEMENTS
+from ..language.statements import STATEMENTS
 from ..language.values import Scope
+from ..language.watching import OVERRIDES, SHOWN
 from ..source import Source, Span
 
 

@@ -18,8 +18,9 @@ from .functions import DEPTH
 from .operations import MODE
 from .parser import parse
 from .program import module_names
-from .statements import OVERRIDES, WATCH, compile_block
+from .statements import compile_block
 from .values import Scope
+from .watching import OVERRIDES, WATCH
 
 
 class Compiled:

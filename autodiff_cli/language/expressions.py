@@ -525,7 +525,7 @@ def _comprehension(
     tree: Any, context: Context, results: list[syntax.Node]
 ) -> Callable[[Scope], list[Any]]:
     """All results of a comprehension, in a list of tuples or values."""
-    from .statements import compile_target
+    from .assignment import compile_target
 
     names = [n for g in tree.generators for n in target_names(g.target)]
     inner = Context(False, frozenset())

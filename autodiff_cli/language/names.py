@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.registry import overloads
 from ..suggest import suggest
@@ -368,8 +369,33 @@ def _numpy_member(prefix: str, name: str) -> Any:
         return dtype
     ops = overloads(NUMPY.get(name, name))
     if ops and name not in ("fromfile", "load", "save"):
-        return OpFunction(name, ops)
+        return Builtin(name, numpy_function(name, ops))
     return None
+
+
+def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
+    """An op under NumPy's name: it takes numbers and lists too, and what it makes of NumPy arrays,
+    numbers and lists is an array or a number again."""
+    from ..autograd import calls
+    from .torch_names import NUMPY_FUNCTIONS
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
+            return calls.call_ops(ops, name, args, kwargs)
+        array = NUMPY_FUNCTIONS["array"].function
+        given = tuple(
+            array(float(a) if isinstance(a, int) and i == 0 and not isinstance(a, bool) else a)
+            if isinstance(a, list | float) or (i == 0 and isinstance(a, int))
+            else a
+            for i, a in enumerate(args)
+        )
+        result = calls.call_ops(ops, name, given if MODE.python else args, kwargs)
+        if isinstance(result, Tensor) and MODE.python:
+            result.tag = "numpy"
+            return result.item() if not result.shape else result
+        return result
+
+    return run
 
 
 def _no_member(namespace: Namespace, name: str) -> AutodiffError:

@@ -29,12 +29,14 @@ from .builtins import OUTPUT
 from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .functions import DEPTH
+from .housekeeping import HOUSEKEEPING
 from .operations import MODE, is_numeric_list
 from .parser import parse, parse_all
-from .statements import HOUSEKEEPING, OVERRIDES, SHOWN, WATCH, compile_block
+from .statements import compile_block
 from .text import text
 from .values import Scope
 from .warnings import COLLECTED
+from .watching import OVERRIDES, SHOWN, WATCH
 
 if TYPE_CHECKING:
     from .report import Options, Report
@@ -259,12 +261,30 @@ class Program:
                 if (t.requires_grad and t is not self.loss) or (t.is_leaf and t.requires_grad)
             ]
         handles.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
+        if inputs is None:
+            self._warn_of_unconnected()
         if (
             self.loss.accumulator is not None
             and inputs is None
             and isinstance(self.loss.accumulator, GradSlot)
         ):
             self.loss.accumulator = None
+
+    def _warn_of_unconnected(self) -> None:
+        """W403 for leaves that the loss does not depend on: their gradient stays None."""
+        for name, value in self.scope.names.items():
+            if isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
+                if value.grad is None and value is not self.loss:
+                    COLLECTED.append(
+                        Diagnostic(
+                            "W403",
+                            f"`{name}` is not connected to {self.loss_name or 'the loss'}",
+                            value.node.span,
+                            "its gradient is None",
+                            helps=(f"use it, or write `const(...)` if `{name}` takes no gradient",),
+                            severity="warning",
+                        )
+                    )
 
     def _choose_loss(self) -> tuple[str | None, Tensor] | None:
         names = self.scope.names
@@ -420,7 +440,7 @@ def redefined(original: Any, given: Any) -> Any:
 
 def module_names(tree: syntax.Module) -> set[str]:
     """Names that statements at module level assign, also inside its blocks."""
-    from .statements import assigned_names
+    from .scoping import assigned_names
 
     names, _ = assigned_names(tree.body)
     return names

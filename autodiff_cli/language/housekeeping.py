@@ -1,0 +1,86 @@
+"""Long loops: what keeps their graph and its memory within bounds."""
+
+from __future__ import annotations
+
+from ..autograd.tensor import Tensor
+from ..errors import fail
+from ..graph.node import Node as GraphNode
+from ..graph.op import bytes_text
+from ..graph.state import STATE
+from .values import Scope
+
+
+class Housekeeping:
+    """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, the
+    tensors that names hold are evaluated and their finished history is let go."""
+
+    __slots__ = ("every", "mark", "start")
+
+    def __init__(self) -> None:
+        self.every = 50_000
+        self.restart()
+
+    def restart(self) -> None:
+        """Called when a program begins."""
+        self.start = self.mark = GraphNode.counter()
+
+    def after_step(self, scope: Scope) -> None:
+        """Called after each step of a loop."""
+        if STATE.steps & 31:
+            return
+        newest = GraphNode.counter()
+        if newest - self.mark < self.every or STATE.batching:
+            return
+        before, self.mark = self.mark, newest
+        most = STATE.max_steps * 3 // 2
+        if newest - self.start > most:
+            raise fail(
+                "E506",
+                f"the program applied more than {most} operations",
+                help="is the loop endless? raise the limit with --max-steps 10000000",
+            )
+        self.collect(scope, before)
+        if memory_used() > STATE.max_bytes + OWN_MEMORY:
+            raise fail(
+                "E505",
+                f"the graph that this loop builds needs more than {bytes_text(STATE.max_bytes)}",
+                help="call backward() in the loop, detach(), or use torch.no_grad()",
+            )
+
+    def collect(self, scope: Scope, since: int) -> None:
+        """Evaluate what names hold, then release histories that no gradient needs."""
+        from ..engine.evaluate import evaluate, release
+
+        nodes: list[GraphNode] = []
+        at: Scope | None = scope
+        while at is not None:
+            pending = list(at.names.values())
+            while pending:
+                value = pending.pop()
+                if isinstance(value, Tensor):
+                    nodes.append(value.node)
+                    if value.grad is not None:
+                        nodes.append(value.grad.node)
+                elif isinstance(value, list | tuple) and len(value) < 100_000:
+                    pending.extend(value)
+                elif isinstance(value, dict):
+                    pending.extend(value.values())
+            at = at.outer
+        evaluate(nodes)
+        release(nodes, since)
+
+
+# What Python, NumPy and the table take for themselves.
+OWN_MEMORY = 100 << 20
+
+
+def memory_used() -> int:
+    """Bytes of memory this process has in use; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+HOUSEKEEPING = Housekeeping()

@@ -1,0 +1,111 @@
+"""Which names of `torch.nn` and `torch.optim` exist, and where: light data, nothing is imported.
+
+`FILES` says what each file of the library written in the language defines; a test holds the two
+together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FILES: dict[str, str] = {
+    "activations": """
+        _InPlace Threshold ReLU RReLU Hardtanh ReLU6 Sigmoid Hardsigmoid Tanh SiLU Mish Hardswish
+        _Scaled ELU CELU SELU _Along GLU GELU _Shrink Hardshrink Softshrink Tanhshrink LeakyReLU
+        LogSigmoid Softplus PReLU Softsign Softmin Softmax Softmax2d LogSoftmax
+    """,
+    "linear": """
+        Identity Linear NonDynamicallyQuantizableLinear Bilinear _Embedded Embedding EmbeddingBag
+        Flatten Unflatten PairwiseDistance CosineSimilarity Fold Unfold PixelShuffle
+        PixelUnshuffle ChannelShuffle Upsample UpsamplingNearest2d UpsamplingBilinear2d
+    """,
+    "losses": """
+        _Loss _WeightedLoss L1Loss MSELoss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss
+        KLDivLoss BCELoss BCEWithLogitsLoss HingeEmbeddingLoss MultiLabelMarginLoss SmoothL1Loss
+        HuberLoss SoftMarginLoss CrossEntropyLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss
+        MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss CTCLoss
+    """,
+    "normalization": """
+        LocalResponseNorm _Shaped LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNorm1d
+        BatchNorm2d BatchNorm3d _InstanceNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d
+        _Dropout Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
+    """,
+    "recurrent": """
+        _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
+        MultiheadAttention _activation TransformerEncoderLayer TransformerEncoder
+        TransformerDecoderLayer TransformerDecoder
+    """,
+    "schedulers": """
+        LRScheduler _ByFunction LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR
+        ExponentialLR PolynomialLR CosineAnnealingLR CosineAnnealingWarmRestarts _for_groups
+        _Cycling CyclicLR OneCycleLR SequentialLR ChainedScheduler ReduceLROnPlateau
+    """,
+    "utilities": """
+        _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
+        clip_grad_value_ parameters_to_vector vector_to_parameters
+    """,
+    "windows": """
+        _Conv Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d _MaxPool
+        MaxPool1d MaxPool2d MaxPool3d _MaxUnpool MaxUnpool1d MaxUnpool2d MaxUnpool3d AvgPool1d
+        _AvgPool AvgPool2d AvgPool3d _FractionalMaxPool FractionalMaxPool2d FractionalMaxPool3d
+        _LPPool LPPool1d LPPool2d LPPool3d _AdaptiveMaxPool AdaptiveMaxPool1d AdaptiveMaxPool2d
+        AdaptiveMaxPool3d _AdaptiveAvgPool AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d
+        _Pad _ConstantPad _ZeroPad ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d
+        ZeroPad3d CircularPad1d CircularPad2d CircularPad3d ReflectionPad1d ReflectionPad2d
+        ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d
+    """,
+}
+
+PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name in text.split()}
+
+_PREFIX = {"schedulers": "optim.lr_scheduler.", "utilities": "nn.utils."}
+
+# Names that are no parts of a file of the library, by the Python module that has them.
+OPTIMIZERS = (
+    "Optimizer",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Adagrad",
+    "Adadelta",
+    "Rprop",
+    "ASGD",
+    "LBFGS",
+)
+CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+_STEPS = ("rnn_step", "lstm_step", "gru_step")
+
+# Every public path below `torch.` -> the name of what it stands for.
+PATHS: dict[str, str] = {
+    **{
+        _PREFIX.get(file, "nn.") + name: name
+        for name, file in PRELUDE.items()
+        if not name.startswith("_") and name not in _STEPS
+    },
+    **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
+    **{f"optim.{name}": name for name in OPTIMIZERS},
+}
+
+
+def library_member(path: str) -> Any:
+    """What a path of `PATHS` stands for."""
+    name = PATHS[path]
+    if path.startswith("optim.") and name in OPTIMIZERS:
+        from .optimizers import CLASSES
+
+        return CLASSES[name]
+    if name == "Module":
+        from .modules import MODULE
+
+        return MODULE
+    if name in CONTAINERS:
+        from . import containers
+
+        return containers.CLASSES[name]
+    from .prelude import define
+
+    return define(name)

@@ -1,0 +1,63 @@
+"""Which names a body of statements binds."""
+
+from __future__ import annotations
+
+from . import syntax
+
+
+def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
+    """Names that a function body assigns, and those it declares global."""
+    found: set[str] = set()
+    outer: set[str] = set()
+    pending: list[syntax.Node] = list(trees)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, syntax.FunctionDef | syntax.ClassDef):
+            found.add(node.name)
+            continue
+        if isinstance(
+            node,
+            syntax.Lambda
+            | syntax.ListComp
+            | syntax.GeneratorExp
+            | syntax.SetComp
+            | syntax.DictComp,
+        ):
+            continue
+        if isinstance(node, syntax.Global | syntax.Nonlocal):
+            outer.update(node.names)
+        elif isinstance(node, syntax.Assign):
+            for target in node.targets:
+                found.update(target_names(target))
+        elif isinstance(node, syntax.AugAssign | syntax.AnnAssign | syntax.For):
+            found.update(target_names(node.target))
+        elif isinstance(node, syntax.Import | syntax.ImportFrom):
+            found.update(a.asname or a.name.split(".")[0] for a in node.names)
+        elif isinstance(node, syntax.With):
+            for item in node.items:
+                if item.target is not None:
+                    found.update(target_names(item.target))
+        for body in syntax.bodies(node):
+            pending.extend(body)
+    return found - outer, outer
+
+
+def target_names(tree: syntax.Node) -> list[str]:
+    if isinstance(tree, syntax.Name):
+        return [tree.id]
+    if isinstance(tree, syntax.Tuple | syntax.List):
+        return [n for t in tree.elements for n in target_names(t)]
+    if isinstance(tree, syntax.Starred):
+        return target_names(tree.value)
+    return []
+
+
+def declares(trees: list[syntax.Node], name: str, kind: type) -> bool:
+    pending = list(trees)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, kind) and name in node.names:  # type: ignore[attr-defined]  # Global or Nonlocal
+            return True
+        for body in syntax.bodies(node):
+            pending.extend(body)
+    return False
