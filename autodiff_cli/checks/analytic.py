@@ -13,35 +13,11 @@ from ..graph.op import Kind
 
 ANALYTIC = frozenset(
     [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "neg",
-        "square",
-        "exp",
-        "sin",
-        "cos",
-        "sinh",
-        "cosh",
-        "tanh",
-        "sum",
-        "mean",
-        "matmul",
-        "transpose",
-        "permute",
-        "reshape",
+        "add", "alias", "clone", "cos", "cosh", "detach", "div", "exp", "expand", "matmul", "mul",
+        "neg", "permute", "sin", "sinh", "sub", "sum", "t", "tanh", "transpose", "unsqueeze",
         "view",
-        "expand",
-        "unsqueeze",
-        "squeeze",
-        "t",
-        "flatten",
-        "clone",
-        "alias",
-        "detach",
     ]
-)
+)  # fmt: skip
 
 
 def is_analytic(nodes: list[Node]) -> bool:

@@ -51,12 +51,12 @@ def _below(top: str, suffix: str = SUFFIX) -> list[str]:
     found: list[str] = []
     ignored = Ignored(top)
     for folder, folders, files in os.walk(top):
+        ignored.read(folder)
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith((".", "_")) and not ignored.has(os.path.join(folder, name), True)
         )
-        ignored.read(folder)
         for name in files:
             path = os.path.join(folder, name)
             if not name.endswith(suffix) or name.startswith((".", "_")):

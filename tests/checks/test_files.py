@@ -1,0 +1,242 @@
+"""Expectations, snapshots and directives of files, checked in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autodiff_cli.checks import expectations
+from autodiff_cli.checks.collect import BadKeyword, collect, matches
+from autodiff_cli.checks.model import FileResult, Item, Settings
+from autodiff_cli.checks.runner import check_file
+from autodiff_cli.render.plain import plain
+
+
+def check(path: Path | str, **settings: Any) -> FileResult:
+    return check_file(str(path), Settings(plain=plain, gradients=False, **settings))
+
+
+def only(result: FileResult, kind: str) -> Item:
+    return next(item for item in result.items if item.kind == kind)
+
+
+def apply(result: FileResult) -> None:
+    for path, _, new in result.changes:
+        assert new is not None
+        Path(path).write_bytes(new.encode())
+
+
+# -- expectations ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "good"),
+    [
+        ("loss = x * x  #=> 9", True),
+        ("loss = x * x  #=> 9.0", True),
+        ("loss = x * x  #=> 9.1", False),
+        ("loss = x * x / 7  #=> 1.286", True),
+        ("loss = x * x / 7  #=> 1.287", False),
+        ("loss = x * x / 7  #=> 1", False),
+        ("loss = x * x  #=> x.grad 6", True),
+        ("loss = x * x  #=> x.grad 7", False),
+        ("loss = x * x\n#=> 9", True),
+        ("loss = x * x  #=>", False),
+        ("loss = sum([1, 2] * x)\ny = [1.5, x.item()]  #=> [1.5, 3]", True),
+        ("loss = x * x  #=> [9]", False),
+        ("loss = x * x  #=> nonsense", False),
+        ("loss = x * x  # the value #=> 8", True),
+        ("s = 'a #=> b'\nloss = x * x", True),
+        ("for i in range(3):\n    loss = x * i  #=> 6", True),
+        ("if x > 100:\n    y = x  #=> 1\nloss = x * x", False),
+        ("loss = x / 0  #=> inf", True),
+    ],
+)
+def test_expectations(folder: Path, line: str, good: bool) -> None:
+    (folder / "a.expr").write_text(f"x = 3\n{line}\n")
+    result = check("a.expr", nan="ignore")
+    bad = [item for item in result.items if item.bad]
+    assert bool(bad) is not good, bad
+    if bad:
+        assert bad[0].diagnostic is not None and bad[0].diagnostic.code == "E603"
+
+
+def test_update_rewrites_values_and_nothing_else(folder: Path) -> None:
+    text = (
+        "\ufeff# head\r\nx = [1, 2]   # two  #=> no\r\ny = x * 3  #=>  [1, 1] \r\n"
+        "loss = sum(y)  #=> 9\r\n#=> x.grad [0, 0]\r\nz = loss / 7  #=>\r\n"
+    )
+    path = folder / "a.expr"
+    path.write_bytes(text.encode())
+    apply(check(path, update=True))
+    assert path.read_bytes().decode() == (
+        text.replace("[1, 1]", "[3, 6]")
+        .replace("[0, 0]", "[3, 3]")
+        .replace("loss / 7  #=>", "loss / 7  #=> 1.28571")
+    )
+    assert check(path).exit_code == 0 and not check(path, update=True).changes
+
+
+def test_update_touches_only_what_was_selected(folder: Path) -> None:
+    path = folder / "a.expr"
+    path.write_text("x = 3  #=> 1\nloss = x * x  #=> 1\n")
+    apply(check(path, update=True, keyword="expect[2]"))
+    assert path.read_text() == "x = 3  #=> 1\nloss = x * x  #=> 9\n"
+
+
+floats = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@given(st.one_of(floats, st.integers(-(2**53), 2**53), st.booleans(), st.lists(floats, min_size=1)))
+def test_what_is_written_is_accepted(value: Any) -> None:
+    text = expectations.written(np.array(value))
+    assert text is not None
+    assert expectations.compare(text, np.array(value)) is None
+
+
+@given(st.text(alphabet="[]0123456789.,-+einfaTru ", max_size=40))
+def test_any_text_can_be_compared(text: str) -> None:
+    expectations.compare(text.strip(), np.array([1.0, 2.0]))
+
+
+# -- assertions -----------------------------------------------------------------------------------
+
+
+def test_every_assertion_is_an_item(folder: Path) -> None:
+    (folder / "a.expr").write_text(
+        "x = [1, 2]\nloss = sum(x * x)\nassert loss == 6\nassert x.grad == [2, 4]\n"
+        "assert x.grad == approx([2, 4.1], rtol=0.1)\nassert x.grad == [[2, 4]], 'shape'\n"
+    )
+    items = {item.label: item for item in check("a.expr").items}
+    assert [name for name, item in items.items() if item.bad] == ["assert[3]", "assert[6]"]
+    diagnostic = items["assert[6]"].diagnostic
+    assert diagnostic is not None and "shapes differ" in diagnostic.message
+
+
+# -- snapshots ------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_made_and_compared(folder: Path) -> None:
+    assert not any(item.kind == "snapshot" for item in check("demo.expr").items)
+    apply(check("demo.expr", snapshot=True))
+    text = (folder / "demo.expr.snap").read_text()
+    assert "A.grad = [[7.0, 10.0], [13.0, 16.0]]  # (2, 2)\n" in text
+    assert text.startswith("# autodiff.plain/1  demo.expr  objective=loss\n")
+    assert only(check("demo.expr"), "snapshot").status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("[5, 6]", "[5, 6.001]", "`B`"),
+        ("(A + B) * A", "A * (A + B)", "chain"),
+        ("(A + B) * A", "(A + B) / A", "`loss`"),
+        ("loss =", "C = A\nloss =", "`C`: is new"),
+        ("[[5, 6], [7, 8]]", "[5, 6]", "shapes differ: was (2, 2), now (2,)"),
+    ],
+)
+def test_a_change_is_seen(folder: Path, before: str, after: str, words: str) -> None:
+    apply(check("demo.expr", snapshot=True))
+    path = folder / "demo.expr"
+    path.write_text(path.read_text().replace(before, after, 1))
+    item = only(check(path), "snapshot")
+    if words == "chain":
+        words = "grad_fn" if item.bad else ""
+    if words:
+        assert item.bad and item.diagnostic is not None
+        assert words in " ".join([item.diagnostic.message, *item.diagnostic.notes])
+        assert "--update" in item.diagnostic.helps[0]
+    apply(check(path, update=True))
+    assert only(check(path), "snapshot").status == "passed"
+
+
+def test_a_value_that_is_gone(folder: Path) -> None:
+    path = folder / "demo.expr"
+    path.write_text(path.read_text() + "extra = A * 2\n")
+    apply(check(path, snapshot=True))
+    path.write_text(path.read_text().replace("extra = A * 2\n", ""))
+    item = only(check(path), "snapshot")
+    assert item.diagnostic is not None and item.diagnostic.code == "E605"
+    apply(check(path, prune=True))
+    assert only(check(path), "snapshot").status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        (lambda text: text[: text.index("6.0], [7.0")], 3),
+        (lambda text: text.replace("[[5.0, 6.0]", "[[5.0, 6.0"), 3),
+        (lambda text: text.replace("A.grad = ", "A.grad is "), 5),
+        (lambda text: "\n" + text, 1),
+        (lambda text: text.replace("loss = 100.0", "loss = open('x')"), 4),
+        (lambda text: text + "#: W (2000,) float64 mean=1\n", 8),
+    ],
+)
+def test_a_damaged_snapshot_is_an_error_and_stays(folder: Path, damage: Any, line: int) -> None:
+    apply(check("demo.expr", snapshot=True))
+    path = folder / "demo.expr.snap"
+    path.write_text(damage(path.read_text()))
+    before = path.read_bytes()
+    for settings in ({}, {"update": True}, {"snapshot": True}, {"prune": True}):
+        result = check("demo.expr", **settings)
+        item = only(result, "snapshot")
+        assert item.bad and item.diagnostic is not None
+        assert item.diagnostic.code == "E604" and not result.changes
+        assert f"line {line}" in item.diagnostic.message, item.diagnostic.message
+    assert path.read_bytes() == before
+
+
+def test_large_tensors_are_summed_up(folder: Path) -> None:
+    text = "x = tensor((arange(3000) * 0.5).tolist(), requires_grad=True)\nloss = sum(x * x)\n"
+    path = folder / "big.expr"
+    path.write_text(text)
+    apply(check(path, snapshot=True))
+    snap = (folder / "big.expr.snap").read_text()
+    assert len(snap) < 10_000 and "#: x.grad (3000,) float64 mean=" in snap
+    assert only(check(path), "snapshot").status == "passed"
+    path.write_text(text.replace("x * x", "x * x * 2"))
+    item = only(check(path), "snapshot")
+    assert item.diagnostic is not None and item.bad
+
+
+def test_a_missing_snapshot_fails_under_ci(folder: Path) -> None:
+    result = check("demo.expr", snapshot=True, ci=True)
+    assert only(result, "snapshot").bad and not result.changes
+
+
+# -- what is collected ----------------------------------------------------------------------------
+
+
+def test_collection(folder: Path) -> None:
+    for name in ("b.expr", "_helper.expr", ".hidden.expr", "x.py", "sub/c.expr", ".venv/d.expr",
+                 "build/e.expr", "sub/skip.expr", "_lib/f.expr"):  # fmt: skip
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("x = 1\n")
+    (folder / ".git").mkdir()
+    (folder / ".gitignore").write_text("build/\n*skip*\n")
+    assert collect(["."]) == ["b.expr", "demo.expr", "sub/c.expr"]
+    assert collect(["x.py", "_helper.expr", "./demo.expr", "demo.expr"]) == [
+        "x.py", "_helper.expr", "./demo.expr",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keyword", "chosen"),
+    [
+        ("grad[x]", True), ("GRAD", True), ("demo and not hess", True), ("hess or run", False),
+        ("not (demo and grad)", False), ("", True), ("a.expr", False), ("grad[y]", False),
+    ],
+)  # fmt: skip
+def test_keywords(keyword: str, chosen: bool) -> None:
+    assert matches(keyword, "dir/demo.expr::grad[x]") is chosen
+
+
+@pytest.mark.parametrize("keyword", ["and", "grad and", "(grad", "grad)", "not", "a b"])
+def test_bad_keywords(keyword: str) -> None:
+    with pytest.raises(BadKeyword):
+        matches(keyword, "demo")

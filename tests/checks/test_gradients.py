@@ -1,0 +1,274 @@
+"""Gradient checks: planted faults are found; kinks, noise and cuts are not taken for faults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.checks import replay as replays
+from autodiff_cli.checks.analytic import ANALYTIC
+from autodiff_cli.checks.model import FileResult, Item, Settings
+from autodiff_cli.checks.runner import check_source
+from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.registry import F, op
+from autodiff_cli.ops import index  # noqa: F401  # the table finds its families
+from autodiff_cli.source import Source
+
+
+def check(text: str, **settings: Any) -> FileResult:
+    return check_source(Source(text, "t.expr"), Settings(**settings))
+
+
+def item(text: str, label: str = "grad[x]", **settings: Any) -> Item:
+    found = check(text, **settings).items
+    return next(i for i in found if i.label == label)
+
+
+@contextmanager
+def planted(key: str, rule: Callable[..., Any]) -> Iterator[None]:
+    """An op of the table with another backward rule."""
+    target = op(key)
+    before = target.vjp_rule
+    target.vjp_rule = rule
+    try:
+        yield
+    finally:
+        target.vjp_rule = before
+
+
+MATRICES = "x = [[1, 2], [3, 4]]\ny = [[1, 5], [2, 1]]\n"
+FAULTS = {
+    "sign": ("sin", lambda g, out, x: -(g * F.cos(x)), "x = [1, 2, 3]\nloss = sum(sin(x))"),
+    "factor": ("exp", lambda g, out, x: g * out * 1.00001, "x = [1, 2]\nloss = sum(exp(x))"),
+    "reduction factor": (
+        "sum",
+        lambda g, out, x, *rest: F.expand(g * 0.5, x.shape),
+        "x = [1, 2, 3]\nloss = sum(x * x)",
+    ),
+    "transposed matmul": (
+        "matmul",
+        lambda g, out, a, b: (F.matmul(g, b), F.matmul(F.transpose(a, 0, 1), g)),
+        MATRICES + "loss = sum((x @ y) ** 2)",
+    ),
+    "dropped path": (
+        "mul",
+        lambda g, out, a, b: (F.zeros_like(a), g * a),
+        MATRICES + "loss = sum(x * y)",
+    ),
+    "none for a path": ("mul", lambda g, out, a, b: (None, g * a), MATRICES + "loss = sum(x * y)"),
+    "missing broadcast sum": (
+        "expand",
+        lambda g, out, x, *rest: F.select(g, 0, 0),
+        "x = [1, 2]\nloss = sum(x.expand(3, 2) * const([[1, 2], [3, 4], [5, 6]]))",
+    ),
+    "wrong permutation": (
+        "transpose",
+        lambda g, out, x, *rest: g,
+        "x = [[1, 2], [3, 4]]\nloss = sum(x.transpose(0, 1) * const([[1, 2], [3, 4]]))",
+    ),
+    "kinked": ("relu", lambda g, out, x: -(g * (x > 0)), "x = [-1, 0, 2]\nloss = sum(relu(x))"),
+    "opaque": (
+        "cumsum",
+        lambda g, out, x, *rest: F.cumsum(g, 0),
+        "x = [1, 2, 3]\nloss = sum(cumsum(x, 0) * const([1, 4, 2]))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_planted_faults_are_found(name: str) -> None:
+    key, rule, text = FAULTS[name]
+    assert item(text).status in ("passed", "kink")
+    with planted(key, rule):
+        found = check(text)
+    bad = [i for i in found.items if i.bad]
+    assert bad and bad[0].diagnostic is not None
+    assert bad[0].diagnostic.code == "E602"
+    assert found.exit_code == 1
+
+
+def test_a_cotangent_of_the_wrong_shape_is_a_wrong_rule() -> None:
+    text = "x = [1, 2]\nloss = sum(x.expand(3, 2))"
+    with planted("expand", lambda g, out, x, *rest: g):
+        found = check(text)
+    assert [i.diagnostic.code for i in found.items if i.diagnostic] == ["E602"]
+
+
+def test_the_guilty_rule_is_named_where_it_stands() -> None:
+    with planted("sin", lambda g, out, x: g * 2 * F.cos(x)):
+        found = item("x = [1, 2]\ny = exp(x)\nloss = sum(sin(y) * x)").diagnostic
+    assert found is not None and found.span is not None
+    assert "`sin`" in found.label and found.span.text == "sin(y)"
+    assert "central difference" in "".join(found.notes)
+
+
+def test_a_fault_in_a_large_leaf_is_bisected_to_its_elements() -> None:
+    def rule(g: Any, out: Any, x: Any) -> Any:
+        mask = np.ones(1000)
+        mask[[17, 613]] = 1.5
+        return g * F.cos(x) * constant(mask)
+
+    text = "x = tensor((arange(1000) * 0.01).tolist(), requires_grad=True)\nloss = sum(sin(x))"
+    assert item(text).status == "passed"
+    with planted("sin", rule):
+        found = item(text).diagnostic
+    assert found is not None
+    assert "[17]" in found.notes[0] and "[613]" in found.notes[0]
+    assert "at least 2 of 1000" in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("x = [-1, 0, 2]\nloss = sum(relu(x))", "kink"),
+        ("x = [0, 1]\nloss = sum(abs(x))", "kink"),
+        ("x = [0, 1]\nloss = sum(clamp(x, 0, 1))", "kink"),
+        ("x = [1, 2.5]\nloss = sum(floor(x) * x)", "kink"),
+        ("x = [3, 3, 1]\nloss = x.max(0).values", "kink"),
+        ("x = [0, 0]\nX = const([[1.0, 2.0], [-1.0, 1.0]])\nloss = sum(relu(X @ x))",
+         "kink"),
+        ("x = [0, 1]\nloss = sum(sqrt(x + 1e-30))", "noisy"),
+        ("x = [1, 2, 3]\nloss = sum(x * x.detach())", "cut"),
+        ("x = [1, 2]\nwith torch.no_grad():\n    y = x * 2\nloss = sum(x * y)", "cut"),
+        ("x = [1.5, 2.5]\nloss = sum(x * x.to(torch.int64))", "passed"),
+        ("x = 3\nloss = x * x.item()", "cut"),
+        ("x = 1e-3\nloss = (x + 1e16) - 1e16", "passed"),
+        ("x = [1e-9, 2]\nloss = sum(log(x))", "passed"),
+        ("x = [1e8, 2]\nloss = sum(x ** 2)", "passed"),
+        ("x = 2\nif x > 1:\n    loss = x * x\nelse:\n    loss = x", "passed"),
+        ("x = [1, 2]\nloss = sum(dropout(x, 0.5))", "passed"),
+        ("x = [0.5, 2]\nloss = sum((x > 1) * x)", "passed"),
+    ],
+)  # fmt: skip
+def test_no_fault_where_there_is_none(text: str, status: str) -> None:
+    found = check(text)
+    assert found.items[-1].status == status, found.items[-1].diagnostic
+    assert found.exit_code == 0
+
+
+def test_a_slope_off_the_kink_is_wrong_even_in_a_kinked_op() -> None:
+    with planted("abs", lambda g, out, x: g * F.sign(x) * 1.5):
+        assert item("x = [0, 1]\nloss = sum(abs(x))").status == "failed"
+
+
+def test_a_cut_is_named_and_strict_files_fail_on_it() -> None:
+    found = item("x = [1, 2]\nloss = sum(x * x.detach())").diagnostic
+    assert found is not None and found.severity == "warning" and found.code == "W602"
+    assert found.span is not None and found.span.text == "x.detach()"
+    assert "cuts the graph" in found.label and "# check: nograd x" in found.helps[0]
+    strict = check("# check: strict\nx = [1, 2]\nloss = sum(x * x.detach())")
+    assert strict.exit_code == 1
+    assert strict.items[-1].diagnostic.code == "E602"  # type: ignore[union-attr]
+
+
+def test_a_wrong_rule_behind_a_cut_is_still_found() -> None:
+    with planted("sin", lambda g, out, x: g * 2 * F.cos(x)):
+        assert item("x = [1, 2]\nloss = sum(sin(x) * x.detach())").status == "failed"
+
+
+def test_directives_choose_and_exclude() -> None:
+    text = "{}\nx = [1, 2]\ny = [3, 4]\nloss = sum(x * y)"
+    labels = [i.label for i in check(text.format("# check: wrt=x hessian")).items]
+    assert labels == ["run", "grad[x]", "hess[x]"]
+    labels = [i.label for i in check(text.format("# check: nograd x")).items]
+    assert labels == ["run", "grad[y]"]
+    assert [i.label for i in check(text.format("# check: nograd")).items] == ["run"]
+    wrong = check(text.format("# check: hesian")).items[0].diagnostic
+    assert wrong is not None and "hessian" in wrong.helps[0]
+    assert [i.label for i in check("s = '# check: nograd'\nx = 1\nloss = x * x").items][-1] == (
+        "grad[x]"
+    )
+
+
+def test_float32_programs_are_checked_in_float64() -> None:
+    text = (
+        "import torch\nx = torch.tensor([0.1, 20.0], requires_grad=True)\n"
+        "loss = (x.exp() * 1e-3).sum()\nloss.backward()\n"
+    )
+    assert item(text).status == "passed"
+    with planted("exp", lambda g, out, x: g * out * 1.0001):
+        assert item(text).status == "failed"
+
+
+def test_training_loops_check_their_last_and_first_backward() -> None:
+    text = (
+        "import torch\nw = torch.zeros(2, requires_grad=True)\n"
+        "opt = torch.optim.SGD([w], lr=0.1)\n"
+        "for i in range(5):\n    opt.zero_grad()\n    loss = ((w - 1) ** 2).sum()\n"
+        "    loss.backward()\n    opt.step()\n"
+    )
+    assert item(text, "grad[w]").status == "passed"
+    with planted("sub", lambda g, out, a, b, *rest: (g * 2, -g)):
+        assert item(text, "grad[w]").status == "failed"
+
+
+def test_second_order() -> None:
+    text = "x = [1, 2]\nloss = sum(sin(x) * x)"
+    assert item(text, "hess[x]", order=2).status == "passed"
+    with planted("cos", lambda g, out, x: g * F.sin(x)):
+        assert item(text, "grad[x]", order=2).status == "passed"
+        assert item(text, "hess[x]", order=2).status == "failed"
+    assert item("x = [1, 2]\nloss = sum(x * x.detach())", "hess[x]", order=2).status == "cut"
+
+
+def test_a_custom_backward_that_is_wrong() -> None:
+    text = (
+        "import torch\n\nclass Double(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(ctx, x):\n        return x * 2\n    @staticmethod\n"
+        "    def backward(ctx, g):\n        return g * 3\n\n"
+        "x = torch.tensor([1.0, 2.0], requires_grad=True)\nDouble.apply(x).sum().backward()\n"
+    )
+    found = item(text)
+    assert found.status == "failed" and found.diagnostic is not None
+    assert "Function" in found.diagnostic.helps[0]
+    assert item(text.replace("g * 3", "g * 2")).status == "passed"
+
+
+def test_a_leaf_of_a_thousand_elements_is_quick() -> None:
+    text = (
+        "X = const([[1.0, 2.0], [3.0, -1.0]])\n"
+        "x = tensor((arange(1000) * 0.618 % 1).reshape(2, 500).tolist(), requires_grad=True)\n"
+        "loss = sum(tanh(X @ x) ** 2)"
+    )
+    found = item(text)
+    assert found.status == "passed" and found.seconds < 1
+
+
+def test_kernels_of_analytic_ops_continue_analytically() -> None:
+    """A complex step gives the slope that a central difference measures."""
+    x = np.array([[0.3, 0.7], [0.2, -0.4]])
+    arguments: dict[str, tuple[Any, ...]] = {
+        "transpose": (0, 1), "permute": ((1, 0),), "view": ((4,),), "expand": ((3, 2, 2),),
+        "unsqueeze": (0,),
+    }  # fmt: skip
+    for key in sorted(ANALYTIC):
+        target = op(key)
+        tensors = len(target.tensor_params)
+        rest = arguments.get(key, target.defaults[tensors:])
+        others = (x + 2,) * (tensors - 1)
+
+        def at(point: Any, target: Any = target, rest: Any = rest, others: Any = others) -> Any:
+            return replays.finished(target.kernel(point, *others, *rest), False)
+
+        measured = (at(x + 1e-6) - at(x - 1e-6)) / 2e-6
+        np.testing.assert_allclose(at(x + 1e-30j).imag / 1e-30, measured, rtol=1e-6, atol=1e-8)
+
+
+def test_checking_says_the_same_every_time() -> None:
+    text = "x = tensor((arange(600) * 0.1).tolist(), requires_grad=True)\nloss = sum(x ** 3)"
+    with planted("pow", lambda g, out, x, *rest: (g * 3 * x * x * 1.01, None)):
+        first, second = item(text).diagnostic, item(text).diagnostic
+    assert first is not None and second is not None
+    assert first.notes == second.notes
+
+
+def test_time_is_limited() -> None:
+    started = time.perf_counter()
+    found = check("x = 1\nwhile True:\n    x = x + 1\nloss = x", timeout=0.3, max_steps=10**12)
+    assert found.items[0].diagnostic.code == "E508"  # type: ignore[union-attr]
+    assert time.perf_counter() - started < 5
