@@ -12,6 +12,7 @@ from typing import Any
 
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
+from ..graph.dtypes import FLOAT64
 from ..graph.registry import overloads
 from ..suggest import suggest
 from .builtins import BUILTINS, TYPES
@@ -374,23 +375,33 @@ def _numpy_member(prefix: str, name: str) -> Any:
 
 
 def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
-    """An op under NumPy's name: it takes numbers and lists too, and what it makes of NumPy arrays,
-    numbers and lists is an array or a number again."""
+    """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
+    float64, and what it makes of them and of NumPy arrays is an array or a number again."""
     from ..autograd import calls
     from .torch_names import NUMPY_FUNCTIONS
 
+    makes = ops[0].family == "creation" and "dtype" in ops[0].index
+    array = NUMPY_FUNCTIONS["array"].function
+
     def run(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
+        if not MODE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
             return calls.call_ops(ops, name, args, kwargs)
-        array = NUMPY_FUNCTIONS["array"].function
-        given = tuple(
-            array(float(a) if isinstance(a, int) and i == 0 and not isinstance(a, bool) else a)
-            if isinstance(a, list | float) or (i == 0 and isinstance(a, int))
-            else a
-            for i, a in enumerate(args)
-        )
-        result = calls.call_ops(ops, name, given if MODE.python else args, kwargs)
-        if isinstance(result, Tensor) and MODE.python:
+        if makes:
+            if name != "arange" or any(isinstance(a, float) for a in args):
+                kwargs.setdefault("dtype", FLOAT64)
+            result = calls.call_ops(ops, name, args, kwargs)
+        else:
+            given = [array(a) if isinstance(a, list | float) else a for a in args]
+            if given and isinstance(given[0], int):
+                given[0] = array(float(given[0]))
+            try:
+                result = calls.call_ops(ops, name, tuple(given), kwargs)
+            except AutodiffError as error:
+                if error.code != "E307":
+                    raise
+                given = [array(a, FLOAT64) if isinstance(a, Tensor) else a for a in given]
+                result = calls.call_ops(ops, name, tuple(given), kwargs)
+        if isinstance(result, Tensor):
             result.tag = "numpy"
             return result.item() if not result.shape else result
         return result

@@ -273,18 +273,22 @@ class Program:
     def _warn_of_unconnected(self) -> None:
         """W403 for leaves that the loss does not depend on: their gradient stays None."""
         for name, value in self.scope.names.items():
-            if isinstance(value, Tensor) and value.requires_grad and value.is_leaf:
-                if value.grad is None and value is not self.loss:
-                    COLLECTED.append(
-                        Diagnostic(
-                            "W403",
-                            f"`{name}` is not connected to {self.loss_name or 'the loss'}",
-                            value.node.span,
-                            "its gradient is None",
-                            helps=(f"use it, or write `const(...)` if `{name}` takes no gradient",),
-                            severity="warning",
-                        )
+            if not isinstance(value, Tensor) or value is self.loss or value.grad is not None:
+                continue
+            if value.requires_grad and value.is_leaf:
+                help = f"use it, or write `const(...)` if `{name}` takes no gradient"
+                message = f"`{name}` is not connected to {self.loss_name or 'the loss'}"
+                place = value.node.span
+                COLLECTED.append(
+                    Diagnostic(
+                        "W403",
+                        message,
+                        place,
+                        "its gradient is None",
+                        helps=(help,),
+                        severity="warning",
                     )
+                )
 
     def _choose_loss(self) -> tuple[str | None, Tensor] | None:
         names = self.scope.names
