@@ -6,6 +6,7 @@ says `# check: strict`, also at a cut.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -86,6 +87,8 @@ def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> 
                 item.status = model.FAILED
                 item.diagnostic = cut(leaf, name, result, "error")
     except AutodiffError as error:
+        if error.code == "E508":
+            raise
         item.status, item.diagnostic = model.ERROR, error.diagnostic
     item.seconds = time.perf_counter() - started
 
@@ -137,6 +140,8 @@ def _second_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) ->
         elif result.kind != RIGHT:
             item.diagnostic = undecided(leaf, name, result)
     except AutodiffError as error:
+        if error.code == "E508":
+            raise
         item.status, item.diagnostic = model.ERROR, error.diagnostic
         if error.code == "E404":  # PyTorch has none either: nothing to compare
             item.status = model.NOISY
@@ -215,6 +220,12 @@ def undecided(leaf: Node, name: str, result: LeafResult) -> Diagnostic:
         label, span = _leaf_label(leaf), leaf.span
         message = f"the gradient of `{name}` is too noisy to be checked in {count} {what}"
         rows, help = table(result.rows), "scale the values so that the loss is near 1"
+        verdicts = [row.verdict for row in result.rows]
+        if not all(math.isfinite(v.claimed + v.measured) for v in verdicts):
+            message = (
+                f"the gradient of `{name}` is not finite in {count} {what}: nothing to compare"
+            )
+            help = "see `autodiff run`, which names where nan and inf begin"
     return Diagnostic("W602", message, span, label, (), ("\n" + rows,), (help,), "warning")
 
 

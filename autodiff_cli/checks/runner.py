@@ -107,6 +107,7 @@ class FileCheck:
         self.program: Watched | None = None
         self.report = Report(source.name)
         self.wishes = Directives()
+        self.run_seconds = 0.0
 
     def selected(self, item: Item) -> bool:
         """Whether `-k` and `--lf` choose an item."""
@@ -132,7 +133,7 @@ class FileCheck:
         started = time.perf_counter()
         error = self._run_program()
         run = self.item("run")
-        run.seconds = time.perf_counter() - started
+        run.seconds = self.run_seconds = time.perf_counter() - started
         self.result.warnings = list(self.report.warnings)
         if error is not None:
             run.status, run.diagnostic = ERROR, error.diagnostic

@@ -151,6 +151,14 @@ def test_no_fault_where_there_is_none(text: str, status: str) -> None:
     assert found.exit_code == 0
 
 
+def test_values_that_are_not_finite_are_no_faults() -> None:
+    text = "x = [2, 0.5]\nw = [3, inf]\nloss = sum((1 - sigmoid(w * x)) ** 2)"
+    assert check(text).items[0].diagnostic.code in ("E501", "E502")  # type: ignore[union-attr]
+    found = check(text, nan="ignore")
+    assert found.exit_code == 0
+    assert {i.label: i.status for i in found.items}["grad[x]"] == "noisy"
+
+
 def test_a_slope_off_the_kink_is_wrong_even_in_a_kinked_op() -> None:
     with planted("abs", lambda g, out, x: g * F.sign(x) * 1.5):
         assert item("x = [0, 1]\nloss = sum(abs(x))").status == "failed"
