@@ -1,0 +1,1 @@
+"""Measurements against hand-written NumPy, PyTorch and JAX: `python -m benchmarks --help`."""

@@ -1,0 +1,154 @@
+"""The workloads as programs of this project; see with_numpy for the form."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import autodiff_cli
+
+Results = dict[str, Any]
+Job = Callable[[], Results]
+
+
+def _graded(program: str, wrt: dict[str, Any], **rest: Any) -> Job:
+    """A call of `value_and_grad`."""
+    function = autodiff_cli.value_and_grad(program, wrt=list(wrt))
+
+    def job() -> Results:
+        value, found = function(**wrt, **rest)
+        return {"loss": value, **found}
+
+    return job
+
+
+def _program(text: str, results: tuple[str, ...], **arrays: Any) -> Job:
+    """A whole program that reads its arrays with `load`."""
+    folder = tempfile.TemporaryDirectory()
+    for name, array in arrays.items():
+        np.save(Path(folder.name) / f"{name}.npy", array)
+    path = Path(folder.name) / "program.py"
+    path.write_text(text, encoding="utf-8")
+
+    def job(folder: Any = folder) -> Results:
+        tensors = autodiff_cli.run(path)["tensors"]
+        return {name: tensors[name]["value"] for name in results}
+
+    return job
+
+
+def neuron(w: Any, x: Any, b: Any) -> Job:
+    return _graded("loss = sum((1 - sigmoid(w*x + b))**2)", {"w": w, "x": x, "b": b})
+
+
+CHAIN = """\
+y = x
+for i in range(4):
+    y = exp(-(tanh(y * 0.9 + 0.1) * x)) - 0.5
+loss = sum(y)
+"""
+
+
+def chain(x: Any) -> Job:
+    return _graded(CHAIN, {"x": x})
+
+
+NORM = """\
+h = gelu(layer_norm(x, weight.shape, weight, bias))
+loss = cross_entropy(h, target)
+"""
+
+
+def norm(x: Any, weight: Any, bias: Any, target: Any) -> Job:
+    return _graded(NORM, {"x": x, "weight": weight, "bias": bias}, target=target)
+
+
+MLP = """\
+h = relu(x @ W1 + b1)
+h = relu(h @ W2 + b2)
+loss = mean((h @ W3 + b3 - t)**2)
+"""
+
+
+def mlp(x: Any, t: Any, **weights: Any) -> Job:
+    return _graded(MLP, weights, x=x, t=t)
+
+
+LOGISTIC = """\
+import torch
+import torch.nn.functional as F
+x = load("X.npy")
+target = load("t.npy")
+w = torch.zeros(x.shape[1], dtype=x.dtype, requires_grad=True)
+b = torch.zeros((), dtype=x.dtype, requires_grad=True)
+for i in range(STEPS):
+    loss = F.binary_cross_entropy_with_logits(x @ w + b, target)
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        b -= 0.1 * b.grad
+    w.grad = None
+    b.grad = None
+"""
+
+
+def logistic(X: Any, t: Any, steps: Any) -> Job:
+    return _program(LOGISTIC.replace("STEPS", str(steps)), ("w", "b"), X=X, t=t)
+
+
+SCALARS = """\
+y = x
+for i in range(STEPS):
+    v = (y + sin(y) * 0.001) * 0.5
+    y = v + v
+loss = y
+"""
+
+
+def scalars(x: Any, steps: Any) -> Job:
+    return _graded(SCALARS.replace("STEPS", str(steps)), {"x": x})
+
+
+RNN = """\
+h = zeros(len(W))
+for i in range(len(x)):
+    h = tanh(W @ h + U @ x[i])
+loss = sum(h * h)
+"""
+
+
+def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:
+    return _graded(RNN, {"W": W, "U": U}, x=x)
+
+
+def conv(x: Any, w: Any) -> Job:
+    return _graded("loss = sum(conv2d(x, w, padding=1)**2)", {"x": x, "w": w})
+
+
+def max_pool(x: Any) -> Job:
+    return _graded("loss = sum(max_pool2d(x, 3, 2)**2)", {"x": x})
+
+
+def avg_pool(x: Any) -> Job:
+    return _graded("loss = sum(avg_pool2d(x, 3, 2)**2)", {"x": x})
+
+
+JACOBIAN = """\
+import torch
+w1, w2, w3, x = load("W1.npy"), load("W2.npy"), load("W3.npy"), load("x.npy")
+J = torch.func.jacrev(lambda x: torch.tanh(w3 @ torch.tanh(w2 @ torch.tanh(w1 @ x))))(x)
+"""
+
+
+def jacobian(x: Any, **weights: Any) -> Job:
+    return _program(JACOBIAN, ("J",), x=x, **weights)
+
+
+def literal(values: Any) -> Job:
+    text = "A = " + json.dumps(values.tolist())
+    return lambda: {"A": autodiff_cli.run(text)["tensors"]["A"]["value"]}

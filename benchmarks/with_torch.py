@@ -1,0 +1,118 @@
+"""The workloads in PyTorch's eager mode; see with_numpy for the form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+Results = dict[str, Any]
+Job = Callable[[], Results]
+
+
+def _graded(loss: Callable[..., Any], wrt: dict[str, Any], **rest: Any) -> Job:
+    """A call that computes a loss and its gradients."""
+    leaves = {name: torch.tensor(array, requires_grad=True) for name, array in wrt.items()}
+    constants = {name: torch.tensor(array) for name, array in rest.items()}
+
+    def job() -> Results:
+        value = loss(**leaves, **constants)
+        found = torch.autograd.grad(value, list(leaves.values()))
+        return {
+            "loss": value.detach().numpy(),
+            **{name: g.numpy() for name, g in zip(leaves, found, strict=True)},
+        }
+
+    return job
+
+
+def neuron(w: Any, x: Any, b: Any) -> Job:
+    return _graded(
+        lambda w, x, b: ((1 - torch.sigmoid(w * x + b)) ** 2).sum(), {"w": w, "x": x, "b": b}
+    )
+
+
+def chain(x: Any) -> Job:
+    def loss(x: Any) -> Any:
+        y = x
+        for _ in range(4):
+            y = torch.exp(-(torch.tanh(y * 0.9 + 0.1) * x)) - 0.5
+        return y.sum()
+
+    return _graded(loss, {"x": x})
+
+
+def norm(x: Any, weight: Any, bias: Any, target: Any) -> Job:
+    def loss(x: Any, weight: Any, bias: Any, target: Any) -> Any:
+        return F.cross_entropy(F.gelu(F.layer_norm(x, weight.shape, weight, bias)), target)
+
+    return _graded(loss, {"x": x, "weight": weight, "bias": bias}, target=target)
+
+
+def mlp(x: Any, t: Any, **weights: Any) -> Job:
+    def loss(x: Any, t: Any, **w: Any) -> Any:
+        h = torch.relu(x @ w["W1"] + w["b1"])
+        h = torch.relu(h @ w["W2"] + w["b2"])
+        return ((h @ w["W3"] + w["b3"] - t) ** 2).mean()
+
+    return _graded(loss, weights, x=x, t=t)
+
+
+def logistic(X: Any, t: Any, steps: Any) -> Job:
+    x, target = torch.tensor(X), torch.tensor(t)
+
+    def job() -> Results:
+        w = torch.zeros(x.shape[1], dtype=x.dtype, requires_grad=True)
+        b = torch.zeros((), dtype=x.dtype, requires_grad=True)
+        for _ in range(int(steps)):
+            loss = F.binary_cross_entropy_with_logits(x @ w + b, target)
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+                b -= 0.1 * b.grad
+            w.grad = None
+            b.grad = None
+        return {"w": w.detach().numpy(), "b": b.item()}
+
+    return job
+
+
+def scalars(x: Any, steps: Any) -> Job:
+    def loss(x: Any) -> Any:
+        y = x
+        for _ in range(int(steps)):
+            v = (y + torch.sin(y) * 0.001) * 0.5
+            y = v + v
+        return y
+
+    return _graded(loss, {"x": x})
+
+
+def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:
+    def loss(W: Any, U: Any, x: Any) -> Any:
+        h = torch.zeros(len(W), dtype=W.dtype)
+        for i in range(len(x)):
+            h = torch.tanh(W @ h + U @ x[i])
+        return (h * h).sum()
+
+    return _graded(loss, {"W": W, "U": U}, x=x)
+
+
+def conv(x: Any, w: Any) -> Job:
+    return _graded(lambda x, w: (F.conv2d(x, w, padding=1) ** 2).sum(), {"x": x, "w": w})
+
+
+def max_pool(x: Any) -> Job:
+    return _graded(lambda x: (F.max_pool2d(x, 3, 2) ** 2).sum(), {"x": x})
+
+
+def avg_pool(x: Any) -> Job:
+    return _graded(lambda x: (F.avg_pool2d(x, 3, 2) ** 2).sum(), {"x": x})
+
+
+def jacobian(x: Any, W1: Any, W2: Any, W3: Any) -> Job:
+    w1, w2, w3, at = (torch.tensor(a) for a in (W1, W2, W3, x))
+    jacobian = torch.func.jacrev(lambda x: torch.tanh(w3 @ torch.tanh(w2 @ torch.tanh(w1 @ x))))
+    return lambda: {"J": jacobian(at).numpy()}

@@ -1,0 +1,92 @@
+"""One peer's process: makes a workload's job, says what it found, and runs it when told to.
+
+Spoken over standard input and output, one JSON document a line: the first tells where the results
+are and how long the first one took; each `SECONDS` read from standard input is answered by the
+quickest of the calls that fit into that time; `end` by the peak of memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import resource
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from .workloads import BY_NAME
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+
+
+def keep_big_blocks() -> bool:
+    """Have malloc reuse freed blocks instead of giving them back to the system, for all peers."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return False
+    return bool(mallopt(M_MMAP_THRESHOLD, 1 << 30) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
+
+
+def peak_memory() -> int:
+    """The most bytes of memory this process has had."""
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
+def make_job(peer: str, name: str, small: bool) -> Any:
+    """A workload's call, or None when the peer has none."""
+    workload = BY_NAME[name]
+    module = importlib.import_module(f".with_{peer}", __package__)
+    function = getattr(module, workload.function, None)
+    return None if function is None else function(**workload.arrays(small))
+
+
+def timed(job: Any, seconds: float) -> float:
+    """The quickest of the calls that fit into a time; at least one."""
+    best = float("inf")
+    end = time.perf_counter() + seconds
+    while True:
+        start = time.perf_counter()
+        job()
+        now = time.perf_counter()
+        best = min(best, now - start)
+        if now + best > end:
+            return best
+
+
+def main(peer: str, name: str, small: str, path: str) -> None:
+    """Serve one workload; with a `path`, the first results are written there."""
+    out = sys.stdout
+    sys.stdout = sys.stderr  # what a program prints must not come between the answers
+
+    def say(**answer: Any) -> None:
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+
+    tuned = keep_big_blocks()
+    job = make_job(peer, name, small == "small")
+    if job is None:
+        say(error="not written for this peer")
+        return
+    before = peak_memory()
+    start = time.perf_counter()
+    results = job()
+    first = time.perf_counter() - start
+    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in results.items()}
+    np.savez(path, **arrays)
+    del arrays
+    del results
+    say(first=first, tuned=tuned)
+    for line in sys.stdin:
+        if line.strip() == "end":
+            say(peak=peak_memory() - before)
+            return
+        say(seconds=timed(job, float(line)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,260 @@
+"""The workloads as data: what is computed, on which arrays, in which sizes, and what to reach.
+
+A workload knows nothing of who computes it; each peer module has a function of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One line of the table.
+
+    `inputs(generator, **sizes)` makes the arrays; `small` are sizes for a quick look; `tolerance`
+    is how far results may be from those of hand-written NumPy; `goals` are ratios to reach, by
+    peer; `task` names the function when several workloads share one.
+    """
+
+    name: str
+    what: str
+    inputs: Callable[..., Arrays]
+    sizes: Sizes
+    small: Sizes
+    tolerance: float = 1e-9
+    goals: dict[str, float] = field(default_factory=dict)
+    dtype: str = "float64"
+    task: str = ""
+
+    @property
+    def function(self) -> str:
+        """The name of the function in the peers' modules."""
+        return (self.task or self.name).replace("-", "_")
+
+    def arrays(self, small: bool) -> Arrays:
+        """The inputs; the same in every process."""
+        made = self.inputs(np.random.default_rng(7), **(self.small if small else self.sizes))
+        return {
+            name: array.astype(self.dtype) if array.dtype == np.float64 else array
+            for name, array in made.items()
+        }
+
+
+def _neuron(random: np.random.Generator, n: int) -> Arrays:
+    return {name: random.standard_normal(n) for name in ("w", "x", "b")}
+
+
+def _chain(random: np.random.Generator, n: int) -> Arrays:
+    return {"x": random.standard_normal(n)}
+
+
+def _norm(random: np.random.Generator, rows: int, columns: int) -> Arrays:
+    return {
+        "x": random.standard_normal((rows, columns)),
+        "weight": 1 + 0.1 * random.standard_normal(columns),
+        "bias": 0.1 * random.standard_normal(columns),
+        "target": random.integers(0, columns, rows),
+    }
+
+
+def _mlp(random: np.random.Generator, batch: int, width: int) -> Arrays:
+    arrays = {
+        "x": random.standard_normal((batch, width)),
+        "t": random.standard_normal((batch, width)),
+    }
+    for layer in "123":
+        arrays["W" + layer] = random.standard_normal((width, width)) / np.sqrt(width)
+        arrays["b" + layer] = 0.1 * random.standard_normal(width)
+    return arrays
+
+
+def _logistic(random: np.random.Generator, rows: int, columns: int, steps: int) -> Arrays:
+    x = random.standard_normal((rows, columns))
+    noise = 0.5 * random.standard_normal(rows)
+    t = (x @ random.standard_normal(columns) + noise > 0).astype(float)
+    return {"X": x, "t": t, "steps": np.array(steps)}
+
+
+def _scalars(random: np.random.Generator, steps: int) -> Arrays:
+    return {"x": np.array(0.3), "steps": np.array(steps)}
+
+
+def _rnn(random: np.random.Generator, steps: int, hidden: int, width: int) -> Arrays:
+    return {
+        "W": random.standard_normal((hidden, hidden)) / np.sqrt(hidden),
+        "U": random.standard_normal((hidden, width)),
+        "x": random.standard_normal((steps, width)),
+        "steps": np.array(steps),
+    }
+
+
+def _conv(random: np.random.Generator, images: int, side: int) -> Arrays:
+    return {
+        "x": random.standard_normal((images, 16, side, side)),
+        "w": random.standard_normal((32, 16, 3, 3)) / 12,
+    }
+
+
+def _pool(random: np.random.Generator, images: int, side: int) -> Arrays:
+    return {"x": random.standard_normal((images, 32, side, side))}
+
+
+def _jacobian(random: np.random.Generator, width: int) -> Arrays:
+    arrays = {"x": random.standard_normal(width)}
+    for layer in "123":
+        arrays["W" + layer] = random.standard_normal((width, width)) / np.sqrt(width)
+    return arrays
+
+
+def _literal(random: np.random.Generator, n: int) -> Arrays:
+    return {"values": random.standard_normal(n)}
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload(
+        "neuron",
+        "sum((1 - sigmoid(w*x + b))**2), 4e6 elements, gradients of w, x, b",
+        _neuron,
+        {"n": 4_000_000},
+        {"n": 4_000},
+        goals={"torch": 0.40, "jax": 0.65},
+    ),
+    Workload(
+        "neuron-f32",
+        "the same in float32",
+        _neuron,
+        {"n": 4_000_000},
+        {"n": 4_000},
+        tolerance=1e-3,
+        goals={"torch": 0.50, "jax": 0.75},
+        dtype="float32",
+        task="neuron",
+    ),
+    Workload(
+        "neuron-tiny",
+        "the same on 3 elements: what a call costs",
+        _neuron,
+        {"n": 3},
+        {"n": 3},
+        task="neuron",
+    ),
+    Workload(
+        "chain",
+        "24 mixed elementwise operations on 1e6 elements and their gradient",
+        _chain,
+        {"n": 1_000_000},
+        {"n": 1_000},
+        goals={"torch": 0.45, "jax": 0.50},
+    ),
+    Workload(
+        "norm",
+        "layer norm, gelu, softmax cross-entropy on [4096, 1024]",
+        _norm,
+        {"rows": 4096, "columns": 1024},
+        {"rows": 16, "columns": 8},
+        goals={"torch": 0.80, "jax": 0.70},
+    ),
+    Workload(
+        "norm-f32",
+        "the same in float32",
+        _norm,
+        {"rows": 4096, "columns": 1024},
+        {"rows": 16, "columns": 8},
+        tolerance=1e-3,
+        goals={"torch": 1.0, "jax": 0.75},
+        dtype="float32",
+        task="norm",
+    ),
+    Workload(
+        "mlp",
+        "three layers, batch 512, width 1024, gradients of weights and biases",
+        _mlp,
+        {"batch": 512, "width": 1024},
+        {"batch": 4, "width": 8},
+        goals={"torch": 0.95, "jax": 1.0},
+    ),
+    Workload(
+        "logistic",
+        "logistic regression, 1000 steps on [1000, 20], a program with its own loop",
+        _logistic,
+        {"rows": 1000, "columns": 20, "steps": 1000},
+        {"rows": 20, "columns": 3, "steps": 4},
+        goals={"torch": 0.12, "jax": 1.3},
+    ),
+    Workload(
+        "scalars",
+        "a chain of 1e5 scalar operations and its gradient",
+        _scalars,
+        {"steps": 20_000},
+        {"steps": 20},
+        goals={"torch": 0.5},
+    ),
+    Workload(
+        "rnn",
+        "a recurrent network of 2000 steps, 32 wide, gradients of both weights",
+        _rnn,
+        {"steps": 2000, "hidden": 32, "width": 8},
+        {"steps": 5, "hidden": 3, "width": 2},
+        goals={"torch": 0.2},
+    ),
+    Workload(
+        "conv",
+        "conv2d [16, 16, 64, 64] * [32, 16, 3, 3], gradients of both",
+        _conv,
+        {"images": 16, "side": 64},
+        {"images": 2, "side": 6},
+        goals={"numpy": 2.0, "torch": 0.9, "jax": 0.9},
+    ),
+    Workload(
+        "conv-f32",
+        "the same in float32",
+        _conv,
+        {"images": 16, "side": 64},
+        {"images": 2, "side": 6},
+        tolerance=1e-3,
+        goals={"numpy": 2.0, "torch": 2.5, "jax": 1.6},
+        dtype="float32",
+        task="conv",
+    ),
+    Workload(
+        "max-pool",
+        "max_pool2d, windows of 3 by 3 with stride 2, on [16, 32, 64, 64]",
+        _pool,
+        {"images": 16, "side": 64},
+        {"images": 2, "side": 7},
+        goals={"numpy": 2.0},
+    ),
+    Workload(
+        "avg-pool",
+        "avg_pool2d, the same windows",
+        _pool,
+        {"images": 16, "side": 64},
+        {"images": 2, "side": 7},
+        goals={"numpy": 2.0},
+    ),
+    Workload(
+        "jacobian",
+        "the Jacobian of three tanh layers, 200 wide (torch.func.jacrev)",
+        _jacobian,
+        {"width": 200},
+        {"width": 4},
+        goals={"torch": 0.4, "jax": 0.8},
+    ),
+    Workload(
+        "literal",
+        "a literal of 1e6 numbers to an array; by hand: json.loads and np.array",
+        _literal,
+        {"n": 1_000_000},
+        {"n": 1_000},
+        tolerance=0.0,
+        goals={"numpy": 0.5},
+    ),
+)
+BY_NAME = {workload.name: workload for workload in WORKLOADS}
