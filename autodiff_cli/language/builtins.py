@@ -336,6 +336,8 @@ def _next(values: Any, *default: Any) -> Any:
 
 
 def _type(value: Any) -> Any:
+    if hasattr(value, "special"):
+        return value.cls
     for kind in TYPES.values():
         if kind.matches(value):
             return kind

@@ -315,7 +315,7 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
     at: Scope | None = scope
     while at is not None and (cls is None or instance is None):
         if instance is None and at.function and at.names:
-            instance = next(iter(at.names.values()))
+            instance = next((v for v in at.names.values() if isinstance(v, Instance)), None)
         if cls is None:
             cls = at.names.get("__class__")
         at = at.outer

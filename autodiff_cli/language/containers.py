@@ -209,7 +209,7 @@ def _sequential_forward(self: Module, input: Any) -> Any:
 
 
 def _sequential_add(self: Module, other: Any) -> Module:
-    made = self.cls.make(self.cls)
+    made: Any = self.cls.make(self.cls)
     made.ready = True
     _renumber(made.modules, [*self.modules.values(), *_checked(other, self).modules.values()])
     return made

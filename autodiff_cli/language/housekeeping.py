@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node as GraphNode
@@ -52,6 +55,7 @@ class Housekeeping:
         from ..engine.evaluate import evaluate, release
 
         nodes: list[GraphNode] = []
+        seen: set[int] = set()
         at: Scope | None = scope
         while at is not None:
             pending = list(at.names.values())
@@ -61,13 +65,22 @@ class Housekeeping:
                     nodes.append(value.node)
                     if value.grad is not None:
                         nodes.append(value.grad.node)
-                elif isinstance(value, list | tuple) and len(value) < 100_000:
-                    pending.extend(value)
-                elif isinstance(value, dict):
-                    pending.extend(value.values())
+                elif id(value) not in seen:
+                    seen.add(id(value))
+                    pending.extend(contents(value))
             at = at.outer
         evaluate(nodes)
         release(nodes, since)
+
+
+def contents(value: Any) -> Iterable[Any]:
+    """The values inside a list, a dict, or a value of a class."""
+    if isinstance(value, list | tuple):
+        return value if len(value) < 100_000 else ()
+    if isinstance(value, dict):
+        return value.values()
+    held = getattr(value, "held", None)
+    return () if held is None else held()
 
 
 # What Python, NumPy and the table take for themselves.

@@ -16,9 +16,11 @@ from ..graph.state import grad_mode
 from .attributes import check_device
 from .classes import Instance
 from .modules import Module
-from .operations import count_step, kind_of, truth
+from .operations import kind_of, truth
 from .text import represent
 from .values import Device
+
+MAX_DEPTH = 200
 
 
 class OrderedDict(dict):
@@ -34,14 +36,19 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
     """Parameters and buffers by path; they share memory with the module's."""
     found: dict[str, Any] = OrderedDict()
     keep = truth(keep_vars)
-    pending: list[tuple[str, Module]] = [(prefix, self)]
+    pending: list[tuple[str, Module, int]] = [(prefix, self, 0)]
     while pending:
-        path, module = pending.pop()
+        path, module, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise fail(
+                "E507",
+                f"modules are nested more than {MAX_DEPTH} levels deep",
+                help="does a module hold itself?",
+            )
         for name, tensor in _stored(module):
             found[path + name] = tensor if keep else wrap_view(F.detach(tensor.node), tensor)
-        below = [(f"{path}{n}.", m) for n, m in module.modules.items() if m is not None]
+        below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
         pending.extend(reversed(below))
-        count_step()
     return found
 
 

@@ -404,6 +404,11 @@ def contains(container: Any, item: Any) -> bool:
         return item in container if isinstance(item, int | float) else False
     if isinstance(container, list | tuple):
         return any(value is item or equal(value, item) for value in container)
+    if is_instance(container):
+        method = container.special("__contains__")
+        if method is not None:
+            return truth(method.call([item], {}))
+        return any(value is item or equal(value, item) for value in iterate(container))
     raise fail(
         "E208",
         f"`in` cannot search {kind_of(container)}",

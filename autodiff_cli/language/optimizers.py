@@ -22,8 +22,8 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass
 from .functions import call_value
-from .library import plain
 from .operations import items_of, kind_of, truth
+from .optimizer_options import SIGNATURES, options_of
 from .text import represent, text
 from .values import Builtin
 
@@ -34,7 +34,8 @@ class States(dict):
     __slots__ = ()
 
     def __missing__(self, tensor: Any) -> dict[str, Any]:
-        self[tensor] = made = {}  # type: dict[str, Any]
+        made: dict[str, Any] = {}
+        self[tensor] = made
         return made
 
     def describe(self) -> str:
@@ -75,7 +76,7 @@ def add_group(self: Instance, param_group: Any) -> None:
             help="write `{'params': [w], 'lr': 0.1}`",
         )
     given = param_group["params"]
-    params = [given] if isinstance(given, Tensor) else list(items_of(given))
+    params: list[Any] = [given] if isinstance(given, Tensor) else list(items_of(given))
     if params and isinstance(params[0], tuple):
         param_group["param_names"] = [name for name, _ in params]
         params = [tensor for _, tensor in params]
@@ -168,7 +169,9 @@ def _load_state_dict(self: Instance, state_dict: Any) -> None:
 
 def _no_step(self: Instance, closure: Any = None) -> None:
     raise fail(
-        "E207", f"`{self.cls.name}` defines no `step`", help="define `def step(self, closure=None):`"
+        "E207",
+        f"`{self.cls.name}` defines no `step`",
+        help="define `def step(self, closure=None):`",
     )
 
 
@@ -311,148 +314,17 @@ OPTIMIZER = UserClass(
 )
 OPTIMIZER.fixed = True
 
-_COMMON = {"foreach": None, "maximize": False, "differentiable": False}
-_CAPTURED = {**_COMMON, "capturable": False}
-_BETAS = (0.9, 0.999)
-
-# Options in PyTorch's order with their defaults; those after the bar only by keyword.
-_SIGNATURES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
-    "SGD": (
-        optim.sgd,
-        {"lr": 1e-3, "momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False},
-        {**_COMMON, "fused": None},
-    ),
-    "Adam": (
-        optim.adam,
-        {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "amsgrad": False},
-        {**_CAPTURED, "fused": None, "decoupled_weight_decay": False},
-    ),
-    "AdamW": (
-        optim.adam,
-        {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 1e-2, "amsgrad": False},
-        {**_CAPTURED, "fused": None},
-    ),
-    "Adamax": (
-        optim.adamax,
-        {"lr": 2e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "foreach": None},
-        {"maximize": False, "differentiable": False, "capturable": False},
-    ),
-    "NAdam": (
-        optim.nadam,
-        {
-            "lr": 2e-3,
-            "betas": _BETAS,
-            "eps": 1e-8,
-            "weight_decay": 0,
-            "momentum_decay": 4e-3,
-            "decoupled_weight_decay": False,
-        },
-        _CAPTURED,
-    ),
-    "RAdam": (
-        optim.radam,
-        {
-            "lr": 1e-3,
-            "betas": _BETAS,
-            "eps": 1e-8,
-            "weight_decay": 0,
-            "decoupled_weight_decay": False,
-        },
-        _CAPTURED,
-    ),
-    "RMSprop": (
-        optim.rmsprop,
-        {
-            "lr": 1e-2,
-            "alpha": 0.99,
-            "eps": 1e-8,
-            "weight_decay": 0,
-            "momentum": 0,
-            "centered": False,
-            "capturable": False,
-            **_COMMON,
-        },
-        {},
-    ),
-    "Adagrad": (
-        optim.adagrad,
-        {
-            "lr": 1e-2,
-            "lr_decay": 0,
-            "weight_decay": 0,
-            "initial_accumulator_value": 0,
-            "eps": 1e-10,
-            "foreach": None,
-        },
-        {"maximize": False, "differentiable": False, "fused": None},
-    ),
-    "Adadelta": (
-        optim.adadelta,
-        {"lr": 1.0, "rho": 0.9, "eps": 1e-6, "weight_decay": 0, "foreach": None},
-        {"capturable": False, "maximize": False, "differentiable": False},
-    ),
-    "Rprop": (
-        optim.rprop,
-        {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)},
-        _CAPTURED,
-    ),
-    "ASGD": (
-        optim.asgd,
-        {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0, **_CAPTURED},
-        {},
-    ),
-    "LBFGS": (
-        None,
-        {
-            "lr": 1,
-            "max_iter": 20,
-            "max_eval": None,
-            "tolerance_grad": 1e-7,
-            "tolerance_change": 1e-9,
-            "history_size": 100,
-            "line_search_fn": None,
-        },
-        {},
-    ),
-}
-
 
 def _constructor(name: str) -> Callable[..., None]:
-    _, positional, keywords = _SIGNATURES[name]
-    order = list(positional)
-    signature = f"{name}(params, " + ", ".join(f"{k}={text(v)}" for k, v in positional.items()) + ")"
-
-    def wrong(message: str) -> Exception:
-        return fail("E205", f"`{name}` {message}", help=f"it is `{signature}`")
-
     def initialize(self: Instance, *args: Any, **kwargs: Any) -> None:
-        if args:
-            params, args = args[0], args[1:]
-        elif "params" in kwargs:
-            params = kwargs.pop("params")
-        else:
-            raise wrong("misses its argument `params`")
-        if len(args) > len(order):
-            raise wrong(f"takes {len(order) + 1} arguments but {len(args) + 1} were given")
-        given = dict(zip(order, args, strict=False))
-        for key, value in kwargs.items():
-            if key in given:
-                raise wrong(f"got several values for argument `{key}`")
-            if key not in positional and key not in keywords:
-                raise wrong(f"got an unexpected keyword argument `{key}`")
-            given[key] = value
-        options = {**positional, **keywords, **{k: plain(v) for k, v in given.items()}}
-        _check_options(name, options)
-        if name == "AdamW":
-            options["decoupled_weight_decay"] = True
-        if name == "LBFGS" and options["max_eval"] is None:
-            options["max_eval"] = options["max_iter"] * 5 // 4
+        params, options = options_of(name, args, kwargs)
         _initialize(self, params, options)
+        groups = self.fields["param_groups"]
         if name == "Adagrad":
-            for group in self.fields["param_groups"]:
+            for group in groups:
                 for tensor in group["params"]:
                     self.fields["state"][tensor] = optim.adagrad_start(tensor.node, group)
-        if name == "LBFGS" and len(self.fields["param_groups"]) != 1:
+        if name == "LBFGS" and len(groups) != 1:
             raise fail(
                 "E205", "LBFGS takes one parameter group", help="give a list of tensors: `[w, b]`"
             )
@@ -460,57 +332,8 @@ def _constructor(name: str) -> Callable[..., None]:
     return initialize
 
 
-_NOT_NEGATIVE = ("lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho")
-_WORDS = {"lr": "learning rate", "eps": "epsilon"}
-
-
-def _check_options(name: str, options: dict[str, Any]) -> None:
-    for key in _NOT_NEGATIVE:
-        if key not in options:
-            continue
-        value = real(options[key])
-        if not isinstance(value, int | float):
-            raise fail(
-                "E205",
-                f"`{name}` argument `{key}` must be a number, not {kind_of(value)}",
-                help=f"for example `{key}=0.1`",
-            )
-        if not value >= 0:
-            raise fail(
-                "E205",
-                f"invalid {_WORDS.get(key, key)}: {value}",
-                help=f"`{key}` is not negative",
-            )
-    for i, beta in enumerate(_pair(name, "betas", options)):
-        if not 0 <= beta < 1:
-            raise fail(
-                "E205", f"invalid beta parameter at index {i}: {beta}", help="betas=(0.9, 0.999)"
-            )
-    etas = _pair(name, "etas", options)
-    if etas and not 0 < etas[0] < 1 < etas[1]:
-        raise fail("E205", f"invalid eta values: {etas[0]}, {etas[1]}", help="etas=(0.5, 1.2)")
-    if options.get("nesterov") and (real(options["momentum"]) <= 0 or real(options["dampening"])):
-        raise fail(
-            "E205",
-            "nesterov momentum requires a momentum and zero dampening",
-            help="write `momentum=0.9, nesterov=True`",
-        )
-
-
-def _pair(name: str, key: str, options: dict[str, Any]) -> tuple[Any, ...]:
-    if key not in options:
-        return ()
-    values = options[key]
-    if not isinstance(values, list | tuple) or len(values) != 2:
-        raise fail("E205", f"`{name}` argument `{key}` must be two numbers", help=f"{key}=(0.5, 1.2)")
-    pair = tuple(real(v) for v in values)
-    if not all(isinstance(v, int | float) for v in pair):
-        raise fail("E205", f"`{name}` argument `{key}` must be two numbers", help=f"{key}=(0.5, 1.2)")
-    return pair
-
-
 def _class(name: str) -> UserClass:
-    rule = _SIGNATURES[name][0]
+    rule = SIGNATURES[name][0]
     step = _lbfgs_step if rule is None else _step(rule)
     names = {"__init__": Builtin(name, _constructor(name)), "step": Builtin("step", step)}
     made = UserClass(name, [OPTIMIZER], names, None)
@@ -518,7 +341,7 @@ def _class(name: str) -> UserClass:
     return made
 
 
-CLASSES: dict[str, UserClass] = {"Optimizer": OPTIMIZER, **{n: _class(n) for n in _SIGNATURES}}
-# A `Adam` instance is what AdamW makes too.
+CLASSES: dict[str, UserClass] = {"Optimizer": OPTIMIZER, **{n: _class(n) for n in SIGNATURES}}
+# AdamW is an Adam whose weight decay is decoupled.
 CLASSES["AdamW"].bases = [CLASSES["Adam"]]
 CLASSES["AdamW"].mro = [CLASSES["AdamW"], CLASSES["Adam"], OPTIMIZER]

@@ -1,0 +1,160 @@
+"""Programs with modules do what they did in PyTorch; the library in the language is complete."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from autodiff_cli.language import module_names, prelude
+from autodiff_cli.language.classes import UserClass
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+from tests.recorded import cases, check
+
+CASES = [c for c in cases("modules") if not c["id"].startswith("optimizers")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_as_pytorch(case: dict[str, Any]) -> None:
+    check(case)
+
+
+def test_names_are_those_of_the_files() -> None:
+    assert sorted(p.stem for p in prelude.FOLDER.glob("*.expr")) == sorted(module_names.FILES)
+    for file, names in module_names.FILES.items():
+        assert prelude.names_of(file) == names.split(), file
+
+
+@pytest.mark.parametrize("path", sorted(module_names.PATHS))
+def test_every_name_is_there(path: str) -> None:
+    found = module_names.library_member(path)
+    assert found is module_names.library_member(path)
+    if isinstance(found, UserClass):
+        assert found.name == path.rpartition(".")[2]
+        assert found.fixed
+
+
+def outcome(program: str) -> Any:
+    return run(Source(program, "program.py"), Options(backward=False))
+
+
+def test_native_files_have_modules() -> None:
+    report = outcome(
+        "n = 3\nmanual_seed(0)\nlayer = nn.Linear(n, 2)\nx = [[1, 2, 3]]\n"
+        "loss = sum(layer(x)**2)\nprint(layer, layer.weight.dtype)\nloss.backward()\ng = x.grad\n"
+    )
+    assert report.error is None, report.error
+    assert report.stdout == "Linear(in_features=3, out_features=2, bias=True) torch.float64\n"
+    assert report.tensors["g"].shape == (1, 3)
+
+
+def test_nodes_of_the_library_have_the_place_of_the_call() -> None:
+    report = outcome(
+        "import torch\nimport torch.nn as nn\nm = nn.GRU(2, 3)\ny, h = m(torch.ones(4, 1, 2))\n"
+    )
+    pending = [report.tensors["y"].node, report.tensors["h"].node]
+    seen = set()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.span is not None:
+            assert node.span.source.name == "program.py", node
+        pending.extend(node.inputs)
+    assert len(seen) > 50
+    assert report.tensors["y"].node.span.text == "m(torch.ones(4, 1, 2))"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("E205", "nn.Linear('a', 2)"),
+        ("E205", "nn.Linear(2)"),
+        ("E205", "nn.Linear(2, 3, colour=1)"),
+        ("E309", "nn.Linear(2, -3)"),
+        ("E505", "nn.Linear(10**6, 10**6)"),
+        ("E306", "nn.Linear(2, 3, dtype=torch.int64)"),
+        ("E205", "nn.Conv2d(3, 4, (1, 2, 3))"),
+        ("E205", "nn.Conv2d(3, 4, 3, groups=2)"),
+        ("E205", "nn.Conv2d(3, 4, 3, padding='big')"),
+        ("E205", "nn.Embedding(3, 2, padding_idx=7)"),
+        ("E205", "nn.GroupNorm(2, 3)"),
+        ("E205", "nn.LSTM(2, 3, proj_size=3)"),
+        ("E205", "nn.RNN(2, 3, nonlinearity='sin')"),
+        ("E308", "nn.RNNCell(2, 3)(torch.ones(2, 4))"),
+        ("E308", "nn.LSTM(2, 3)(torch.ones(2, 2, 4))"),
+        ("E208", "nn.Sequential(3)"),
+        ("E208", "nn.ModuleList([3])"),
+        ("E305", "nn.Sequential(nn.ReLU())['a']"),
+        ("E210", "nn.ModuleDict({'a': nn.ReLU()})['b']"),
+        ("E205", "nn.ModuleDict({'a.b': nn.ReLU()})"),
+        ("E208", "nn.ParameterList([3])"),
+        ("E208", "nn.Linear(2, 2).to(torch.int64)"),
+        ("E203", "nn.Linear(2, 2).to('cuda')"),
+        ("E208", "nn.Linear(2, 2).load_state_dict(3)"),
+        ("E210", "nn.Linear(2, 2).load_state_dict({})"),
+        ("E207", "nn.Linear(2, 2).weights"),
+        ("E207", "nn.Lineal(2, 2)"),
+        ("E207", "nn.Module()(3)"),
+        ("E205", "nn.Module().register_buffer('a.b', None)"),
+        ("E208", "nn.Linear(2, 2).register_parameter('w', torch.ones(2))"),
+        ("E205", "nn.Linear(2, 2).register_buffer('forward', torch.ones(2))"),
+        ("E207", "nn.Linear(2, 2).get_submodule('weight')"),
+        ("E205", "nn.Hardtanh(1.0, -1.0)"),
+        ("E408", "bool(nn.Linear(2, 2)(torch.ones(2)))"),
+    ],
+)
+def test_errors_point_at_the_program(code: str, text: str) -> None:
+    report = outcome(f"import torch\nimport torch.nn as nn\nx = 1\n{text}\n")
+    assert report.error is not None
+    assert report.error.code == code, str(report.error)
+    assert report.error.span is not None
+    assert report.error.span.source.name == "program.py"
+    assert report.error.span.line == 4
+    assert report.error.diagnostic.helps
+    words = (report.error.message, *report.error.diagnostic.helps)
+    assert code != "E205" or not any("self" in text for text in words)
+
+
+def test_library_classes_cannot_be_changed() -> None:
+    report = outcome("import torch.nn as nn\nnn.Linear.forward = 3\n")
+    assert report.error is not None
+    assert report.error.code == "E207"
+    assert outcome("import torch.nn as nn\nprint(nn.Linear(1, 1).forward)\n").error is None
+
+
+def test_a_module_that_holds_itself() -> None:
+    report = outcome(
+        "import torch.nn as nn\nm = nn.Module()\nm.child = m\nprint(len(list(m.modules())))\n"
+        "m.state_dict()\n"
+    )
+    assert report.error is not None
+    assert report.error.code in ("E506", "E507")
+
+
+def test_programs_without_modules_do_not_load_them() -> None:
+    script = (
+        "import sys; from autodiff_cli.session import run, Options\n"
+        "from autodiff_cli.source import Source\n"
+        "run(Source('import torch\\nimport torch.nn.functional as F\\nx = torch.ones(2)\\n'), "
+        "Options())\n"
+        "print([m for m in sys.modules if m.startswith('autodiff_cli.language.')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in ("modules", "containers", "prelude", "optimizers", "library"):
+        assert f"'autodiff_cli.language.{name}'" not in done.stdout
+
+
+def test_one_module_costs_little() -> None:
+    outcome("import torch.nn as nn\nnn.ReLU()\n")
+    prelude._SCOPE.names.clear()
+    prelude._TEXTS.clear()
+    before = time.process_time()
+    assert outcome("import torch.nn as nn\nnn.Linear(2, 2)\n").error is None
+    assert time.process_time() - before < 0.1
