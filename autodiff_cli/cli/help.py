@@ -43,7 +43,7 @@ def overview() -> str:
     from ..catalogue import TOPICS
 
     lines = ["Commands"]
-    lines += [f"  {name:<6} {text}" for name, (_, text) in COMMANDS.items()]
+    lines += [f"  {name:<8} {text}" for name, (_, text) in COMMANDS.items()]
     lines += ["", "Topics", "  " + "  ".join(TOPICS), ""]
     lines += [
         "Also: autodiff help CODE (an error, such as E302), autodiff help NAME (an operation,",

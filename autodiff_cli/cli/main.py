@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Evaluate a program, differentiate it, print the results."),
     "check": ("check", "Check programs: gradients, assertions, expectations, snapshots."),
     "diff": ("diff", "Compare two programs or saved results: the first node that departs."),
+    "jacobian": ("jacobian", "All first derivatives of a result, in named blocks."),
+    "hessian": ("hessian", "Second derivatives, eigenvalues, Hessian-vector products."),
     "ops": ("ops", "List the operations, or describe one."),
     "help": ("help", "Explain a command, an operation, an error code or a topic."),
 }

@@ -1,0 +1,291 @@
+"""Jacobians and Hessians as named blocks: JSON documents, program text, tables, files.
+
+Invariant: every form names each block by what it differentiates, and no form but the tables for
+people rounds or leaves out a number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from .document import problem
+from .files import CannotWrite, replace_file, suffix_of, write_npz
+from .plain import BOLD, DIM, RESET, gradient
+from .text import format_number, format_shape, printable
+from .values import Look, shortest, strict, strict_number
+
+if TYPE_CHECKING:
+    from ..language.derivatives import Derivatives, Spectrum
+
+SCHEMAS = {"jacobian": "autodiff.jacobian/1", "hessian": "autodiff.hessian/1"}
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def title(found: Derivatives, names: tuple[str, str]) -> str:
+    """`d y / d A  (2,)x(2, 2)`."""
+    first, second = (printable(name, 80) for name in names)
+    of = printable(found.text, 80)
+    shapes = found.shapes
+    if found.kind == "jacobian":
+        sizes = f"{format_shape(found.shape)}x{format_shape(shapes[names[1]])}"
+        return f"d {first} / d {second}  {sizes}"
+    if found.part == "product":
+        return f"Hessian of {of} times v, part of {second}  {format_shape(shapes[names[1]])}"
+    if found.part == "diagonal":
+        return f"d2 {of} / d {second}[i]**2  {format_shape(shapes[names[1]])}"
+    sizes = f"{format_shape(shapes[names[0]])}x{format_shape(shapes[names[1]])}"
+    return f"d2 {of} / d {first} d {second}  {sizes}"
+
+
+_LETTERS = {"full": "H", "diagonal": "diag_H", "product": "Hv"}
+
+
+def statement_names(found: Derivatives) -> dict[tuple[str, str], str]:
+    """The name of each block in program text and files: `J_y_A`, `H_loss_A_B`."""
+    head = "J" if found.kind == "jacobian" else _LETTERS[found.part]
+    head += f"_{_identifier(found.of)}" if found.of else ""
+    names: dict[tuple[str, str], str] = {}
+    taken: set[str] = set()
+    for key in found.blocks:
+        pair = found.kind == "hessian" and found.part == "full"
+        parts = key if pair else key[1:]
+        name = wanted = "_".join([head, *map(_identifier, parts)])
+        count = 1
+        while name in taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        taken.add(name)
+        names[key] = name
+    return names
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_") or "value"
+
+
+def flattened(found: Derivatives) -> np.ndarray:
+    """All blocks of a Jacobian side by side: a row for each element of the output."""
+    rows = int(np.prod(found.shape, dtype=int))
+    columns = [
+        block.reshape(rows, int(np.prod(found.shapes[wrt], dtype=int)))
+        for (_, wrt), block in found.blocks.items()
+    ]
+    return np.concatenate(columns, axis=1)
+
+
+def column_ranges(found: Derivatives) -> dict[str, tuple[int, int]]:
+    """Where each input's columns are in the flat layout."""
+    ranges = {}
+    start = 0
+    for _, wrt in found.blocks:
+        stop = start + int(np.prod(found.shapes[wrt], dtype=int))
+        ranges[wrt] = start, stop
+        start = stop
+    return ranges
+
+
+def named_arrays(found: Derivatives, flat: bool) -> dict[str, np.ndarray]:
+    """The arrays of a file, by the names they have in program text."""
+    if flat:
+        return {f"J_{_identifier(found.of)}" if found.of else "J": flattened(found)}
+    names = statement_names(found)
+    return {names[key]: block for key, block in found.blocks.items()}
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def document(found: Any, kind: str, flat: bool = False) -> dict[str, Any]:
+    """The result as data for strict JSON; `found` may be the report of a run that never began."""
+    result: dict[str, Any] = {
+        "schema": SCHEMAS[kind],
+        "file": _text(found.file),
+        "status": "ok" if found.error is None else "error",
+    }
+    if found.error is not None:
+        result["error"] = problem(found.error.diagnostic)
+    else:
+        result["of"] = found.of
+        result["of_shape"] = list(found.shape)
+        result.update(_body(found, flat))
+    result["stdout"] = _text(found.stdout)
+    if found.warnings:
+        result["warnings"] = [problem(warning) for warning in found.warnings]
+    return result
+
+
+def _body(found: Derivatives, flat: bool) -> dict[str, Any]:
+    if found.kind == "jacobian":
+        if not flat:
+            return {"mode": found.mode, "blocks": _by_wrt(found)}
+        columns = [
+            {"name": name, "shape": list(found.shapes[name]), "start": start, "stop": stop}
+            for name, (start, stop) in column_ranges(found).items()
+        ]
+        return {"mode": found.mode, "matrix": _entry(flattened(found)), "columns": columns}
+    if found.part != "full":
+        return {found.part: _by_wrt(found)}
+    blocks: dict[str, dict[str, Any]] = {}
+    for (left, right), block in found.blocks.items():
+        blocks.setdefault(left, {})[right] = _entry(block)
+    result: dict[str, Any] = {"blocks": blocks}
+    spectrum = found.spectrum
+    if spectrum is not None:
+        result["eigenvalues"] = {
+            "min": strict_number(float(spectrum.values[0])),
+            "max": strict_number(float(spectrum.values[-1])),
+            "negative": spectrum.negative,
+            "zero": spectrum.zero,
+            "positive": spectrum.positive,
+        }
+        result["definiteness"] = spectrum.definiteness
+        result["point"] = spectrum.point
+        result["gradient_norm"] = strict_number(spectrum.gradient_norm)
+    return result
+
+
+def _by_wrt(found: Derivatives) -> dict[str, Any]:
+    return {wrt: _entry(block) for (_, wrt), block in found.blocks.items()}
+
+
+def _entry(array: np.ndarray) -> dict[str, Any]:
+    return {"shape": list(array.shape), "value": strict(array)}
+
+
+def dump(found: Any, kind: str, flat: bool = False) -> str:
+    """The document as one line, with its line end."""
+    return json.dumps(document(found, kind, flat), allow_nan=False, check_circular=False) + "\n"
+
+
+def _text(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+# -- program text ---------------------------------------------------------------------------------
+
+
+def plain(found: Derivatives, *, flat: bool = False, color: bool = False) -> str:
+    """One statement for each block; run as a program it gives the same numbers."""
+    of = f"  of={found.of}" if found.of else ""
+    lines = [f"# {SCHEMAS[found.kind]}  {printable(found.file, 300)}{of}"]
+    if flat:
+        ((name, matrix),) = named_arrays(found, True).items()
+        lines.append(f"{name} = {gradient(matrix)}  # {_flat_title(found, matrix)}")
+    else:
+        names = statement_names(found)
+        lines += [
+            f"{names[key]} = {gradient(block)}  # {title(found, key)}"
+            for key, block in found.blocks.items()
+        ]
+    if found.spectrum is not None:
+        lines += [f"# {line}" for line in verdict(found.spectrum, 17)]
+    if color:
+        lines = [_painted(line) for line in lines]
+    return "\n".join(lines) + "\n"
+
+
+def _flat_title(found: Derivatives, matrix: np.ndarray) -> str:
+    ranges = ", ".join(f"{n} [{a}:{b}]" for n, (a, b) in column_ranges(found).items())
+    of = printable(found.text, 80)
+    return f"d {of}  {format_shape(matrix.shape)}  columns: {printable(ranges)}"
+
+
+def _painted(line: str) -> str:
+    if line.startswith("#"):
+        return f"{DIM}{line}{RESET}"
+    name, _, rest = line.partition(" = ")
+    value, mark, comment = rest.partition("  # ")
+    return f"{BOLD}{name}{RESET} = {value}{DIM}{mark}{comment}{RESET}"
+
+
+def verdict(spectrum: Spectrum, precision: int, sci: bool = False) -> list[str]:
+    """What the eigenvalues say."""
+
+    def number(value: float) -> str:
+        return repr(float(value)) if precision == 17 else format_number(value, precision, sci)
+
+    values = spectrum.values
+    counts = f"{spectrum.negative} negative, {spectrum.zero} zero, {spectrum.positive} positive"
+    lines = [f"eigenvalues: min {number(values[0])}, max {number(values[-1])}  ({counts})"]
+    norm = number(spectrum.gradient_norm)
+    if not spectrum.stationary:
+        shapes = {"indefinite": " (saddle)", "positive definite": " (convex here)",
+                  "negative definite": " (concave here)"}  # fmt: skip
+        kind = shapes.get(spectrum.definiteness, "")
+        lines.append(
+            f"{spectrum.definiteness}{kind}; the gradient is not zero here, its norm is {norm}"
+        )
+    elif spectrum.point == "saddle":
+        lines.append(f"indefinite: a saddle point (gradient norm {norm})")
+    elif spectrum.point is not None:
+        lines.append(
+            f"{spectrum.definiteness}: a strict local {spectrum.point} (gradient norm {norm})"
+        )
+    else:
+        lines.append(
+            f"{spectrum.definiteness}: second derivatives do not decide (gradient norm {norm})"
+        )
+    return lines
+
+
+# -- tables and files -----------------------------------------------------------------------------
+
+
+def print_blocks(
+    found: Derivatives, stream: IO[str], look: Look, color: bool, variables: dict[str, str],
+    *, flat: bool = False,
+) -> None:  # fmt: skip
+    """Print each block under its title, laid out for the width there is."""
+    from rich.text import Text
+
+    from .tables import Page, terminal
+    from .values import cell_lines, fit_lines
+
+    page = Page(terminal(stream, look.width, color, variables), look, False)
+    if flat:
+        matrix = flattened(found)
+        shown = [(_flat_title(found, matrix), matrix)]
+    else:
+        shown = [(title(found, key), block) for key, block in found.blocks.items()]
+    for at, (name, array) in enumerate(shown):
+        if at:
+            page.line()
+        page.line(Text(name, "bold"))
+        for line in fit_lines(cell_lines(array, look), max(20, look.width - 2)):
+            page.line(Text("  " + line))
+    if found.spectrum is not None:
+        page.line()
+        for line in verdict(found.spectrum, look.precision, look.sci):
+            page.line(Text(line))
+
+
+def write_blocks(path: str, found: Derivatives, flat: bool = False) -> None:
+    """All blocks in an .npz, a single one in an .npy or .csv."""
+    suffix = suffix_of(path)
+    arrays = named_arrays(found, flat)
+    if suffix == ".npz":
+        replace_file(path, lambda file: write_npz(file, arrays))
+        return
+    if len(arrays) != 1:
+        raise CannotWrite(
+            f"a {suffix} file holds one array, and {len(arrays)} would go into `{path}`",
+            "choose one with --wrt, or write .npz",
+        )
+    ((name, array),) = arrays.items()
+    if suffix == ".npy":
+        replace_file(path, lambda file: np.save(file, array, allow_pickle=False))
+        return
+    if array.ndim > 2:
+        raise CannotWrite(
+            f"`{name}` has shape {array.shape}, and a .csv file holds at most two dims",
+            "write .npy or .npz, or a Jacobian with --layout flat",
+        )
+    rows = shortest(np.atleast_2d(array))
+    text = "".join(",".join(map(repr, row)) + "\n" for row in rows)
+    replace_file(path, lambda file: file.write(text.encode("ascii")))
