@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .report import Options
 
 MOST_ENTRIES = 10**7
+MOST_PASSED = 10**9  # entries computed and let go for a diagonal
 SMALL = 64  # the eigenvalues of a Hessian with so many rows are always told
 BATCH = 1 << 22  # elements of the largest intermediate result of rows computed together
 
@@ -191,11 +192,14 @@ def _jacobian(
         found.blocks[key] = array.reshape((*out.shape, *variable.node.shape))
 
 
-def _refuse_large(entries: int, what: str, force: bool, help: str = "") -> None:
-    if entries > MOST_ENTRIES and not force:
+def _refuse_large(
+    entries: int, what: str, force: bool, help: str = "", limit: int | None = None
+) -> None:
+    most = MOST_ENTRIES if limit is None else limit
+    if entries > most and not force:
         raise fail(
             "E505",
-            f"{what} has {entries:,} entries, more than {MOST_ENTRIES:,}",
+            f"{what} has {entries:,} entries, more than {most:,}",
             help=(help or "choose fewer inputs: --wrt NAME", "compute it all the same: --force"),
         )
 
@@ -292,6 +296,9 @@ def _hessian(
         for variable, array in zip(chosen, _product(firsts, nodes, vector), strict=True):
             found.blocks[text, variable.name] = array
     elif request.part == "diagonal":
+        passed = sum(variable.node.numel**2 for variable in chosen)
+        what = f"what the diagonal of the Hessian of {quoted(text)} is taken from"
+        _refuse_large(passed, what, request.force, limit=MOST_PASSED)
         for variable, first in zip(chosen, firsts, strict=True):
             found.blocks[text, variable.name] = _diagonal(first, variable.node)
     else:

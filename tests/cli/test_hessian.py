@@ -188,6 +188,7 @@ def test_gradients_that_the_program_reads(cli):
         (["-e", CUBIC, "--wrt", "d"], 3, ["E201"]),
         (["-e", "loss = sum(const([1., 2.]))"], 3, ["E402"]),
         (["-e", "x = zeros(4000, requires_grad=True); loss = sum(x)"], 4, ["E505", "--hvp"]),
+        (["-e", "x = zeros(40000, requires_grad=True); loss = sum(x)", "--diag"], 4, ["E505"]),
         (["-e", "x = [1, 2]; h = x**2; loss = sum(h)", "--wrt", "x,h"], 3, ["E411", "`h`"]),
         (["-e", CUBIC, "--hvp", "[1, 2, 3, 4]"], 3, ["E308", "3 elements"]),
         (["-e", CUBIC, "--hvp", "[[1, 2, 3], 1]"], 3, ["E308", "`x`"]),
