@@ -46,7 +46,11 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
         except BindError as error:
             problems.append((op, error))
             continue
-        return wrapped(op, op.apply(bound), args, kwargs)
+        try:
+            result = op.apply(bound)
+        except BindError as error:  # a body converts what its signature leaves open
+            raise does_not_fit(name, [(op, error)]) from None
+        return wrapped(op, result, args, kwargs)
     raise does_not_fit(name, problems)
 
 

@@ -134,6 +134,12 @@ def rrelu(
 ):
     """`input` above 0, elsewhere times the mean of the bounds, or slopes drawn in training."""
     require_float("rrelu", input)
+    if lower > upper:
+        raise fail(
+            "E205",
+            f"`rrelu` needs lower <= upper, not {lower} and {upper}",
+            help="`rrelu(x, 0.1, 0.3)`",
+        )
     if training:
         slopes = random_stream().rrelu(value_of(input), lower, upper)
         return input * constant(np.asarray(slopes, input.dtype))

@@ -386,6 +386,8 @@ def _cov_weights(x, fweights, aweights):
                 f"`cov`: {name} of shape {shape_text(weights.shape)} for {n} observations",
                 help=f"give one weight for each of the {n} columns",
             )
+        if weights is not None and known(weights) and (value_of(weights) < 0).any():
+            raise fail("E504", f"`cov`: {name} cannot be negative", help="weights are 0 or larger")
     if fweights is not None and is_float(fweights.dtype):
         raise fail(
             "E307",
@@ -404,7 +406,7 @@ def _cov_weights(x, fweights, aweights):
         S(t(2, 3), correction=0, aweights=t(3, low=0.5, grad=False)),
         S(t(2, 3), fweights=ints(3, low=1)),
     ],
-    errors=[Bad("E308", t(2, 2, 2))],
+    errors=[Bad("E308", t(2, 2, 2)), Bad("E504", t(2), fweights=ints(values=[1, -1]))],
 )
 def cov(
     input: Tensor,
