@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..graph import op as ops
 from ..graph.node import Node
 from ..graph.op import Kind, bytes_text
 from ..graph.state import STATE
+
+if TYPE_CHECKING:
+    from ..source import Span
 
 MOVEMENT, SOURCE = Kind.MOVEMENT, Kind.SOURCE
 SEQUENCE = attrgetter("seq")
@@ -68,7 +71,7 @@ def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
         for node in order:
             large = node.shape and prod(node.shape) * node.dtype.itemsize > limit - held
             if large and node.op.kind is not MOVEMENT:
-                raise too_large(node)
+                raise too_large(node.span)
             try:
                 value = compute(node)
             except AutodiffError as error:
@@ -76,12 +79,12 @@ def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
                     error.amend(span=node.span)
                 raise
             except MemoryError:
-                raise too_large(node) from None
+                raise too_large(node.span) from None
             node.value = value
             if node.shape:
                 held += value.nbytes
                 if held > limit:
-                    raise too_large(node)
+                    raise too_large(node.span)
             for needed in node.inputs if node.body is None else dependencies(node):
                 left = uses[needed] - 1
                 if left:
@@ -143,11 +146,12 @@ def _argument(arg: Any) -> Any:
     return arg
 
 
-def too_large(node: Node) -> AutodiffError:
+def too_large(span: Span | None) -> AutodiffError:
+    """E505 for the place where memory ran out."""
     return fail(
         "E505",
         f"the tensors of this program need more than {bytes_text(STATE.max_bytes)}",
-        node.span,
+        span,
         help="use smaller shapes, or raise the limit: --max-memory 8G",
     )
 

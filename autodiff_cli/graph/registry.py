@@ -79,6 +79,10 @@ def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any],
     return forward, backward
 
 
+def _unary(key: str) -> Callable[[Node], Any]:
+    return lambda self: getattr(F, key)(self)
+
+
 def _install_operators() -> None:
     """Give nodes the operators of rules: `g * other`, `1 - out`, `-g`, `x > 0`."""
     for name, key in (
@@ -96,8 +100,8 @@ def _install_operators() -> None:
         setattr(Node, f"__r{name}__", backward)
     for name in ("gt", "ge", "lt", "le"):
         setattr(Node, f"__{name}__", _binary(name)[0])
-    Node.__neg__ = lambda self: F.neg(self)  # type: ignore[attr-defined]  # operators live with F
-    Node.__invert__ = lambda self: F.logical_not(self)  # type: ignore[attr-defined]
+    for name, key in (("neg", "neg"), ("invert", "logical_not")):
+        setattr(Node, f"__{name}__", _unary(key))
 
 
 _install_operators()

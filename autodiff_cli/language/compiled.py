@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..autograd import reverse
-from ..autograd.tensor import Tensor, new_leaf
-from ..engine.evaluate import evaluate
+from ..autograd.tensor import AccumulateGrad, Tensor
+from ..engine.evaluate import evaluate, plan
+from ..engine.replay import Recording, argument, looked_at
 from ..errors import fail
 from ..graph.dtypes import FLOAT32, FLOAT64, is_float
-from ..graph.op import LEAF, value_of
+from ..graph.node import Node
+from ..graph.op import LEAF, leaf, value_of
 from ..graph.state import STATE
 from ..source import Source
 from . import syntax
@@ -22,12 +24,23 @@ from .statements import compile_block
 from .values import Scope
 from .watching import OVERRIDES, WATCH
 
+# What does more than compute: programs that name one of these run anew at each call.
+EFFECTS = frozenset({"print", "load"})
+
+MAX_PLANS = 32
+
+SMALL = 1024  # gradients below this size are copied without asking whose memory they are
+
+Key = tuple[tuple[str, tuple[int, ...], str], ...]
+
 
 class Compiled:
     """`f(**arrays) -> (loss, {name: gradient})`.
 
     `arguments` are the names the program reads but does not assign; a name it does assign may be
-    given too and then replaces that assignment.
+    given too and then replaces that assignment. The second call with arrays of the same shapes
+    and dtypes records its plan, later ones only run it, unless the program looked at values, drew
+    random numbers or has effects.
     """
 
     def __init__(self, source: Source, wrt: tuple[str, ...] | None, loss: str):
@@ -41,6 +54,9 @@ class Compiled:
         self.assigned = module_names(tree)
         used = {node.id for node in syntax.walk(tree) if isinstance(node, syntax.Name)}
         self.arguments = sorted(used - self.assigned)
+        members = {node.attr for node in syntax.walk(tree) if isinstance(node, syntax.Attribute)}
+        self.pure = EFFECTS.isdisjoint(used | members)
+        self.plans: dict[Key, tuple[list[str], Recording] | None] = {}
 
     def __call__(self, **arrays: object) -> tuple[float, dict[str, np.ndarray]]:
         """Run the program with these arrays.
@@ -50,20 +66,30 @@ class Compiled:
             wrong.
         """
         STATE.reset()
+        STATE.default_dtype = FLOAT32 if self.python else FLOAT64
+        given = {name: self._array(name, value) for name, value in arrays.items()}
+        key = tuple([(name, array.shape, array.dtype.str) for name, array in given.items()])
+        known = self.plans.get(key)
+        if known is not None:
+            names, recording = known
+            return _answer(names, recording.run(list(given.values())), list(given.values()))
+        return self._run(given, key)
+
+    def _run(self, given: dict[str, np.ndarray], key: Key) -> tuple[float, dict[str, np.ndarray]]:
         DEPTH.now = 0
         MODE.python = self.python
-        STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         OVERRIDES.values.clear()
         WATCH.clear()
         scope = Scope(None, True)
+        inputs = [argument(array) for array in given.values()]
         leaves: dict[str, Tensor] = {}
-        for name, value in arrays.items():
-            leaf = self._leaf(name, value)
-            leaves[name] = leaf
+        for name, node in zip(given, inputs, strict=True):
+            wanted = is_float(node.dtype) and (self.wrt is None or name in self.wrt)
+            leaves[name] = tensor = Tensor(leaf(node, AccumulateGrad()) if wanted else node)
             if name in self.assigned:
-                OVERRIDES.values[name] = lambda original, leaf=leaf: leaf
+                OVERRIDES.values[name] = lambda original, tensor=tensor: tensor
             else:
-                scope.names[name] = leaf
+                scope.names[name] = tensor
         self.block(scope)
         OVERRIDES.values.clear()
         loss = self._loss(scope)
@@ -79,11 +105,26 @@ class Compiled:
             reverse.zeros_like(t.node) if g is None else g
             for t, g in zip(chosen.values(), found, strict=True)
         ]
-        evaluate([node, *grads], last=True)
-        values = {name: np.array(value_of(g)) for name, g in zip(chosen, grads, strict=True)}
-        return float(value_of(node).item()), values
+        targets = [node, *grads]
+        self._remember(key, list(chosen), inputs, targets)
+        evaluate(targets, last=True)
+        return _answer(list(chosen), [value_of(n) for n in targets], list(given.values()))
 
-    def _leaf(self, name: str, value: object) -> Tensor:
+    def _remember(
+        self, key: Key, names: list[str], inputs: list[Node], targets: list[Node]
+    ) -> None:
+        """Record the plan of a call when an equal one came before it."""
+        if not self.pure or STATE.default_generator is not None or looked_at(inputs):
+            return
+        if key in self.plans:
+            order, _ = plan(targets)
+            self.plans[key] = names, Recording(order, inputs, targets)
+        else:
+            if len(self.plans) >= MAX_PLANS:
+                del self.plans[next(iter(self.plans))]
+            self.plans[key] = None
+
+    def _array(self, name: str, value: object) -> np.ndarray:
         if name not in self.arguments and name not in self.assigned:
             raise fail(
                 "E205",
@@ -97,11 +138,9 @@ class Compiled:
                 f"`{name}` must be a numeric array, not {array.dtype}",
                 help="give floats, ints or bools",
             )
-        wanted = is_float(array.dtype) and (self.wrt is None or name in self.wrt)
-        if not wanted and self.wrt is not None and name in self.wrt:
+        if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
             array = array.astype(STATE.default_dtype)
-            wanted = True
-        return new_leaf(array, wanted)
+        return array
 
     def _loss(self, scope: Scope) -> Tensor:
         value = scope.names.get(self.loss)
@@ -146,3 +185,16 @@ class Compiled:
                 )
             chosen[name] = tensor
         return chosen
+
+
+def _answer(
+    names: list[str], values: list[np.ndarray], given: list[np.ndarray]
+) -> tuple[float, dict[str, np.ndarray]]:
+    """The loss and the gradients, each in memory of its own."""
+    seen = {id(array) for array in given}
+    grads: dict[str, np.ndarray] = {}
+    for name, value in zip(names, values[1:], strict=True):
+        shared = value.base is not None or value.size < SMALL or id(value) in seen
+        grads[name] = np.array(value) if shared else value
+        seen.add(id(value))
+    return float(values[0].item()), grads

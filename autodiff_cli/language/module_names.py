@@ -88,6 +88,9 @@ PATHS: dict[str, str] = {
     },
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
     **{f"optim.{name}": name for name in OPTIMIZERS},
+    "python.collections.OrderedDict": "OrderedDict",
+    "python.copy.deepcopy": "deepcopy",
+    "python.copy.copy": "copy",
 }
 
 
@@ -106,6 +109,10 @@ def library_member(path: str) -> Any:
         from . import containers
 
         return containers.CLASSES[name]
+    if path.startswith("python."):
+        from .module_state import NAMES
+
+        return NAMES[path]
     from .prelude import define
 
     return define(name)

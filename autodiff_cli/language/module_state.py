@@ -16,9 +16,9 @@ from ..graph.state import grad_mode
 from .attributes import check_device
 from .classes import Instance
 from .modules import Module
-from .operations import kind_of, truth
+from .operations import items_of, kind_of, truth
 from .text import represent
-from .values import Device
+from .values import Builtin, Device, TypeName
 
 MAX_DEPTH = 200
 
@@ -240,3 +240,31 @@ def _copy_instance(value: Any, copied: Any, known: dict[int, Any]) -> None:
             (value.modules, copied.modules),
         ):
             ours.update({n: deep_copy(v, known) for n, v in theirs.items()})
+
+
+def _copy(value: Any) -> Any:
+    """`copy.copy`: a list or dict of the same items; a module that shares its tensors."""
+    if isinstance(value, list | dict | set):
+        return value.copy()
+    if isinstance(value, Instance):
+        return deep_copy(value, {id(t): t for t in _shared(value)})
+    return deep_copy(value)
+
+
+def _shared(value: Instance) -> list[Any]:
+    held = value.held()
+    return [item for item in held if isinstance(item, Tensor | Instance | list | dict)]
+
+
+def _ordered_dict(values: Any = (), **kwargs: Any) -> OrderedDict:
+    pairs = values.items() if isinstance(values, dict) else [items_of(p) for p in items_of(values)]
+    return OrderedDict({**dict(pairs), **kwargs})
+
+
+NAMES: dict[str, Any] = {
+    "python.collections.OrderedDict": TypeName(
+        "OrderedDict", lambda v: isinstance(v, OrderedDict), _ordered_dict
+    ),
+    "python.copy.deepcopy": Builtin("deepcopy", lambda x, memo=None: deep_copy(x)),
+    "python.copy.copy": Builtin("copy", _copy),
+}

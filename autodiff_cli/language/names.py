@@ -60,6 +60,8 @@ MODULES: dict[str, str] = {
     "torch.masked": "masked",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
+    "collections": "python.collections",
+    "copy": "python.copy",
 }
 
 NAMESPACES = frozenset(MODULES.values()) | {"np.random", "random", "utils"}
@@ -419,6 +421,7 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
         known = list(MATH)
     close = suggest(name, [n for n in known if "." not in n])
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
+    shown = shown.removeprefix("python.")
     return fail(
         "E203" if not close else "E207",
         f"`{shown}.{name}` does not exist here",

@@ -211,7 +211,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     """An operator on Python values, bounded."""
     a, b = type(left), type(right)
     try:
-        if a in _NUMBERS and b in _NUMBERS:
+        if a in _NUMBERS and b in _NUMBERS and symbol != "@":
             if a is not float and b is not float:
                 _bound_integers(symbol, left, right)
             if symbol == "^" and (a is float or b is float):

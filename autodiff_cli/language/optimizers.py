@@ -22,6 +22,7 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass
 from .functions import call_value
+from .housekeeping import HOUSEKEEPING
 from .operations import items_of, kind_of, truth
 from .optimizer_options import SIGNATURES, options_of
 from .text import represent, text
@@ -189,6 +190,7 @@ def _evaluated(closure: Any) -> Any:
 def _step(rule: optim.Rule) -> Callable[..., Any]:
     def step(self: Instance, closure: Any = None) -> Any:
         loss = _evaluated(closure)
+        before = Node.counter()
         states = self.fields["state"]
         changed: list[Node] = []
         with grad_mode(False):
@@ -208,6 +210,7 @@ def _step(rule: optim.Rule) -> Callable[..., Any]:
                     changed.append(g)
                     changed.extend([s.node for s in state.values() if isinstance(s, Tensor)])
         settle(changed)
+        HOUSEKEEPING.excuse(Node.counter() - before)
         return loss
 
     return step

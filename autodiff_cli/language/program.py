@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,8 @@ class Program:
             return parse(self.source)
         except AutodiffError:
             if len(self.source.text) < LONG_TEXT:
-                self.more_errors = parse_all(self.source)[1][1:]
+                with suppress(IndexError):  # recovery lost its way; the first error stands
+                    self.more_errors = parse_all(self.source)[1][1:]
             raise
 
     def _set_folder(self) -> None:

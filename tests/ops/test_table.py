@@ -1,4 +1,4 @@
-"""Tests generated from the op table: each sample of each op is checked in every way that applies."""
+"""Tests generated from the op table: each sample of each op is checked in all ways that apply."""
 
 from __future__ import annotations
 
