@@ -103,7 +103,7 @@ def _shifted(op: Op, args: list[Any]) -> list[Any]:
     """Arguments whose dims leave room for one in front."""
     for at, param in enumerate(op.params):
         value = args[at]
-        if param.annotation in ("Dim", "NewDim"):
+        if param.annotation in ("Dim", "NewDim", "StaticDim"):
             args[at] = value + 1
         elif param.annotation in ("Dims", "DimList") and value is not None:
             args[at] = tuple(d + 1 for d in value)

@@ -207,6 +207,14 @@ def to_dim(value: Any, first: Node | None) -> int:
     return dim_in_range(to_int(value), 0 if first is None else len(first.shape))
 
 
+def to_static_dim(value: Any, first: Node | None) -> int:
+    """A dim where a tensor would mean another overload: `max(x, dim)`, `max(x, other)`."""
+    node = node_of(value)
+    if node is not None and not written_as_int(node):
+        raise BindError("must be an int, not a tensor")
+    return to_dim(value, first)
+
+
 def to_new_dim(value: Any, first: Node | None) -> int:
     return dim_in_range(to_int(value), (0 if first is None else len(first.shape)) + 1)
 
@@ -258,6 +266,7 @@ CONVERTERS: dict[str, Converter] = {
     "TensorList": to_tensor_list,
     "OptionalTensors": to_optional_tensors,
     "Dim": to_dim,
+    "StaticDim": to_static_dim,
     "NewDim": to_new_dim,
     "Dims": to_dims,
     "DimList": to_dims,
@@ -330,6 +339,7 @@ Tensors = tuple[Node, ...]
 TensorList = tuple[Node, ...]
 OptionalTensors = tuple[Node | None, ...]
 Dim = int
+StaticDim = int
 NewDim = int
 Dims = tuple[int, ...]
 DimList = tuple[int, ...]

@@ -39,7 +39,7 @@ class Housekeeping:
         if newest - self.mark < self.every or STATE.batching:
             return
         before, self.mark = self.mark, newest
-        most = STATE.max_steps * 3 // 2
+        most = 10 * STATE.max_steps
         if newest - self.start > most:
             raise fail(
                 "E506",

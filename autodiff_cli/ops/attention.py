@@ -125,7 +125,9 @@ def scaled_dot_product_attention(
     name=NN + "scaled_dot_product_attention",
     key="attention_at_once",
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
-    public=False, samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5)])
+    public=False,
+    samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5)],
+)
 def attention_at_once(
     query: Tensor,
     key: Tensor,

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..graph.registry import NAMES, OPS
 from . import load_all
 
-HEADER = '''"""Where each op is declared. Made by `python -m autodiff_cli.ops.build`; a test keeps it fresh."""
+HEADER = '''"""Where each op is declared. Made by `autodiff_cli.ops.build`; a test keeps it fresh."""
 
 from __future__ import annotations
 

@@ -115,7 +115,13 @@ def nll_loss(
     return loss
 
 
-@composite(name=NN + "nll_loss", key="nll_loss_reduced", grad_fn=_nll_name, public=False, samples=[S(t(2, 3), ints(2))])
+@composite(
+    name=NN + "nll_loss",
+    key="nll_loss_reduced",
+    grad_fn=_nll_name,
+    public=False,
+    samples=[S(t(2, 3), ints(2))],
+)
 def nll_loss_reduced(
     input: Tensor,
     target: Tensor,
@@ -127,7 +133,7 @@ def nll_loss_reduced(
     """The negative entries of `input` at the classes `target`."""
     ignored = _class_targets("nll_loss", input, target, weight, ignore_index)
     classes_dim = 1 if len(input.shape) > 1 else 0
-    kept = F.ne(target, ignore_index) if ignored else None
+    kept: Any = F.ne(target, ignore_index) if ignored else None
     at = F.where(kept, target, 0) if ignored else target
     picked = F.gather(input, classes_dim, F.unsqueeze(cast(at, np.dtype(np.int64)), classes_dim))
     loss = F.neg(F.reshape(picked, target.shape))

@@ -133,25 +133,35 @@ def matmul(input: Tensor, other: Tensor):
 
 @matmul.vjp
 def _(g, out, input, other):
-    a, b = input.ndim, other.ndim
-    if a == 1 and b == 1:
-        return g * other, g * input
-    if b == 1:
-        return _column(g) * other, F.matmul(F.reshape(g, (g.numel,)), _fold(input))
-    if a == 1:
-        if b == 2:
-            return F.matmul(other, g), _column(input) * g
-        to_input = F.sum_to_size(F.matmul(other, _column(g)), (input.shape[0], 1))
-        return F.reshape(to_input, input.shape), _column(input) * _row(g)
-    to_input = F.matmul(g, transposed(other))
-    if to_input.shape != input.shape:
-        to_input = F.sum_to_size(to_input, input.shape)
-    if b == 2:
-        return to_input, F.matmul(transposed(_fold(input)), _fold(g))
-    to_other = F.matmul(transposed(input), g)
-    return to_input, to_other if to_other.shape == other.shape else F.sum_to_size(
-        to_other, other.shape
+    return (
+        _matmul_to_input(g, input, other) if input.requires_grad else None,
+        _matmul_to_other(g, input, other) if other.requires_grad else None,
     )
+
+
+def _matmul_to_input(g, input, other):
+    a, b = input.ndim, other.ndim
+    if b == 1:
+        return g * other if a == 1 else _column(g) * other
+    if a == 1 and b == 2:
+        return F.matmul(other, g)
+    if a == 1:
+        to_input = F.sum_to_size(F.matmul(other, _column(g)), (input.shape[0], 1))
+        return F.reshape(to_input, input.shape)
+    to_input = F.matmul(g, transposed(other))
+    return to_input if to_input.shape == input.shape else F.sum_to_size(to_input, input.shape)
+
+
+def _matmul_to_other(g, input, other):
+    a, b = input.ndim, other.ndim
+    if b == 1:
+        return g * input if a == 1 else F.matmul(F.reshape(g, (g.numel,)), _fold(input))
+    if a == 1:
+        return _column(input) * (g if b == 2 else _row(g))
+    if b == 2:
+        return F.matmul(transposed(_fold(input)), _fold(g))
+    to_other = F.matmul(transposed(input), g)
+    return to_other if to_other.shape == other.shape else F.sum_to_size(to_other, other.shape)
 
 
 @contraction(

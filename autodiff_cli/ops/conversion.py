@@ -33,9 +33,7 @@ def to_dtype(input: Tensor, dtype: Dtype):
     return cast(input, dtype)
 
 
-@composite(
-    public=False, grad_fn="ToCopyBackward0", samples=[S(t(2))]
-)
+@composite(public=False, grad_fn="ToCopyBackward0", samples=[S(t(2))])
 def to_copy(input: Tensor):
     """A copy made by a conversion."""
     return F.clone(input)
@@ -44,9 +42,10 @@ def to_copy(input: Tensor):
 def _converted(input, dtype, copy, memory_format=None):
     """In another dtype; a copy when one is asked for or another layout of memory needs it."""
     reordered = len(input.shape) == 4 and str(memory_format).endswith("channels_last")
-    if (copy or reordered) and dtype in (None, input.dtype):
-        return F.to_copy(input)
-    return input if dtype is None else cast(input, dtype)
+    same = dtype is None or dtype == input.dtype  # `==` alone says that None is float64
+    if same:
+        return F.to_copy(input) if copy or reordered else input
+    return cast(input, dtype)
 
 
 @function(
@@ -81,7 +80,11 @@ def to_other(
 
 @function(
     name="to",
-    samples=[S(t(2), "cpu"), S(t(2), "cpu", FLOAT32, order=0, because=SINGLE)],
+    samples=[
+        S(t(2), "cpu"),
+        S(t(2, dtype="float32"), "cpu", FLOAT64, False, True),
+        S(t(2), "cpu", FLOAT32, order=0, because=SINGLE),
+    ],
     errors=[Bad("E203", t(2), "cuda")],
 )
 def to_device(

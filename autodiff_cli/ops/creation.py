@@ -21,7 +21,6 @@ from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
 
-
 OPTIONS = (
     Param("layout", "Any", None, True),
     Param("device", "Any", None, True),

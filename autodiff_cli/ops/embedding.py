@@ -129,7 +129,10 @@ def bag_reduced(
     return total
 
 
-@composite(public=False, samples=[S(t(2, 3), t(2, 1), order=0, because="the slopes are scaled, the values are not")])
+@composite(
+    public=False,
+    samples=[S(t(2, 3), t(2, 1), order=0, because="the slopes are scaled, the values are not")],
+)
 def slope_scaled(input: Tensor, scale: Tensor):
     """`input` itself, with gradients times `scale`."""
     return F.alias(input)

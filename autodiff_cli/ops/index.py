@@ -1,4 +1,4 @@
-"""Where each op is declared. Made by `python -m autodiff_cli.ops.build`; a test keeps it fresh."""
+"""Where each op is declared. Made by `autodiff_cli.ops.build`; a test keeps it fresh."""
 
 from __future__ import annotations
 

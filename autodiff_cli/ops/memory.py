@@ -17,12 +17,20 @@ from ..graph.strides import same_strides
     public=False,
     shape=lambda input: (input.shape, input.dtype),
     strides_rule=same_strides,
-    vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3))],
+)
 def alias(input: Tensor):
     """The same tensor under a new node."""
 
 
-@movement(lambda x: x, public=False, view=True, shape=lambda input: (input.shape, input.dtype), samples=[S(t(2, 3))])
+@movement(
+    lambda x: x,
+    public=False,
+    view=True,
+    shape=lambda input: (input.shape, input.dtype),
+    samples=[S(t(2, 3))],
+)
 def data_alias(input: Tensor):
     """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
 
@@ -33,7 +41,9 @@ def data_alias(input: Tensor):
     shape=lambda old, value: (old.shape, old.dtype),
     strides_rule=same_strides,
     grad_fn=lambda old, value: old.grad_name,
-    vjp=lambda g, out, old, value: (g, None), samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")])
+    vjp=lambda g, out, old, value: (g, None),
+    samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")],
+)
 def with_value(old: Tensor, value: Tensor):
     """The history of `old` with the values of `value`: a change made under no_grad."""
 

@@ -415,7 +415,11 @@ def _declare_lp_pool(n):
 # -- unpooling -------------------------------------------------------------------------------------
 
 
-@composite(public=False, grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0", samples=[S(t(1, 2), ints(values=[[0, 3]]), (4,))])
+@composite(
+    public=False,
+    grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0",
+    samples=[S(t(1, 2), ints(values=[[0, 3]]), (4,))],
+)
 def unpool_max(input: Tensor, indices: Tensor, sizes: Any):
     """Zeros of the given sizes with `input` written at flat positions."""
     lead = input.shape[: len(input.shape) - len(sizes)]

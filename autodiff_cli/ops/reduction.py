@@ -12,6 +12,7 @@ from ..graph.declare import (
     Dim,
     Dims,
     Dtype,
+    StaticDim,
     Tensor,
     composite,
     function,
@@ -73,7 +74,11 @@ def _sum(x, dim, keepdim, dtype=None):
     _sum,
     dtype=_sum_dtype,
     grad_fn=_name("SumBackward0", "SumBackward1"),
-    samples=[*DIMS, S(ints(2, 3)), S(t(3), dtype=np.dtype("float32"), order=0, because="computed in single precision")],
+    samples=[
+        *DIMS,
+        S(ints(2, 3)),
+        S(t(3), dtype=np.dtype("float32"), order=0, because="computed in single precision"),
+    ],
     errors=[Bad("E304", t(2, 3), dim=2, words="dim 2")],
 )
 def sum_(
@@ -265,13 +270,13 @@ def _max_full(input: Tensor):
     samples=BY_DIM,
     errors=EMPTY[1:],
 )
-def _max_dim(input: Tensor, dim: Dim, keepdim: bool = False):
+def _max_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
     """Largest elements along `dim` and where they are; the slope goes to the picked ones."""
     require_elements("max", input, (dim,))
     return pick(input, dim, F.argmax(input, dim, True), keepdim)
 
 
-@function(name="max", key="max_other", samples=[S(t(2, 3), t(3))])
+@function(name="max", key="max_other", samples=[S(t(2, 3), t(3)), S(ints(2), ints(values=1))])
 def _max_other(input: Tensor, other: Tensor):
     """The larger of two tensors, element by element: `maximum`."""
     return F.maximum(input, other)
@@ -299,13 +304,13 @@ def _min_full(input: Tensor):
     samples=BY_DIM,
     errors=EMPTY[1:],
 )
-def _min_dim(input: Tensor, dim: Dim, keepdim: bool = False):
+def _min_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
     """Smallest elements along `dim` and where they are; the slope goes to the picked ones."""
     require_elements("min", input, (dim,))
     return pick(input, dim, F.argmin(input, dim, True), keepdim)
 
 
-@function(name="min", key="min_other", samples=[S(t(2, 3), t(3))])
+@function(name="min", key="min_other", samples=[S(t(2, 3), t(3)), S(ints(2), ints(values=1))])
 def _min_other(input: Tensor, other: Tensor):
     """The smaller of two tensors, element by element: `minimum`."""
     return F.minimum(input, other)

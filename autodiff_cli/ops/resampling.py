@@ -11,9 +11,10 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Floats, Ints, Size, Tensor, composite, function, movement, opaque
-from ..graph.dtypes import INT64
+from ..graph.dtypes import INT64, UINT8, is_float
 from ..graph.op import cast, check_size, constant, shape_text
 from ..graph.registry import F
+from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
 from ..graph.windows import resampled, spread_back
 
@@ -199,6 +200,8 @@ def interpolate(
             f"`interpolate` needs 3 to 5 dims, got shape {shape_text(input.shape)}",
             help="the first two dims are batch and channels",
         )
+    if not is_float(input.dtype) and input.dtype != UINT8:
+        require_float("interpolate", input)
     kind = _mode(mode, n, align_corners, antialias)
     recompute = bool(recompute_scale_factor) or (kind == "area" and scale_factor is not None)
     sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute)
@@ -287,7 +290,12 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
 
-@movement(lambda x, other: x, public=False, shape=lambda input, other: (input.shape, input.dtype), samples=[S(t(2, 3), t(2))])
+@movement(
+    lambda x, other: x,
+    public=False,
+    shape=lambda input, other: (input.shape, input.dtype),
+    samples=[S(t(2, 3), t(2))],
+)
 def depends(input: Tensor, other: Tensor):
     """`input`, said to depend on `other` with slope 0."""
 

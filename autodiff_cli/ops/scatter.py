@@ -164,7 +164,9 @@ def _no_gradient(g, out, *args):
     public=False,
     shape=_scatter_shape("scatter"),
     grad_fn="NotImplemented",
-    vjp=_no_gradient, samples=[S(t(3, grad=False), 0, ints(2), t(2, grad=False), "add")])
+    vjp=_no_gradient,
+    samples=[S(t(3, grad=False), 0, ints(2), t(2, grad=False), "add")],
+)
 def scatter_combined(input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str):
     """`input` with sources added or multiplied at `[index[i, j], j]`; has no gradient."""
 

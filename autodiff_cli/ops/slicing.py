@@ -350,7 +350,9 @@ def _folded(g, shape, dimension, size, step):
     _folded,
     public=False,
     shape=lambda g, shape, dimension, size, step: (shape, g.dtype),
-    vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step), samples=[S(t(2, 3), (4,), 0, 3, 1)])
+    vjp=lambda gg, out, g, shape, dimension, size, step: F.unfold(gg, dimension, size, step),
+    samples=[S(t(2, 3), (4,), 0, 3, 1)],
+)
 def unfold_backward(grad: Tensor, shape: Any, dimension: int, size: int, step: int):
     """Each element the sum of all windows it is in: the transpose of `unfold`."""
 
