@@ -205,6 +205,7 @@ class Runner:
 
             options = self.options()
             gc.freeze()
+            gc.set_threshold(5000, 10, 10)  # graphs are many objects and few cycles
             gc.enable()
             return session.run(source, options)
 
