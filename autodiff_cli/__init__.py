@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load the library's functions when they are first used: the command line needs none of them."""
+    """Load the library's functions when first used: the command line needs none of them."""
     if name in ("CheckFailed", "check", "gradcheck", "run", "value_and_grad"):
         from . import api
 

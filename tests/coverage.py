@@ -26,10 +26,11 @@ derivative.
 
 PyTorch's op database (`torch.testing._internal`, version 2.13) describes its operations for its own
 tests. In scope are its differentiable variants on real float64 tensors; complex numbers, Fourier
-transforms, random results, sparse tensors, copies of views and inner parts of other operations are
-not (`tests/oracles/op_database.py` lists them). **{covered} of {variants} variants** have samples in
-`tests/fixtures/op_database.json.gz`, and `tests/ops/test_op_database.py` compares values, names of
-nodes, gradients and, where PyTorch has them, second derivatives: {samples} samples.
+transforms, random results, sparse tensors, copies of views, inner parts of other operations and a
+few more are not (`tests/oracles/op_database.py` lists them with reasons). **{covered} of {variants}
+variants** have samples in `tests/fixtures/op_database.json.gz`, and `tests/ops/test_op_database.py`
+compares values, names of nodes, gradients and, where PyTorch has them, second derivatives:
+{samples} samples.
 
 | family | public ops | variants |
 |---|--:|--:|
@@ -48,8 +49,8 @@ OTHERS = """
 These figures come from the survey made when this project was planned and count rules in each
 project's source. They are sizes, not scores: a rule is a different thing in each design, and what
 counts as one is a matter of choice. A recount by one mechanical reading each gave 217 lines that
-start with `defvjp(` in HIPS autograd (bff107b), 89 definitions of `backward_var` in MyGrad (6971309)
-and 26 patterns of the gradient matcher in tinygrad (00d847a); JAX was not recounted.
+start with `defvjp(` in HIPS autograd (bff107b), 89 definitions of `backward_var` in MyGrad
+(6971309) and 26 patterns of the gradient matcher in tinygrad (00d847a); JAX was not recounted.
 """
 
 VARIANTS = 452  # differentiable variants in scope
