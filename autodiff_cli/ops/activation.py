@@ -45,8 +45,16 @@ def relu(input: Tensor):
     """The positive part; its slope at 0 is 0."""
 
 
+def _to_bounds(input, low, high):
+    """The distance to the nearer of two kinks."""
+    return F.minimum(F.abs(input - low), F.abs(input - high))
+
+
 @composite(
-    name="nn.functional.leaky_relu", grad_fn="LeakyReluBackward0", samples=[*KINKS, S(t(3), 0.2)]
+    name="nn.functional.leaky_relu",
+    grad_fn="LeakyReluBackward0",
+    samples=[*KINKS, S(t(3), 0.2)],
+    kink=lambda input, *rest: F.abs(input),
 )
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False):
     """`input` above 0, `negative_slope * input` elsewhere."""
@@ -77,6 +85,7 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
     vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1),
     grad_fn="EluBackward0",
     samples=[*KINKS, S(t(3), 0.5)],
+    kink=lambda input, *rest: F.abs(input),
 )
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
@@ -94,6 +103,7 @@ SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
     method=False,
     inplace=True,
     samples=KINKS,
+    kink=lambda input, *rest: F.abs(input),
 )
 def selu(input: Tensor, inplace: bool = False):
     """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
@@ -124,6 +134,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     method=False,
     inplace=True,
     samples=KINKS,
+    kink=lambda input, *rest: F.abs(input),
 )
 def rrelu(
     input: Tensor,
@@ -157,6 +168,7 @@ def _prelu_vjp(g, out, input, weight):
     vjp=_prelu_vjp,
     properties=frozenset({"broadcasts"}),
     samples=[S(t(2, 3), t(1, 3))],
+    kink=lambda input, *rest: F.abs(input),
 )
 def prelu_kernel(input: Tensor, weight: Tensor):
     """`input` above 0, `weight * input` elsewhere."""
@@ -209,6 +221,7 @@ def _threshold_vjp(g, out, input, threshold, value, inplace):
         S(t(2, 3), 0.5, -1.0),
         S(t(values=[0.5, 1.0]), 0.5, 2.0, order=0, because="at the kink"),
     ],
+    kink=lambda input, threshold, *rest: F.abs(input - threshold),
 )
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False):
     """`input` above `threshold`, `value` elsewhere."""
@@ -240,6 +253,7 @@ def _within(input, bound):
     grad_fn="HardtanhBackward0",
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
     vjp=lambda g, out, input, low, high, inplace: F.where(_between(input, low, high), g, 0),
+    kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
 )
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
     """`input` held between the bounds; the slope at a bound is 0."""
@@ -272,6 +286,7 @@ def relu6(input: Tensor, inplace: bool = False):
     grad_fn="HardsigmoidBackward0",
     samples=KINKS,
     vjp=lambda g, out, input, inplace: F.where(_between(input, -3, 3), g * (1 / 6), 0),
+    kink=lambda input, *rest: _to_bounds(input, -3, 3),
 )
 def hardsigmoid(input: Tensor, inplace: bool = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
@@ -285,7 +300,11 @@ def _hardswish_vjp(g, out, input, inplace):
 
 
 @composite(
-    name="nn.functional.hardswish", grad_fn="HardswishBackward0", samples=KINKS, vjp=_hardswish_vjp
+    name="nn.functional.hardswish",
+    grad_fn="HardswishBackward0",
+    samples=KINKS,
+    vjp=_hardswish_vjp,
+    kink=lambda input, *rest: _to_bounds(input, -3, 3),
 )
 def hardswish(input: Tensor, inplace: bool = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
@@ -303,6 +322,7 @@ def _shrunk_vjp(g, out, input, lambd):
     vjp=_shrunk_vjp,
     samples=[*KINKS, S(t(3), 1.0)],
     errors=[Bad("E205", t(2), -1.0)],
+    kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
 )
 def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
@@ -317,7 +337,12 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     return F.where(_within(input, lambd), input * 0, moved)
 
 
-@composite(aliases=_functional("hardshrink"), vjp=_shrunk_vjp, samples=[*KINKS, S(t(3), 1.0)])
+@composite(
+    aliases=_functional("hardshrink"),
+    vjp=_shrunk_vjp,
+    samples=[*KINKS, S(t(3), 1.0)],
+    kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
+)
 def hardshrink(input: Tensor, lambd: float = 0.5):
     """0 between `-lambd` and `lambd`, `input` elsewhere; the slope at the bounds is 0."""
     require_float("hardshrink", input)

@@ -193,6 +193,12 @@ def _clamp_name(input, min, max):
     return f"ClampBackward{1 if any(b is not None and b.weak for b in (min, max)) else 0}"
 
 
+def _to_a_bound(input, low, high):
+    """The distance to the nearer bound."""
+    far = [F.abs(input - bound) for bound in (low, high) if bound is not None]
+    return far[0] if len(far) == 1 else F.minimum(*far)
+
+
 @pointwise(
     _clamped,
     aliases=["clip"],
@@ -206,6 +212,7 @@ def _clamp_name(input, min, max):
         S(t(values=[1.0, 2.0]), 1.0, 2.0, order=0, because="at the bounds"),
     ],
     errors=[Bad("E205", t(2))],
+    kink=_to_a_bound,
 )
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
     """Elements held between `min` and `max`; the slope at a bound is 1."""
@@ -244,9 +251,8 @@ def _bound(key, kernel, inside, outside, doc):
 
     function = bounded if key == "clamp_min" else bounded_above
     function.__doc__ = doc
-    pointwise(kernel, key=key, vjp=vjp, grad_fn=name, samples=[S(t(2, 3), 0.5), S(t(2, 3), t(3))])(
-        function
-    )
+    samples = [S(t(2, 3), 0.5), S(t(2, 3), t(3))]
+    pointwise(kernel, key=key, vjp=vjp, grad_fn=name, samples=samples, kink=_distance)(function)
 
 
 _bound(

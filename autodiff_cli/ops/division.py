@@ -146,11 +146,18 @@ def _modulus(kernel):
     return rest
 
 
+def _to_jump(input, other):
+    """How far the quotient is from a whole number."""
+    quotient = F.div(input, other)
+    return F.abs(quotient - F.round(quotient))
+
+
 @pointwise(
     _modulus(np.fmod),
     check=lambda input, other: refuse_bools("fmod", input, other),
     grad_fn=lambda input, other: "FmodBackward0" if other.weak else "FmodBackward1",
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), 1.5), S(ints(3, low=-5, high=5), 3)],
+    kink=_to_jump,
 )
 def fmod(input: Tensor, other: Tensor):
     """Rest of the division, with the sign of `input`."""
@@ -172,6 +179,7 @@ def _remainder_name(input, other):
     check=lambda input, other: refuse_bools("remainder", input, other),
     grad_fn=_remainder_name,
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), -1.5), S(ints(3, low=-5, high=5), 3)],
+    kink=_to_jump,
 )
 def remainder(input: Tensor, other: Tensor):
     """Rest of the division, `input % other`, with the sign of `other`."""

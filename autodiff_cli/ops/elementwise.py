@@ -211,6 +211,14 @@ def zero_slope(g, out, *args):
     return F.zeros_like(g)
 
 
+def _to_whole(input):
+    return F.abs(input - F.round(input))
+
+
+def _to_half(input):
+    return F.abs(input - F.floor(input) - 0.5)
+
+
 HALVES = (S(t(2, 3)), S(t(values=[-1.5, -0.5, 0.5, 2.5]), order=0, because="jumps"), S(ints(3)))
 
 for _row in (
@@ -238,6 +246,7 @@ for _row in (
         lambda x, kernel=_row[1]: x if x.dtype.kind in "iu" else kernel(x),
         *_row[2:],
         check=_no_bools(_row[0]),
+        kink=_to_half if _row[0] == "round" else _to_whole,
     )
 
 
@@ -257,6 +266,7 @@ def _rounded(x, decimals):
     vjp=zero_slope,
     check=lambda input, *rest: require_float("round", input),
     samples=[S(t(2, 3), decimals=1), S(t(3, high=200.0), decimals=-1), S(t(3), decimals=0)],
+    kink=lambda input, decimals: _to_half(input * 10.0**decimals),
 )
 def round_decimals(input: Tensor, *, decimals: int):
     """Rounded to `decimals` digits after the point; the slope is 0."""
@@ -282,7 +292,15 @@ def _sign(x):
 
 
 for _key in ("sign", "sgn"):
-    _unary(_key, _sign, zero_slope, [*ALL, S(bools(2))], (), "-1, 0 or 1; the slope is 0.")
+    _unary(
+        _key,
+        _sign,
+        zero_slope,
+        [*ALL, S(bools(2))],
+        (),
+        "-1, 0 or 1; the slope is 0.",
+        kink=lambda input: F.abs(input),
+    )
 
 
 @pointwise(
@@ -290,7 +308,7 @@ for _key in ("sign", "sgn"):
     check=lambda input, *rest: require_float("frac", input),
     vjp=lambda g, out, input: g,
     samples=[S(t(2, 3)), S(t())],
-    kink=lambda input: F.abs(input - F.round(input)),
+    kink=_to_whole,
 )
 def frac(input: Tensor):
     """The fraction of each element, with its sign."""
@@ -300,7 +318,14 @@ def _angle(x):
     return np.where(np.isnan(x), x, np.where(x < 0, np.array(np.pi, x.dtype), np.array(0, x.dtype)))
 
 
-@pointwise(_angle, promote=Promote.FLOAT, inplace=False, vjp=zero_slope, samples=ALL)
+@pointwise(
+    _angle,
+    promote=Promote.FLOAT,
+    inplace=False,
+    vjp=zero_slope,
+    samples=ALL,
+    kink=lambda input: F.abs(input),
+)
 def angle(input: Tensor):
     """pi for negative numbers, 0 for others; the slope is 0."""
 

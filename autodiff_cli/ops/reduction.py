@@ -200,6 +200,14 @@ def _shared(g, out, input, dim, keepdim):
     return (F.div(F.mul(spread(g, input, dim), hit), F.sum(hit, dim or None, True)),)
 
 
+def _lead(input, extreme, dim):
+    """How far each element is from the extreme one; 0 where several are."""
+    away = F.abs(input - extreme(input, dim, True))
+    first = F.eq(away, 0)
+    alone = F.logical_and(first, F.eq(F.sum(first, dim, True), 1))
+    return F.where(alone, float("inf"), away)
+
+
 EXTREMES = [*DIMS, S(TIES, 1, order=0, because=JUMP), S(TIES, order=0, because=JUMP)]
 EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="dim 1")]
 
@@ -210,6 +218,7 @@ EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="di
     vjp=_shared,
     samples=EXTREMES,
     errors=EMPTY,
+    kink=lambda input, dim, keepdim: _lead(input, F.amax, dim),
 )
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False):
     """Largest element over `dim`, or over everything; ties share the slope evenly."""
@@ -221,6 +230,7 @@ def amax(input: Tensor, dim: Dims = (), keepdim: bool = False):
     vjp=_shared,
     samples=EXTREMES,
     errors=EMPTY,
+    kink=lambda input, dim, keepdim: _lead(input, F.amin, dim),
 )
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False):
     """Smallest element over `dim`, or over everything; ties share the slope evenly."""
@@ -255,6 +265,7 @@ BY_DIM = [
     samples=FULL,
     errors=EMPTY[:1],
     vjp=_shared_by_all,
+    kink=lambda input: _lead(input, F.amax, ()),
 )
 def _max_full(input: Tensor):
     """Largest of all elements; ties share the slope evenly."""
@@ -269,6 +280,7 @@ def _max_full(input: Tensor):
     fields=("values", "indices"),
     samples=BY_DIM,
     errors=EMPTY[1:],
+    kink=lambda input, dim, keepdim: _lead(input, F.amax, (dim,)),
 )
 def _max_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
     """Largest elements along `dim` and where they are; the slope goes to the picked ones."""
@@ -289,6 +301,7 @@ def _max_other(input: Tensor, other: Tensor):
     samples=FULL,
     errors=EMPTY[:1],
     vjp=_shared_by_all,
+    kink=lambda input: _lead(input, F.amin, ()),
 )
 def _min_full(input: Tensor):
     """Smallest of all elements; ties share the slope evenly."""
@@ -303,6 +316,7 @@ def _min_full(input: Tensor):
     fields=("values", "indices"),
     samples=BY_DIM,
     errors=EMPTY[1:],
+    kink=lambda input, dim, keepdim: _lead(input, F.amin, (dim,)),
 )
 def _min_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
     """Smallest elements along `dim` and where they are; the slope goes to the picked ones."""

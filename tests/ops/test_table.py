@@ -191,6 +191,24 @@ def test_a_composites_own_rule_equals_its_bodys(
         np.testing.assert_allclose(value_of(g), value_of(body[place]), rtol=1e-9, atol=1e-10)
 
 
+KINKED = [
+    case
+    for case in CASES
+    if case.op.kink is not None
+    and differentiable(case)
+    and any(spec.grad for _, spec in specs(case))
+]
+
+
+@pytest.mark.parametrize("case", KINKED, ids=by_name)
+def test_samples_off_a_kink_have_a_distance(case: Case) -> None:
+    """What was checked with differences lies off every kink that the op declares."""
+    nodes = nodes_of(case, arrays_of(case))
+    args, kwargs = bind(case, nodes)
+    distance = value_of(case.op.kink(*case.op.bind(tuple(args), kwargs)))
+    assert np.min(distance, initial=np.inf) > 1e-5
+
+
 ERRORS = [(op, i, bad) for op in OPS.values() for i, bad in enumerate(op.errors)]
 
 

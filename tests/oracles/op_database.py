@@ -38,8 +38,8 @@ LEFT_OUT = {
         as_strided_scatter zero_""",
     "inner parts of other ops": """addmm/decomposed constant_pad_nd grid_sampler_2d grid_sampler_3d
         max_pool2d_with_indices_backward native_batch_norm native_group_norm native_layer_norm
-        slice torch.ops.aten._safe_softmax.default unsafe_chunk unsafe_split
-        nn.functional.linear_cross_entropy/chunked
+        slice torch.ops.aten._safe_softmax.default unsafe_chunk unsafe_split""",
+    "options that are PyTorch's own objects": """nn.functional.linear_cross_entropy/chunked
         nn.functional.linear_cross_entropy/chunked_none""",
     "copies of views": """alias_copy diagonal_copy expand_copy narrow_copy permute_copy
         split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy
