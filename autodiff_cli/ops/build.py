@@ -10,7 +10,7 @@ from pathlib import Path
 from ..graph.registry import NAMES, OPS
 from . import load_all
 
-HEADER = '''"""Where each op is declared. Made by `autodiff_cli.ops.build`; a test keeps it fresh."""
+HEADER = '''"""Where each op is declared; made by `autodiff_cli.ops.build`, kept fresh by a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each op is declared. Made by `autodiff_cli.ops.build`; a test keeps it fresh."""
+"""Where each op is declared; made by `autodiff_cli.ops.build`, kept fresh by a test."""
 
 from __future__ import annotations
 
