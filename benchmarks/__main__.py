@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .harness import OURS, Measured, measure, peers_here, ratio, start_up
+from .worker import NOT_WRITTEN
 from .workloads import BY_NAME, WORKLOADS
 
 START_UP = "start-up"
@@ -62,7 +63,7 @@ def cells(name: str, peer: str, found: dict[str, Measured], goals: dict[str, flo
     """One row of the table."""
     measured, ours = found[peer], found[OURS]
     if measured.problem:
-        return [name, peer, measured.problem, "", "", "", ""]
+        return [name, peer, measured.problem, *[""] * 4]
     row = [name, peer, time_text(measured.best), time_text(measured.first)]
     row.append(f"{measured.peak / 1e6:.0f} MB" if measured.peak else "")
     if peer == OURS or ours.problem:
@@ -117,7 +118,7 @@ def main(words: list[str] | None = None) -> int:
                 seconds=options.seconds,
                 small=options.small,
             )
-        for peer in found:
+        for peer in [p for p, m in found.items() if m.problem != NOT_WRITTEN]:
             print(line(cells(name, peer, found, goals), options.markdown), flush=True)
         wrong += bool(found[OURS].problem or found["numpy"].problem)
         everything[name] = {peer: vars(measured) for peer, measured in found.items()}

@@ -10,14 +10,16 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
-import resource
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from .workloads import BY_NAME
+
+NOT_WRITTEN = "not written for this peer"
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
@@ -31,10 +33,20 @@ def keep_big_blocks() -> bool:
     return bool(mallopt(M_MMAP_THRESHOLD, 1 << 30) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
 
 
-def peak_memory() -> int:
-    """The most bytes of memory this process has had."""
-    scale = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+def memory(what: str) -> int:
+    """Bytes of memory of this process: `VmRSS` now, `VmHWM` at most since the last `forget_peak`;
+    0 where the system does not tell."""
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith(what))
+    except (OSError, StopIteration):
+        return 0
+
+
+def forget_peak() -> None:
+    """Let the peak of memory begin anew, without what making the inputs took."""
+    with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
 
 
 def make_job(peer: str, name: str, small: bool) -> Any:
@@ -70,9 +82,10 @@ def main(peer: str, name: str, small: str, path: str) -> None:
     tuned = keep_big_blocks()
     job = make_job(peer, name, small == "small")
     if job is None:
-        say(error="not written for this peer")
+        say(error=NOT_WRITTEN)
         return
-    before = peak_memory()
+    forget_peak()
+    before = memory("VmRSS")
     start = time.perf_counter()
     results = job()
     first = time.perf_counter() - start
@@ -83,7 +96,7 @@ def main(peer: str, name: str, small: str, path: str) -> None:
     say(first=first, tuned=tuned)
     for line in sys.stdin:
         if line.strip() == "end":
-            say(peak=peak_memory() - before)
+            say(peak=max(memory("VmHWM") - before, 0))
             return
         say(seconds=timed(job, float(line)))
 
