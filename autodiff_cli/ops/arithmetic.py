@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Promote, Scalar, Tensor, composite, function, pointwise
 from ..graph.dtypes import FLOAT64
-from ..graph.op import value_of
+from ..graph.op import cast, value_of
 from ..graph.registry import F
 from ..graph.rules import (
     no_derivative,
@@ -306,22 +306,26 @@ _value_second("addcmul")
 _value_second("addcdiv")
 
 
+SINGLE = t(dtype="float32")
+
+
 @composite(
     inplace=True,
     properties=frozenset({"broadcasts"}),
     vjp=lambda g, out, input, end, weight: (
-        g * (1 - weight),
+        g * (1 - cast(weight, input.dtype)),
         g * weight,
         g * (end - input) if weight.requires_grad else None,
     ),
     grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
-    samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3))],
+    samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3)), S(SINGLE, SINGLE, 0.4)],
     errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)],
 )
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """The point between `input` (weight 0) and `end` (weight 1)."""
     require_float("lerp", input)
     _same_kind("lerp", input, end, *([weight] if weight.shape else []))
+    weight = cast(weight, input.dtype)
     way = end - input
     near, far = input + weight * way, end - way * (1 - weight)
     return F.where(F.lt(F.abs(weight), 0.5), near, far)

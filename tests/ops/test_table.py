@@ -188,7 +188,8 @@ def test_a_composites_own_rule_equals_its_bodys(
     body = gradients(case, nodes_of(case, arrays))
     assert own.keys() == body.keys()
     for place, g in own.items():
-        np.testing.assert_allclose(value_of(g), value_of(body[place]), rtol=1e-9, atol=1e-10)
+        rtol = 1e-9 if g.dtype == np.float64 else 1e-6  # a few roundings of the dtype
+        np.testing.assert_allclose(value_of(g), value_of(body[place]), rtol=rtol, atol=rtol / 10)
 
 
 KINKED = [
