@@ -174,12 +174,20 @@ def describe(op: Op) -> str:
     aliases = [name for name in op.aliases if not name.startswith("nn.functional.")]
     if aliases:
         lines.append(f"  also       {', '.join(aliases)}")
+    from ..symbolic.formula import derivative_of, value_of_composite
+
+    value = value_of_composite(op)
+    if value:
+        lines.append(f"  value      {value}")
     gradient = grad_name(op)
     if op.differentiable and gradient:
         kink = "; has a kink, where the slope is PyTorch's" if op.kink is not None else ""
         lines.append(f"  backward   {gradient}{kink}")
     elif not op.differentiable and op.kind.value != "function":
         lines.append("  backward   none: gradients do not flow through")
+    rule = derivative_of(op)
+    if rule:
+        lines += [f"  rule       {rule[0]}", *(f"             {line}" for line in rule[1:])]
     lines.append(f"  family     {op.family}")
     example = example_of(op)
     if example:

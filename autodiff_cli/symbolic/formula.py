@@ -1,0 +1,151 @@
+"""Formulas of ops, as text: what a composite computes, and what a derivative rule returns.
+
+The rule is applied to the nodes of a sample whose operands have names, and the graph it returns is
+written down. So the formula shown is the one that computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engine import evaluate as _engine  # noqa: F401  # eager ops ask it for values
+from ..errors import AutodiffError
+from ..graph.node import Node
+from ..graph.op import CONSTANT, Kind, Op, constant, leaf
+from ..graph.params import BindError
+from ..graph.samples import T
+
+INFIX = {
+    "add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "matmul": ("@", 2),
+    "pow": ("**", 4), "gt": (">", 0), "ge": (">=", 0), "lt": ("<", 0), "le": ("<=", 0),
+    "eq": ("==", 0), "ne": ("!=", 0),
+}  # fmt: skip
+MAX_LENGTH = 400
+
+
+def text_of(node: Node, names: dict[Node, str], priority: int = 0, depth: int = 0) -> str:
+    """The expression that a node stands for, in the names given; `...` where it is very deep."""
+    if node in names:
+        return names[node]
+    if depth > 12:
+        return "..."
+    if node.op is CONSTANT:
+        value = node.value
+        return f"{value.item():g}" if value.size == 1 else f"constant{tuple(value.shape)}"
+    if node.op.key in ("cast", "alias"):
+        return text_of(node.inputs[0], names, priority, depth)
+    if node.op.key == "output":
+        return f"{text_of(node.args[0], names, 9, depth + 1)}[{node.args[1]}]"
+    infix = INFIX.get(node.op.key)
+    if infix is not None and len(node.inputs) == 2:
+        sign, own = infix
+        left = text_of(node.inputs[0], names, own, depth + 1)
+        right = text_of(node.inputs[1], names, own + 1, depth + 1)
+        text = f"{left} {sign} {right}"
+        return f"({text})" if own < priority else text
+    if node.op.key == "neg":
+        return f"-{text_of(node.inputs[0], names, 3, depth + 1)}"
+    parts = []
+    for param, value in zip(node.op.params, node.args, strict=False):
+        if isinstance(value, Node):
+            parts.append(text_of(value, names, 0, depth + 1))
+        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+            inner = [
+                text_of(v, names, 0, depth + 1) if isinstance(v, Node) else str(v) for v in value
+            ]
+            parts.append(f"[{', '.join(inner)}]")
+        elif value != param.default:
+            parts.append(f"{param.name}={_static(value)}")
+    return f"{node.op.name}({', '.join(parts)})"
+
+
+def _static(value: Any) -> str:
+    """A static argument; an op inside one is shown by its name."""
+    if isinstance(value, Op):
+        return value.name
+    if isinstance(value, tuple):
+        inner = ", ".join(_static(v) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return str(value)
+
+
+def derivative_of(op: Op) -> list[str]:
+    """Lines `g(input) = ...` of an op's rule on its first sample; [] when there is no rule, or none
+    that fits on a line."""
+    if op.vjp_rule is None or not op.samples:
+        return []
+    try:
+        bound = op.bind(*_arguments(op))
+        result = op.apply(list(bound))
+    except (AutodiffError, BindError, ValueError, TypeError):
+        return []
+    if not isinstance(result, Node):
+        return []
+    names: dict[Node, str] = {result: "out"}
+    for param, value in zip(op.params, result.args, strict=False):
+        if isinstance(value, Node):
+            names.setdefault(value, param.name)
+        elif isinstance(value, tuple):
+            for i, part in enumerate(value):
+                if isinstance(part, Node):
+                    names[part] = f"{param.name}[{i}]"
+    g = constant(_ones(result))
+    names[g] = "g"
+    try:
+        found = op.vjp_rule(g, result, *result.args)
+    except (AutodiffError, ValueError):
+        return []
+    lines = []
+    cotangents = found if type(found) is tuple else (found,)
+    for position, cotangent in zip(op.tensor_params, cotangents, strict=False):
+        if isinstance(cotangent, Node):
+            line = f"g({op.params[position].name}) = {text_of(cotangent, names)}"
+            lines.append(line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 3] + "...")
+    return lines
+
+
+def value_of_composite(op: Op) -> str:
+    """What a composite or function computes, in the ops of its body; "" for primitives."""
+    if op.kind not in (Kind.COMPOSITE, Kind.FUNCTION) or not op.samples:
+        return ""
+    try:
+        bound = op.bind(*_arguments(op))
+        result = op.apply(list(bound))
+    except (AutodiffError, BindError, ValueError, TypeError):
+        return ""
+    if not isinstance(result, Node):
+        return ""
+    names = {v: p.name for p, v in zip(op.params, bound, strict=False) if isinstance(v, Node)}
+    body = result.body if isinstance(result.body, Node) else result
+    if body in names:
+        return ""
+    line = text_of(body, names)
+    return line if len(line) <= MAX_LENGTH else line[: MAX_LENGTH - 3] + "..."
+
+
+def _ones(node: Node) -> Any:
+    import numpy as np
+
+    return np.ones(node.shape, node.dtype)
+
+
+def _arguments(op: Op) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The first sample's arguments with fresh constants for its tensors."""
+    import numpy as np
+
+    def made(value: Any) -> Any:
+        if isinstance(value, T):
+            if value.values is not None:
+                return constant(np.array(value.values, dtype=value.dtype))
+            fill = 0.5 if value.dtype.startswith("float") else 1
+            array = np.full(value.shape, fill, value.dtype)
+            return leaf(array, None) if value.grad else constant(array)
+        if isinstance(value, list | tuple):
+            return type(value)(made(v) for v in value)
+        return value
+
+    sample = op.samples[0]
+    return tuple(made(a) for a in sample.args), {k: made(v) for k, v in sample.kwargs.items()}
+
+
+__all__ = ["derivative_of", "text_of", "value_of_composite"]
