@@ -24,13 +24,14 @@ NOT_WRITTEN = "not written for this peer"
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
-def keep_big_blocks() -> bool:
-    """Have malloc reuse freed blocks instead of giving them back to the system, for all peers."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return False
-    return bool(mallopt(M_MMAP_THRESHOLD, 1 << 30) and mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
+def keep_big_blocks() -> None:
+    """Have malloc give back what making the inputs left, and from then on keep and reuse freed
+    blocks, for all peers alike."""
+    with suppress(AttributeError, OSError):
+        library = ctypes.CDLL(None)
+        library.malloc_trim(0)
+        library.mallopt(M_MMAP_THRESHOLD, 1 << 30)
+        library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def memory(what: str) -> int:
@@ -79,11 +80,11 @@ def main(peer: str, name: str, small: str, path: str) -> None:
         out.write(json.dumps(answer) + "\n")
         out.flush()
 
-    tuned = keep_big_blocks()
     job = make_job(peer, name, small == "small")
     if job is None:
         say(error=NOT_WRITTEN)
         return
+    keep_big_blocks()
     forget_peak()
     before = memory("VmRSS")
     start = time.perf_counter()
@@ -93,7 +94,7 @@ def main(peer: str, name: str, small: str, path: str) -> None:
     np.savez(path, **arrays)
     del arrays
     del results
-    say(first=first, tuned=tuned)
+    say(first=first)
     for line in sys.stdin:
         if line.strip() == "end":
             say(peak=max(memory("VmHWM") - before, 0))
