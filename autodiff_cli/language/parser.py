@@ -214,7 +214,10 @@ class Machine:
         self.tokens.remove(index)
 
     def restart(self, offset: int) -> None:
-        """Read again from a line that an unclosed bracket has swallowed."""
+        """Read again from a line that an unclosed bracket has swallowed.
+
+        The tokens before stay: an open `def` or `if` on the stack knows them by number.
+        """
         indents = [(0, 0)]
         tokens = self.tokens
         for at in range(self.index):
@@ -225,9 +228,8 @@ class Machine:
             elif tokens.kinds[at] == DEDENT:
                 indents.pop()
         fresh = tokenize(tokens.source, offset, tuple(indents))
-        tokens.kinds[:], tokens.starts[:] = fresh.kinds, fresh.starts
-        tokens.ends[:], tokens.values[:] = fresh.ends, fresh.values
-        self.index = 0
+        tokens.kinds[self.index :], tokens.starts[self.index :] = fresh.kinds, fresh.starts
+        tokens.ends[self.index :], tokens.values[self.index :] = fresh.ends, fresh.values
         self.statement_state()
 
 

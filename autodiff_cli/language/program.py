@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -112,8 +111,7 @@ class Program:
             return parse(self.source)
         except AutodiffError:
             if len(self.source.text) < LONG_TEXT:
-                with suppress(IndexError):  # recovery lost its way; the first error stands
-                    self.more_errors = parse_all(self.source)[1][1:]
+                self.more_errors = parse_all(self.source)[1][1:]
             raise
 
     def _set_folder(self) -> None:

@@ -225,3 +225,11 @@ def test_bad_byte_is_placed() -> None:
         decode(b"x = 1\ny = '\xe9'\n", "a.expr")
     span = caught.value.span
     assert span is not None and (span.line, span.column) == (2, 6)
+
+
+def test_reading_on_after_a_bracket_left_open_in_a_function() -> None:
+    text = "def layer(x, W):\n    return tanh(x @ W\nlogits = layer(1, 2)\ny = 5 5\nz = 3\n"
+    module, errors = parse_all(Source(text))
+    assert module is None
+    assert [error.code for error in errors] == ["E101", "E102"]
+    assert [error.span.line for error in errors if error.span] == [2, 4]
