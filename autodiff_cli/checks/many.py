@@ -1,19 +1,22 @@
 """Checking many files, one after another or in several processes, results in the order of the
 files.
 
-Invariant: a file that kills its process fails alone.
+Invariant: a file whose process dies or does not stop fails alone, with its own diagnostic; every
+other file is checked.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
 
 FEW = 8  # fewer files are not worth starting processes
+GRACE = 5.0  # seconds that a process has to stop by itself after its time limit
 
 
 def check_many(files: list[str], settings: Settings, jobs: int = 1) -> Iterator[FileResult]:
@@ -22,47 +25,166 @@ def check_many(files: list[str], settings: Settings, jobs: int = 1) -> Iterator[
         for file in files:
             yield check_file(file, settings)
         return
-    yield from _in_processes(files, settings, jobs)
+    crew = Crew(files, settings, min(jobs, len(files)))
+    try:
+        yield from crew.results()
+    finally:
+        crew.dismiss()
 
 
-def _pool(jobs: int) -> Any:
+class Worker:
+    """A process that checks one file after another; `at` is the place of its present file."""
+
+    def __init__(self, context: Any, settings: Settings):
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, settings), daemon=True)
+        self.process.start()
+        theirs.close()  # so that the end of the process ends the pipe
+        self.at: int | None = None
+        self.since = 0.0
+
+    def give(self, at: int, file: str) -> None:
+        self.at, self.since = at, time.monotonic()
+        self.connection.send(file)
+
+    def end(self) -> None:
+        """Stop at once."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+class Crew:
+    """The processes of one call and what they found so far."""
+
+    def __init__(self, files: list[str], settings: Settings, jobs: int):
+        self.files = files
+        self.settings = settings
+        self.context = _context()
+        self.pending = iter(enumerate(files))
+        self.found: dict[int, FileResult] = {}
+        self.workers: list[Worker] = []
+        for _ in range(jobs):
+            self._occupy(None)
+
+    def results(self) -> Iterator[FileResult]:
+        """All results in the order of the files."""
+        for at in range(len(self.files)):
+            while at not in self.found:
+                self._wait()
+            yield self.found.pop(at)
+
+    def dismiss(self) -> None:
+        """End every process."""
+        for worker in self.workers:
+            worker.end()
+        self.workers.clear()
+
+    def _occupy(self, worker: Worker | None) -> None:
+        """Give the next file to a worker, or to a new one."""
+        following = next(self.pending, None)
+        if following is None:
+            return
+        if worker is None:
+            worker = Worker(self.context, self.settings)
+            self.workers.append(worker)
+        worker.give(*following)
+
+    def _wait(self) -> None:
+        """Until something happens to a file: it is done, its process is dead, its time is over."""
+        from multiprocessing.connection import wait
+
+        busy = {worker.connection: worker for worker in self.workers if worker.at is not None}
+        ready = wait(list(busy), self._patience(list(busy.values())))
+        for connection in ready:
+            worker = busy[connection]
+            try:
+                result = worker.connection.recv()
+            except (EOFError, OSError):
+                self._lost(worker, self._death(worker))
+                continue
+            assert worker.at is not None
+            self.found[worker.at] = result
+            worker.at = None
+            self._occupy(worker)
+        if not ready:
+            for worker in busy.values():
+                if self._overdue(worker) >= 0:
+                    self._lost(worker, self._hang(worker))
+
+    def _patience(self, busy: list[Worker]) -> float | None:
+        """Seconds until the first process should have stopped by itself."""
+        if self.settings.timeout is None:
+            return None
+        return max(0.0, min(-self._overdue(worker) for worker in busy))
+
+    def _overdue(self, worker: Worker) -> float:
+        limit = self.settings.timeout
+        return -1.0 if limit is None else time.monotonic() - worker.since - limit - GRACE
+
+    def _lost(self, worker: Worker, error: AutodiffError) -> None:
+        """The result of a file whose process is gone, and a new process for the others."""
+        assert worker.at is not None
+        file = self.files[worker.at]
+        item = Item(file, "run", status=ERROR, diagnostic=error.diagnostic)
+        self.found[worker.at] = FileResult(file, [item], time.monotonic() - worker.since)
+        worker.end()
+        self.workers.remove(worker)
+        self._occupy(None)
+
+    def _death(self, worker: Worker) -> AutodiffError:
+        assert worker.at is not None
+        file = self.files[worker.at]
+        worker.process.join(1.0)
+        number = worker.process.exitcode
+        if number == -9:  # nobody kills like that but a system without memory, or a person
+            return fail(
+                "E505",
+                f"the process that checked `{file}` was killed; probably memory ran out",
+                help=f"check it alone: autodiff check {file} --max-memory 256M",
+            )
+        reason = f"signal {-number}" if number is not None and number < 0 else f"code {number}"
+        return fail(
+            "E900",
+            f"the process that checked `{file}` ended with {reason}",
+            help=f"check it alone: autodiff check {file}",
+        )
+
+    def _hang(self, worker: Worker) -> AutodiffError:
+        limit = self.settings.timeout or 0.0
+        return fail(
+            "E508",
+            f"the time limit of {limit:g} s is reached; its process did not stop and was ended",
+            help=f"give it more time: --timeout {limit * 10:g}",
+        )
+
+
+def _context() -> Any:
+    """A copy of this process where that is safe (no other threads), else a fresh interpreter."""
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
+    import sys
+    import threading
 
     methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if sys.platform.startswith("linux") and threading.active_count() == 1 and "fork" in methods:
+        return multiprocessing.get_context("fork")
     if "forkserver" in methods:
+        context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([__name__, "autodiff_cli.ops.index"])
-    return ProcessPoolExecutor(jobs, mp_context=context)
+        return context
+    return multiprocessing.get_context("spawn")
 
 
-def _in_processes(files: list[str], settings: Settings, jobs: int) -> Iterator[FileResult]:
-    from concurrent.futures.process import BrokenProcessPool
+def _work(connection: Any, settings: Settings) -> None:
+    """The life of a process: files in, results out, until the other end is closed."""
+    import gc
+    import signal
 
-    pool = _pool(min(jobs, len(files)))
-    try:
-        futures = [pool.submit(check_file, file, settings) for file in files]
-        for file, future in zip(files, futures, strict=True):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                yield _alone(file, settings)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _alone(file: str, settings: Settings) -> FileResult:
-    """A file in a process of its own: the one that kills its process is found so."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    with _pool(1) as pool:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
+    gc.freeze()
+    gc.enable()
+    while True:
         try:
-            result: FileResult = pool.submit(check_file, file, settings).result()
-            return result
-        except BrokenProcessPool:
-            error = fail(
-                "E900",
-                f"checking `{file}` ended its process",
-                help="check it alone: `autodiff check " + file + "`",
-            )
-            return FileResult(file, [Item(file, "run", status=ERROR, diagnostic=error.diagnostic)])
+            connection.send(check_file(connection.recv(), settings))
+        except (EOFError, OSError):
+            return
