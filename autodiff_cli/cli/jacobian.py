@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Exit
 from .options import RUN_OPTIONS, Option, choice
-from .run import ORDER, Runner, _Guarded, deadline
-from .streams import Environment, is_terminal, is_unicode
+from .runner import Guarded, Runner, run_programs
+from .streams import Environment
 
 if TYPE_CHECKING:
     from ..language.derivatives import Derivatives, Request
+    from ..session import Options
+    from ..source import Source
 
 EXAMPLES = """\
   autodiff jacobian -e 'x = [1, 2, 3]; y = x**2 * sum(x)'
@@ -73,49 +74,31 @@ def run_all(
     values: dict[str, Any], files: list[str], env: Environment, request: Request, flat: bool = False
 ) -> int:
     """Find what is wanted of every program; the worst exit code, as `run` has it."""
-    if not files and not values["expr"]:
-        if env.stdin is None or is_terminal(env.stdin):
-            env.note("error: there is no program to differentiate")
-            env.note(f"help: name a file: `autodiff {request.kind} demo.expr`")
-            env.note(f"help: or give a line: `autodiff {request.kind} -e 'x = 3; loss = x**2'`")
-            return Exit.USAGE
-        files = ["-"]
-    runner = BlockRunner(values, env, request, flat)
-    names: list[str | None] = [*files] or [None]
-    if not runner.prepared(len(names)):
-        return Exit.USAGE
-    codes = [runner.run_one(name, several=len(names) > 1) for name in names]
-    codes.append(runner.finish())
-    return next(code for code in ORDER if code in codes)
+    return run_programs(
+        values, files, env, lambda: BlockRunner(values, env, request, flat), request.kind,
+        "differentiate",
+    )  # fmt: skip
 
 
 class BlockRunner(Runner):
-    """Reads, diagnoses and writes as `run` does; computes and shows blocks."""
+    """Computes blocks of derivatives and shows them."""
 
     def __init__(self, values: dict[str, Any], env: Environment, request: Request, flat: bool):
-        unused = {"only": (), "show": (), "asserts": False, "all": False, "grad_output": None}
-        super().__init__({**unused, "no_backward": False, **values}, env)
+        super().__init__(values, env)
         self.request = request
         self.flat = flat
 
-    def _report(self, name: str | None, shown_name: str) -> Any:
-        with deadline(self.values["timeout"]):
-            source = self._source(name, shown_name)
-            import gc
+    def compute(self, source: Source, options: Options) -> Derivatives:
+        from ..language.derivatives import derivatives
 
-            from ..language.derivatives import derivatives
+        return derivatives(source, options, self.request)
 
-            options = self.options()
-            gc.freeze()
-            gc.enable()
-            return derivatives(source, options, self.request)
-
-    def _show(self, report: Any, several: bool) -> bool:
+    def show(self, report: Any, several: bool) -> bool:
         from ..render import blocks
         from ..render.files import CannotWrite
 
         if self.form == "json":
-            self._emit(blocks.dump(report, self.request.kind, self.flat))
+            self.emit(blocks.dump(report, self.request.kind, self.flat))
             return True
         if report.error is not None:
             return True
@@ -123,32 +106,24 @@ class BlockRunner(Runner):
             try:
                 blocks.write_blocks(str(self.out), report, self.flat)
             except CannotWrite as problem:
-                return self._refused(problem)
+                return self.refused(problem)
             return True
         if self.form == "rich":
             self._blocks(report, several)
         else:
-            color = not self.to_file and self._plain_color(self.env, self.values["color"])
-            self._emit(blocks.plain(report, flat=self.flat, color=color))
+            self.emit(blocks.plain(report, flat=self.flat, color=self.plain_color))
         return True
 
     def _blocks(self, report: Derivatives, several: bool) -> None:
         from ..render.blocks import print_blocks
-        from ..render.text import for_encoding, printable
-        from ..render.values import Look
 
-        env, values = self.env, self.values
-        look = Look(
-            values["precision"], values["sci"], values["max_elements"], env.width(env.stdout),
-            is_unicode(env.stdout),
-        )  # fmt: skip
+        env = self.env
         if several:
-            title = printable(f"── {report.file} ──", 300)
-            env.write(for_encoding(title, getattr(env.stdout, "encoding", None)) + "\n")
-        stream: Any = _Guarded(env)
+            self.title(report)
+        stream: Any = Guarded(env)
         print_blocks(
-            report, stream, look, env.colors(env.stdout, values["color"]), dict(env.variables),
-            flat=self.flat,
+            report, stream, self.look(), env.colors(env.stdout, self.values["color"]),
+            dict(env.variables), flat=self.flat,
         )  # fmt: skip
         if several:
             env.write("\n")

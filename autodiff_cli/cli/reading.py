@@ -1,0 +1,117 @@
+"""Programs and data that a command line names: files, `-e` texts, standard input.
+
+Invariant: standard input is read once, and nothing is read beyond the memory limit.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AutodiffError, fail
+from .streams import Environment
+
+if TYPE_CHECKING:
+    from ..source import Source
+
+
+class CannotRead(Exception):
+    """A FILE of the command line that cannot be read."""
+
+
+class Reader:
+    """Reads what one command line names."""
+
+    def __init__(self, env: Environment, expressions: tuple[str, ...], limit: int):
+        self.env = env
+        self.expressions = expressions
+        self.limit = limit
+        self.stdin_text: bytes | None = None
+
+    def source(self, name: str | None, shown_name: str) -> Source:
+        """The program of a FILE with the texts of `-e` after it; only those without a name."""
+        from ..language.decode import decode
+
+        parts = [os.fsencode(text) for text in self.expressions]
+        if name is not None:
+            data = self.stdin() if name == "-" else self._file(name)
+            if not parts:
+                return decode(data, shown_name)
+            parts.insert(0, data.rstrip(b"\n"))
+        return decode(b"\n".join(parts) + b"\n", shown_name)
+
+    def defined(self, name: str, text: str, added: bool) -> tuple[str, str, bool]:
+        """A `-D`; `@-` is JSON from standard input, which is an expression as well."""
+        if text.strip() != "@-":
+            return name, text, added
+        import json
+
+        data = self.stdin()
+        try:
+            json.loads(data)
+        except (ValueError, RecursionError):
+            raise fail(
+                "E702",
+                f"-D {name}=@-: standard input is not JSON",
+                help="write a number or a nested list of numbers to standard input",
+            ) from None
+        return name, data.decode("utf-8", "replace").strip(), added
+
+    def stdin(self) -> bytes:
+        """All of standard input."""
+        if self.stdin_text is not None:
+            return self.stdin_text
+        stream = self.env.stdin
+        if stream is None:
+            raise CannotRead("standard input is closed")
+        try:
+            read = getattr(stream, "buffer", stream).read
+            data = self._limited(read, "<stdin>")
+        except (OSError, ValueError) as error:
+            raise CannotRead(_reason(error)) from None
+        self.stdin_text = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+        return self.stdin_text
+
+    def _file(self, name: str) -> bytes:
+        try:
+            with open(name, "rb", buffering=0) as file:
+                return self._limited(file.read, name)
+        except (OSError, ValueError) as error:
+            raise CannotRead(_reason(error)) from None
+
+    def _limited(self, read: Any, name: str) -> Any:
+        """Everything up to the memory limit; an endless device ends there."""
+        pieces: list[Any] = []
+        size = 0
+        while piece := read(1 << 24):
+            pieces.append(piece)
+            size += len(piece)
+            if size > self.limit:
+                raise fail(
+                    "E505",
+                    f"`{name}` is longer than the memory limit of {self.limit} bytes",
+                    help="load large data with load(), or raise the limit: --max-memory 8G",
+                )
+        return type(pieces[0])().join(pieces) if pieces else b""
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else str(error)
+
+
+def unreadable(name: str, reason: str) -> AutodiffError:
+    """E701 of a FILE, with a name like it that exists."""
+    from ..suggest import suggest
+
+    helps: tuple[str, ...] = ()
+    folder = os.path.dirname(name)
+    try:
+        beside = os.listdir(folder or ".")[:2000] if not name.startswith("<") else []
+    except (OSError, ValueError):
+        beside = []
+    if reason.startswith("no such"):
+        close = suggest(os.path.basename(name), beside, 1)
+        if close:
+            helps = (f"did you mean `{os.path.join(folder, close[0])}`?",)
+    return fail("E701", f"cannot read `{name}`: {reason}", help=helps)

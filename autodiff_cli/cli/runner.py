@@ -1,0 +1,274 @@
+"""What commands that take programs have in common: read, run, diagnose, write, exit code.
+
+Invariant: whatever one program does, the next one runs, and every way to end has its exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import AutodiffError, Exit, fail
+from .deadline import deadline
+from .reading import CannotRead, Reader, unreadable
+from .streams import Environment, is_terminal, is_unicode
+
+if TYPE_CHECKING:
+    from ..render.values import Look
+    from ..session import Options
+    from ..source import Source
+
+# The worst of several files, first.
+ORDER = (Exit.INTERNAL, Exit.PROGRAM, Exit.EVALUATION, Exit.USAGE, Exit.NO, Exit.OK)
+
+
+def run_programs(
+    values: dict[str, Any],
+    files: list[str],
+    env: Environment,
+    make: Callable[[], Runner],
+    command: str,
+    verb: str,
+) -> int:
+    """Run every program of a command line; the worst exit code."""
+    if not files and not values["expr"]:
+        if env.stdin is None or is_terminal(env.stdin):
+            env.note(f"error: there is no program to {verb}")
+            env.note(f"help: name a file: `autodiff {command} demo.expr`")
+            env.note(f"help: or give a line: `autodiff {command} -e 'x = 3; loss = x**2'`")
+            return Exit.USAGE
+        files = ["-"]
+    runner = make()
+    names: list[str | None] = [*files] or [None]
+    if not runner.prepared(len(names)):
+        return Exit.USAGE
+    codes = [runner.run_one(name, several=len(names) > 1) for name in names]
+    codes.append(runner.finish())
+    return next(code for code in ORDER if code in codes)
+
+
+class Runner:
+    """One command line: settings, what goes where, and the texts collected for `-o`.
+
+    A command says in `compute` what it makes of a program and in `show` how that looks; what it
+    makes has `file`, `status`, `error`, `more_errors`, `warnings` and `exit_code`.
+    """
+
+    def __init__(self, values: dict[str, Any], env: Environment):
+        self.values = values
+        self.env = env
+        self.out: str | None = values["out"]
+        self.to_file = self.out is not None and self.out != "-"
+        self.form = self._form()
+        self.collected: list[str] = []
+        self.reader = Reader(env, values["expr"], values["max_memory"])
+
+    def _form(self) -> str:
+        form: str = self.values["format"]
+        if self.to_file:
+            return "json" if str(self.out).lower().endswith(".json") else "plain"
+        if form == "auto":
+            shown = is_terminal(self.env.stdout) and not self.env.dumb()
+            form = "rich" if shown else "plain"
+        return form
+
+    # -- what a command says ----------------------------------------------------------------------
+
+    def compute(self, source: Source, options: Options) -> Any:
+        """What the command makes of a program."""
+        raise AssertionError("every command has its own")
+
+    def show(self, report: Any, several: bool) -> bool:
+        """Write what was made; False when it could not be written."""
+        raise AssertionError("every command has its own")
+
+    # -- before -----------------------------------------------------------------------------------
+
+    def prepared(self, programs: int) -> bool:
+        """Check what can be checked before anything runs; False after saying what is wrong."""
+        if not self.to_file:
+            return True
+        from ..render.files import CannotWrite, check_target
+
+        try:
+            check_target(str(self.out), programs)
+        except CannotWrite as problem:
+            return self.refused(problem)
+        return True
+
+    def refused(self, problem: Any) -> bool:
+        """Say why something cannot be written; False."""
+        from ..render.text import printable
+
+        self.env.note(f"error: {printable(problem.message)}")
+        if problem.help:
+            self.env.note(f"help: {printable(problem.help)}")
+        return False
+
+    def options(self) -> Options:
+        """The options of the session, from the command line."""
+        from ..session import Options
+
+        values = self.values
+        folders: tuple[Any, ...] = values["allow_read"]
+        if folders:
+            from pathlib import Path
+
+            folders = tuple(map(Path, folders))
+        return Options(
+            loss=values["loss"],
+            wrt=tuple(name for group in values["wrt"] for name in group),
+            grad_output=values.get("grad_output"),
+            dtype=values["dtype"],
+            defines=tuple(self.reader.defined(*define) for define in values["define"]),
+            allow_read=folders,
+            max_memory=values["max_memory"],
+            max_steps=values["max_steps"],
+            max_depth=values["max_depth"],
+            nan=values["nan"],
+            backward=not values.get("no_backward"),
+            write=self.env.write if self.form != "json" else None,
+        )
+
+    # -- one program ------------------------------------------------------------------------------
+
+    def run_one(self, name: str | None, *, several: bool) -> Exit:
+        """Run one program and show what it did."""
+        import time
+
+        start = time.perf_counter()
+        shown_name = "<expr>" if name is None else "<stdin>" if name == "-" else name
+        report, missing = self._result(name, shown_name)
+        code = Exit.USAGE if missing else report.exit_code
+        self._diagnose(report, missing=missing)
+        try:
+            shown = self.show(report, several)
+        except MemoryError:
+            self.env.diagnose(_out_of_memory().diagnostic, self.values["diagnostics"])
+            return Exit.EVALUATION
+        if self.values["verbose"]:
+            elapsed = time.perf_counter() - start
+            self.env.note(f"{shown_name}: {report.status}, {elapsed:.3f} s")
+        return code if shown or code is not Exit.OK else Exit.USAGE
+
+    def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
+        """What the command made of a program, and whether its FILE could not be read."""
+        try:
+            return self._computed(name, shown_name), False
+        except CannotRead as problem:
+            return _failure(shown_name, unreadable(shown_name, str(problem))), True
+        except AutodiffError as error:
+            return _failure(shown_name, error), False
+        except MemoryError:
+            return _failure(shown_name, _out_of_memory()), False
+        except RecursionError:
+            return _failure(shown_name, _too_deep()), False
+        except Exception as error:
+            from .crash import crashed
+
+            return _failure(shown_name, crashed(error, self.env, self.values["debug"])), False
+
+    def _computed(self, name: str | None, shown_name: str) -> Any:
+        with deadline(self.values["timeout"]):
+            source = self.reader.source(name, shown_name)
+            import gc
+
+            options = self.options()
+            gc.freeze()
+            gc.set_threshold(5000, 10, 10)  # graphs are many objects and few cycles
+            gc.enable()
+            return self.compute(source, options)
+
+    # -- showing ----------------------------------------------------------------------------------
+
+    def _diagnose(self, report: Any, *, missing: bool) -> None:
+        """Warnings and the error, on standard error."""
+        values, quiet = self.values, self.values["quiet"]
+        if not quiet:
+            for warning in report.warnings:
+                self.env.diagnose(warning, values["diagnostics"], values["color"])
+        if report.error is None or (quiet and self.form == "json" and not self.to_file):
+            return
+        if missing and values["diagnostics"] == "full":
+            from ..render.text import printable
+
+            self.env.note(f"error: {printable(report.error.message)}")
+            for text in report.error.diagnostic.helps:
+                self.env.note(f"help: {printable(text)}")
+            return
+        for error in (report.error, *report.more_errors):
+            self.env.diagnose(error.diagnostic, values["diagnostics"], values["color"])
+
+    @property
+    def plain_color(self) -> bool:
+        """Plain text has colours only where they are asked for, and never in a file."""
+        return not self.to_file and self.env.colors(self.env.stdout, self.values["color"])
+
+    def emit(self, text: str) -> None:
+        """Write to standard output, or collect for `-o`."""
+        if self.to_file:
+            self.collected.append(text)
+        elif text:
+            self.env.write(text)
+
+    def look(self) -> Look:
+        """How numbers are shown on standard output."""
+        from ..render.values import Look
+
+        env, values = self.env, self.values
+        return Look(
+            values["precision"], values["sci"], values["max_elements"], env.width(env.stdout),
+            is_unicode(env.stdout),
+        )  # fmt: skip
+
+    def title(self, report: Any) -> None:
+        """The line above the results of one of several programs."""
+        from ..render.text import for_encoding, printable
+
+        title = printable(f"── {report.file} ──", 300)
+        self.env.write(for_encoding(title, getattr(self.env.stdout, "encoding", None)) + "\n")
+
+    def finish(self) -> Exit:
+        """Write what was collected for `-o`."""
+        if not self.collected or not self.to_file:
+            return Exit.OK
+        from ..render.files import CannotWrite, write_text
+
+        try:
+            write_text(str(self.out), "".join(self.collected))
+        except CannotWrite as problem:
+            self.refused(problem)
+            return Exit.USAGE
+        return Exit.OK
+
+
+class Guarded:
+    """The environment's standard output as the file object that rich writes to."""
+
+    def __init__(self, env: Environment):
+        self.env = env
+        self.encoding = getattr(env.stdout, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        self.env.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self.env.flush()
+
+    def isatty(self) -> bool:
+        return is_terminal(self.env.stdout)
+
+
+def _failure(name: str, error: AutodiffError) -> Any:
+    from ..session import Report
+
+    return Report(name, status="error", error=error)
+
+
+def _out_of_memory() -> AutodiffError:
+    return fail("E505", "the results need more memory than there is", help="use smaller shapes")
+
+
+def _too_deep() -> AutodiffError:
+    return fail("E507", "the program is nested too deeply", help="use names for parts of it")
