@@ -12,9 +12,11 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Label, fail
 from ..graph.op import shape_text
 from ..graph.state import STATE
+from ..numerals import format_number, matrix_lines
 from . import syntax
-from .expressions import Context, compile_expression, compile_truth, placed
-from .operations import equal, kind_of
+from .expressions import Context, compile_expression, compile_truth
+from .operand_labels import placed, placed_comparison
+from .operations import compare, equal, kind_of, truth
 from .text import text
 from .values import Scope
 
@@ -24,6 +26,10 @@ TOLERANCE: dict[str, tuple[float, float]] = {
     "float32": (1e-5, 1e-5),
     "float16": (1e-3, 1e-3),
 }
+
+
+# What the last `allclose` that was false compared, for the assertion around it.
+UNEQUAL: list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]] = []
 
 
 class Approx:
@@ -70,8 +76,19 @@ def close_mask(
     return near
 
 
-def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: bool) -> bool:
+def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: Any) -> bool:
     """`torch.allclose`."""
+    a, b, near = _compared(left, right, float(rtol), float(atol), equal_nan)
+    if near.all():
+        return True
+    UNEQUAL[:] = [(a, b, near, float(rtol), float(atol))]
+    return False
+
+
+def _compared(
+    left: Any, right: Any, rtol: float, atol: float, equal_nan: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both sides in one shape, and where they are close."""
     a, b = as_array(left), as_array(right)
     try:
         a, b = np.broadcast_arrays(a.astype(np.float64), b.astype(np.float64))
@@ -81,31 +98,108 @@ def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: bool) -> b
             f"allclose of shapes {shape_text(a.shape)} and {shape_text(b.shape)}",
             help="compare equal shapes",
         ) from None
-    return bool(close_mask(a, b, float(rtol), float(atol), equal_nan).all())
+    return a, b, close_mask(a, b, rtol, atol, equal_nan)
 
 
 def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], Any]:
     """The closure of an assert statement."""
     message = None if tree.message is None else compile_expression(tree.message, context)
     test = tree.test
-    if isinstance(test, syntax.Compare) and test.ops == ["=="]:
-        return _compile_equality(tree, test, message, context)
+    if isinstance(test, syntax.Compare) and len(test.ops) == 1:
+        if test.ops == ["=="]:
+            return _compile_equality(tree, test, message, context)
+        return _compile_comparison(test, message, context)
     condition = compile_truth(test, context)
-    span = test.span
+    close = isinstance(test, syntax.Call) and _called(test) == "allclose"
 
     def run(scope: Scope) -> Any:
-        if not condition(scope):
-            words = "" if message is None else f": {text(message(scope))}"
-            raise fail(
-                "E601",
-                f"assertion failed{words}",
-                span,
-                label="this is false",
-                help="print the values it compares to see why",
-            )
-        return None
+        UNEQUAL.clear()
+        if condition(scope):
+            return None
+        words = "" if message is None else f": {text(message(scope))}"
+        if close and UNEQUAL:
+            assert isinstance(test, syntax.Call)
+            raise _unequal(test, words, *UNEQUAL.pop())
+        raise fail(
+            "E601",
+            f"assertion failed{words}",
+            test.span,
+            label="this is false",
+            help="print the values it compares to see why",
+        )
 
     return run
+
+
+def _called(call: syntax.Call) -> str:
+    """The last name of what is called."""
+    function = call.func
+    if isinstance(function, syntax.Attribute):
+        return function.attr
+    return function.id if isinstance(function, syntax.Name) else ""
+
+
+def _unequal(
+    call: syntax.Call, words: str, x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float,
+    atol: float,
+) -> AutodiffError:  # fmt: skip
+    """E601 of an `allclose` that is false."""
+    summary, notes = _contrasted(x, y, near, rtol, atol)
+    sides = zip(call.args, ("left", "right"), strict=False)
+    return fail(
+        "E601",
+        f"assertion failed{words}: {summary}",
+        call.func.span,
+        labels=tuple(Label(argument.span, side) for argument, side in sides),
+        notes=notes,
+        help="if the new value is right, write it into the assertion",
+    )
+
+
+def _compile_comparison(
+    test: syntax.Compare, message: Any, context: Context
+) -> Callable[[Scope], Any]:
+    """`assert a < b` and its like: what both sides are."""
+    sides = test.left, test.comparators[0]
+    runs = [compile_expression(side, context) for side in sides]
+    symbol = test.ops[0]
+
+    def run(scope: Scope) -> Any:
+        left, right = [part(scope) for part in runs]
+        STATE.span = test.span
+        try:
+            result = compare(symbol, left, right)
+            if truth(result):
+                return None
+        except AutodiffError as error:
+            between = ((sides[0], left), (sides[1], right))
+            raise placed_comparison(error, test.span, between) from None
+        words = f": `{symbol}` is false" if message is None else f": {text(message(scope))}"
+        shown = [
+            Label(side.span, f"{name}: {_brief(value)}")
+            for side, name, value in zip(sides, ("left", "right"), (left, right), strict=True)
+        ]
+        raise fail(
+            "E601",
+            f"assertion failed{words}",
+            test.op_spans[0],
+            labels=tuple(shown),
+            help="if both values are right, correct the assertion",
+        )
+
+    return run
+
+
+def _brief(value: Any) -> str:
+    """A value in a few words: small ones whole, others by their shape."""
+    if isinstance(value, Tensor):
+        array = value.numpy()
+        if array.size == 1:
+            return format_number(array.item(), 9)
+        if array.size > 4:
+            return shape_text(array.shape)
+        return f"{shape_text(array.shape)} {' '.join(matrix_lines(array.tolist()))}"
+    return text(value)[:60]
 
 
 def _compile_equality(
@@ -148,7 +242,7 @@ def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
         return f"{kind_of(a)} is not {kind_of(b)}", ()
     x, y = as_array(a), as_array(b)
     if x.shape != y.shape:
-        return f"shapes differ: left {shape_text(x.shape)}, right {shape_text(y.shape)}", ()
+        return _shapes(x, y)
     dtype = (
         a.dtype if isinstance(a, Tensor) else b.dtype if isinstance(b, Tensor) else np.dtype(float)
     )
@@ -160,29 +254,20 @@ def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
     near = close_mask(x, y, rtol, atol, approx is not None and approx.nan_ok)
     if near.all():
         return None
-    return _table(x, y, near, rtol, atol)
+    return _contrasted(x, y, near, rtol, atol)
 
 
-def _table(
+def _shapes(x: np.ndarray, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
+    from .contrast import both
+
+    summary = f"shapes differ: left {shape_text(x.shape)}, right {shape_text(y.shape)}"
+    return summary, (both(x, y),)
+
+
+def _contrasted(
     x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float, atol: float
 ) -> tuple[str, tuple[str, ...]]:
-    bad = np.argwhere(~near)
-    with np.errstate(all="ignore"):
-        error = np.abs(x - y)
-    worst = sorted(range(len(bad)), key=lambda i: -np.nan_to_num(error[tuple(bad[i])], nan=np.inf))[
-        :5
-    ]
-    rows = [("index", "left", "right", "abs diff", "allowed")]
-    for i in worst:
-        at = tuple(int(v) for v in bad[i])
-        allowed = atol + rtol * abs(float(y[at]))
-        rows.append(
-            (str(list(at)), f"{x[at]:.9g}", f"{y[at]:.9g}", f"{error[at]:.3g}", f"{allowed:.2g}")
-        )
-    widths = [max(len(r[c]) for r in rows) for c in range(5)]
-    lines = [
-        "  ".join(cell.ljust(w) for cell, w in zip(r, widths, strict=True)).rstrip() for r in rows
-    ]
-    if len(bad) > len(worst):
-        lines.append(f"... and {len(bad) - len(worst)} more")
-    return f"{len(bad)} of {x.size} elements differ", ("\n" + "\n".join(lines),)
+    from .contrast import both, elements
+
+    summary, table = elements(x, y, near, rtol, atol)
+    return summary, (table, both(x, y, near)) if x.size > 1 else (table,)

@@ -5,9 +5,11 @@ Nothing here writes or knows a stream; what `printable` returns never changes a 
 
 from __future__ import annotations
 
-import math
 import unicodedata
-from typing import Any
+
+# How a number and an array look is the same below this layer.
+from ..numerals import format_number as format_number
+from ..numerals import matrix_lines as matrix_lines
 
 TAB = "    "
 
@@ -112,15 +114,6 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
     return "".join(kept) + ellipsis[: max(0, width)]
 
 
-def format_number(value: float | int | bool, precision: int = 6, sci: bool = False) -> str:
-    """A number for people: `precision` significant digits, whole floats without `.0`."""
-    if isinstance(value, bool | int):
-        return str(value)
-    if not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return f"{value:.{max(0, precision - 1)}e}" if sci else f"{value:.{precision}g}"
-
-
 def format_exact(value: float | int | bool) -> str:
     """A number for machines: the shortest text that reads back as the same value."""
     return repr(value)
@@ -135,42 +128,3 @@ def format_shape(shape: tuple[int, ...]) -> str:
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
     """`1 element`, `2 elements`, `3 matrices`."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
-
-
-def matrix_lines(
-    values: Any, precision: int = 6, *, sci: bool = False, edge: int | None = None
-) -> list[str]:
-    """Lines of a number or a nested list, all entries right-aligned to one width.
-
-    With `edge`, only that many items are shown at each end of a list longer than twice `edge`.
-    """
-    entries: list[str] = []
-
-    def shown(level: Any) -> Any:
-        if not isinstance(level, list):
-            entries.append(format_number(level, precision, sci))
-            return entries[-1]
-        if edge is None or len(level) <= 2 * edge:
-            return [shown(item) for item in level]
-        return [*map(shown, level[:edge]), ..., *map(shown, level[len(level) - edge :])]
-
-    tree = shown(values)
-    width = max(map(len, entries), default=0)
-
-    def lines(level: Any) -> list[str]:
-        if level is ...:
-            return ["..."]
-        if not isinstance(level, list):
-            return [level.rjust(width)]
-        if not any(isinstance(item, list) for item in level):
-            return ["[" + ", ".join(lines(item)[0] for item in level) + "]"]
-        result: list[str] = []
-        for position, item in enumerate(level):
-            block = [" " + line for line in lines(item)]
-            if position == 0:
-                block[0] = "[" + block[0][1:]
-            block[-1] += "]" if position == len(level) - 1 else ","
-            result += block
-        return result
-
-    return lines(tree)

@@ -14,6 +14,7 @@ from autodiff_cli.checks import expectations
 from autodiff_cli.checks.collect import BadKeyword, collect, matches
 from autodiff_cli.checks.model import FileResult, Item, Settings
 from autodiff_cli.checks.runner import check_file
+from autodiff_cli.render.diagnostics import render
 from autodiff_cli.render.plain import plain
 
 
@@ -240,3 +241,38 @@ def test_keywords(keyword: str, chosen: bool) -> None:
 def test_bad_keywords(keyword: str) -> None:
     with pytest.raises(BadKeyword):
         matches(keyword, "demo")
+
+
+SHOWN = """\
+    index   left  right  abs diff  rel diff  allowed
+    [1, 1]  16    17     1         0.059     1.8e-06
+    left  (2, 2)         right  (2, 2)         left - right
+    [[ 7, 10],           [[ 7, 10],            [[ .,  .],
+     [13, 16]]            [13, 17]]             [ ., -1]]
+"""
+
+
+def test_a_failed_assertion_shows_both_sides(folder: Path) -> None:
+    text = (folder / "demo.expr").read_text() + "".join(
+        f"assert {condition}\n"
+        for condition in (
+            "A.grad == [[7, 10], [13, 17]]",
+            "allclose(A.grad, [[7, 10], [13, 17]], rtol=1.04e-7, atol=0.0)",
+            "A.grad == [7, 10]",
+            "loss == 99",
+            "loss + 1 < B.grad.sum(), 'small'",
+            "arange(300).reshape(3, 100) == arange(300).reshape(3, 100) // 7",
+        )
+    )
+    (folder / "a.expr").write_text(text)
+    found = [i.diagnostic for i in check("a.expr").items if i.diagnostic is not None]
+    equal, close, shapes, scalars, small, large = found
+    assert SHOWN in render(equal) and SHOWN in render(close)
+    assert close.labels[0].text == "left" and close.labels[0].span.text == "A.grad"
+    assert "shapes differ: left (2, 2), right (2,)" in shapes.message
+    assert "left  (2, 2)         right  (2,)" in render(shapes)
+    assert scalars.message == "assertion failed: 100 is not 99"
+    assert small.message == "assertion failed: small"
+    assert [label.text for label in small.labels] == ["left: 101", "right: 10"]
+    assert "299 of 300 elements differ" in large.message and "... and 294 more" in render(large)
+    assert len(render(large)) < 2000

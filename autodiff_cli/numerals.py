@@ -1,0 +1,59 @@
+"""Numbers and arrays as text for people: the same in tables, trees and diagnostics.
+
+Nothing here imports numpy; arrays come as nested lists.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def format_number(value: float | int | bool, precision: int = 6, sci: bool = False) -> str:
+    """A number for people: `precision` significant digits, whole floats without `.0`."""
+    if isinstance(value, bool | int):
+        return str(value)
+    if not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return f"{value:.{max(0, precision - 1)}e}" if sci else f"{value:.{precision}g}"
+
+
+def matrix_lines(
+    values: Any, precision: int = 6, *, sci: bool = False, edge: int | None = None
+) -> list[str]:
+    """Lines of a number or a nested list, all entries right-aligned to one width; an entry that is
+    text already stays as it is.
+
+    With `edge`, only that many items are shown at each end of a list longer than twice `edge`.
+    """
+    entries: list[str] = []
+
+    def shown(level: Any) -> Any:
+        if not isinstance(level, list):
+            text = level if isinstance(level, str) else format_number(level, precision, sci)
+            entries.append(text)
+            return text
+        if edge is None or len(level) <= 2 * edge:
+            return [shown(item) for item in level]
+        return [*map(shown, level[:edge]), ..., *map(shown, level[len(level) - edge :])]
+
+    tree = shown(values)
+    width = max(map(len, entries), default=0)
+
+    def lines(level: Any) -> list[str]:
+        if level is ...:
+            return ["..."]
+        if not isinstance(level, list):
+            return [level.rjust(width)]
+        if not any(isinstance(item, list) for item in level):
+            return ["[" + ", ".join(lines(item)[0] for item in level) + "]"]
+        result: list[str] = []
+        for position, item in enumerate(level):
+            block = [" " + line for line in lines(item)]
+            if position == 0:
+                block[0] = "[" + block[0][1:]
+            block[-1] += "]" if position == len(level) - 1 else ","
+            result += block
+        return result
+
+    return lines(tree)
