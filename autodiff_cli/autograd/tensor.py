@@ -166,7 +166,10 @@ class Tensor:
                 "cannot become one number",
                 help="reduce it first: `.sum().item()`, or use `.tolist()`",
             )
-        return value_of(node).item()
+        value = value_of(node).item()
+        for read in READERS:
+            value = read(node, value)
+        return value
 
     # -- leaves and history -------------------------------------------------------------------
 
@@ -428,6 +431,13 @@ def new_leaf(
 # Called with the seeds of every backward() and grad(): gradient checks want to know them.
 OBSERVERS: list[Any] = []
 
+# Called with the tensors that are to be differentiated, before it is known whether they can be.
+ATTEMPTS: list[Any] = []
+
+# Called with the node and the numbers whenever a program takes numbers out of the graph (`item()`,
+# `tolist()`, `torch.tensor(t)`); what they return is what the program gets.
+READERS: list[Any] = []
+
 
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:
     node = tensor.node
@@ -469,6 +479,8 @@ def backward(
     inputs: list[Tensor] | None = None,
 ) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
+    for attempt in ATTEMPTS:
+        attempt(tensors)
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
         seeds = [
@@ -504,6 +516,8 @@ def grad(
     materialize: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """`torch.autograd.grad`."""
+    for attempt in ATTEMPTS:
+        attempt(outputs)
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
         seeds = [

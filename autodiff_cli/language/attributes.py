@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
-from ..autograd.tensor import GradSlot, Tensor, wrap_view
+from ..autograd.tensor import READERS, GradSlot, Tensor, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, number, value_of
@@ -391,7 +391,10 @@ class Handle:
 def _tolist(tensor: Tensor) -> Any:
     if tensor.node.numel > 10_000_000:
         raise fail("E505", "a list of more than 10 million numbers", help="use the tensor itself")
-    return value_of(tensor.node).tolist()
+    values = value_of(tensor.node).tolist()
+    for read in READERS:
+        values = read(tensor.node, values)
+    return values
 
 
 def _retain(tensor: Tensor) -> None:
