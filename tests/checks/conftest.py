@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
+from autodiff_cli.render import checks
 
 DEMO = "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -59,3 +63,18 @@ def call(folder: Path) -> Run:
         return subprocess.CompletedProcess(words, int(code), out.getvalue(), err.getvalue())
 
     return call  # type: ignore[return-value]  # CompletedProcess in fact
+
+
+def read(text: str, name: str) -> dict[str, Any]:
+    """A document read by a strict reader and held against the schema that ships with it."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    (line,) = text.splitlines()
+    found: dict[str, Any] = json.loads(line, parse_constant=refuse)
+    path = Path(checks.__file__).parent / "schema" / f"{name}-1.json"
+    schema = json.loads(path.read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(found)
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +12,7 @@ import pytest
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 
-from .conftest import Run
+from .conftest import Run, read
 
 BAD = "x = [1, 2]\nloss = sum(x * x)  #=> 6\nassert x.grad == [2, 5]\n"
 
@@ -35,7 +34,7 @@ def test_failures_are_shown_with_the_command_that_runs_them_again(run: Run, fold
     assert "re-run: autodiff check bad.expr -k assert[3]" in done.stdout
     assert "error[E601]" in done.stderr and "error[E603]" in done.stderr
     again = run("check", "--lf", "--format", "json")
-    items = json.loads(again.stdout)["items"]
+    items = read(again.stdout, "check")["items"]
     assert [item["id"] for item in items] == ["bad.expr::assert[3]", "bad.expr::expect[2]"]
     alone = run("check", "bad.expr", "-k", "assert[3]")
     assert alone.returncode == 1 and "1 file, 1 failed" in alone.stdout
@@ -103,7 +102,7 @@ def test_bad_files_fail_alone(run: Run, folder: Path) -> None:
     (folder / "h_empty.expr").write_bytes(b"")
     (folder / "i_deep.expr").write_text("x = " + "(" * 5000 + "1" + ")" * 5000 + "\n")
     done = run("check", "--timeout", "0.4", "--format", "json", "-q")
-    data = json.loads(done.stdout)
+    data = read(done.stdout, "check")
     codes = {
         item["file"]: item["diagnostic"]["code"] for item in data["items"] if "diagnostic" in item
     }
@@ -118,7 +117,7 @@ def test_bad_files_fail_alone(run: Run, folder: Path) -> None:
     for name in ("a_syntax", "b_bytes", "g_zero", "i_deep"):
         (folder / f"{name}.expr").unlink()
     assert run("check", "d_nan.expr").returncode == 4
-    passed = json.loads(run("check", "demo.expr", "h_empty.expr", "--format", "json").stdout)
+    passed = read(run("check", "demo.expr", "h_empty.expr", "--format", "json").stdout, "check")
     assert passed["exit_code"] == 0 and passed["summary"]["passed"] == 4
 
 
@@ -185,7 +184,7 @@ def test_diff_of_programs(call: Run, folder: Path) -> None:
     assert "first departure: `y`  a.expr:3" in done.stdout
     assert "in `sin(A)` (sin), a.expr:3:9" in done.stdout
     assert "2 of 4 values and 1 of 1 gradients depart" in done.stdout
-    data = json.loads(call("diff", "a.expr", "b.expr", "--format", "json").stdout)
+    data = read(call("diff", "a.expr", "b.expr", "--format", "json").stdout, "diff")
     assert [entry["name"] for entry in data["values"]] == ["y", "loss"]
 
 
@@ -240,3 +239,31 @@ def test_an_interrupted_update_loses_nothing(
     assert call("check", "bad.expr", "--update").returncode == 130
     assert (folder / "bad.expr").read_text() == BAD
     assert sorted(os.listdir(folder)) == ["bad.expr", "demo.expr"]
+
+
+def test_documents_of_every_verdict_are_described_by_their_schemas(call: Run, folder: Path) -> None:
+    programs = {
+        "cut": "x = [1, 2]\nloss = sum(x * x.detach())\n",
+        "kink": "x = [0, 1]\nloss = sum(relu(x))  #=> 1\n",
+        "noisy": "x = [0, 1]\nloss = sum(sqrt(x + 1e-30))\n",
+        "failed": BAD,
+        "error": "x = \n",
+        "日本 \udcff": "x = [1, 2]\nloss = sum(x * x)\nassert x == 'π'\n",
+    }
+    for name, text in programs.items():
+        (folder / f"{name}.expr").write_bytes(text.encode())
+    document = read(call("check", "--order", "2", "--format", "json").stdout, "check")
+    assert {item["status"] for item in document["items"]} == {
+        "passed", "cut", "kink", "noisy", "failed", "error",
+    }  # fmt: skip
+    assert sum(document["summary"].values()) == len(document["items"]) + len(programs) + 1
+
+
+def test_documents_of_diff_are_described_by_their_schema(call: Run, folder: Path) -> None:
+    (folder / "a.expr").write_text("A = [1, 2]\nloss = sum(A)\n")
+    (folder / "b.expr").write_text("A = [1, 2, inf]\nB = A\nloss = sum(A)\n")
+    for words in (["a.expr", "a.expr"], ["a.expr", "b.expr"], ["b.expr", "a.expr"]):
+        document = read(call("diff", *words, "--format", "json").stdout, "diff")
+        assert document["equal"] is (words[0] == words[1])
+    assert document["values"][0]["difference"] == "shapes differ: (3,) and (2,)"
+    assert document["values"][0]["relative_error"] == "inf"
