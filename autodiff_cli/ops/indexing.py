@@ -58,6 +58,7 @@ def _gathered(x, dim, index, sparse_grad=False):
 @movement(
     _gathered,
     shape=_gather_shape,
+    properties=frozenset({"slicewise"}),
     samples=[
         S(t(3, 2), 0, ints(2, 2)),
         S(t(2, 3), 1, ints(2, 4)),

@@ -28,6 +28,8 @@ from ..graph.shapes import dims_of, reduced_count, reduced_shape
 
 DIMS = (S(t(2, 3)), S(t(2, 3), dim=1), S(t(2, 3, 4), dim=(0, -1), keepdim=True), S(t()))
 TIES = t(2, 3, values=[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
+# The kernel takes `(x, dim, keepdim, ...)`, and of the results of parts gives that of the whole.
+PARTIAL = frozenset({"partial"})
 JUMP = "the slope jumps at ties"
 
 
@@ -73,6 +75,7 @@ def _sum(x, dim, keepdim, dtype=None):
 @reduction(
     _sum,
     dtype=_sum_dtype,
+    properties=PARTIAL,
     grad_fn=_name("SumBackward0", "SumBackward1"),
     samples=[
         *DIMS,
@@ -215,6 +218,7 @@ EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="di
 @reduction(
     lambda x, dim, keepdim: np.max(x, axis=dim or None, keepdims=keepdim),
     shape=_extreme_shape("amax"),
+    properties=PARTIAL,
     vjp=_shared,
     samples=EXTREMES,
     errors=EMPTY,
@@ -227,6 +231,7 @@ def amax(input: Tensor, dim: Dims = (), keepdim: bool = False):
 @reduction(
     lambda x, dim, keepdim: np.min(x, axis=dim or None, keepdims=keepdim),
     shape=_extreme_shape("amin"),
+    properties=PARTIAL,
     vjp=_shared,
     samples=EXTREMES,
     errors=EMPTY,
@@ -390,12 +395,12 @@ def _truth(ufunc):
 TRUTH = [S(bools(2, 3)), S(bools(2, 3), 1), S(t(2, 3), (0, 1), True)]
 
 
-@reduction(_truth(np.logical_and), dtype=_truth_dtype, samples=TRUTH)
+@reduction(_truth(np.logical_and), dtype=_truth_dtype, properties=PARTIAL, samples=TRUTH)
 def all_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether all elements are true (not 0)."""
 
 
-@reduction(_truth(np.logical_or), dtype=_truth_dtype, samples=TRUTH)
+@reduction(_truth(np.logical_or), dtype=_truth_dtype, properties=PARTIAL, samples=TRUTH)
 def any_(input: Tensor, dim: Dims | None = None, keepdim: bool = False):
     """Whether any element is true (not 0)."""
 

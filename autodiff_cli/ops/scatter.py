@@ -102,6 +102,7 @@ _OUT_OF_RANGE = (
     inplace=True,
     shape=_scatter_shape("scatter_add"),
     vjp=lambda g, out, input, dim, index, src: (g, None, _to_source(F.gather(g, dim, index), src)),
+    properties=frozenset({"slicewise"}),
     samples=_SUMMED,
     errors=_OUT_OF_RANGE,
 )

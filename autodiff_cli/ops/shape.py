@@ -81,6 +81,7 @@ def _expand_strides(strides, input, size, implicit=False):
     _expanded,
     shape=_expand_shape,
     view=True,
+    properties=frozenset({"expands"}),
     strides_rule=_expand_strides,
     samples=[S(t(3, 1), (3, 4)), S(t(3), 2, 3), S(t(2, 1), (-1, 3)), S(t(), (2, 2))],
     errors=[Bad("E302", t(2, 3), (2, 4)), Bad("E303", t(2, 3), (3,))],
@@ -140,6 +141,7 @@ def _sum_to_name(input, size):
     shape=_sum_to_shape,
     grad_fn=_sum_to_name,
     public=False,
+    properties=frozenset({"sums"}),
     samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())],
 )
 def summed_to(input: Tensor, size: Size):
@@ -187,7 +189,13 @@ def _strides_of_view(strides, input, size):
     return view_strides(input.shape, strides, infer_size(input.shape, size))
 
 
-_VIEWED = {"view": True, "vjp": _reshape_back, "strides_rule": _strides_of_view}
+RESHAPES = frozenset({"reshapes"})
+_VIEWED = {
+    "view": True,
+    "vjp": _reshape_back,
+    "strides_rule": _strides_of_view,
+    "properties": RESHAPES,
+}
 
 
 @movement(
@@ -210,7 +218,14 @@ def reshape_alias(input: Tensor, size: Size):
     """A view in another shape of a tensor that is not contiguous; what `reshape` makes of it."""
 
 
-@movement(_rows, shape=_inferred, public=False, vjp=_reshape_back, samples=[S(t(2, 3), (3, 2))])
+@movement(
+    _rows,
+    shape=_inferred,
+    public=False,
+    vjp=_reshape_back,
+    properties=RESHAPES,
+    samples=[S(t(2, 3), (3, 2))],
+)
 def unsafe_view(input: Tensor, size: Size):
     """A copy in another shape; what `reshape` makes where no view is possible."""
 
@@ -335,6 +350,7 @@ def _without(values, dims):
 @movement(
     lambda x, dims, overload: np.squeeze(x, _squeezed_dims(x, dims)),
     view=True,
+    properties=RESHAPES,
     public=False,
     shape=lambda input, dims, overload: (
         _without(input.shape, _squeezed_dims(input, dims)),
@@ -368,6 +384,7 @@ def _inserted(values, dim, value):
 @movement(
     np.expand_dims,
     view=True,
+    properties=RESHAPES,
     inplace=True,
     shape=lambda input, dim: (_inserted(input.shape, dim, 1), input.dtype),
     strides_rule=lambda strides, input, dim: _inserted(
@@ -576,6 +593,7 @@ def movedim(input: Tensor, source: Ints, destination: Ints):
 @movement(
     lambda x: x,
     view=True,
+    properties=RESHAPES,
     shape=lambda input: (input.shape, input.dtype),
     strides_rule=lambda strides, input: strides,
     samples=[S(t(2, grad=False))],
