@@ -1,21 +1,34 @@
 """Reverse mode, graph to graph: cotangents are nodes, each op's vjp rule is applied once per node.
 
-The pass never recurses: nodes wait in a heap ordered by creation, which is reverse topological
-order. Values are not computed here.
+The pass never recurses: nodes are visited from the newest to the oldest, which is reverse
+topological order. Values are not computed here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
-from ..graph.node import Node, tick
-from ..graph.op import LEAF, OUTPUT, POINTWISE, Kind, cast, constant, number, output, shape_text
+from ..graph.node import FREED, Node, tick
+from ..graph.op import (
+    LEAF,
+    OUTPUT,
+    POINTWISE,
+    Kind,
+    Op,
+    cast,
+    constant,
+    number,
+    output,
+    shape_text,
+)
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+
+SEQUENCE = attrgetter("seq")
 
 
 def zeros_like(node: Node) -> Node:
@@ -31,8 +44,8 @@ def ones_like(node: Node) -> Node:
 
 
 class Pass:
-    """One backward pass: `deliver(node, cotangent)` is called for every leaf that was reached,
-    and for nodes in `targets`; with targets, only what leads to them is visited."""
+    """One backward pass: the cotangents of all leaves that the seeds' nodes depend on, or those of
+    `targets`; with targets, only what leads to them is visited."""
 
     def __init__(
         self,
@@ -47,121 +60,131 @@ class Pass:
         self.create_graph = create_graph
         self.targets = None if targets is None else set(targets)
         self.reached: dict[Node, Node] = {}
-        self.heap: list[tuple[int, Node]] = []
         for node, g in seeds:
             self.give(node, g)
-        if self.targets is not None:
-            self.needed = self._needed([n for n, _ in seeds])
+        self.order = self._order(list(self.cotangents))
 
-    def _needed(self, roots: list[Node]) -> set[Node]:
-        """Nodes from which a target can be reached."""
-        seen = set(roots)
-        pending = list(roots)
-        while pending:
-            node = pending.pop()
-            for needed in parents(node):
-                if needed.requires_grad and needed not in seen:
-                    seen.add(needed)
-                    pending.append(needed)
-        needed_set = set(self.targets or ())
-        for node in sorted(seen, key=lambda n: n.seq):
-            if node not in needed_set and any(p in needed_set for p in parents(node)):
-                needed_set.add(node)
-        return needed_set
+    def _order(self, nodes: list[Node]) -> list[Node]:
+        """Nodes that a cotangent may reach, the newest first."""
+        seen = set(nodes)
+        ends: list[Node] = []
+        for node in nodes:  # it grows
+            end = True
+            if node.op is not LEAF:
+                for needed in node.inputs if node.body is None else parents(node):
+                    if needed.requires_grad:
+                        end = False
+                        if needed not in seen:
+                            seen.add(needed)
+                            nodes.append(needed)
+            if end:
+                ends.append(node)
+        nodes.sort(key=SEQUENCE, reverse=True)
+        targets = self.targets
+        if targets is not None and not (targets.issuperset(ends) and targets <= seen):
+            self.needed = needed_set = set(targets)
+            for node in reversed(nodes):
+                if node not in needed_set and any(p in needed_set for p in parents(node)):
+                    needed_set.add(node)
+        return nodes
 
     def give(self, node: Node, g: Node) -> None:
         """Add a contribution to a node's cotangent."""
         before = self.cotangents.get(node)
-        if before is None:
-            self.cotangents[node] = g
-            heappush(self.heap, (-node.seq, node))
-        else:
-            self.cotangents[node] = F.add(before, g)
+        self.cotangents[node] = g if before is None else F.add.pair(before, g)
 
     def run(self) -> dict[Node, Node]:
         """Run to the end; the cotangents of leaves and targets."""
         with grad_mode(self.create_graph):
             before = STATE.span
-            heap, cotangents = self.heap, self.cotangents
-            while heap:
-                node = heappop(heap)[1]
-                g = cotangents.pop(node)
+            take = self.cotangents.pop
+            targets = self.targets
+            for node in self.order:
+                g = take(node, None)
+                if g is None:
+                    continue
                 STATE.span = node.span
-                self._visit(node, g)
+                marks = node.marks
+                if marks is not None and marks is not FREED and type(g) is not dict:
+                    g = self._marked(marks, g)
+                if targets is not None and node in targets:
+                    self.reached[node] = g
+                    needed = self.needed
+                    if needed is not None and not any(p in needed for p in parents(node)):
+                        continue
+                op = node.op
+                if op is LEAF:
+                    if targets is None:
+                        self.reached[node] = g
+                elif op is OUTPUT:
+                    self._give_output(*node.args, g)
+                elif op.vjp_rule is None:
+                    self._open(node, g)
+                else:
+                    self._differentiate(node, op, g)
             STATE.span = before
         return self.reached
 
-    def _visit(self, node: Node, g: Any) -> None:
-        marks = node.marks
-        if marks is not None and type(g) is not dict:
-            for hook in list(marks.hooks.values()):
-                replaced = hook(g)
-                if replaced is not None:
-                    g = replaced
-            for slot in marks.slots:
-                slot.receive(g, self.create_graph)
-        if self.targets is not None and node in self.targets:
-            self.reached[node] = g
-            if self.needed is not None and not any(p in self.needed for p in parents(node)):
-                return
-        op = node.op
-        if op is LEAF:
-            if self.targets is None:
-                self.reached[node] = g
-            return
-        if op is OUTPUT:
-            parent, index = node.args
-            self._give_output(parent, index, g)
-            return
-        self._differentiate(node, g)
+    def _marked(self, marks: Any, g: Node) -> Node:
+        """Show a cotangent to hooks, which may replace it, and to who keeps it."""
+        for hook in list(marks.hooks.values()):
+            replaced = hook(g)
+            if replaced is not None:
+                g = replaced
+        for slot in marks.slots:
+            slot.receive(g, self.create_graph)
+        return g
 
     def _give_output(self, parent: Node, index: int, g: Node) -> None:
-        waiting = self.cotangents.get(parent)
-        if waiting is None:
-            self.cotangents[parent] = waiting = {}
-            heappush(self.heap, (-parent.seq, parent))
+        waiting = self.cotangents.setdefault(parent, {})
         waiting[index] = F.add(waiting[index], g) if index in waiting else g
 
-    def _differentiate(self, node: Node, g: Any) -> None:
-        op = node.op
-        rule = op.vjp_rule
-        if rule is None:
-            self._open(node, g)
-            return
+    def _differentiate(self, node: Node, op: Op, g: Any) -> None:
         marks = node.marks
         if marks is not None and marks.freed is not None:
             check_freed(node, g)
-        if node.outputs is None:
-            out: Any = node
-        else:
+        out: Any = node
+        if node.outputs is not None:
             out = tuple(output(node, i) for i in range(len(node.outputs)))
             g = tuple(
                 g[i] if i in g else zeros_like(o) if is_float(o.dtype) else None
                 for i, o in enumerate(out)
             )
-        since = tick()
-        found = rule(g, out, *node.args)
+        args = node.args
+        if _overwritten_seen:
+            since = tick()
+            found = op.vjp_rule(g, out, *args)  # type: ignore[misc]  # the caller has looked
+            check_saved(node, found if type(found) is tuple else (found,), since)
+        else:
+            found = op.vjp_rule(g, out, *args)  # type: ignore[misc]
         if type(found) is not tuple:
             found = (found,)
-        check_saved(node, found, since)
         if not self.retain:
-            node.mark().freed = STATE.span or True
-        self._distribute(node, found)
-
-    def _distribute(self, node: Node, found: tuple[Any, ...]) -> None:
-        op = node.op
-        args = node.args
-        needed = self.needed
-        for position, g in zip(op.tensor_params, found, strict=True):
-            if g is None:
+            if marks is None:
+                node.marks = FREED
+            else:
+                node.mark().freed = True
+        if args is not node.inputs:
+            self._distribute(op, args, found)
+            return
+        cotangents, needed_set = self.cotangents, self.needed
+        for x, gx in zip(args, found, strict=True):
+            if gx is None or not x.requires_grad or not (needed_set is None or x in needed_set):
                 continue
+            if gx.shape != x.shape or gx.dtype is not x.dtype:
+                gx = fitted(op.kind, gx, x, op)
+            before = cotangents.get(x)
+            cotangents[x] = gx if before is None else F.add.pair(before, gx)
+
+    def _distribute(self, op: Op, args: tuple[Any, ...], found: tuple[Any, ...]) -> None:
+        for position, g in zip(op.tensor_params, found, strict=True):
             x = args[position]
+            if g is None or x is None:
+                continue
             if type(x) is Node:
-                if x.requires_grad and (needed is None or x in needed):
-                    if g.shape != x.shape or g.dtype is not x.dtype:
-                        g = fitted(op.kind, g, x, op)
-                    self.give(x, g)
-            elif x is not None:
+                if self._wants(x):
+                    self.give(x, fitted(op.kind, g, x, op))
+            else:
                 for part, part_g in zip(x, g, strict=True):
                     if part is not None and part_g is not None and self._wants(part):
                         self.give(part, fitted(op.kind, part_g, part, op))
@@ -179,7 +202,10 @@ class Pass:
                 help="detach the value if its gradient is not wanted",
             )
         if not self.retain:
-            node.mark().freed = STATE.span or True
+            if node.marks is None:
+                node.marks = FREED
+            else:
+                node.mark().freed = True
         if type(node.body) is tuple:
             for i, part_g in g.items():
                 if node.body[i].requires_grad:

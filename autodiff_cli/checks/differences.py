@@ -369,9 +369,10 @@ def thaw(nodes: list[Node]) -> None:
     while pending:
         node = pending.pop()
         if node.marks is not None:
-            node.marks.freed = None
-            node.marks.overwritten = None
-            node.marks.slots = []
+            marks = node.mark()
+            marks.freed = None
+            marks.overwritten = None
+            marks.slots = []
         for needed in (*node.inputs, *Replay.needed(node)):
             if needed not in seen:
                 seen.add(needed)

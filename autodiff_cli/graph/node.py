@@ -106,10 +106,14 @@ class Node:
         return name if isinstance(name, str) else name(*self.args)
 
     def mark(self) -> Marks:
-        """The node's marks, made on first use."""
-        if self.marks is None:
-            self.marks = Marks()
-        return self.marks
+        """The node's own marks, made on first use."""
+        marks = self.marks
+        if marks is None or marks is FREED:
+            freed = marks is FREED
+            self.marks = marks = Marks()
+            if freed:
+                marks.freed = True
+        return marks
 
     def __repr__(self) -> str:
         where = f" at {self.span.line}:{self.span.column}" if self.span else ""
@@ -145,7 +149,7 @@ class Marks:
     """What only few nodes have.
 
     `slots`: where a finished cotangent is delivered (retain_grad); `hooks`: functions that may
-    replace it; `freed`: span of the backward that freed the graph here; `overwritten`: span of
+    replace it; `freed`: whether a backward has used up the graph here; `overwritten`: span of
     the in-place change that replaced this value; `context`: a custom Function's context; `name`:
     what the backward function is called here, when that is not the op's own name.
     """
@@ -159,3 +163,9 @@ class Marks:
         self.overwritten: Any = None
         self.context: Any = None
         self.name = ""
+
+
+# What all nodes share of which nothing else is to be said than that a backward used them up; only
+# `Node.mark()` gives marks that may be changed.
+FREED = Marks()
+FREED.freed = True

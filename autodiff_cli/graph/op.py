@@ -59,6 +59,7 @@ class Op:
 
     __slots__ = (
         "aliases",
+        "arity",
         "body",
         "check",
         "compute",
@@ -124,6 +125,7 @@ class Op:
         self.strides_rule: Callable[..., Any] | None = None
         self.properties: frozenset[str] = frozenset()
         self.only_tensors = -1
+        self.arity = 0
         self.positional = 0
         self.variadic_at = -1
         self.defaults: tuple[Any, ...] = ()
@@ -139,6 +141,9 @@ class Op:
         # The number of parameters of ops that take nothing but single tensors, else -1.
         single = all(p.annotation in ("Tensor", "Mask") and not p.keyword_only for p in params)
         self.only_tensors = len(params) if single else -1
+        # 1 or 2 for pointwise ops of so many tensors that all promote: `one` and `pair` apply them.
+        plain = single and self.kind is POINTWISE and all(p.promotes for p in params)
+        self.arity = len(params) if plain and len(params) < 3 else 0
 
     # -- declaring ----------------------------------------------------------------------------
 
@@ -222,6 +227,17 @@ class Op:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply to nodes (and numbers) as rules do; `BindError` becomes a diagnostic."""
+        if not kwargs and len(args) == self.arity:
+            if len(args) == 1:
+                if type(args[0]) is Node:
+                    return self.one(args[0])
+            else:
+                x, y = args
+                if type(x) is Node:
+                    if type(y) is Node:
+                        return self.pair(x, y)
+                    if type(y) in params.NUMBERS:
+                        return self.pair(x, number(y))
         try:
             bound = self.bind(args, kwargs)
         except BindError as error:
@@ -234,7 +250,10 @@ class Op:
         """Make the node (or nodes) of bound arguments."""
         kind = self.kind
         if kind is POINTWISE:
-            return self._apply_pointwise(bound)
+            arity = self.arity
+            if arity == 2:
+                return self.pair(bound[0], bound[1])
+            return self.one(bound[0]) if arity else self._apply_pointwise(bound)
         if kind is FUNCTION:
             return self.body(*bound)  # type: ignore[misc]  # declared with the kind
         args = tuple(bound)
@@ -287,6 +306,62 @@ class Op:
             value_of(node)
         return results_of(node)
 
+    def pair(self, x: Node, y: Node) -> Node:
+        """The node of an op whose arity is 2."""
+        if self.check is not None:
+            self.check(x, y)
+        shape = x.shape
+        other = y.shape
+        if other != shape and other:
+            shape = broadcast([x, y]) if shape else other
+        common = x.dtype
+        if y.dtype is not common:
+            common = self._common_dtype([x, y])
+        promote = self.promote
+        if promote is FLOAT and common.kind != "f":
+            common = STATE.default_dtype
+        if promote is not LOGICAL:
+            if x.dtype is not common:
+                x = cast(x, common)
+            if y.dtype is not common:
+                y = cast(y, common)
+        dtype = common if promote is SAME or promote is FLOAT else BOOL
+        if shape and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
+            check_size(shape, dtype)
+        needs = (
+            (x.requires_grad or y.requires_grad)
+            and STATE.grad
+            and self.vjp_rule is not None
+            and dtype.kind == "f"
+        )
+        args = (x, y)
+        node = Node(self, args, args, shape, dtype, needs)
+        if self.eager and known(node):
+            value_of(node)
+        return node
+
+    def one(self, x: Node) -> Node:
+        """The node of an op whose arity is 1."""
+        if self.check is not None:
+            self.check(x)
+        shape = x.shape
+        dtype = x.dtype
+        promote = self.promote
+        if promote is FLOAT:
+            if dtype.kind != "f":
+                dtype = STATE.default_dtype
+                x = cast(x, dtype)
+        elif promote is not SAME:
+            dtype = BOOL
+        if shape and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
+            check_size(shape, dtype)
+        needs = x.requires_grad and STATE.grad and self.vjp_rule is not None and dtype.kind == "f"
+        args = (x,)
+        node = Node(self, args, args, shape, dtype, needs)
+        if self.eager and known(node):
+            value_of(node)
+        return node
+
     def _apply_pointwise(self, bound: list[Any]) -> Node:
         positions = self.tensor_params
         if self.check is not None:
@@ -295,14 +370,6 @@ class Op:
             x = bound[positions[0]]
             shape = x.shape
             common = x.dtype
-        elif self.only_tensors == 2:
-            x, y = bound
-            shape = x.shape
-            if y.shape != shape:
-                shape = shape if not y.shape else y.shape if not shape else broadcast(bound)
-            common = x.dtype
-            if y.dtype is not common:
-                common = self._common_dtype(bound)
         else:
             nodes = [bound[i] for i in positions if bound[i] is not None]
             shape = nodes[0].shape
@@ -388,11 +455,21 @@ def too_many_dims(shape: Shape) -> AutodiffError:
     )
 
 
+# Shapes that were looked at, with the bytes that a tensor of the widest dtype needs.
+FITTING: dict[Shape, int] = {}
+ENDLESS = 1 << 62
+WIDEST = 8
+
+
 def check_size(shape: Shape, dtype: np.dtype) -> None:
     """Refuse a tensor that would not fit before anything is allocated."""
     if len(shape) > MAX_DIMS:
         raise too_many_dims(shape)
-    n = prod(shape) * dtype.itemsize
+    n = prod(shape)
+    if len(FITTING) > 1000:
+        FITTING.clear()
+    FITTING[shape] = n * WIDEST
+    n *= dtype.itemsize
     if n > STATE.max_bytes:
         raise fail(
             "E505",
@@ -515,6 +592,7 @@ CAST.kernel = lambda x, dtype: x.astype(dtype)
 CAST.vjp_rule = lambda g, out, x, dtype: (cast(g, x.dtype),)
 CAST.grad_fn = "ToCopyBackward0"
 CAST.tensor_params = (0,)
+CAST.properties = frozenset({"elementwise"})
 
 _SMALL: dict[tuple[Any, type, np.dtype], Node] = {}
 
@@ -529,8 +607,8 @@ def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
     if dtype is None:
         kind = type(value)
         dtype = BOOL if kind is bool else INT64 if kind is int else STATE.default_dtype
-    key = (value, type(value), dtype)
-    node = _SMALL.get(key) if value else None
+    key = (value or str(value), type(value), dtype)  # 0.0 and -0.0 are equal
+    node = _SMALL.get(key)
     if node is None:
         try:
             array = np.array(value, dtype)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .node import Node
-from .op import Op
+from .op import Op, number
+from .params import NUMBERS
 
 OPS: dict[str, Op] = {}
 NAMES: dict[str, list[Op]] = {}
@@ -69,18 +70,34 @@ F: Any = Namespace()
 
 
 def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any], Any]]:
-    def forward(self: Node, other: Any) -> Any:
-        op = getattr(F, key)
-        return op.apply([self, other]) if type(other) is Node else op(self, other)
+    found: Op | None = None
 
-    def backward(self: Node, other: Any) -> Any:
-        return getattr(F, key)(other, self)
+    def apply(x: Any, y: Any) -> Any:
+        nonlocal found
+        if found is None:
+            found = op(key)
+        if found.arity:
+            if type(x) is not Node and type(x) in NUMBERS:
+                x = number(x)
+            if type(y) is not Node and type(y) in NUMBERS:
+                y = number(y)
+            if type(x) is type(y):
+                return found.pair(x, y)
+        return found(x, y)
 
-    return forward, backward
+    return apply, lambda self, other: apply(other, self)
 
 
 def _unary(key: str) -> Callable[[Node], Any]:
-    return lambda self: getattr(F, key)(self)
+    found: Op | None = None
+
+    def apply(x: Node) -> Any:
+        nonlocal found
+        if found is None:
+            found = op(key)
+        return found.one(x) if found.arity else found(x)
+
+    return apply
 
 
 def _install_operators() -> None:

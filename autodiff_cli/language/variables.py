@@ -131,8 +131,8 @@ def _forget(out: Node) -> None:
     """Let a graph be differentiated again: what hooks, freed graphs and later changes in place
     mean is the program's own backward, not the derivative of what it computed."""
     for node in history(out):
-        marks = node.marks
-        if marks is not None:
+        if node.marks is not None:
+            marks = node.mark()
             marks.hooks = {}
             marks.slots = []
             marks.freed = None
