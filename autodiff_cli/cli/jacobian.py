@@ -24,7 +24,7 @@ SHARED = tuple(
     option
     for option in RUN_OPTIONS
     if option.key not in (
-        "no_backward", "grad_output", "only", "show", "all", "asserts",
+        "no_backward", "grad_output", "only", "show", "all", "asserts", "heat",
     )
 )  # fmt: skip
 OPTIONS = (

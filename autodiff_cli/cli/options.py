@@ -205,6 +205,8 @@ RUN_OPTIONS = (
            words_of("values", "graph", "gradients"), repeat=True),
     Option(("--show",), "show", "Names to print, as globs.", "GLOB,...", names, repeat=True),
     Option(("--all",), "all", "Print every name and the whole graph."),
+    Option(("--heat",), "heat", "Print only a picture of the magnitudes in NAME, or NAME.grad.",
+           "NAME,...", names, repeat=True),
     Option(("--asserts",), "asserts", "Print the results as assertions."),
     Option(("-p", "--precision"), "precision", "Significant digits in tables.", "N",
            whole(1, 17), 6),

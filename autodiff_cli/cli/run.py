@@ -66,6 +66,8 @@ class Run(Runner):
             return True
         if report.error is not None:
             return True
+        if self.values["heat"]:
+            return self._pictures(report)
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
             return self._arrays(report)
         if self.globs and not self.values["quiet"]:
@@ -88,6 +90,20 @@ class Run(Runner):
             write_arrays(str(self.out), report, self.only, self.globs)
         except CannotWrite as problem:
             return self.refused(problem)
+        return True
+
+    def _pictures(self, report: Report) -> bool:
+        from io import StringIO
+
+        from ..render.pictures import NoPicture, print_pictures
+
+        env, text = self.env, StringIO()
+        wanted = [name for group in self.values["heat"] for name in group]
+        try:
+            print_pictures(report, wanted, text, self.look(), self.plain_color, dict(env.variables))
+        except NoPicture as problem:
+            return self.refused(problem)
+        self.emit(text.getvalue())
         return True
 
     def _unmatched(self, report: Report) -> None:

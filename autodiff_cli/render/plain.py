@@ -73,9 +73,11 @@ def _lines(
         if report.shown is not None and not asserts:
             yield from (f"# {line}" for line in report.shown.split("\n"))
     if "graph" in only and report.graph is not None:
-        from .tree import tree_lines
+        from .outline import Outline
+        from .tree import Bounds, Tree, everything, tree_lines
 
-        yield from (f"# {line}" for line in tree_lines(report, show_all=all, width=10_000))
+        rows = Tree(Outline.of_report(report), everything(10_000) if all else Bounds()).draw()
+        yield from (f"# {line}" for line in tree_lines(rows, width=10_000))
     if not only or "gradients" in only:
         yield from _gradients(records, asserts)
 

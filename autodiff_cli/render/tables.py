@@ -12,10 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from .heat import heated, scale_of
+from .outline import Outline
 from .selection import important, matching
 from .text import ascii_text, format_number, format_shape, printable
 from .text import text_width as width_of
-from .tree import cells, columns_of, tree_rows
+from .tree import Bounds, Row, Tree, cells, columns_of, everything, fitted
 from .values import Look, cell_lines, finite_range, fit_lines, norm
 
 if TYPE_CHECKING:
@@ -25,23 +27,38 @@ WIDE = 72
 STACKED = 40
 MIN_BODY = 40  # a value is wrapped inside a table only when it has this room
 
-NAME, OP, DIM, BAD, TITLE = "bold", "cyan", "dim", "reverse red", "bold"
+NAME, OP, DIM, TITLE = "bold", "cyan", "dim", "bold"
 
-Cell = list[Text]
+
+class Cell(list[Text]):
+    """The lines of one cell; `scale` is what colours of its numbers are relative to, 0 for none."""
+
+    scale = 0.0
+
+
+def cell(text: str, style: str = "") -> Cell:
+    """A cell of one line."""
+    return Cell([Text(text, style)])
 
 
 def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]) -> Console:
     """A console that interprets nothing and never wraps or crops."""
     system: Any = None
     if color:
-        truecolor = variables.get("COLORTERM", "") in ("truecolor", "24bit")
-        many = "256" in variables.get("TERM", "")
+        forced = variables.get("FORCE_COLOR", "")  # by convention 2 is 256 colours, 3 all of them
+        truecolor = variables.get("COLORTERM", "") in ("truecolor", "24bit") or forced == "3"
+        many = "256" in variables.get("TERM", "") or forced == "2"
         system = "truecolor" if truecolor else "256" if many else "standard"
     return Console(
         file=stream, width=max(width, 10_000), height=100, color_system=system,
         force_terminal=color, no_color=not color, markup=False, emoji=False, highlight=False,
         soft_wrap=True, legacy_windows=False, _environ=variables,
     )  # fmt: skip
+
+
+def many_colors(console: Console) -> bool:
+    """Whether there are enough colours to show sizes."""
+    return console.color_system in ("truecolor", "256")
 
 
 class Page:
@@ -108,15 +125,15 @@ class Page:
                 "leaf" if record.requires_grad else "const"
             )  # fmt: skip
             rows.append([
-                [Text(record.name, NAME)], [Text(format_shape(record.shape), DIM)],
-                [Text(record.dtype)], self._array(record.value),
-                [Text(origin, OP if record.grad_fn else "")],
+                cell(record.name, NAME), cell(format_shape(record.shape), DIM),
+                cell(record.dtype), self._array(record.value),
+                cell(origin, OP if record.grad_fn else ""),
             ])  # fmt: skip
         for name, number in scalars.items():
             text = format_number(number, self.look.precision, self.look.sci)
             rows.append([
-                [Text(name, NAME)], [Text("", DIM)], [Text(type(number).__name__)],
-                [Text(text)], [Text("python")],
+                cell(name, NAME), cell(""), cell(type(number).__name__), cell(text),
+                cell("python"),
             ])  # fmt: skip
         self._table("Values", ["name", "shape", "dtype", "value", "grad_fn"], rows, 3)
         if hidden:
@@ -125,8 +142,13 @@ class Page:
 
     def graph(self, report: Report, all: bool) -> None:
         self.line(_title("Graph", f"{report.loss or 'last expression'} <- grad_fn"))
+        bounds = everything(self.look.width - 1) if all else Bounds()
+        self.tree(Tree(Outline.of_report(report), bounds).draw())
+
+    def tree(self, rows: list[Row]) -> None:
+        """A tree, with colours."""
         width = self.look.width - 1
-        rows = tree_rows(report, show_all=all, width=width)
+        rows = fitted(rows, width)
         columns = columns_of(rows, width)
         for row in rows:
             branches, label, op, note = cells(row, columns, width, self.look.unicode)
@@ -138,15 +160,15 @@ class Page:
     def gradients(self, report: Report, records: list[TensorRecord]) -> None:
         rows: list[list[Cell]] = []
         for record in records:
-            head = [[Text(record.name, NAME)], [Text(format_shape(record.shape), DIM)]]
+            head = [cell(record.name, NAME), cell(format_shape(record.shape), DIM)]
             if record.grad is None:
-                rows.append([*head, [Text(_missing(report), "yellow")], [], [], []])
+                rows.append([*head, cell(_missing(report), "yellow"), Cell(), Cell(), Cell()])
                 continue
             low, high = finite_range(record.grad)
             numbers = [norm(record.grad), low, high]
             rows.append([
                 *head, self._array(record.grad, gradient=True),
-                *([Text("" if n is None else self._number(n))] for n in numbers),
+                *(cell("" if n is None else self._number(n)) for n in numbers),
             ])  # fmt: skip
         name = f"d {report.loss or 'loss'} / d name" if report.graph is not None else ""
         headers = ["name", "shape", "gradient", "norm", "min", "max"]
@@ -157,23 +179,12 @@ class Page:
         return format_number(number, self.look.precision, self.look.sci)
 
     def _array(self, array: Any, *, gradient: bool = False) -> Cell:
-        scale = 0.0
-        if gradient and self.heat:
-            scale = max((abs(float(v)) for v in finite_range(array) if v is not None), default=0.0)
-        return [self._heated(line, scale) for line in cell_lines(array, self.look, signs=gradient)]
-
-    def _heated(self, line: str, scale: float) -> Text:
-        """Numbers of a gradient on a background that shows sign and size; NaN and Inf in red."""
-        text = Text(line)
-        if "log10|g|" in line or "% zero" in line:
-            text.stylize(DIM)
-            return text
-        for match in _NUMBER.finditer(line):
-            if match[0].lstrip("-") in ("nan", "inf"):
-                text.stylize(BAD, *match.span())
-            elif scale:
-                text.stylize(heat_style(float(match[0]) / scale), *match.span())
-        return text
+        """Sign and size show as colour: of gradients, and of values that there are several of."""
+        scale = scale_of(array) if self.heat and (gradient or array.size > 1) else 0.0
+        lines = cell_lines(array, self.look, signs=gradient)
+        numbers = Cell(heated(line, scale) for line in lines)
+        numbers.scale = scale
+        return numbers
 
     # -- layouts --------------------------------------------------------------------------------
 
@@ -237,15 +248,15 @@ class Page:
     def _stacked(self, headers: list[str], row: list[Cell], body: int) -> None:
         parts: list[tuple[str, str]] = [(row[0][0].plain, NAME)]
         large = len(row[body]) > 1 and "% zero" in row[body][0].plain
-        for header, cell in zip(headers[1:], row[1:], strict=True):
-            if not cell or cell is row[body] or not cell[0].plain:
+        for header, other in zip(headers[1:], row[1:], strict=True):
+            if not other or other is row[body] or not other[0].plain:
                 continue
             if header in ("norm", "min", "max"):
                 if header == "norm" or large:
-                    parts.append((f"  {header} {cell[0].plain}", ""))
+                    parts.append((f"  {header} {other[0].plain}", ""))
             else:
                 gap = "  " if header == "shape" else " "
-                parts.append((gap + cell[0].plain, DIM if header == "shape" else ""))
+                parts.append((gap + other[0].plain, DIM if header == "shape" else ""))
         head = Text()
         for part, style in parts:
             if head and width_of(head.plain + part) > self.look.width:
@@ -258,23 +269,15 @@ class Page:
 
     def _fitted(self, row: list[Cell], body: int, width: int) -> list[Cell]:
         """A row whose value or gradient is no wider than `width`, in more lines."""
-        cell: Cell = []
+        fitted = Cell()
+        fitted.scale = scale = row[body].scale
         cut = self.look.width < STACKED
         for line in row[body]:
             if width_of(line.plain) <= width:
-                cell.append(line)
+                fitted.append(line)
             else:
-                scale = self._scale_of(line)
-                pieces = _pieces(line.plain, width, cut)
-                cell += [self._heated(piece, scale) for piece in pieces]
-        return [*row[:body], cell, *row[body + 1 :]]
-
-    def _scale_of(self, line: Text) -> float:
-        """The scale that a line was heated with; lines cut anew keep their colours."""
-        if not self.heat or not any("on rgb" in str(span.style) for span in line.spans):
-            return 0.0
-        numbers = [abs(float(m[0])) for m in _NUMBER.finditer(line.plain)]
-        return max((n for n in numbers if n < float("inf")), default=0.0)
+                fitted += [heated(piece, scale) for piece in _pieces(line.plain, width, cut)]
+        return [*row[:body], fitted, *row[body + 1 :]]
 
 
 def _pieces(line: str, width: int, cut: bool) -> list[str]:
@@ -288,18 +291,6 @@ def _pieces(line: str, width: int, cut: bool) -> list[str]:
                 rows.append(part)
         return rows
     return fit_lines([line], width, cut=cut)
-
-
-_NUMBER = re.compile(r"-?(?:nan|inf|\d[\d.]*(?:e[+-]?\d+)?)")
-
-
-def heat_style(share: float) -> str:
-    """Background of a value between -1 (blue), 0 (none) and 1 (red)."""
-    share = max(-1.0, min(1.0, share))
-    if abs(share) < 0.02:
-        return ""
-    depth = round(40 + 110 * abs(share))
-    return f"on rgb({depth},20,30)" if share > 0 else f"on rgb(20,40,{depth})"
 
 
 def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:
@@ -366,5 +357,5 @@ def print_report(
 ) -> None:  # fmt: skip
     """Print a report as tables on a stream."""
     console = terminal(stream, look.width, color, variables)
-    heat = color and console.color_system in ("truecolor", "256")
+    heat = color and many_colors(console)
     Page(console, look, heat).report(report, only=only, show=show, all=all)

@@ -7,168 +7,176 @@ are bounded whatever the graph.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from .text import ascii_text, clip, format_count, format_number, format_shape, pad, printable
+from .outline import Outline, shape_text
+from .text import ascii_text, clip, format_count, format_number, pad
 from .text import text_width as width_of
 
 if TYPE_CHECKING:
     from ..graph.node import Node
-    from ..session import Report
-
-MAX_DEPTH = 8
-MAX_ROWS = 40
-MAX_NODES = 200
-_HIDDEN = ("cast", "output")
-_LABEL = 60
 
 
 class Row(NamedTuple):
-    """One line: branches, the expression, PyTorch's name of its op, shape or remark."""
+    """One line: branches, the expression, PyTorch's name of its op, shape or remark. `value` is
+    what the expression gives; it is never cut."""
 
     branches: str
     label: str
     op: str = ""
     note: str = ""
     bad: bool = False
+    value: str = ""
 
 
-class Graph:
-    """The nodes that gradients pass, with names, uses and the places where NaN starts."""
+class Bounds(NamedTuple):
+    """What is drawn: graphs of at most `nodes` nodes, at most so many rows, so deep; `constants`
+    one by one; `hint` says how to see more."""
 
-    def __init__(self, report: Report):
-        self.names: dict[Node, str] = {}
-        for record in report.tensors.values():
-            self.names.setdefault(record.node, record.name)
-        self.bad = {w.span for w in report.warnings if w.code == "W501" and w.span is not None}
-        self.root, _ = self.visible(report.graph)  # type: ignore[arg-type]  # callers checked
-        self.uses: Counter[Node] = Counter()
-        self.nodes = self._count()
+    nodes: int = 200
+    rows: int = 40
+    depth: int = 8
+    constants: bool = False
+    hint: str = " (--all)"
 
-    def visible(self, node: Node) -> tuple[Node, str | None]:
-        """What a person sees of a node: not conversions nor results of one op; and its name."""
-        name = self.names.get(node)
-        while node.op.key in _HIDDEN:
-            node = node.inputs[0]
-            name = name or self.names.get(node)
-        return node, name
 
-    def _count(self) -> list[Node]:
-        seen = {self.root}
-        order = [self.root]
-        for node in order:
-            for child in node.inputs:
-                if child.requires_grad:
-                    child, _ = self.visible(child)
-                    self.uses[child] += 1
-                    if child not in seen:
-                        seen.add(child)
-                        order.append(child)
-        return order
+def everything(width: int) -> Bounds:
+    """All that can be drawn in this width."""
+    return Bounds(1 << 60, 5000, max(1, min(200, (width - 24) // 4)), True, "")
 
-    def label(self, node: Node, name: str | None) -> str:
-        """Source text of a node, with its name."""
-        text = " ".join(printable(node.span.text).split()) if node.span is not None else ""
+
+Remarks = Callable[["Node"], list[str]]
+
+
+class Tree:
+    """Makes the rows of one outline; `remarks` gives further lines of a node."""
+
+    def __init__(self, outline: Outline, bounds: Bounds, remarks: Remarks | None = None):
+        self.outline = outline
+        self.bounds = bounds
+        self.remarks = remarks
+        self.expanded: set[Node] = set()
+        self.rows: list[Row] = []
+
+    def draw(self) -> list[Row]:
+        """The rows, or a count of ops when the graph is too large for a tree."""
+        outline, bounds = self.outline, self.bounds
+        if len(outline.nodes) > bounds.nodes:
+            return summary(outline, bounds.hint)
+        # (node, name, branches of its own row, branches of rows below, depth)
+        pending: list[tuple[Node | None, str | None, str, str, int]] = [
+            (outline.root, outline.names.get(outline.out), "", "", 0)
+        ]
+        while pending:
+            node, name, own, below, depth = pending.pop()
+            if len(self.rows) >= bounds.rows:
+                left = max(1, len(outline.nodes) - len(self.expanded))
+                self.rows.append(Row(own, f"… {format_count(left, 'more node')}{bounds.hint}"))
+                break
+            if node is None:
+                self.rows.append(Row(own, name or ""))
+                continue
+            children = self._enter(node, name, own, below)
+            if depth >= bounds.depth:
+                children = self._shallow(children)
+            for at in range(len(children) - 1, -1, -1):
+                child, child_name = children[at]
+                last = at == len(children) - 1
+                pending.append((
+                    child, child_name, below + ("└── " if last else "├── "),
+                    below + ("    " if last else "│   "), depth + 1,
+                ))  # fmt: skip
+        return self.rows
+
+    def _enter(
+        self, node: Node, name: str | None, own: str, below: str
+    ) -> list[tuple[Node | None, str | None]]:
+        """Add the row of a node; what is to be drawn below it."""
+        again = node in self.expanded
+        self.expanded.add(node)
+        self.rows.append(self._row(node, name, own, again))
+        end = again or node.op.key == "leaf" or not node.requires_grad
+        children = [] if end else self._children(node)
+        if self.remarks is not None and not again:
+            bar = below + ("│   " if children else "    ")
+            self.rows += [Row(bar, "", value=text) for text in self.remarks(node)]
+        return children
+
+    def _children(self, node: Node) -> list[tuple[Node | None, str | None]]:
+        """Operands that carry gradients; the others as one count, or one by one."""
+        children: list[tuple[Node | None, str | None]] = []
+        constants = 0
+        for child, name, carries in self.outline.inputs(node):
+            if carries or self.bounds.constants:
+                children.append((child, name))
+            else:
+                constants += 1
+        if constants:
+            children.append((None, f"· {format_count(constants, 'constant')}"))
+        return children
+
+    def _shallow(
+        self, children: list[tuple[Node | None, str | None]]
+    ) -> list[tuple[Node | None, str | None]]:
+        """At the depth limit: what has nothing below it, and a mark for the rest."""
+        ends = [
+            (child, name) for child, name in children
+            if child is None or child.op.key == "leaf" or child in self.expanded
+            or not child.requires_grad
+        ]  # fmt: skip
+        return ends if len(ends) == len(children) else [*ends, (None, f"…{self.bounds.hint}")]
+
+    def _row(self, node: Node, name: str | None, own: str, again: bool) -> Row:
+        from ..autograd.tensor import grad_fn_name
+
+        outline = self.outline
+        word = outline.guilty.get(node)
+        bad = word is not None
+        note = f"<- {word} starts here" if bad and not again else shape_text(node)
+        if not node.requires_grad:
+            return Row(own, outline.label(node, name), "const", note, bad)
         if node.op.key == "leaf":
-            return name or getattr(node.args[0], "name", "") or clip(text, _LABEL) or "leaf"
-        text = clip(text or node.op.name, _LABEL)
-        return f"{name} = {text}" if name and name != text else text
+            note = f"shared, used {outline.uses[node]}x" if again else (note if bad else "")
+            return Row(own, outline.label(node, name), "<AccumulateGrad>", note, bad)
+        root = not self.rows
+        label = outline.label(node, None if root else name)
+        op = f"<{grad_fn_name(node)}>"
+        if again:
+            return Row(own, f"↑ {name or label}", op, "see above", bad)
+        value = outline.out.value if root else None
+        shown = f" = {format_number(value.item())}" if value is not None and value.size == 1 else ""
+        return Row(own, label, op, note, bad, shown)
 
 
-def tree_rows(report: Report, *, show_all: bool = False, width: int = 80) -> list[Row]:
-    """Rows of the tree, or a count of ops when the graph is too large for one. With `show_all`
-    only the width for branches limits its depth."""
-    graph = Graph(report)
-    if len(graph.nodes) > MAX_NODES and not show_all:
-        return _summary(graph)
-    rows: list[Row] = []
-    expanded: set[Node] = set()
-    limit = 5000 if show_all else MAX_ROWS
-    deepest = max(1, min(200, (width - 24) // 4)) if show_all else MAX_DEPTH
-    # (node, name, branches of its own row, branches of rows below, depth)
-    pending: list[tuple[Node | None, str | None, str, str, int]] = [
-        (graph.root, graph.names.get(report.graph), "", "", 0)  # type: ignore[arg-type]
-    ]
-    while pending:
-        node, name, own, below, depth = pending.pop()
-        if len(rows) >= limit:
-            left = len(graph.nodes) - len(expanded)
-            more = format_count(max(1, left), "more node")
-            rows.append(Row(own, f"… {more}" if show_all else f"… {more} (--all)"))
-            break
-        if node is None:
-            rows.append(Row(own, name or ""))
-            continue
-        again = node in expanded
-        expanded.add(node)
-        rows.append(_row(graph, node, name, own, again, root=not rows, report=report))
-        if again or node.op.key == "leaf" or not node.requires_grad:
-            continue
-        children = _children(graph, node, show_all)
-        if depth >= deepest and children:
-            rows.append(Row(below + "└── ", "…" if show_all else "… (--all)"))
-            continue
-        for at in range(len(children) - 1, -1, -1):
-            child, child_name = children[at]
-            last = at == len(children) - 1
-            pending.append((
-                child, child_name, below + ("└── " if last else "├── "),
-                below + ("    " if last else "│   "), depth + 1,
-            ))  # fmt: skip
-    return rows
-
-
-def _children(graph: Graph, node: Node, show_all: bool) -> list[tuple[Node | None, str | None]]:
-    """Inputs that carry gradients, with names; the others as one count, or too with `show_all`.
-    Numbers written in the expression are not counted."""
-    children: list[tuple[Node | None, str | None]] = []
-    constants = 0
-    for given in node.inputs:
-        child, name = graph.visible(given)
-        if given.requires_grad or (show_all and not child.weak):
-            children.append((child, name))
-        elif not child.weak:
-            constants += 1
-    if constants:
-        children.append((None, f"· {format_count(constants, 'constant')}"))
-    return children
-
-
-def _row(
-    graph: Graph, node: Node, name: str | None, own: str, again: bool, *, root: bool, report: Report
-) -> Row:
-    from ..autograd.tensor import grad_fn_name
-
-    bad = node.span in graph.bad
-    mark = "<- nan starts here" if bad and not again else ""
-    shape = format_shape(node.shape if node.outputs is None else node.outputs[0][0])
-    if not node.requires_grad:
-        return Row(own, graph.label(node, name), "const", mark or shape, bad)
-    if node.op.key == "leaf":
-        note = f"shared, used {graph.uses[node]}x" if again else mark
-        return Row(own, graph.label(node, name), "<AccumulateGrad>", note, bad)
-    label = graph.label(node, None if root else name)
-    if again:
-        return Row(own, f"↑ {name or label}", f"<{grad_fn_name(node)}>", "see above", bad)
-    if root:
-        value = report.graph.value if report.graph is not None else None
-        if value is not None and value.size == 1:
-            label += f" = {format_number(value.item())}"
-    return Row(own, label, f"<{grad_fn_name(node)}>", mark or shape, bad)
-
-
-def _summary(graph: Graph) -> list[Row]:
+def summary(outline: Outline, hint: str = "") -> list[Row]:
     """How often each op occurs."""
     from ..autograd.tensor import grad_fn_name
 
     counts = Counter(
-        "AccumulateGrad" if n.op.key == "leaf" else grad_fn_name(n) for n in graph.nodes
+        "AccumulateGrad" if n.op.key == "leaf" else grad_fn_name(n) for n in outline.nodes
     )
-    rows = [Row("", f"{len(graph.nodes)} nodes, too many for a tree (--all)")]
+    rows = [Row("", f"{len(outline.nodes)} nodes, too many for a tree{hint}")]
     frequent = counts.most_common(12)
     rows += [Row("  ", f"{count:>7}", f"<{name}>") for name, count in frequent]
-    others = len(graph.nodes) - sum(count for _, count in frequent)
+    others = len(outline.nodes) - sum(count for _, count in frequent)
     return [*rows, Row("  ", f"{others:>7}", "others")] if others else rows
+
+
+_NARROW = (("├── ", "├ "), ("└── ", "└ "), ("│   ", "│ "), ("    ", "  "))
+
+
+def fitted(rows: list[Row], width: int) -> list[Row]:
+    """The rows, with narrow branches when they do not fit into `width` otherwise."""
+    if all(width_of(row.branches + row.label + row.value) <= width for row in rows):
+        return rows
+    narrow = []
+    for row in rows:
+        branches = row.branches
+        for wide, short in _NARROW:
+            branches = branches.replace(wide, short)
+        narrow.append(row._replace(branches=branches))
+    return narrow
 
 
 class Columns(NamedTuple):
@@ -182,10 +190,11 @@ class Columns(NamedTuple):
 
 def columns_of(rows: list[Row], width: int) -> Columns:
     """The most that fits into `width`."""
-    label = max((width_of(row.branches + row.label) for row in rows), default=0)
-    op = max((len(row.op) for row in rows), default=0)
-    note = max((len(row.note) for row in rows), default=0)
-    remark = max((len(row.note) for row in rows if not row.note.startswith("(")), default=0)
+    table = [row for row in rows if row.op]  # other rows have no columns
+    label = max((width_of(row.branches + row.label + row.value) for row in table), default=0)
+    op = max((len(row.op) for row in table), default=0)
+    note = max((len(row.note) for row in table), default=0)
+    remark = max((len(row.note) for row in table if not row.note.startswith("(")), default=0)
     for gap in (8, 2):
         if label + gap + op + 2 + note <= width:
             return Columns(label + gap, op + 2, True)
@@ -203,19 +212,16 @@ def cells(row: Row, columns: Columns, width: int, unicode: bool) -> tuple[str, s
         ellipsis = "..."
     if not columns.shapes and note.startswith("("):
         note = ""
-    if not columns.op:
-        op = ""
-        note = f"  {note}" if note else ""
-        return branches, clip(label, max(4, width - width_of(branches + note)), ellipsis), op, note
-    if not op:
-        return branches, clip(label, max(4, width - width_of(branches)), ellipsis), "", ""
-    return branches, pad(label, columns.label - width_of(branches)), pad(op, columns.op), note
+    if not columns.op or not op:
+        note = f"  {note}" if note and op else ""
+        room = max(4, width - width_of(branches + row.value + note))
+        return branches, clip(label, room, ellipsis) + row.value, "", note
+    label = pad(label + row.value, columns.label - width_of(branches))
+    return branches, label, pad(op, columns.op), note
 
 
-def tree_lines(
-    report: Report, *, show_all: bool = False, width: int = 80, unicode: bool = True
-) -> list[str]:
+def tree_lines(rows: list[Row], *, width: int = 80, unicode: bool = True) -> list[str]:
     """The tree as plain lines."""
-    rows = tree_rows(report, show_all=show_all, width=width)
+    rows = fitted(rows, width)
     columns = columns_of(rows, width)
     return ["".join(cells(row, columns, width, unicode)).rstrip() for row in rows]

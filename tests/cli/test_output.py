@@ -121,8 +121,8 @@ def test_unreached_leaves_are_said(cli):
 def test_colours(cli):
     text = "x = [1, -2]; loss = sum(x ** 2)"
     heat = cli("-e", text, tty=True, TERM="xterm-256color", COLORTERM="truecolor").out
-    assert "\x1b[48;2;" in heat
-    assert "\x1b[48;" not in cli("-e", text, tty=True, TERM="xterm").out
+    assert ";48;2;" in heat
+    assert "48;" not in cli("-e", text, tty=True, TERM="xterm").out
     assert "\x1b" not in cli("-e", text, tty=True, NO_COLOR="1").out
     assert "\x1b" not in cli("-e", text).out
     assert "\x1b[1mx\x1b[0m = " in cli("-e", text, FORCE_COLOR="1").out
