@@ -98,6 +98,8 @@ class ExprItem(pytest.Item):
 
         if result.changes and os.environ.get("CI"):
             raise Failed(None, "nothing is updated under CI")
+        if result.changes and os.environ.get("PYTEST_XDIST_WORKER"):
+            raise Failed(None, "two processes may write one file: --expr-update without -n")
         for path, _, new in result.changes:
             try:
                 write_bytes(path, new.encode("utf-8"))

@@ -64,7 +64,10 @@ def test_contents(project: Path, wheel: Path) -> None:
     expected = {
         path.relative_to(project).as_posix()
         for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file()
+        and not any(
+            part.startswith((".", "__pycache__")) for part in path.relative_to(package).parts
+        )
     }
     assert expected <= names
     assert any(re.match(r"autodiff_cli/language/tables\.\w+$", name) for name in names)
@@ -77,7 +80,9 @@ def test_metadata(wheel: Path) -> None:
     folder = f"autodiff_cli-{__version__}.dist-info"
     metadata = archive.read(f"{folder}/METADATA").decode()
     runtime = re.findall(r"^Requires-Dist: ([\w.-]+)[^;\n]*$", metadata, re.MULTILINE)
-    assert sorted(runtime) == ["click", "lark", "numpy", "rich", "scipy"]
+    assert sorted(name.replace("_", "-") for name in runtime) == [
+        "click", "lark", "numpy", "prompt-toolkit", "pygments", "rich", "scipy", "threadpoolctl",
+    ]  # fmt: skip
     assert "Requires-Python: >=3.11" in metadata
     entry_points = archive.read(f"{folder}/entry_points.txt").decode()
     for script in ("autodiff", "autodiff-cli"):
@@ -122,3 +127,57 @@ def test_editable_install_uses_the_tree(project: Path, tmp_path: Path) -> None:
     )
     found = run(sys.executable, "-S", "-c", ask, packages, cwd=tmp_path)
     assert found.split("\n") == [str(project / "autodiff_cli"), ""]
+
+
+def pytest_says(scripts: Path, cwd: Path, *words: str) -> tuple[int, str]:
+    """Exit code and output of the environment's own pytest, with the plugins installed there."""
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
+    command = [scripts / "python", "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words]
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+TREE = """\
+  <ExprFile demo.expr>
+    <ExprItem run>
+    <ExprItem expect[3]>
+    <ExprItem grad[A]>
+    <ExprItem grad[B]>
+"""
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point(scripts: Path, tmp_path: Path) -> None:
+    (tmp_path / "demo.expr").write_text(SAMPLE.replace("* A)", "* A)  #=> 99"))
+    code, text = pytest_says(scripts, tmp_path, "--collect-only")
+    assert code == 0 and TREE in text and "autodiff-cli-" in text
+    code, text = pytest_says(scripts, tmp_path, "--junit-xml", "out.xml")
+    assert code == 1 and "error[E603]: expectation failed: written 99, found 100" in text
+    assert "PASSED demo.expr::grad[A]" in text and "1 failed, 3 passed" in text
+    assert 'name="grad[B]"' in (tmp_path / "out.xml").read_text("utf-8")
+    code, text = pytest_says(scripts, tmp_path, "-k", "grad")
+    assert code == 0 and "2 passed, 2 deselected" in text
+    for item in ("run", "grad[A]", "grad[B]"):  # alone, as another process would run it
+        assert pytest_says(scripts, tmp_path, f"demo.expr::{item}")[0] == 0
+    assert pytest_says(scripts, tmp_path, "-p", "no:autodiff")[0] == 5
+    assert pytest_says(scripts, tmp_path, "--no-expr")[0] == 5
+
+
+PROBE = """\
+import sys
+
+def test_what_is_imported():
+    ours = {name for name in sys.modules if name.startswith("autodiff_cli")}
+    assert "autodiff_cli.cli.pytest_plugin" in ours
+    assert ours <= {"autodiff_cli", "autodiff_cli.version", "autodiff_cli.cli",
+                    "autodiff_cli.cli.pytest_plugin"}
+    assert not {"click", "lark", "numpy", "rich"} & set(sys.modules)
+"""
+
+
+def test_the_plugin_imports_nothing_before_it_sees_a_program(scripts: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_probe.py").write_text(PROBE)
+    words = [f"-pno:{name}" for name in ("hypothesispytest", "anyio", "typeguard", "jaxtyping")]
+    code, text = pytest_says(scripts, tmp_path, *words)
+    assert code == 0, text
