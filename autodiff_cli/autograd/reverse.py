@@ -71,7 +71,7 @@ class Pass:
         for node in nodes:  # it grows
             end = True
             if node.op is not LEAF:
-                for needed in node.inputs if node.body is None else parents(node):
+                for needed in node.inputs if node.body is None else self._parents(node):
                     if needed.requires_grad:
                         end = False
                         if needed not in seen:
@@ -84,7 +84,7 @@ class Pass:
         if targets is not None and not (targets.issuperset(ends) and targets <= seen):
             self.needed = needed_set = set(targets)
             for node in reversed(nodes):
-                if node not in needed_set and any(p in needed_set for p in parents(node)):
+                if node not in needed_set and any(p in needed_set for p in self._parents(node)):
                     needed_set.add(node)
         return nodes
 
@@ -97,33 +97,32 @@ class Pass:
         """Run to the end; the cotangents of leaves and targets."""
         with grad_mode(self.create_graph):
             before = STATE.span
-            take = self.cotangents.pop
-            targets = self.targets
+            take, visit = self.cotangents.pop, self._visit
             for node in self.order:
                 g = take(node, None)
-                if g is None:
-                    continue
-                STATE.span = node.span
-                marks = node.marks
-                if marks is not None and marks is not FREED and type(g) is not dict:
-                    g = self._marked(marks, g)
-                if targets is not None and node in targets:
-                    self.reached[node] = g
-                    needed = self.needed
-                    if needed is not None and not any(p in needed for p in parents(node)):
-                        continue
-                op = node.op
-                if op is LEAF:
-                    if targets is None:
-                        self.reached[node] = g
-                elif op is OUTPUT:
-                    self._give_output(*node.args, g)
-                elif op.vjp_rule is None:
-                    self._open(node, g)
-                else:
-                    self._differentiate(node, op, g)
+                if g is not None:
+                    STATE.span = node.span
+                    visit(node, g)
             STATE.span = before
         return self.reached
+
+    def _visit(self, node: Node, g: Any) -> None:
+        marks = node.marks
+        if marks is not None and marks is not FREED and type(g) is not dict:
+            g = self._marked(marks, g)
+        if self.targets is not None and node in self.targets:
+            self.reached[node] = g
+            if self.needed is not None and not any(p in self.needed for p in self._parents(node)):
+                return
+        op = node.op
+        if op is LEAF:
+            if self.targets is None:
+                self.reached[node] = g
+        elif op is OUTPUT:
+            parent, index = node.args
+            self._give_output(parent, index, g)
+        else:
+            self._differentiate(node, g)
 
     def _marked(self, marks: Any, g: Node) -> Node:
         """Show a cotangent to hooks, which may replace it, and to who keeps it."""
@@ -139,7 +138,22 @@ class Pass:
         waiting = self.cotangents.setdefault(parent, {})
         waiting[index] = F.add(waiting[index], g) if index in waiting else g
 
-    def _differentiate(self, node: Node, op: Op, g: Any) -> None:
+    def opens(self, node: Node) -> bool:
+        """Whether the body of a composite answers, not a rule of its own."""
+        return node.body is not None and node.op.vjp_rule is None
+
+    def _parents(self, node: Node) -> tuple[Node, ...]:
+        """Who may be given a cotangent when this node is visited."""
+        if self.opens(node):
+            return node.body if type(node.body) is tuple else (node.body,)
+        return () if node.op is LEAF else node.inputs
+
+    def _differentiate(self, node: Node, g: Any) -> None:
+        op = node.op
+        rule = op.vjp_rule
+        if rule is None:
+            self._open(node, g)
+            return
         marks = node.marks
         if marks is not None and marks.freed is not None:
             check_freed(node, g)
@@ -153,10 +167,10 @@ class Pass:
         args = node.args
         if _overwritten_seen:
             since = tick()
-            found = op.vjp_rule(g, out, *args)  # type: ignore[misc]  # the caller has looked
+            found = rule(g, out, *args)
             check_saved(node, found if type(found) is tuple else (found,), since)
         else:
-            found = op.vjp_rule(g, out, *args)  # type: ignore[misc]
+            found = rule(g, out, *args)
         if type(found) is not tuple:
             found = (found,)
         if not self.retain:
@@ -167,14 +181,12 @@ class Pass:
         if args is not node.inputs:
             self._distribute(op, args, found)
             return
-        cotangents, needed_set = self.cotangents, self.needed
+        needed = self.needed
         for x, gx in zip(args, found, strict=True):
-            if gx is None or not x.requires_grad or not (needed_set is None or x in needed_set):
-                continue
-            if gx.shape != x.shape or gx.dtype is not x.dtype:
-                gx = fitted(op.kind, gx, x, op)
-            before = cotangents.get(x)
-            cotangents[x] = gx if before is None else F.add.pair(before, gx)
+            if gx is not None and x.requires_grad and (needed is None or x in needed):
+                if gx.shape != x.shape or gx.dtype is not x.dtype:
+                    gx = fitted(op.kind, gx, x, op)
+                self.give(x, gx)
 
     def _distribute(self, op: Op, args: tuple[Any, ...], found: tuple[Any, ...]) -> None:
         for position, g in zip(op.tensor_params, found, strict=True):
