@@ -25,20 +25,23 @@ from .operations import kind_of, truth
 PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
 
 
-class Files:
-    """What programs may read: their own folder and allowed ones; `read` lists what was read."""
+Loaded = np.ndarray | dict[str, np.ndarray]
 
-    __slots__ = ("allowed", "folder", "read")
+
+class Files:
+    """What programs may read: their own folder and allowed ones; `read` lists what was read.
+    `kept`: contents by path, for who runs statements again and must get the same from files."""
+
+    __slots__ = ("allowed", "folder", "kept", "read")
 
     def __init__(self) -> None:
         self.folder: Path | None = None
         self.allowed: tuple[Path, ...] = ()
         self.read: list[Path] = []
+        self.kept: dict[tuple[str, bool], Loaded] | None = None
 
 
 FILES = Files()
-
-Loaded = np.ndarray | dict[str, np.ndarray]
 
 
 def load(path: Any, requires_grad: Any = False, header: Any = False, *, dtype: Any = None) -> Any:
@@ -170,6 +173,9 @@ def too_large(text: str, need: int) -> AutodiffError:
 
 
 def _read(text: str, path: str, header: bool) -> Loaded:
+    kept = FILES.kept
+    if kept is not None and (path, header) in kept:
+        return kept[path, header]
     suffix = os.path.splitext(text)[1].lower()
     if suffix in PICKLES:
         raise fail(
@@ -192,11 +198,14 @@ def _read(text: str, path: str, header: bool) -> Loaded:
             raise too_large(text, size)
         FILES.read.append(Path(path))
         try:
-            return reader(text, file, size, header)
+            loaded = reader(text, file, size, header)
         except OSError as error:
             raise _unreadable(text, _reason(error)) from None
         except MemoryError:
             raise too_large(text, size) from None
+    if kept is not None:
+        kept[path, header] = loaded
+    return loaded
 
 
 def _opened(text: str, path: str) -> IO[bytes]:
