@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Exit, fail
+from .changes import Changes
 from .options import RUN_OPTIONS, Option, choice, whole
 from .streams import Environment, is_terminal
 
@@ -99,9 +100,7 @@ class Checker:
             self.form = "github"
         self.color = env.colors(env.stdout, values["color"])
         self.results: list[FileResult] = []
-        self.accept_all = False
-        self.quit = False
-        self.written = 0
+        self.changes = Changes(env, review=values["review"], quiet=self.json)
 
     def _refuse(self, message: str, *helps: str) -> Exit:
         from ..render.text import printable
@@ -198,35 +197,38 @@ class Checker:
         import gc
 
         from ..checks.many import check_many
-        from ..checks.model import LETTERS
+        from .progress import Bar
 
         gc.freeze()
         gc.enable()
-        started = time.perf_counter()
-        watched = is_terminal(self.env.stderr) and not self.json
-        width = self.env.width(self.env.stdout)
-        for result in check_many(files, settings, self.values["jobs"]):
-            self.results.append(result)
-            if watched and time.perf_counter() - started > 1:
-                self._progress(len(self.results), len(files))
-            if self.values["collect"]:
-                self._list(result)
-                continue
-            self._apply(result)
-            if result.items and not self.json and not self.values["quiet"]:
-                from ..render.checks import file_line
+        watched = is_terminal(self.env.stderr) and not (self.json or self.ci)
+        bar = Bar(self.env.stderr if watched else None, len(files))
+        try:
+            for result in check_many(files, settings, self.values["jobs"]):
+                self.results.append(result)
+                bar.clear()
+                self._show(result)
+                if self.changes.quit or (
+                    self.values["exitfirst"] and any(i.bad for i in result.items)
+                ):
+                    break
+                bar.show(len(self.results))
+        finally:
+            bar.clear()
 
-                self.env.write(file_line(result, LETTERS, width, self.color) + "\n")
-            if self.quit or (self.values["exitfirst"] and any(i.bad for i in result.items)):
-                break
+    def _show(self, result: FileResult) -> None:
+        """The line of a file, or its items; what it proposes to write."""
+        if self.values["collect"]:
+            self._list(result)
+            return
+        self.changes.apply(result)
+        if result.items and not self.json and not self.values["quiet"]:
+            from ..render.checks import file_line
 
-    def _progress(self, done: int, total: int) -> None:
-        stream = self.env.stderr
-        if stream is not None:
-            bar = "#" * (20 * done // max(total, 1))
-            end = "\r\x1b[K" if done == total else ""
-            stream.write(f"\r\x1b[K[{bar:<20}] {done}/{total}{end}")
-            stream.flush()
+            width = self.env.width(self.env.stdout)
+            self.env.write(file_line(result, width, self.color) + "\n")
+            if is_terminal(self.env.stdout):
+                self.env.flush()
 
     def _list(self, result: FileResult) -> None:
         from ..render.text import printable
@@ -235,77 +237,14 @@ class Checker:
             for item in result.items:
                 self.env.write(printable(item.id, 1000) + "\n")
 
-    # -- changes --------------------------------------------------------------------------------
-
-    def _apply(self, result: FileResult) -> None:
-        """Write the changes that a file proposes, after showing and, in a review, asking."""
-        from ..render.checks import diff_text
-        from ..render.files import CannotWrite, write_bytes
-
-        for path, old, new in result.changes:
-            if not self.json:
-                self.env.note(diff_text(path, old, new).rstrip("\n"))
-            if self.values["review"] and not self._accepted(path):
-                self._declined(result)
-                continue
-            try:
-                if new is None:
-                    os.unlink(path)
-                else:
-                    write_bytes(path, new.encode("utf-8"))
-                self.written += 1
-            except (CannotWrite, OSError) as problem:
-                self._unwritable(result, str(problem))
-        if result.arrays is not None and result.changes:
-            self._write_arrays(result)
-
-    def _write_arrays(self, result: FileResult) -> None:
-        from ..render.files import CannotWrite, replace_file, write_npz
-
-        assert result.arrays is not None
-        path, arrays = result.arrays
-        try:
-            replace_file(path, lambda file: write_npz(file, arrays))
-        except CannotWrite as problem:
-            self._unwritable(result, problem.message)
-
-    def _unwritable(self, result: FileResult, message: str) -> None:
-        for item in result.items:
-            if item.note:
-                item.status, item.note = "error", ""
-                item.diagnostic = fail("E604", message).diagnostic
-
-    def _declined(self, result: FileResult) -> None:
-        for item in result.items:
-            if item.note:
-                item.status, item.note = "failed", "declined"
-
-    def _accepted(self, path: str) -> bool:
-        from ..render.text import printable
-
-        if self.accept_all or self.quit:
-            return self.accept_all
-        stream = self.env.stderr
-        while True:
-            stream.write(f"write {printable(path, 300)}? [y]es [n]o [a]ll [q]uit ")
-            stream.flush()
-            answer = self.env.stdin.readline()
-            word = answer.strip().lower()[:1]
-            if word in ("y", "a"):
-                self.accept_all = word == "a"
-                return True
-            if word == "n":
-                return False
-            if word == "q" or not answer:
-                self.quit = True
-                return False
+    # -- snapshots that belong to nothing -------------------------------------------------------
 
     def _orphans(self, settings: Settings) -> None:
         """Snapshots whose program is gone fail a full run; `--prune` removes them."""
         from ..checks.collect import orphans
         from ..checks.model import FAILED, FileResult, Item
 
-        partial = settings.keyword or settings.only or self.quit or self.values["exitfirst"]
+        partial = settings.keyword or settings.only or self.changes.quit or self.values["exitfirst"]
         if partial or settings.collect:
             return
         for path in orphans(self.paths):
@@ -313,7 +252,7 @@ class Checker:
             if settings.prune:
                 with open(path, encoding="utf-8", errors="replace") as file:
                     result.changes.append((path, file.read(), None))
-                self._apply(result)
+                self.changes.apply(result)
                 continue
             error = fail(
                 "E605",
@@ -361,8 +300,10 @@ class Checker:
         if self.values["durations"]:
             for line in durations(self.results, self.values["durations"]):
                 self.env.write(line + "\n")
-        if self.written:
-            self.env.write(f"{self.written} file{'' if self.written == 1 else 's'} written\n")
+        if self.changes.written:
+            self.env.write(
+                f"{self.changes.written} file{'' if self.changes.written == 1 else 's'} written\n"
+            )
         if items and not (self.values["quiet"] and not any(i.bad for i in items)):
             self.env.write(summary(self.results, seconds, self.color) + "\n")
         target = self.env.variables.get("GITHUB_STEP_SUMMARY")
@@ -425,26 +366,10 @@ class Checker:
             return False
         return True
 
-    def _memory(self) -> str:
-        """Where this folder's last failures are kept: in the user's cache, not in the folder."""
-        import zlib
-
-        variables = self.env.variables
-        home = variables.get("XDG_CACHE_HOME") or os.path.join(
-            variables.get("HOME") or os.path.expanduser("~"), ".cache"
-        )
-        key = zlib.crc32(os.fsencode(os.getcwd()))
-        return os.path.join(home, "autodiff", f"failed-{key:08x}.json")
-
     def _last_failed(self, settings: Settings, files: list[str]) -> tuple[Settings, list[str]]:
-        import json
+        from .failures import last_failures
 
-        try:
-            with open(self._memory(), encoding="utf-8") as file:
-                known = json.load(file)
-            failed = [text for text in known["failed"] if isinstance(text, str)]
-        except (OSError, ValueError, KeyError, TypeError):
-            failed = []
+        failed = last_failures(self.env.variables)
         chosen = [f for f in files if any(text.startswith(f"{f}::") for text in failed)]
         if not chosen:
             self.env.note("nothing failed the last time: everything is checked")
@@ -452,23 +377,10 @@ class Checker:
         return replace(settings, only=tuple(failed)), chosen
 
     def _remember(self) -> None:
-        """Keep the ids that failed; that is a convenience, so it never fails itself."""
-        import json
+        from .failures import remember
 
-        if self.values["collect"]:
-            return
-        failed = [i.id for r in self.results for i in r.items if i.bad]
-        path = self._memory()
-        try:
-            if not failed and not os.path.exists(path):
-                return
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            temporary = f"{path}.{os.getpid()}.tmp"
-            with open(temporary, "w", encoding="utf-8", errors="replace") as file:
-                json.dump({"folder": os.getcwd(), "failed": failed}, file)
-            os.replace(temporary, path)
-        except OSError:
-            return
+        if not self.values["collect"]:
+            remember(self.env.variables, [i.id for r in self.results for i in r.items if i.bad])
 
 
 __all__ = ["Checker", "check", "command"]

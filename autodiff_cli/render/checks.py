@@ -20,20 +20,27 @@ WORDS = ("passed", "kink", "cut", "noisy", "failed", "error")
 GREEN, RED, RESET = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 
 
-def file_line(result: FileResult, letters: dict[str, str], width: int, color: bool) -> str:
-    """`demo.expr  ....   4 passed  0.01s`."""
-    shown = "".join(letters[item.status] for item in result.items)
+def file_line(result: FileResult, width: int, color: bool) -> str:
+    """`demo.expr  ....   4 passed  0.01s`; in a narrow terminal the counts have their own line."""
+    from ..checks.model import LETTERS
+
+    shown = "".join(LETTERS[item.status] for item in result.items)
     if len(shown) > 40:
         shown = shown[:37] + "..."
     name = printable(result.file, 300)
-    bad = any(item.bad for item in result.items)
     counts = counted(result.items) or "nothing chosen"
     left = f"{pad(name, min(40, max(24, text_width(name))))} {shown}"
     right = f"{counts}  {result.seconds:.2f}s"
-    gap = max(2, min(width, 100) - text_width(left) - len(right))
+    gap = min(width, 100) - text_width(left) - len(right)
+    between = " " * gap
+    if gap < 2 and width < 100:
+        left = f"{name} {shown}"
+        between = "\n    " if text_width(left) + 2 + len(right) > width else "  "
+    elif gap < 2:
+        between = "  "
     if color:
-        right = f"{RED if bad else GREEN}{right}{RESET}"
-    return left + " " * gap + right
+        right = f"{RED if any(item.bad for item in result.items) else GREEN}{right}{RESET}"
+    return left + between + right
 
 
 def counted(items: list[Item]) -> str:

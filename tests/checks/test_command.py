@@ -267,3 +267,37 @@ def test_documents_of_diff_are_described_by_their_schema(call: Run, folder: Path
         assert document["equal"] is (words[0] == words[1])
     assert document["values"][0]["difference"] == "shapes differ: (3,) and (2,)"
     assert document["values"][0]["relative_error"] == "inf"
+
+
+# -- progress -------------------------------------------------------------------------------------
+
+
+def test_the_bar_never_shares_a_line_with_output(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autodiff_cli.cli.progress.PATIENCE", -1.0)
+    for name in ("a.expr", "b.expr"):
+        (folder / name).write_text("x = 3\nloss = x * x\n")
+
+    def shown(**variables: str) -> str:
+        both = Terminal()  # one terminal shows both streams
+        main(["check"], Environment(io.StringIO(), both, both, {"NO_COLOR": "1", **variables}))
+        return both.getvalue()
+
+    text = shown()
+    assert "[######              ] 1/3" in text and "[#############       ] 2/3" in text
+    for line in text.split("\n"):
+        assert not line.rpartition("\r\x1b[K")[2].startswith("["), line
+    assert "[####" not in shown(CI="true")
+
+
+@pytest.mark.parametrize("width", [120, 80, 44, 30])
+def test_lines_of_files_fit_the_terminal(folder: Path, width: int) -> None:
+    (folder / "bad.expr").write_text(BAD)
+    out = Terminal()
+    variables = {"NO_COLOR": "1", "COLUMNS": str(width), "XDG_CACHE_HOME": str(folder)}
+    main(["check"], Environment(io.StringIO(), out, io.StringIO(), variables))
+    lines = out.getvalue().split("\n\n")[0].split("\n")
+    assert all(len(line) <= width for line in lines)
+    words = " ".join(lines).split()
+    assert "bad.expr" in words and ".FF." in words and "FAILED" in words

@@ -1,0 +1,91 @@
+"""Writing what a check proposes: new expectations and snapshots, after showing and, in a review,
+asking.
+
+Invariant: a file is written whole or not at all, and only when its change was accepted.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ..errors import fail
+from .streams import Environment
+
+if TYPE_CHECKING:
+    from ..checks.model import FileResult
+
+
+class Changes:
+    """The changes of one command; `quit` says that the person wants no more of it."""
+
+    def __init__(self, env: Environment, *, review: bool, quiet: bool):
+        self.env = env
+        self.review = review
+        self.quiet = quiet
+        self.accept_all = False
+        self.quit = False
+        self.written = 0
+
+    def apply(self, result: FileResult) -> None:
+        """Write the changes that a file proposes, after showing and, in a review, asking."""
+        from ..render.checks import diff_text
+        from ..render.files import CannotWrite, write_bytes
+
+        for path, old, new in result.changes:
+            if not self.quiet:
+                self.env.note(diff_text(path, old, new).rstrip("\n"))
+            if self.review and not self._accepted(path):
+                self._declined(result)
+                continue
+            try:
+                if new is None:
+                    os.unlink(path)
+                else:
+                    write_bytes(path, new.encode("utf-8"))
+                self.written += 1
+            except (CannotWrite, OSError) as problem:
+                self._unwritable(result, str(problem))
+        if result.arrays is not None and result.changes:
+            self._write_arrays(result)
+
+    def _write_arrays(self, result: FileResult) -> None:
+        from ..render.files import CannotWrite, replace_file, write_npz
+
+        assert result.arrays is not None
+        path, arrays = result.arrays
+        try:
+            replace_file(path, lambda file: write_npz(file, arrays))
+        except CannotWrite as problem:
+            self._unwritable(result, problem.message)
+
+    def _unwritable(self, result: FileResult, message: str) -> None:
+        for item in result.items:
+            if item.note:
+                item.status, item.note = "error", ""
+                item.diagnostic = fail("E604", message).diagnostic
+
+    def _declined(self, result: FileResult) -> None:
+        for item in result.items:
+            if item.note:
+                item.status, item.note = "failed", "declined"
+
+    def _accepted(self, path: str) -> bool:
+        from ..render.text import printable
+
+        if self.accept_all or self.quit:
+            return self.accept_all
+        stream = self.env.stderr
+        while True:
+            stream.write(f"write {printable(path, 300)}? [y]es [n]o [a]ll [q]uit ")
+            stream.flush()
+            answer = self.env.stdin.readline()
+            word = answer.strip().lower()[:1]
+            if word in ("y", "a"):
+                self.accept_all = word == "a"
+                return True
+            if word == "n":
+                return False
+            if word == "q" or not answer:
+                self.quit = True
+                return False
