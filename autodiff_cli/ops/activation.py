@@ -40,6 +40,7 @@ def functional_relu(input: Tensor, inplace: bool = False):
     kink=lambda input: F.abs(input),
     vjp=lambda g, out, input: F.where(F.le(out, 0), 0, g),
     samples=[*KINKS, S(ints(3, low=-2))],
+    properties=frozenset({"rectifies"}),
 )
 def relu(input: Tensor):
     """The positive part; its slope at 0 is 0."""
@@ -86,6 +87,7 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
     grad_fn="EluBackward0",
     samples=[*KINKS, S(t(3), 0.5)],
     kink=lambda input, *rest: F.abs(input),
+    properties=frozenset({"saturates"}),
 )
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
@@ -104,6 +106,7 @@ SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
     inplace=True,
     samples=KINKS,
     kink=lambda input, *rest: F.abs(input),
+    properties=frozenset({"saturates"}),
 )
 def selu(input: Tensor, inplace: bool = False):
     """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
@@ -118,6 +121,7 @@ def selu(input: Tensor, inplace: bool = False):
     inplace=True,
     samples=[*KINKS, S(t(3), 2.0)],
     errors=[Bad("E205", t(2), 0.0)],
+    properties=frozenset({"saturates"}),
 )
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """`input` above 0, `alpha * (exp(input / alpha) - 1)` elsewhere."""
@@ -222,6 +226,7 @@ def _threshold_vjp(g, out, input, threshold, value, inplace):
         S(t(values=[0.5, 1.0]), 0.5, 2.0, order=0, because="at the kink"),
     ],
     kink=lambda input, threshold, *rest: F.abs(input - threshold),
+    properties=frozenset({"clamps"}),
 )
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False):
     """`input` above `threshold`, `value` elsewhere."""
@@ -254,6 +259,7 @@ def _within(input, bound):
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
     vjp=lambda g, out, input, low, high, inplace: F.where(_between(input, low, high), g, 0),
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
+    properties=frozenset({"clamps"}),
 )
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
     """`input` held between the bounds; the slope at a bound is 0."""
@@ -287,6 +293,7 @@ def relu6(input: Tensor, inplace: bool = False):
     samples=KINKS,
     vjp=lambda g, out, input, inplace: F.where(_between(input, -3, 3), g * (1 / 6), 0),
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
+    properties=frozenset({"clamps"}),
 )
 def hardsigmoid(input: Tensor, inplace: bool = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
@@ -305,6 +312,7 @@ def _hardswish_vjp(g, out, input, inplace):
     samples=KINKS,
     vjp=_hardswish_vjp,
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
+    properties=frozenset({"clamps"}),
 )
 def hardswish(input: Tensor, inplace: bool = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
@@ -323,6 +331,7 @@ def _shrunk_vjp(g, out, input, lambd):
     samples=[*KINKS, S(t(3), 1.0)],
     errors=[Bad("E205", t(2), -1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
+    properties=frozenset({"clamps"}),
 )
 def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
@@ -342,6 +351,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     vjp=_shrunk_vjp,
     samples=[*KINKS, S(t(3), 1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
+    properties=frozenset({"clamps"}),
 )
 def hardshrink(input: Tensor, lambd: float = 0.5):
     """0 between `-lambd` and `lambd`, `input` elsewhere; the slope at the bounds is 0."""
@@ -372,6 +382,7 @@ def softsign(input: Tensor):
         S(t(3), beta=2),
         S(t(values=[-50.0, 9.9, 10.1]), 2.0, 20.0, order=1, because="cancellation"),
     ],
+    properties=frozenset({"saturates"}),
 )
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     """`log(1 + exp(beta * input)) / beta`, `input` itself where `beta * input > threshold`."""
@@ -387,6 +398,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     grad_fn="LogSigmoidBackward0",
     samples=[*ALL, S(t(values=[0.0, -800.0, 800.0]), order=0, because="large values")],
     vjp=lambda g, out, input: g * F.sigmoid(-input),
+    properties=frozenset({"saturates"}),
 )
 def logsigmoid(input: Tensor):
     """`log(sigmoid(input))` without overflow."""
@@ -394,14 +406,24 @@ def logsigmoid(input: Tensor):
     return -F.softplus(-input, 1, 40)
 
 
-@composite(name="nn.functional.silu", grad_fn="SiluBackward0", samples=ALL)
+@composite(
+    name="nn.functional.silu",
+    grad_fn="SiluBackward0",
+    samples=ALL,
+    properties=frozenset({"saturates"}),
+)
 def silu(input: Tensor, inplace: bool = False):
     """`input * sigmoid(input)`."""
     require_float("silu", input)
     return input * F.sigmoid(input)
 
 
-@composite(name="nn.functional.mish", grad_fn="MishBackward0", samples=ALL)
+@composite(
+    name="nn.functional.mish",
+    grad_fn="MishBackward0",
+    samples=ALL,
+    properties=frozenset({"saturates"}),
+)
 def mish(input: Tensor, inplace: bool = False):
     """`input * tanh(softplus(input))`."""
     require_float("mish", input)
@@ -413,6 +435,7 @@ def mish(input: Tensor, inplace: bool = False):
     grad_fn="GeluBackward0",
     samples=[*ALL, S(t(3), approximate="tanh")],
     errors=[Bad("E205", t(2), approximate="erf")],
+    properties=frozenset({"saturates"}),
 )
 def gelu(input: Tensor, *, approximate: str = "none"):
     """`input` times the normal distribution function of `input`, exactly or by tanh."""

@@ -346,6 +346,7 @@ def hypot(input: Tensor, other: Tensor):
     check=lambda input, other: require_some_float("logaddexp", input, other),
     inplace=False,
     samples=[S(t(2, 3), t(3)), S(t(), t(2))],
+    properties=frozenset({"saturates"}),
 )
 def logaddexp(input: Tensor, other: Tensor):
     """`log(exp(input) + exp(other))` without overflow."""
@@ -361,6 +362,7 @@ def _(g, out, input, other):
     check=lambda input, other: require_some_float("logaddexp2", input, other),
     inplace=False,
     samples=[S(t(2, 3), t(3)), S(t(), t(2))],
+    properties=frozenset({"saturates"}),
 )
 def logaddexp2(input: Tensor, other: Tensor):
     """`log2(2**input + 2**other)` without overflow."""
@@ -404,6 +406,7 @@ def nextafter(input: Tensor, other: Tensor):
     grad_fn="NotImplemented",
     check=lambda input, values: _same_kind("heaviside", input, values),
     samples=[S(t(values=[-1.0, 0.0, 2.0], grad=False), t(3, grad=False))],
+    properties=frozenset({"flat"}),
 )
 def heaviside(input: Tensor, values: Tensor):
     """0 below zero, 1 above, `values` at zero; PyTorch has no derivative of it."""

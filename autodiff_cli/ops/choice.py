@@ -38,6 +38,7 @@ def _chosen(condition, input, other):
     grad_fn="WhereBackward0",
     samples=[S(bools(2, 3), t(2, 3), t(3)), S(bools(3), t(3), 0.5), S(bools(3), 1.0, t())],
     errors=[Bad("E307", t(2), t(2), t(2)), Bad("E302", bools(2), t(2), t(3))],
+    properties=frozenset({"selects"}),
 )
 def where(condition: Mask, input: Tensor, other: Tensor):
     """Elements of `input` where `condition` holds, elements of `other` elsewhere."""
@@ -89,6 +90,7 @@ def _check_masked_fill(input, mask, value):
     grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), bools(3), 1.5), S(t(2), bools(2, 2), t())],
     errors=[Bad("E308", t(2), bools(2), t(2))],
+    properties=frozenset({"selects"}),
 )
 def masked_fill(input: Tensor, mask: Mask, value: Mask):
     """`value` where `mask` holds, elements of `input` elsewhere."""
@@ -104,6 +106,7 @@ def _(g, out, input, mask, value):
     check=lambda input, value: _one_number("fill", value),
     grad_fn=lambda input, value: f"FillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), 1.5), S(t(2), t())],
+    properties=frozenset({"selects"}),
 )
 def fill(input: Tensor, value: Mask):
     """`value` everywhere, in the shape and dtype of `input`."""
@@ -133,7 +136,9 @@ def _distance(input, other):
     return F.abs(input - other)
 
 
-@pointwise(np.maximum, samples=TIES, inplace=False, kink=_distance)
+@pointwise(
+    np.maximum, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"})
+)
 def maximum(input: Tensor, other: Tensor):
     """The larger of two elements, nan if one is nan; equal elements share the slope."""
 
@@ -143,7 +148,9 @@ def _(g, out, input, other):
     return _shared(g, input, other, F.lt(input, other), F.lt(other, input))
 
 
-@pointwise(np.minimum, samples=TIES, inplace=False, kink=_distance)
+@pointwise(
+    np.minimum, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"})
+)
 def minimum(input: Tensor, other: Tensor):
     """The smaller of two elements, nan if one is nan; equal elements share the slope."""
 
@@ -153,7 +160,7 @@ def _(g, out, input, other):
     return _shared(g, input, other, F.gt(input, other), F.gt(other, input))
 
 
-@pointwise(np.fmax, samples=TIES, inplace=False, kink=_distance)
+@pointwise(np.fmax, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"}))
 def fmax(input: Tensor, other: Tensor):
     """The larger of two elements, the other one if one is nan; the first has the slope of ties."""
 
@@ -164,7 +171,7 @@ def _(g, out, input, other):
     return F.where(first, g, 0), F.where(first, 0, g)
 
 
-@pointwise(np.fmin, samples=TIES, inplace=False, kink=_distance)
+@pointwise(np.fmin, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"}))
 def fmin(input: Tensor, other: Tensor):
     """The smaller of two elements, the other one if one is nan; the first has the slope of ties."""
 
@@ -213,6 +220,7 @@ def _to_a_bound(input, low, high):
     ],
     errors=[Bad("E205", t(2))],
     kink=_to_a_bound,
+    properties=frozenset({"clamps"}),
 )
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
     """Elements held between `min` and `max`; the slope at a bound is 1."""
@@ -252,7 +260,15 @@ def _bound(key, kernel, inside, outside, doc):
     function = bounded if key == "clamp_min" else bounded_above
     function.__doc__ = doc
     samples = [S(t(2, 3), 0.5), S(t(2, 3), t(3))]
-    pointwise(kernel, key=key, vjp=vjp, grad_fn=name, samples=samples, kink=_distance)(function)
+    pointwise(
+        kernel,
+        key=key,
+        vjp=vjp,
+        grad_fn=name,
+        samples=samples,
+        kink=_distance,
+        properties=frozenset({"clamps"}),
+    )(function)
 
 
 _bound(

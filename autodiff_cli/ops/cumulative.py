@@ -154,6 +154,7 @@ _declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
     lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
     shape=lambda input, dim: (input.shape, input.dtype),
     samples=ALONG,
+    properties=frozenset({"saturates"}),
 )
 def logcumsumexp(input: Tensor, dim: Dim):
     """Logarithms of the running sums of exponentials along `dim`, without overflow."""

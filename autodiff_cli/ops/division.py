@@ -59,6 +59,7 @@ def _(g, out, input, other):
         S(t(3), 2.0, rounding_mode=None),
     ],
     errors=[Bad("E205", t(2), t(2), rounding_mode="up")],
+    properties=frozenset({"flat"}),
 )
 def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
     """Quotient rounded towards zero (`trunc`) or down (`floor`); the slopes are 0 then."""
@@ -133,6 +134,7 @@ def quotient_down(input: Tensor, other: Tensor):
     vjp=no_derivative("floor_divide"),
     samples=[S(t(2, 3, grad=False), t(3, low=0.5, grad=False)), S(ints(3, low=-5, high=5), 2)],
     errors=[Bad("E504", ints(2, low=1), ints(2, values=[0, 1]))],
+    properties=frozenset({"flat"}),
 )
 def floor_divide(input: Tensor, other: Tensor):
     """`input // other`, the quotient rounded down; PyTorch has no derivative of it."""

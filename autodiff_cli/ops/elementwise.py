@@ -157,8 +157,11 @@ def _unary(key, kernel, vjp, samples, aliases, doc, **options):
 
 _row: Any
 
+SATURATING = frozenset({"exp", "exp2", "expm1", "tanh", "atan", "sigmoid"})
+
 for _row in FLOATS:
-    _unary(*_row, promote=Promote.FLOAT)
+    _words = frozenset({"saturates"} if _row[0] in SATURATING else ())
+    _unary(*_row, promote=Promote.FLOAT, properties=_words)
 
 
 @pointwise(
@@ -246,6 +249,7 @@ for _row in (
         lambda x, kernel=_row[1]: x if x.dtype.kind in "iu" else kernel(x),
         *_row[2:],
         check=_no_bools(_row[0]),
+        properties=frozenset({"flat"}),
         kink=_to_half if _row[0] == "round" else _to_whole,
     )
 
@@ -267,6 +271,7 @@ def _rounded(x, decimals):
     check=lambda input, *rest: require_float("round", input),
     samples=[S(t(2, 3), decimals=1), S(t(3, high=200.0), decimals=-1), S(t(3), decimals=0)],
     kink=lambda input, decimals: _to_half(input * 10.0**decimals),
+    properties=frozenset({"flat"}),
 )
 def round_decimals(input: Tensor, *, decimals: int):
     """Rounded to `decimals` digits after the point; the slope is 0."""
@@ -299,6 +304,7 @@ for _key in ("sign", "sgn"):
         [*ALL, S(bools(2))],
         (),
         "-1, 0 or 1; the slope is 0.",
+        properties=frozenset({"flat"}),
         kink=lambda input: F.abs(input),
     )
 
@@ -322,6 +328,7 @@ def _angle(x):
     _angle,
     promote=Promote.FLOAT,
     inplace=False,
+    properties=frozenset({"flat"}),
     vjp=zero_slope,
     samples=ALL,
     kink=lambda input: F.abs(input),

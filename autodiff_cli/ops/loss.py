@@ -471,6 +471,7 @@ def _fit(g, x):
         ),
     ],
     errors=[Bad("E308", t(2, 3), t(3))],
+    properties=frozenset({"saturates"}),
 )
 def binary_cross_entropy_with_logits(
     input: Tensor,

@@ -15,6 +15,7 @@ from ..graph.strides import same_strides
 @movement(
     lambda x: x,
     public=False,
+    steady=True,
     shape=lambda input: (input.shape, input.dtype),
     strides_rule=same_strides,
     properties=frozenset({"reshapes"}),
@@ -29,6 +30,7 @@ def alias(input: Tensor):
     lambda x: x,
     public=False,
     view=True,
+    steady=True,
     shape=lambda input: (input.shape, input.dtype),
     samples=[S(t(2, 3))],
 )
@@ -39,6 +41,7 @@ def data_alias(input: Tensor):
 @movement(
     lambda old, value: value,
     public=False,
+    steady=True,
     shape=lambda old, value: (old.shape, old.dtype),
     strides_rule=same_strides,
     grad_fn=lambda old, value: old.grad_name,
@@ -78,6 +81,7 @@ def _copy_slices(base, value, step):
     grad_fn="CopySlices",
     shape=lambda base, value, step: (base.shape, base.dtype),
     strides_rule=same_strides,
+    properties=frozenset({"selects"}),
 )
 def copy_slices(base: Tensor, value: Tensor, step: Any):
     """`base` with `value` written to what the view op `step` shows of it."""

@@ -109,6 +109,7 @@ def _max_name(input, rules):
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
+    properties=frozenset({"selects"}),
 )
 def max_windows(input: Tensor, rules: Any):
     """The maximum of each window of the last dims; the first of equal ones gets the gradient."""
@@ -419,6 +420,7 @@ def _declare_lp_pool(n):
     public=False,
     grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0",
     samples=[S(t(1, 2), ints(values=[[0, 3]]), (4,))],
+    properties=frozenset({"selects"}),
 )
 def unpool_max(input: Tensor, indices: Tensor, sizes: Any):
     """Zeros of the given sizes with `input` written at flat positions."""
@@ -545,7 +547,11 @@ def fractional_indices(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """Flat positions of the maxima of windows at random places."""
 
 
-@composite(public=False, grad_fn=lambda i, s, k, sizes: f"FractionalMaxPool{len(sizes)}DBackward0")
+@composite(
+    public=False,
+    grad_fn=lambda i, s, k, sizes: f"FractionalMaxPool{len(sizes)}DBackward0",
+    properties=frozenset({"selects"}),
+)
 def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """The maxima of windows at random places, and their flat positions."""
     indices = F.fractional_indices(input, samples, kernel, sizes)

@@ -271,6 +271,7 @@ BY_DIM = [
     errors=EMPTY[:1],
     vjp=_shared_by_all,
     kink=lambda input: _lead(input, F.amax, ()),
+    properties=frozenset({"selects"}),
 )
 def _max_full(input: Tensor):
     """Largest of all elements; ties share the slope evenly."""
@@ -286,6 +287,7 @@ def _max_full(input: Tensor):
     samples=BY_DIM,
     errors=EMPTY[1:],
     kink=lambda input, dim, keepdim: _lead(input, F.amax, (dim,)),
+    properties=frozenset({"selects"}),
 )
 def _max_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
     """Largest elements along `dim` and where they are; the slope goes to the picked ones."""
@@ -307,6 +309,7 @@ def _max_other(input: Tensor, other: Tensor):
     errors=EMPTY[:1],
     vjp=_shared_by_all,
     kink=lambda input: _lead(input, F.amin, ()),
+    properties=frozenset({"selects"}),
 )
 def _min_full(input: Tensor):
     """Smallest of all elements; ties share the slope evenly."""
@@ -322,6 +325,7 @@ def _min_full(input: Tensor):
     samples=BY_DIM,
     errors=EMPTY[1:],
     kink=lambda input, dim, keepdim: _lead(input, F.amin, (dim,)),
+    properties=frozenset({"selects"}),
 )
 def _min_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
     """Smallest elements along `dim` and where they are; the slope goes to the picked ones."""
@@ -342,6 +346,7 @@ def _min_other(input: Tensor, other: Tensor):
         S(t(2, 3), dim=1),
         S(TIES, dim=1, keepdim=True, order=0, because=JUMP),
     ],
+    properties=frozenset({"selects"}),
 )
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False):
     """Smallest and largest elements together; ties share the slope evenly."""
@@ -420,6 +425,7 @@ def count_nonzero(input: Tensor, dim: Dims | None = None):
 @composite(
     aliases=["special.logsumexp"],
     samples=[S(t(2, 3), 1), S(t(2, 3), (0, 1), keepdim=True), S(t(), 0)],
+    properties=frozenset({"saturates"}),
 )
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False):
     """Logarithm of the sum of exponentials over `dim`, without overflow."""

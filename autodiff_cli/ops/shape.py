@@ -79,6 +79,7 @@ def _expand_strides(strides, input, size, implicit=False):
 
 @movement(
     _expanded,
+    steady=True,
     shape=_expand_shape,
     view=True,
     properties=frozenset({"expands"}),
@@ -138,6 +139,7 @@ def _sum_to_name(input, size):
 
 @movement(
     _sum_to,
+    steady=True,
     shape=_sum_to_shape,
     grad_fn=_sum_to_name,
     public=False,
@@ -287,6 +289,7 @@ def ravel(input: Tensor):
     np.copy,
     public=False,
     grad_fn="CloneBackward0",
+    steady=True,
     shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: g,
     samples=[S(t(2, 3))],
@@ -386,6 +389,7 @@ def _inserted(values, dim, value):
     view=True,
     properties=RESHAPES,
     inplace=True,
+    steady=True,
     shape=lambda input, dim: (_inserted(input.shape, dim, 1), input.dtype),
     strides_rule=lambda strides, input, dim: _inserted(
         strides, dim, 1 if dim == input.ndim else input.shape[dim] * strides[dim]
@@ -450,6 +454,7 @@ def _inverse(dims):
 @movement(
     np.transpose,
     view=True,
+    steady=True,
     shape=_permuted,
     strides_rule=lambda strides, input, dims: moved(strides, dims),
     vjp=lambda g, out, input, dims: F.permute(g, _inverse(dims)),
@@ -472,6 +477,7 @@ def _exchanged(values, a, b):
     view=True,
     inplace=True,
     aliases=["swapdims"],
+    steady=True,
     shape=lambda input, dim0, dim1: (_exchanged(input.shape, dim0, dim1), input.dtype),
     strides_rule=lambda strides, input, dim0, dim1: _exchanged(strides, dim0, dim1),
     vjp=lambda g, out, input, dim0, dim1: F.transpose(g, dim0, dim1),
@@ -492,6 +498,7 @@ def swapaxes(input: Tensor, axis0: Dim, axis1: Dim):
     np.transpose,
     view=True,
     inplace=True,
+    steady=True,
     shape=lambda input: (_matrix(input).shape[::-1], input.dtype),
     strides_rule=lambda strides, input: strides[::-1],
     vjp=lambda g, out, input: F.t(g),
@@ -594,6 +601,7 @@ def movedim(input: Tensor, source: Ints, destination: Ints):
     lambda x: x,
     view=True,
     properties=RESHAPES,
+    steady=True,
     shape=lambda input: (input.shape, input.dtype),
     strides_rule=lambda strides, input: strides,
     samples=[S(t(2, grad=False))],

@@ -69,6 +69,7 @@ _softmax_pair("log_softmax", "log_softmax_node")
     name="softmax",
     grad_fn="SoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
+    properties=frozenset({"saturates"}),
 )
 def softmax_node(input: Tensor, dim: Dim):
     """Exponentials along `dim`, scaled to sum to one."""
@@ -89,6 +90,7 @@ def _(g, out, input, dim):
     name="log_softmax",
     grad_fn="LogSoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
+    properties=frozenset({"saturates"}),
 )
 def log_softmax_node(input: Tensor, dim: Dim):
     """Logarithms of softmax along `dim`."""

@@ -43,6 +43,7 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
     grad_fn=lambda input, dim, descending, stable: (
         "SortBackward0" if stable is None else "SortBackward1"
     ),
+    properties=frozenset({"selects"}),
 )
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | None = None):
     """Elements in order along `dim`, and their indices."""
@@ -54,6 +55,7 @@ def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | 
     fields=("values", "indices"),
     samples=[S(t(2, 3), 2), S(t(2, 4), 2, 0, False), S(t(), 1)],
     errors=[Bad("E308", t(3), 4, words="4")],
+    properties=frozenset({"selects"}),
 )
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True):
     """The `k` largest (or smallest) elements along `dim` in order, and their indices."""

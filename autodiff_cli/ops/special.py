@@ -131,7 +131,8 @@ for _row in (
         "Modified Bessel function of the first kind, order 0.",
     ),
 ):
-    _unary(*_row)
+    _words = frozenset({"saturates"} if _row[0] in ("erf", "erfc") else ())
+    _unary(*_row, properties=_words)
 
 for _row in (
     (
@@ -241,7 +242,13 @@ def mvlgamma(input: Tensor, p: int):
     return out + p * (p - 1) / 4 * math.log(math.pi)
 
 
-@composite(name="special.ndtr", method=False, grad_fn="MulBackward1", samples=ALL)
+@composite(
+    name="special.ndtr",
+    method=False,
+    grad_fn="MulBackward1",
+    samples=ALL,
+    properties=frozenset({"saturates"}),
+)
 def special_ndtr(input: Tensor):
     """The normal distribution function."""
     return 0.5 * F.erfc(input * -math.sqrt(0.5))

@@ -213,6 +213,7 @@ _declare_median("nanmedian", True, "Median of the elements that are not nan")
     fields=("values", "indices"),
     samples=[S(t(5), 2), S(t(2, 3), 1, 0, True), S(t(), 1)],
     errors=[Bad("E308", t(3), 4, words="4"), Bad("E308", t(3), 0)],
+    properties=frozenset({"selects"}),
 )
 def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
@@ -241,6 +242,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
         ),
         S(t()),
     ],
+    properties=frozenset({"selects"}),
 )
 def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
     """The most frequent element along `dim` (the smallest of them), and the index of its last."""

@@ -1,0 +1,210 @@
+"""One backward pass that forgets nothing: every contribution to every cotangent, with its value.
+
+The rules are those that `backward()` applies; what later happened to the graph (freed, overwritten)
+is of no interest here, because nodes never change. Invariant: `edges[x]` are all contributions
+to the cotangent of `x`, in the order in which backward adds them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..autograd.reverse import fitted, parents, zeros_like
+from ..engine.evaluate import evaluate
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..graph.op import LEAF, OUTPUT, constant, output, value_of
+from ..graph.registry import F
+from ..graph.state import STATE, grad_mode
+
+Parts = dict[int, Node]
+
+
+class Edge(NamedTuple):
+    """A contribution: from the cotangent of `source` (None: the seed of backward) by its rule."""
+
+    source: Node | None
+    g: Node
+
+
+class Flow:
+    """The cotangents of everything that the seeds' nodes depend on."""
+
+    def __init__(self, seeds: list[tuple[Node, Node]]):
+        self.edges: dict[Node, list[Edge]] = {}
+        self.cotangents: dict[Node, Node] = {}
+        self.parts: dict[Node, dict[int, list[Node]]] = {}
+        self.hooked: dict[Node, tuple[Node, Node]] = {}
+        self.opened: list[Node] = []
+        with grad_mode(False):
+            span = STATE.span
+            for node, g in seeds:
+                self._give(node, None, g)
+            for node in reached([node for node, _ in seeds]):
+                STATE.span = node.span
+                self._visit(node)
+            STATE.span = span
+        evaluate(
+            [
+                *self.cotangents.values(),
+                *(edge.g for found in self.edges.values() for edge in found),
+                *(n for node in self.cotangents for n in (node, *node.inputs) if not n.outputs),
+            ]
+        )
+
+    def _give(self, node: Node, source: Node | None, g: Node) -> None:
+        self.edges.setdefault(node, []).append(Edge(source, g))
+
+    def _visit(self, node: Node) -> None:
+        if node in self.parts:
+            self._apply(node, self._part_cotangents(node))
+            return
+        found = self.edges.get(node)
+        if found is None:
+            return
+        g = found[0].g
+        for edge in found[1:]:
+            g = F.add(g, edge.g)
+        if node.marks is not None and node.marks.hooks:
+            before = g
+            for hook in list(node.marks.hooks.values()):
+                replaced = hook(g)
+                g = g if replaced is None else replaced
+            self.hooked[node] = before, g
+        self.cotangents[node] = g
+        if node.op is OUTPUT:
+            parent, index = node.args
+            self.parts.setdefault(parent, {}).setdefault(index, []).append(node)
+        elif node.op is not LEAF:
+            self._apply(node, {0: g})
+
+    def _part_cotangents(self, node: Node) -> Parts:
+        found = {}
+        for index, outputs in self.parts[node].items():
+            g = self.cotangents[outputs[0]]
+            for other in outputs[1:]:
+                g = F.add(g, self.cotangents[other])
+            found[index] = g
+        return found
+
+    def _apply(self, node: Node, parts: Parts) -> None:
+        if node.op.vjp_rule is None:
+            self.opened.append(node)
+        for x, g in pullback(node, parts):
+            self._give(x, node, g)
+
+    def grad(self, node: Node) -> Any:
+        """The value of the cotangent of a node; None when it has none."""
+        g = self.cotangents.get(node)
+        return None if g is None else value_of(g)
+
+
+def reached(roots: list[Node]) -> list[Node]:
+    """The nodes that a backward from the roots can come to, newest first."""
+    seen = {node for node in roots if node.requires_grad}
+    pending = list(seen)
+    while pending:
+        for needed in parents(pending.pop()):
+            if needed.requires_grad and needed not in seen:
+                seen.add(needed)
+                pending.append(needed)
+    return sorted(seen, key=lambda node: node.seq, reverse=True)
+
+
+def pullback(node: Node, parts: Parts) -> list[tuple[Node, Node]]:
+    """What the rule of a node hands to each operand, given cotangents of its results by index."""
+    op = node.op
+    if op is LEAF or op is OUTPUT:
+        return []
+    if op.vjp_rule is None:
+        body = node.body if type(node.body) is tuple else (node.body,)
+        return [(body[i], g) for i, g in parts.items() if body[i] is not None]
+    out: Any = node
+    g: Any = parts.get(0)
+    if node.outputs is not None:
+        out = tuple(output(node, i) for i in range(len(node.outputs)))
+        g = tuple(
+            parts.get(i, zeros_like(o)) if is_float(o.dtype) else None for i, o in enumerate(out)
+        )
+    found = op.vjp_rule(g, out, *node.args)
+    found = found if type(found) is tuple else (found,)
+    given: list[tuple[Node, Node]] = []
+    for position, gx in zip(op.tensor_params, found, strict=True):
+        x = node.args[position]
+        if gx is None or x is None:
+            continue
+        pairs = [(x, gx)] if type(x) is Node else zip(x, gx, strict=True)
+        for operand, part in pairs:
+            if operand is not None and part is not None and operand.requires_grad:
+                given.append((operand, fitted(op.kind, part, operand, op)))
+    return given
+
+
+class Probe:
+    """The rule of one node, applied to cotangents of our own."""
+
+    def __init__(self, flow: Flow, node: Node, operand: Node):
+        self.flow = flow
+        self.node = node
+        self.operand = operand
+        if node in flow.parts:
+            given = flow._part_cotangents(node)
+        else:
+            given = {0: flow.cotangents[node]}
+        with grad_mode(False):
+            self.given = {i: np.asarray(value_of(g)) for i, g in given.items()}
+        random = np.random.RandomState(7)
+        self.noise = {
+            i: (random.uniform(0.5, 1.5, g.shape) * random.choice([-1, 1], g.shape)).astype(g.dtype)
+            for i, g in self.given.items()
+        }
+
+    def __call__(self, parts: dict[int, Any]) -> Any:
+        """The sum of what the rule hands to the operand."""
+        with grad_mode(False):
+            nodes = {i: constant(np.asarray(array)) for i, array in parts.items()}
+            found = [g for x, g in pullback(self.node, nodes) if x is self.operand]
+            if not found:
+                return np.zeros(self.operand.shape)
+            return sum(np.asarray(value_of(g), np.float64) for g in found)
+
+    def at(self, parts: dict[int, Any], index: tuple[int, ...]) -> float:
+        """One element of it."""
+        with np.errstate(all="ignore"):
+            return float(self(parts)[index])
+
+    def influencing(
+        self, allowed: dict[int, Any], index: tuple[int, ...]
+    ) -> tuple[int, tuple[int, ...]] | None:
+        """An element among the allowed ones whose cotangent has a say in the operand's element, by
+        halving; None when there is none."""
+        places = [(i, at) for i, mask in allowed.items() for at in np.flatnonzero(mask)]
+        if not places or self.at(self._only(places), index) == 0:
+            return None
+        while len(places) > 1:
+            half = places[: len(places) // 2]
+            places = half if self.at(self._only(half), index) != 0 else places[len(places) // 2 :]
+        part, at = places[0]
+        return part, tuple(int(i) for i in np.unravel_index(at, self.noise[part].shape))
+
+    def _only(self, places: list[tuple[int, int]]) -> dict[int, Any]:
+        parts = {i: np.zeros_like(noise) for i, noise in self.noise.items()}
+        for i, at in places:
+            parts[i].flat[at] = self.noise[i].flat[at]
+        return parts
+
+
+def nodes_of_body(composite: Node) -> list[Node]:
+    """The nodes that a composite stands for."""
+    limit = {*composite.inputs}
+    pending = list(composite.body if type(composite.body) is tuple else (composite.body,))
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node in limit or node in seen:
+            continue
+        seen.add(node)
+        pending.extend(node.inputs if node.body is None else (*node.inputs, *parents(node)))
+    return list(seen)

@@ -1,0 +1,73 @@
+"""What an answer is: plain data between the analysis and those who show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..source import Span
+
+VERDICTS = ("none", "nan", "inf", "zero", "partly-zero", "ok")
+
+CAUSES = (
+    "not-reached",
+    "detached",
+    "no-grad",
+    "integer",
+    "comparison",
+    "flat-op",
+    "not-a-leaf",
+    "requires-grad-false",
+    "rebound",
+    "dead-relu",
+    "saturated",
+    "masked",
+    "clamped",
+    "times-zero",
+    "cancelled",
+    "nan-forward",
+    "nan-backward",
+    "inf-forward",
+    "inf-backward",
+    "ok",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a gradient is what it is: one of `CAUSES`, the place of the guilty expression, one
+    sentence with the numbers, further places with a few words."""
+
+    code: str
+    span: Span | None
+    message: str
+    label: str = ""
+    places: tuple[tuple[Span, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One of `VERDICTS` with its cause. `line` is that of the guilty expression; `fix` the whole
+    program with the repair in place, only after it was run; `notes` say more."""
+
+    name: str
+    verdict: str
+    cause: str
+    line: int | None
+    message: str
+    fix: str | None = None
+    span: Span | None = None
+    label: str = ""
+    places: tuple[tuple[Span, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, object]:
+        """The answer as plain data for strict JSON."""
+        return {
+            "schema": "autodiff.why/1",
+            "name": self.name,
+            "verdict": self.verdict,
+            "cause": self.cause,
+            "line": self.line,
+            "message": self.message,
+            "fix": self.fix,
+        }

@@ -1,0 +1,216 @@
+"""A program that runs under observation: what was differentiated, what its names meant over time,
+and which numbers it took out of the graph.
+
+Invariant: without `changes` the program computes what it would alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..autograd import tensor as handles
+from ..autograd.tensor import Tensor
+from ..checks.watched import Watched
+from ..errors import AutodiffError, fail
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..graph.state import STATE
+from ..language import syntax
+from ..language.attributes import GRAD_READ
+from ..language.builtins import OUTPUT
+from ..language.classes import Instance
+from ..language.parser import parse
+from ..language.program import calls_backward
+from ..language.report import Options
+from ..language.values import Scope
+from ..source import Source, Span
+
+MOST_BINDINGS = 100_000
+MOST_PASSES = 64
+MOST_EXITS = 10_000
+
+
+class Exit(NamedTuple):
+    """Numbers that left the graph: of which node, where, and what the program got."""
+
+    node: Node
+    span: Span | None
+    value: Any
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it happens, in a form that is the same in every run."""
+        return (-1, -1) if self.span is None else (self.span.start, self.span.end)
+
+
+class Binding(NamedTuple):
+    """A name that was made to mean a tensor, by the statement at `span`."""
+
+    name: str
+    span: Span
+    tensor: Tensor
+    node: Node
+
+
+class Recorder(Watched):
+    """One run. `changes` are places of exits whose numbers are changed on their way out."""
+
+    def __init__(
+        self, source: Source, options: Options, changes: frozenset[tuple[int, int]] = frozenset()
+    ):
+        super().__init__(source, replace(options, write=None), trace=True)
+        self.changes = changes
+        self.bindings: list[Binding] = []
+        self.exits: list[Exit] = []
+        self.seeds: list[list[tuple[Node, Node]]] = []
+        self.attempted: list[Node] = []
+        self.failure: AutodiffError | None = None
+
+    # -- what observers call --------------------------------------------------------------------
+
+    def gave(self, statement: syntax.Node, name: str, value: Any) -> None:
+        """A statement at module level gave a name a value."""
+        if (
+            name
+            and type(value) is Tensor
+            and self.scope.names.get(name) is value
+            and len(self.bindings) < MOST_BINDINGS
+        ):
+            self.bindings.append(Binding(name, statement.span, value, value.node))
+
+    def _differentiated(self, seeds: list[tuple[Node, Node]]) -> None:
+        self.backwards += 1
+        if len(self.seeds) >= MOST_PASSES:
+            del self.seeds[0]
+        self.seeds.append(list(seeds))
+
+    def _attempt(self, tensors: list[Tensor]) -> None:
+        self.attempted = [tensor.node for tensor in tensors]
+
+    def _read(self, node: Node, value: Any) -> Any:
+        exit = Exit(node, STATE.span, value)
+        if len(self.exits) < MOST_EXITS:
+            self.exits.append(exit)
+        return changed(value) if exit.place in self.changes else value
+
+    # -- running --------------------------------------------------------------------------------
+
+    def _implicit_allowed(self, tree: syntax.Module) -> bool:
+        """Who asks for a gradient wants one, also of a program that leaves it out."""
+        return self.options.backward and not calls_backward(tree)
+
+    def run(self) -> None:
+        """Run to the end, or to the first failure after something was differentiated."""
+        handles.ATTEMPTS.append(self._attempt)
+        handles.READERS.append(self._read)
+        try:
+            super().run()
+        except AutodiffError as error:
+            tried = self.seeds or self.attempted or self.loss is not None
+            if error.code[1] not in "234" or not tried:
+                raise
+            self.failure = error
+        finally:
+            handles.ATTEMPTS.clear()
+            handles.READERS.clear()
+            GRAD_READ.clear()
+            STATE.span = None
+            OUTPUT.write = lambda piece: None
+
+    # -- afterwards -----------------------------------------------------------------------------
+
+    @property
+    def roots(self) -> list[Node]:
+        """What was differentiated, or was to be; the last one first."""
+        found = [node for seeds in reversed(self.seeds) for node, _ in seeds]
+        if self.failure is not None and self.failure.code == "E402":
+            found = [*self.attempted, *found]
+        if not found and self.loss is not None:
+            found = [self.loss.node]
+        if not found:
+            found = self._last_number()
+        return list(dict.fromkeys(found))
+
+    def _last_number(self) -> list[Node]:
+        """The result of a program that differentiates nothing: `loss`, else its last number."""
+        named = self.scope.names.get("loss")
+        if isinstance(named, Tensor):
+            return [named.node]
+        numbers = [b.node for b in self.bindings if b.node.numel == 1 and b.node.inputs]
+        return numbers[-1:]
+
+    def of(self, name: str) -> list[Binding]:
+        """What a name has meant, in order."""
+        return [binding for binding in self.bindings if binding.name == name]
+
+
+def changed(value: Any) -> Any:
+    """Other numbers in the form of `value`."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float):
+        return value * (1 + 1e-3) + 1e-3
+    if isinstance(value, list):
+        return [changed(part) for part in value]
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "b":
+            return ~value
+        factor = 1 + 1e-3 if is_float(value.dtype) else 1
+        return (value * factor + (1e-3 if is_float(value.dtype) else 1)).astype(value.dtype)
+    return value
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def lookup(program: Recorder, name: str) -> Any:
+    """What a name means when the program has ended: `w`, `layers[0].weight`, `p['W']`."""
+    tree = parse(Source(name, "<name>"))
+    expression = tree.body[0] if len(tree.body) == 1 else None
+    if not isinstance(expression, syntax.ExprStmt) or not _is_path(expression.value):
+        raise fail(
+            "E201", f"`{name}` is not a name", help="for example `w`, `model.weight`, `layers[0]`"
+        )
+    if isinstance(expression.value, syntax.Name):
+        return _named(program, name)
+    try:
+        return program.evaluate_text(name, "<name>")
+    except AutodiffError as error:
+        raise error.amend(span=None, labels=()) from None
+
+
+def _is_path(tree: syntax.Node) -> bool:
+    while not isinstance(tree, syntax.Name):
+        if isinstance(tree, syntax.Attribute):
+            if tree.attr in ("grad", "data", "T", "mT", "H"):
+                return False
+        elif not isinstance(tree, syntax.Subscript) or not isinstance(tree.index, syntax.Constant):
+            return False
+        tree = tree.value
+    return True
+
+
+def _named(program: Recorder, name: str) -> Any:
+    names: Mapping[str, Any] = program.scope.names
+    if name in names:
+        return names[name]
+    from ..suggest import suggest
+
+    tensors = [n for n, value in names.items() if isinstance(value, Tensor | Instance)]
+    close = suggest(name, tensors)
+    if close:
+        help = f"did you mean `{close[0]}`?"
+    else:
+        help = f"it has: {', '.join(tensors[:12])}" if tensors else "the program has no tensors"
+    if program.failure is not None and not close:
+        raise program.failure
+    raise fail("E201", f"the program has no name `{name}`", help=help)
+
+
+__all__ = ["Binding", "Exit", "Recorder", "Scope", "changed", "lookup"]

@@ -1,0 +1,386 @@
+"""Why there is no gradient at all: where the way from the loss back to a tensor is cut.
+
+Walks all dependencies, not only those that backward sees; numbers that left the graph are followed
+by running the program again with other numbers at that place and looking whether the loss changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..autograd.reverse import parents
+from ..autograd.tensor import AccumulateGrad, Tensor
+from ..engine.evaluate import dependencies
+from ..errors import AutodiffError
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..graph.op import CAST, CONSTANT, LEAF, OUTPUT, value_of
+from ..source import Span
+from .model import Cause
+from .record import Binding, Exit, Recorder
+from .words import shown, shown_place
+
+DETACHING = ("detach", "data_alias")
+MOST_TRIALS = 12
+
+
+class Missing:
+    """The search for one tensor; `again(places)` runs the program with changed exits."""
+
+    def __init__(
+        self,
+        program: Recorder,
+        name: str,
+        tensor: Any,
+        again: Callable[[frozenset[tuple[int, int]]], Recorder | None],
+    ):
+        self.program = program
+        self.name = name
+        self.tensor = tensor
+        self.again = again
+        self.bindings = program.of(name)
+        self.arrays = {
+            id(exit.value): exit.node
+            for exit in program.exits
+            if isinstance(exit.value, np.ndarray)
+        }
+
+    # -- the answer -----------------------------------------------------------------------------
+
+    def cause(self) -> Cause:
+        """The first cause on the way from the loss to the tensor."""
+        program = self.program
+        failure = program.failure
+        roots = program.roots
+        if not isinstance(self.tensor, Tensor):
+            return self._no_tensor(roots)
+        if failure is not None and failure.code == "E404" and failure.span is not None:
+            text = shown(failure.span)
+            return Cause("flat-op", failure.span, f"{text} has no slope, backward cannot pass it")
+        targets = self._versions(self.tensor)
+        if self._by_gradient(roots, targets):
+            return self._reached()
+        found = self._walk(roots, targets)
+        if found is not None:
+            return found
+        earlier = self._earlier(roots, targets)
+        if earlier is not None:
+            return earlier
+        found = self._left_as_numbers(roots, targets)
+        if found is not None:
+            return found
+        if not self.tensor.requires_grad:
+            own = self._cut(self.tensor.node)
+            if own is not None:
+                return own
+        return self._not_reached(roots)
+
+    def _versions(self, tensor: Tensor) -> set[Node]:
+        """The nodes that a tensor is and, as a leaf that was stepped or changed in place, was."""
+        found = {tensor.node}
+        found.update(b.node for b in self.bindings if b.tensor is tensor)
+        accumulator = tensor.accumulator
+        if accumulator is not None:
+            for node in self._everything(self.program.roots):
+                if node.op is LEAF and node.args[0] is accumulator:
+                    found.add(node)
+        if tensor.node.op is LEAF and tensor.node.inputs:
+            found.update(n for n in tensor.node.inputs if n.op is CONSTANT)
+        return found
+
+    def _by_gradient(self, roots: list[Node], targets: set[Node]) -> bool:
+        """Whether backward comes to the tensor."""
+        seen = {node for node in roots if node.requires_grad}
+        pending = list(seen)
+        while pending:
+            node = pending.pop()
+            if node in targets:
+                return True
+            for needed in parents(node):
+                if needed.requires_grad and needed not in seen:
+                    seen.add(needed)
+                    pending.append(needed)
+        return False
+
+    # -- dependencies ---------------------------------------------------------------------------
+
+    def _needed(self, node: Node) -> list[Node]:
+        """Everything the value of a node was made of."""
+        if node.op is LEAF or node.op is CONSTANT:
+            origin = self.arrays.get(id(node.value))
+            found = list(node.inputs)
+            return found if origin is None else [*found, origin]
+        found = list(dict.fromkeys((*node.inputs, *nodes_in(node.args))))
+        if node.body is not None:
+            found.extend(dependencies(node))
+        return found
+
+    def _everything(self, roots: Iterable[Node]) -> list[Node]:
+        """The roots and all they were made of, newest first."""
+        seen = set(roots)
+        pending = list(seen)
+        while pending:
+            for needed in self._needed(pending.pop()):
+                if needed not in seen:
+                    seen.add(needed)
+                    pending.append(needed)
+        return sorted(seen, key=lambda node: node.seq, reverse=True)
+
+    def _leading(self, roots: Iterable[Node], targets: set[Node]) -> list[Node]:
+        """The nodes between the roots and the targets, newest first."""
+        everything = self._everything(roots)
+        leading: set[Node] = set()
+        for node in reversed(everything):
+            if node in targets or any(n in leading for n in self._needed(node)):
+                leading.add(node)
+        return [node for node in everything if node in leading]
+
+    def _walk(self, roots: list[Node], targets: set[Node]) -> Cause | None:
+        """The first node from the loss on that lets no gradient through; None when nothing leads
+        there."""
+        for node in self._leading(roots, targets):
+            if node in targets:
+                if node.requires_grad or self.tensor.node not in targets:
+                    continue
+                return self._own(node)
+            found = self._cut(node)
+            if found is not None:
+                return found
+        return None
+
+    def _cut(self, node: Node) -> Cause | None:
+        """Why a node lets no gradient through; None when it does."""
+        if node.span is None and node.op is CONSTANT:
+            return None
+        text = shown(node.span)
+        op = node.op
+        if op.key in DETACHING:
+            return Cause("detached", node.span, f"{text} leaves the graph: backward sees a constant")
+        if op is CONSTANT or op is LEAF:
+            if id(node.value) in self.arrays and not self._is_array(node):
+                return Cause("detached", node.span, f"{text} copies numbers, the graph ends here")
+            return None
+        if node.dtype.kind == "b" and not node.outputs:
+            return Cause("comparison", node.span, f"{text} is true or false: it has no slope")
+        if node.dtype.kind != "f" and not node.outputs:
+            if op is CAST:
+                return Cause("integer", node.span, f"{text} makes whole numbers: they have no slope")
+            if op is OUTPUT or any(is_float(n.dtype) for n in node.inputs):
+                return Cause("flat-op", node.span, f"{text} gives whole numbers: it has no slope")
+            return None
+        if not node.requires_grad and any(n.requires_grad for n in node.inputs):
+            if not op.differentiable:
+                return Cause("flat-op", node.span, f"{text} has no slope (`{op.name}`)")
+            return Cause(
+                "no-grad", node.span, f"{text} was computed while gradients were switched off"
+            )
+        return None
+
+    def _is_array(self, node: Node) -> bool:
+        """Whether a constant was made of a NumPy array, which had left the graph before."""
+        origin = self.arrays.get(id(node.value))
+        handle = None if origin is None or origin.handle is None else origin.handle()
+        while origin is not None and not origin.requires_grad:
+            if origin.op.key in DETACHING:
+                return True
+            if not origin.inputs:
+                break
+            origin = origin.inputs[0]
+        return isinstance(handle, Tensor) and handle.tag == "numpy"
+
+    # -- numbers --------------------------------------------------------------------------------
+
+    def _left_as_numbers(self, roots: list[Node], targets: set[Node]) -> Cause | None:
+        """A place where numbers left the graph and still decide the loss."""
+        before = self._numbers(self.program)
+        trials = 0
+        tried: set[tuple[int, int]] = set()
+        for exit in reversed(self.program.exits):
+            if exit.place in tried or isinstance(exit.value, np.ndarray):
+                continue
+            if trials >= MOST_TRIALS:
+                break
+            if not self._leading([exit.node], targets):
+                continue
+            tried.add(exit.place)
+            trials += 1
+            other = self.again(frozenset({exit.place}))
+            if other is None or self._numbers(other) != before:
+                return self._exit(exit, targets)
+        return None
+
+    @staticmethod
+    def _numbers(program: Recorder) -> list[Any]:
+        try:
+            return [np.asarray(value_of(node)).tolist() for node in program.roots]
+        except AutodiffError:
+            return []
+
+    def _exit(self, exit: Exit, targets: set[Node]) -> Cause:
+        text = shown(exit.span)
+        node = exit.node
+        if not is_float(node.dtype) or isinstance(exit.value, bool):
+            found = self._walk([node], targets)
+            if found is not None:
+                return found
+        if isinstance(exit.value, bool):
+            return Cause("comparison", exit.span, f"{text} is true or false: it has no slope")
+        return Cause("detached", exit.span, f"{text} is a number: it has left the graph")
+
+    # -- the tensor itself ----------------------------------------------------------------------
+
+    @property
+    def made(self) -> Span | None:
+        """Where the name was given its tensor."""
+        bound = [b for b in self.bindings if b.tensor is self.tensor]
+        if bound:
+            return bound[0].span
+        node = self._first(self.tensor)
+        return node.span
+
+    def _first(self, tensor: Tensor) -> Node:
+        node = tensor.node
+        accumulator = tensor.accumulator
+        if accumulator is not None:
+            leaves = [
+                n
+                for n in self._everything([*self.program.roots, node])
+                if n.op is LEAF and n.args[0] is accumulator
+            ]
+            if leaves:
+                return leaves[-1]
+        return node
+
+    def _own(self, node: Node) -> Cause:
+        """Why a tensor that does not require grad has no gradient."""
+        name = self.name
+        if (
+            node.op.key == "detach"
+            and isinstance(self.tensor.accumulator, AccumulateGrad)
+            and node.inputs
+            and node.inputs[0].op is LEAF
+            and node.inputs[0].args[0] is self.tensor.accumulator
+        ):
+            return Cause(
+                "requires-grad-false",
+                node.span,
+                f"{shown(node.span)} switches off the gradient of `{name}`",
+            )
+        found = self._cut(node)
+        if found is not None:
+            return found
+        span = self.made
+        if node.dtype.kind == "b":
+            return Cause("comparison", span, f"`{name}` is a tensor of true and false")
+        if not is_float(node.dtype):
+            return Cause(
+                "integer", span, f"`{name}` holds whole numbers ({node.dtype.name}): no gradient"
+            )
+        return Cause("requires-grad-false", span, f"`{name}` was made without requires_grad=True")
+
+    def _reached(self) -> Cause:
+        """Backward came to the tensor, and still its `.grad` is None."""
+        tensor, span = self.tensor, self.made
+        if tensor.requires_grad and not tensor.is_leaf:
+            return Cause(
+                "not-a-leaf",
+                span,
+                f"`{self.name}` is a result, not a leaf: its gradient is computed but not kept",
+            )
+        if self.program.failure is not None:
+            return Cause(
+                "not-reached", span, f"backward failed before it came to `{self.name}`"
+            )
+        return Cause(
+            "not-reached",
+            span,
+            f"the gradient of `{self.name}` was computed and then cleared (zero_grad, or "
+            "`.grad = None`)",
+        )
+
+    def _earlier(self, roots: list[Node], targets: set[Node]) -> Cause | None:
+        """The loss used what the name meant before."""
+        everything = set(self._everything(roots))
+        used: Binding | None = None
+        following: Binding | None = None
+        for binding in self.bindings:
+            if binding.tensor is not self.tensor and binding.node in everything:
+                used, following = binding, None
+            elif used is not None and following is None and binding.tensor is not used.tensor:
+                following = binding
+        if used is None or following is None:
+            return None
+        return Cause(
+            "rebound",
+            following.span,
+            f"`{self.name}` now means another tensor than the loss used, which was made "
+            f"{shown_place(used.span)}",
+            places=((used.span, "the loss used this one"),),
+        )
+
+    def _not_reached(self, roots: list[Node]) -> Cause:
+        loss = f"the loss ({shown(roots[0].span)})" if roots else "any loss"
+        return Cause("not-reached", self.made, f"`{self.name}` is not used on the way to {loss}")
+
+    def _no_tensor(self, roots: list[Node]) -> Cause:
+        """The name means a Python number: it may have been a tensor."""
+        value = self.tensor
+        for exit in reversed(self.program.exits):
+            if exit.value is value and not isinstance(value, bool):
+                text = shown(exit.span)
+                return Cause(
+                    "detached", exit.span, f"`{self.name}` is the number of {text}, not a tensor"
+                )
+        span = assigned_at(self.program, self.name)
+        used = self._earlier_tensor(roots)
+        if used is not None:
+            return Cause(
+                "rebound",
+                span,
+                f"`{self.name}` now means {kind(value)}, not the tensor that the loss used",
+                places=((used.span, "the loss used this one"),),
+            )
+        return Cause(
+            "requires-grad-false", span, f"`{self.name}` is {kind(value)}, not a tensor with grad"
+        )
+
+    def _earlier_tensor(self, roots: list[Node]) -> Binding | None:
+        everything = set(self._everything(roots))
+        return next((b for b in reversed(self.bindings) if b.node in everything), None)
+
+
+def kind(value: Any) -> str:
+    """What a value is, for messages."""
+    from ..language.operations import kind_of
+
+    return kind_of(value)
+
+
+def assigned_at(program: Recorder, name: str) -> Span | None:
+    """The last statement of the module that assigns a name."""
+    from ..checks.watched import target_names
+    from ..language.syntax import walk
+
+    found = None
+    for statement in walk(program.tree) if program.tree is not None else ():
+        if name in target_names(statement):
+            found = statement.span
+    return found
+
+
+def nodes_in(value: Any) -> list[Node]:
+    """Nodes anywhere in arguments: also in indices, which are tuples with slices."""
+    found: list[Node] = []
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if type(item) is Node:
+            found.append(item)
+        elif type(item) is tuple or type(item) is list:
+            pending.extend(item[:1000])
+        elif type(item) is slice:
+            pending.extend((item.start, item.stop, item.step))
+    return found
