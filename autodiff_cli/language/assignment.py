@@ -248,7 +248,8 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
     make = _literal_maker(tree.value) if native and named else None
     if make is not None and isinstance(tree.value, syntax.NumList):
-        numbers = tree.value.values
+        array = tree.value.array
+        numbers = tree.value.values if array is None else array.array
         value_run = lambda scope: numbers  # noqa: E731  # the leaf copies them
     names = (
         [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []

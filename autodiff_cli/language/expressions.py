@@ -157,6 +157,8 @@ def _copied(values: list[Any]) -> list[Any]:
 
 
 def _numlist(tree: syntax.NumList, context: Context) -> Run:
+    if tree.array is not None:
+        return lambda scope: tree.values
     values = tree.values
     if values and type(values[0]) is list:
         return lambda scope: _copied(values)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..source import Span
+
+if TYPE_CHECKING:
+    from .number_arrays import NumberArray
 
 
 class Node:
@@ -378,13 +381,24 @@ class Constant(Node):
 
 
 class NumList(Node):
-    """A (nested) list of numbers only, as Python lists of int and float."""
+    """A (nested) list of numbers only, as Python lists of int and float.
 
-    __slots__ = ("values",)
+    A very long one is an array, and its lists are made when they are asked for.
+    """
 
-    def __init__(self, values: list[Any], span: Span):
-        self.values = values
+    __slots__ = ("array", "listed")
+
+    def __init__(self, values: list[Any] | NumberArray, span: Span):
+        self.listed = values if isinstance(values, list) else None
+        self.array = None if isinstance(values, list) else values
         self.span = span
+
+    @property
+    def values(self) -> list[Any]:
+        if self.listed is None:
+            assert self.array is not None
+            return self.array.tolist()
+        return self.listed
 
 
 class List(Node):
@@ -639,11 +653,13 @@ class FormattedValue(Node):
 def children(node: Node) -> list[Node]:
     """The nodes directly below a node, in the order of its fields."""
     found: list[Node] = []
+    if type(node) is NumList:
+        return found
     for name in node.fields:
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)
-        elif isinstance(value, list) and type(node) is not NumList:
+        elif isinstance(value, list):
             found.extend(item for item in value if isinstance(item, Node))
     return found
 

@@ -1,0 +1,292 @@
+"""Long regular lists of numbers: from their text straight to one array.
+
+The commas and brackets give the shape, `decimals` reads the numbers between them, and the few that
+it leaves open are read one by one. Whatever is not a regular list of numbers here (ragged, mixed
+with something else, wrong) is None, and read as any other list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .decimals import WINDOW, Decimals, read_decimals
+
+_BLOCK = 16_384
+"""Numbers read at a time: their intermediate arrays stay in the processor's cache."""
+
+_FIRST_PIECE, _PIECE = 1 << 14, 1 << 18
+_AFTER = 16
+_MAX_BLANKS = 64
+_MAX_EXACT = 2**53
+_MAX_DIMENSIONS = 32
+_SPACE, _COMMA, _OPEN, _CLOSE = 32, 44, 0x5B, 0x5D
+_BLANK = np.zeros(256, bool)
+_BLANK[[9, 10, 13, 32]] = True
+
+_DIGITS = r"[0-9](?:_?[0-9])*+"
+_NUMBER = (
+    r"[-+]?[ \t\r\n]*+(?:0(?:_?0)*+|[1-9](?:_?[0-9])*+"
+    rf"|(?:(?:{_DIGITS})?\.{_DIGITS}|{_DIGITS}\.)(?:[eE][-+]?{_DIGITS})?"
+    rf"|{_DIGITS}[eE][-+]?{_DIGITS})"
+)
+"""A number as the language spells it, with its sign."""
+
+_MAX_LENGTH = 4000
+_MOST_INTEGER = 2**63 - 1
+
+
+class NumberArray:
+    """A regular list of numbers as one array: float64, or int64 where all are integers.
+
+    `whole` marks the integers among floats.
+    """
+
+    __slots__ = ("array", "whole")
+
+    def __init__(self, array: np.ndarray, whole: np.ndarray | None = None):
+        self.array = array
+        self.whole = whole
+
+    def tolist(self) -> list[Any]:
+        """Python's nested list of int and float."""
+        if self.whole is None:
+            return self.array.tolist()
+        flat = self.array.ravel().tolist()
+        for place in np.flatnonzero(self.whole).tolist():
+            flat[place] = int(flat[place])
+        for size in reversed(self.array.shape[1:]):
+            flat = [flat[at : at + size] for at in range(0, len(flat), size)]
+        return flat
+
+
+class _NotNumbers(Exception):
+    """The text is something else than a regular list of numbers in usual forms."""
+
+
+def read_array(text: str, at: int, until: int) -> tuple[NumberArray, int] | None:
+    """The list of numbers that begins with the bracket at `at`, and its end, before `until`.
+
+    Looks at few characters beyond the list's end. None where the list is not regular, or holds
+    anything but numbers.
+    """
+    try:
+        found = _marks(text, at, until)
+        if found is None:
+            return None
+        characters, marks, pointed = found
+        starts, ends, shape = _parts(characters, marks)
+        array = _numbers(characters, starts, ends, pointed)
+    except _NotNumbers:
+        return None
+    array.array = array.array.reshape(shape)
+    return array, at + int(marks[-1]) + 1 - WINDOW
+
+
+# ---- commas and brackets -----------------------------------------------------------------------
+
+
+def _marks(text: str, at: int, until: int) -> tuple[np.ndarray, np.ndarray, bool] | None:
+    """The list's characters after `WINDOW` blanks, where its commas and brackets stand, and
+    whether there may be a point."""
+    characters = np.empty(WINDOW + until - at + _AFTER, np.uint8)
+    characters[:WINDOW] = _SPACE
+    found: list[np.ndarray] = []
+    pointed = False
+    depth, place, size = 0, WINDOW, _FIRST_PIECE
+    while at < until:
+        try:
+            encoded = text[at : min(at + size, until)].encode("ascii")
+        except UnicodeEncodeError:
+            return None
+        pointed = pointed or b"." in encoded
+        piece = characters[place : place + len(encoded)]
+        piece[:] = np.frombuffer(encoded, np.uint8)
+        brackets = piece - np.uint8(_OPEN)
+        marked = brackets <= _CLOSE - _OPEN
+        turns = np.flatnonzero(marked)
+        marked |= piece == _COMMA
+        marks = np.flatnonzero(marked)
+        found.append(marks + place)
+        if len(turns):
+            depths = np.cumsum(_OPEN + 1 - piece[turns].astype(np.int64)) + depth
+            closing = turns[depths == 0]
+            if len(closing):
+                found[-1] = found[-1][marks <= closing[0]]
+                place += len(encoded)
+                characters[place : place + _AFTER] = _SPACE
+                return characters, np.concatenate(found), pointed
+            depth = int(depths[-1])
+        at += len(encoded)
+        place += len(encoded)
+        size = min(2 * size, _PIECE)
+    return None
+
+
+def _parts(
+    characters: np.ndarray, marks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Where the numbers begin and end, with blanks around them, and the shape of the list."""
+    kinds = characters[marks]
+    left, right = marks[:-1] + 1, marks[1:]
+    turns = np.flatnonzero(kinds != _COMMA)
+    if len(turns) == 2:
+        starts, ends = left, right
+        if len(starts) > 1 and _all_blank(characters, left[-1:], right[-1:]):
+            starts, ends = starts[:-1], ends[:-1]
+        return starts, ends, (len(starts),)
+    before, after = kinds[:-1], kinds[1:]
+    if np.any((before == _CLOSE) & (after == _OPEN)):
+        raise _NotNumbers
+    numeric = (before != _CLOSE) & (after != _OPEN)
+    last = np.flatnonzero((before == _COMMA) & (after == _CLOSE))
+    numeric[last[_blank(characters, left[last], right[last])]] = False
+    others = np.flatnonzero(~numeric)
+    if not _all_blank(characters, left[others], right[others]):
+        raise _NotNumbers
+    return left[numeric], right[numeric], _shape(kinds, turns, numeric)
+
+
+def _shape(kinds: np.ndarray, turns: np.ndarray, numeric: np.ndarray) -> tuple[int, ...]:
+    """The shape that the brackets tell; `numeric` says after which marks a number comes."""
+    opening = kinds[turns] == _OPEN
+    depths = np.cumsum(np.where(opening, 1, -1))
+    levels = int(depths.max())
+    if levels > _MAX_DIMENSIONS:
+        raise _NotNumbers
+    shape: list[int] = []
+    # A closing bracket leaves the depth one less than its list's.
+    children = np.cumsum(numeric)
+    rows = np.flatnonzero(~opening & (depths == levels - 1))
+    # Between a row's brackets stand all its numbers, and no number stands elsewhere.
+    closed = children[turns[rows] - 1]
+    opened = np.flatnonzero(opening & (depths == levels))
+    if np.any(children[turns[opened]] - numeric[turns[opened]] != np.append(0, closed[:-1])):
+        raise _NotNumbers
+    if closed[-1] != children[-1]:
+        raise _NotNumbers
+    shape.append(_same(np.diff(closed, prepend=0)))
+    for level in range(levels - 1, 0, -1):
+        outer = np.flatnonzero(~opening & (depths == level - 1))
+        shape.append(_same(np.diff(np.searchsorted(rows, outer), prepend=0)))
+        rows = outer
+    return tuple(reversed(shape))
+
+
+def _same(sizes: np.ndarray) -> int:
+    size = int(sizes[0])
+    if size == 0 or np.any(sizes != size):
+        raise _NotNumbers
+    return size
+
+
+# ---- blanks ------------------------------------------------------------------------------------
+
+
+def _trim(
+    characters: np.ndarray, starts: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The parts without the blanks around them; one of blanks only becomes empty."""
+    starts = starts + _BLANK[characters[starts]]
+    pending = np.flatnonzero(_BLANK[characters[starts]] & (starts < ends))
+    for _ in range(_MAX_BLANKS):
+        if not len(pending):
+            break
+        starts[pending] += 1
+        places = starts[pending]
+        pending = pending[_BLANK[characters[places]] & (places < ends[pending])]
+    else:
+        raise _NotNumbers
+    np.minimum(starts, ends, out=starts)
+    pending = np.flatnonzero(_BLANK[characters[ends - 1]] & (starts < ends))
+    if len(pending):
+        ends = ends.copy()
+    for _ in range(_MAX_BLANKS):
+        if not len(pending):
+            return starts, ends
+        ends[pending] -= 1
+        places = ends[pending]
+        pending = pending[_BLANK[characters[places - 1]] & (starts[pending] < places)]
+    raise _NotNumbers
+
+
+def _blank(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which parts hold nothing but blanks."""
+    starts, ends = _trim(characters, starts, ends)
+    return starts == ends
+
+
+def _all_blank(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> bool:
+    return bool(_blank(characters, starts, ends).all())
+
+
+# ---- numbers -----------------------------------------------------------------------------------
+
+
+def _numbers(
+    characters: np.ndarray, starts: np.ndarray, ends: np.ndarray, pointed: bool
+) -> NumberArray:
+    """All numbers, flat; `pointed` is False where none has a point."""
+    count = len(starts)
+    values = np.empty(count)
+    whole = np.zeros(count, bool)
+    integers: list[np.ndarray] | None = []
+    for begin in range(0, count, _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        read = _read_block(characters, starts[block], ends[block], pointed)
+        values[block] = read.values
+        if read.whole is None:
+            integers = None
+            continue
+        whole[block] = read.whole
+        if integers is not None and read.whole.all():
+            integers.append(read.integers)
+        else:
+            integers = None
+    if integers is not None:
+        return NumberArray(np.concatenate(integers))
+    if not whole.any():
+        return NumberArray(values)
+    if np.any(np.abs(values[whole]) > _MAX_EXACT):
+        raise _NotNumbers
+    values[whole] += 0.0  # The integer -0 has no sign.
+    return NumberArray(values, whole)
+
+
+def _read_block(
+    characters: np.ndarray, starts: np.ndarray, ends: np.ndarray, pointed: bool
+) -> Decimals:
+    starts, ends = _trim(characters, starts, ends)
+    if np.any(starts == ends):
+        raise _NotNumbers
+    read = read_decimals(characters, starts, ends, pointed)
+    unread = np.flatnonzero(read.unread)
+    if not len(unread):
+        return read
+    if len(unread) > len(starts) // 4 + 16:
+        raise _NotNumbers
+    whole = np.zeros(len(starts), bool) if read.whole is None else read.whole
+    match_number = re.compile(_NUMBER).fullmatch
+    bounds = zip(unread.tolist(), starts[unread].tolist(), ends[unread].tolist(), strict=True)
+    for place, start, end in bounds:
+        number = _one_number(characters[start:end].tobytes().decode("ascii"), match_number)
+        whole[place] = isinstance(number, int)
+        read.values[place] = number
+        if isinstance(number, int):
+            read.integers[place] = number
+    return Decimals(read.values, read.integers, whole if whole.any() else None, read.unread)
+
+
+def _one_number(text: str, match_number: Callable[[str], re.Match[str] | None]) -> int | float:
+    if len(text) > _MAX_LENGTH or match_number(text) is None:
+        raise _NotNumbers
+    plain = "".join(text.split())
+    if not plain.lstrip("+-").replace("_", "").isdecimal():
+        return float(plain)
+    number = int(plain)
+    if not -_MOST_INTEGER <= number <= _MOST_INTEGER:
+        raise _NotNumbers
+    return number
