@@ -123,11 +123,11 @@ def objective_of(program: Program, wanted: str | None, kind: str) -> Objective:
                 "its first derivatives: autodiff jacobian",
             ),
         )
-    _forget(node)
+    forget_passes(node)
     return objective
 
 
-def _forget(out: Node) -> None:
+def forget_passes(out: Node) -> None:
     """Let a graph be differentiated again: what hooks, freed graphs and later changes in place
     mean is the program's own backward, not the derivative of what it computed."""
     for node in history(out):
