@@ -16,7 +16,7 @@ from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, cast, constant, known, leaf, value_of
 from ..graph.registry import F
-from ..graph.state import STATE, grad_mode
+from ..graph.state import STATE, grad_mode, taken_out
 from . import reverse
 
 
@@ -166,10 +166,7 @@ class Tensor:
                 "cannot become one number",
                 help="reduce it first: `.sum().item()`, or use `.tolist()`",
             )
-        value = value_of(node).item()
-        for read in READERS:
-            value = read(node, value)
-        return value
+        return taken_out(node, value_of(node).item())
 
     # -- leaves and history -------------------------------------------------------------------
 
@@ -433,10 +430,6 @@ OBSERVERS: list[Any] = []
 
 # Called with the tensors that are to be differentiated, before it is known whether they can be.
 ATTEMPTS: list[Any] = []
-
-# Called with the node and the numbers whenever a program takes numbers out of the graph (`item()`,
-# `tolist()`, `torch.tensor(t)`); what they return is what the program gets.
-READERS: list[Any] = []
 
 
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:

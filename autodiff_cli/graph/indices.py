@@ -11,6 +11,7 @@ from .dtypes import BOOL
 from .node import Node, Shape
 from .op import constant, known, number, shape_text, value_of
 from .shapes import broadcast_shapes
+from .state import taken_out
 
 
 def _elements(size: int) -> str:
@@ -121,7 +122,8 @@ def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
             f"{shape_text(shape)} it indexes",
             help="a mask needs one entry for every element",
         )
-    return tuple(constant(places) for places in np.nonzero(value_of(mask)))
+    found = np.nonzero(value_of(mask))
+    return tuple(constant(taken_out(mask, places)) for places in found)
 
 
 def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:

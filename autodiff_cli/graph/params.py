@@ -25,6 +25,7 @@ import numpy as np
 from ..errors import fail
 from .dtypes import DTYPES
 from .node import Node
+from .state import taken_out
 
 
 class _Required:
@@ -123,7 +124,7 @@ def python_number(value: Any) -> bool | int | float:
     node = node_of(value)
     if node is not None and node.numel == 1:
         item = LATE.value(node).item()  # type: ignore[misc]  # bound at import of graph
-        return item
+        return taken_out(node, item)
     if isinstance(value, np.generic):
         return value.item()
     raise BindError(f"must be a number, not {_kind(value)}")

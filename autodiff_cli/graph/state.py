@@ -56,6 +56,17 @@ class State:
 
 STATE = State()
 
+# Called with the node and the numbers whenever a program takes numbers out of the graph (`item()`,
+# `tolist()`, an index, `torch.tensor(t)`); what they return is what the program gets.
+READERS: list[Any] = []
+
+
+def taken_out(node: Any, value: Any) -> Any:
+    """Numbers of a node that leave the graph, as those who watch for it want them."""
+    for read in READERS:
+        value = read(node, value)
+    return value
+
 
 class grad_mode:
     """Context manager that sets whether applications are recorded."""

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..autograd.literals import array_of, check_extent, has_tensor
-from ..autograd.tensor import READERS, Tensor, new_leaf, wrap_view
+from ..autograd.tensor import Tensor, new_leaf, wrap_view
 from ..errors import fail
 from ..graph.dtypes import is_float
-from ..graph.node import Node
 from ..graph.op import value_of
 from ..graph.params import to_dtype
 from ..graph.registry import F
+from ..graph.state import taken_out
 from .operations import iterate, kind_of, truth
 
 
@@ -34,7 +34,7 @@ def make_tensor(
     kind = None if dtype is None else to_dtype(dtype)
     flag = truth(requires_grad)
     if isinstance(data, Tensor):
-        array = _read(data.node, np.array(value_of(data.node), dtype=kind))
+        array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
     else:
         array = array_of(_numbers(data), kind)
     return with_grad(array, flag)
@@ -51,13 +51,6 @@ def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
     return new_leaf(array, requires_grad)
 
 
-def _read(node: Node, values: Any) -> Any:
-    """Numbers that leave the graph, as those who watch for it want them."""
-    for read in READERS:
-        values = read(node, values)
-    return values
-
-
 def _numbers(data: Any) -> Any:
     """Nested lists of numbers, with one-element tensors read as numbers."""
     if isinstance(data, list | tuple):
@@ -66,7 +59,7 @@ def _numbers(data: Any) -> Any:
             return [_numbers(v) for v in data]
         return data
     if isinstance(data, Tensor):
-        return _read(data.node, value_of(data.node).tolist())
+        return taken_out(data.node, value_of(data.node).tolist())
     if isinstance(data, bool | int | float):
         return data
     if isinstance(data, range):

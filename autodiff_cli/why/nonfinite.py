@@ -172,17 +172,23 @@ class Birth:
 
 
 def first_bad(roots: list[Node]) -> Node | None:
-    """The first node, in the order of execution, whose value is not finite although those of its
-    operands are."""
+    """The first node, in the order of execution, that makes a NaN of operands without one, or an
+    infinity of finite ones; an infinity that the program wrote down itself counts last."""
     nodes = ancestors(roots)
     evaluate([node for node in nodes if not node.outputs])
+    written: Node | None = None
     for node in nodes:
         if node.body is not None or _finite(node):
             continue
         needed = () if node.op is LEAF else dependencies(node)
-        if all(map(_finite, needed)):
-            return node
-    return None
+        if _has_nan(node):
+            if not any(map(_has_nan, needed)):
+                return node
+        elif all(map(_finite, needed)):
+            if needed:
+                return node
+            written = written or node
+    return written
 
 
 def ancestors(roots: list[Node]) -> list[Node]:
@@ -201,6 +207,12 @@ def _finite(node: Node) -> bool:
     if node.outputs is not None:
         return all(_all_finite(part) for part in value_of(node))
     return _all_finite(value_of(node))
+
+
+def _has_nan(node: Node) -> bool:
+    values = value_of(node) if node.outputs is not None else (value_of(node),)
+    arrays = [np.asarray(value) for value in values]
+    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in arrays)
 
 
 def _all_finite(value: Any) -> bool:

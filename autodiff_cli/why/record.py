@@ -18,7 +18,7 @@ from ..checks.watched import Watched
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.state import STATE
+from ..graph.state import READERS, STATE
 from ..language import syntax
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
@@ -106,7 +106,7 @@ class Recorder(Watched):
     def run(self) -> None:
         """Run to the end, or to the first failure after something was differentiated."""
         handles.ATTEMPTS.append(self._attempt)
-        handles.READERS.append(self._read)
+        READERS.append(self._read)
         try:
             super().run()
         except AutodiffError as error:
@@ -116,7 +116,7 @@ class Recorder(Watched):
             self.failure = error
         finally:
             handles.ATTEMPTS.clear()
-            handles.READERS.clear()
+            READERS.clear()
             GRAD_READ.clear()
             STATE.span = None
             OUTPUT.write = lambda piece: None

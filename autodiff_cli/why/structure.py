@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.reverse import parents
+from ..autograd.reverse import ones_like, parents
 from ..autograd.tensor import AccumulateGrad, Tensor
 from ..engine.evaluate import dependencies
 from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CAST, CONSTANT, LEAF, OUTPUT, value_of
+from ..graph.state import grad_mode
 from ..source import Span
+from .flow import pullback
 from .model import Cause
 from .record import Binding, Exit, Recorder
 from .words import shown, shown_place
@@ -57,10 +59,11 @@ class Missing:
         roots = program.roots
         if not isinstance(self.tensor, Tensor):
             return self._no_tensor(roots)
-        if failure is not None and failure.code == "E404" and failure.span is not None:
-            text = shown(failure.span)
-            return Cause("flat-op", failure.span, f"{text} has no slope, backward cannot pass it")
         targets = self._versions(self.tensor)
+        if failure is not None and failure.code == "E404":
+            found = self._without_rule(roots, targets)
+            if found is not None:
+                return found
         if self._by_gradient(roots, targets):
             return self._reached()
         found = self._walk(roots, targets)
@@ -104,6 +107,19 @@ class Missing:
                     seen.add(needed)
                     pending.append(needed)
         return False
+
+    def _without_rule(self, roots: list[Node], targets: set[Node]) -> Cause | None:
+        """The first op that backward cannot pass, because PyTorch has no derivative for it."""
+        for node in self._leading(roots, targets):
+            if node.op.vjp_rule is None or node.outputs is not None or not node.requires_grad:
+                continue
+            try:
+                with grad_mode(False):
+                    pullback(node, {0: ones_like(node)})
+            except AutodiffError:
+                message = f"{shown(node.span)} has no derivative, backward cannot pass it"
+                return Cause("flat-op", node.span, message)
+        return None
 
     # -- dependencies ---------------------------------------------------------------------------
 
@@ -269,17 +285,28 @@ class Missing:
                 node.span,
                 f"{shown(node.span)} switches off the gradient of `{name}`",
             )
+        span = self.made
+        forgotten = f"`{name}` was made without requires_grad=True"
+        if node.op.key in DETACHING and not node.inputs[0].requires_grad:
+            return Cause("requires-grad-false", span, forgotten)
         found = self._cut(node)
         if found is not None:
             return found
-        span = self.made
+        if self._written_as_constant():
+            return Cause("requires-grad-false", span, f"`{name}` was written as a constant")
         if node.dtype.kind == "b":
             return Cause("comparison", span, f"`{name}` is a tensor of true and false")
         if not is_float(node.dtype):
             return Cause(
                 "integer", span, f"`{name}` holds whole numbers ({node.dtype.name}): no gradient"
             )
-        return Cause("requires-grad-false", span, f"`{name}` was made without requires_grad=True")
+        return Cause("requires-grad-false", span, forgotten)
+
+    def _written_as_constant(self) -> bool:
+        """Whether the program says `const(...)`."""
+        span = next((b.span for b in self.bindings if b.tensor is self.tensor), None)
+        text = "" if span is None else span.text.partition("=")[2].strip()
+        return text.startswith(("const(", "stop_gradient("))
 
     def _reached(self) -> Cause:
         """Backward came to the tensor, and still its `.grad` is None."""

@@ -180,7 +180,8 @@ class Zeros:
         node = kill.node
         many = "all of it" if mask.all() else f"{int(mask.sum())} of {mask.size} elements"
         if node is None:
-            return Cause(code, None, "the gradient given to backward() is zero")
+            given = next((e.g.span for e in self.flow.edges[kill.operand] if not e.source), None)
+            return Cause(code, given, f"the gradient given to backward(), {shown(given)}, is zero")
         span = node.span
         if node.op.key == "custom_function":
             span = self._own_backward(node, kill.operand) or span
