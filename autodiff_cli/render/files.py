@@ -49,6 +49,11 @@ def check_target(path: str, programs: int) -> None:
             f"a {suffix} file holds the results of one program, not of {programs}",
             "write .json or .txt, or run the programs one by one",
         )
+    check_place(path)
+
+
+def check_place(path: str) -> None:
+    """Refuse a target that is a folder or lies in none."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise CannotWrite(f"cannot write `{path}`: it is a folder")

@@ -43,7 +43,7 @@ class Bounds(NamedTuple):
 
 def everything(width: int) -> Bounds:
     """All that can be drawn in this width."""
-    return Bounds(1 << 60, 5000, max(1, min(200, (width - 24) // 4)), True, "")
+    return Bounds(1 << 60, 5000, max(8, min(200, (width - 24) // 2)), True, "")
 
 
 Remarks = Callable[["Node"], list[str]]

@@ -17,6 +17,7 @@ from .text import format_count, format_number, matrix_lines
 SPARK = "▁▂▃▄▅▆▇█"
 _EDGE = 2  # rows and columns shown at each end of a large matrix
 _VECTOR_EDGE = 3
+_FEW = 9  # elements that fit on one line
 
 
 class Look(NamedTuple):
@@ -71,6 +72,20 @@ def cell_lines(array: np.ndarray, look: Look, *, signs: bool = False) -> list[st
     if array.size == 0:
         return ["[]" if array.ndim == 1 else f"empty {array.shape}"]
     return matrix_lines(array.tolist(), look.precision, sci=look.sci)
+
+
+def brief(array: np.ndarray, precision: int = 6) -> str:
+    """An array on one line: itself when it has few elements, else its norm and range."""
+    if array.size <= _FEW and array.ndim <= 2:
+        rows = [line.strip() for line in matrix_lines(array.tolist(), precision)]
+        return re.sub(r"([\[,]) +", r"\1", " ".join(rows)).replace(",", ", ")
+    if array.dtype.kind == "b":
+        return f"{int(array.sum())} of {array.size} True"
+    low, high = finite_range(array)
+    if low is None:
+        return "nothing finite" if array.size else "empty"
+    numbers = [format_number(n, precision) for n in (norm(array), low.item(), high.item())]
+    return "norm {} min {} max {}".format(*numbers)
 
 
 def corner(array: np.ndarray, look: Look) -> list[str]:

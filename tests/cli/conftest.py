@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jsonschema
 import pytest
 
+import autodiff_cli.render as render
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 
@@ -29,6 +33,28 @@ class Stream(io.StringIO):
 
     def isatty(self) -> bool:
         return self.tty
+
+
+@cache
+def validator(schema: str) -> Any:
+    """Of the schema that ships for `autodiff.run/1`."""
+    name = schema.removeprefix("autodiff.").replace("/", "-")
+    path = Path(render.__file__ or "").parent / "schema" / f"{name}.json"
+    data = json.loads(path.read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(data)
+    return jsonschema.Draft202012Validator(data)
+
+
+def hold_against_schema(text: str) -> None:
+    """Whatever document a command writes in a test is strict JSON as its schema says."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    for line in text.splitlines():
+        if line.startswith('{"schema": '):
+            document = json.loads(line, parse_constant=refuse)
+            validator(document["schema"]).validate(document)
 
 
 class Result(NamedTuple):
@@ -57,6 +83,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         given = None if stdin is None else Stream(stdin, stdin_tty)
         out, err = Stream(tty=tty, encoding=encoding), Stream(tty=tty, encoding=encoding)
         code = main(list(argv), Environment(given, out, err, variables))
+        hold_against_schema(out.getvalue())
         return Result(code, out.getvalue(), err.getvalue())
 
     return call
