@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
-from ..autograd.tensor import READERS, GradSlot, Tensor, wrap_view
+from ..autograd.tensor import GradSlot, Tensor, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, number, value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
-from ..graph.state import STATE
+from ..graph.state import STATE, taken_out
 from ..suggest import suggest
 from .operations import MODE, dict_key, equal, index, items_of, kind_of, truth
 from .random_names import RANDOM_METHOD_NAMES
@@ -391,10 +391,7 @@ class Handle:
 def _tolist(tensor: Tensor) -> Any:
     if tensor.node.numel > 10_000_000:
         raise fail("E505", "a list of more than 10 million numbers", help="use the tensor itself")
-    values = value_of(tensor.node).tolist()
-    for read in READERS:
-        values = read(tensor.node, values)
-    return values
+    return taken_out(tensor.node, value_of(tensor.node).tolist())
 
 
 def _retain(tensor: Tensor) -> None:
