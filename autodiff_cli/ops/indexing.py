@@ -39,7 +39,7 @@ from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import broadcast_shapes
-from ..graph.state import grad_mode
+from ..graph.state import grad_mode, taken_out
 
 
 def _gather_shape(input, dim, index, sparse_grad=False):
@@ -253,7 +253,8 @@ def _item(item: Any) -> Any:
             ) from None
     if kind != "b" and not known(node):
         return node
-    return bool(value_of(node)) if kind == "b" else int(value_of(node))
+    value = value_of(node)
+    return taken_out(node, bool(value) if kind == "b" else int(value))
 
 
 def _bound(value: Any) -> int | None:
