@@ -39,6 +39,13 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise fail("E202", f"unknown operation `{name}`", help="list all: autodiff ops")
     if ops[0].family in FLOATING and any(isinstance(a, list) for a in args):
         args = tuple(float_operand(a) for a in args)
+    nodes = tuple([a.node if type(a) is Tensor else a for a in args])
+    op = ops[0]
+    if op.arity == len(nodes) and not kwargs:
+        if op.arity == 1 and type(nodes[0]) is Node:
+            return Tensor(op.one(nodes[0]))
+    elif (known := op.again(nodes, kwargs)) is not None:
+        return wrapped(op, known, args, kwargs)
     problems: list[tuple[Op, BindError]] = []
     for op in ops:
         try:

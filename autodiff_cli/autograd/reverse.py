@@ -232,7 +232,7 @@ def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
     if g.shape != x.shape:
         if kind is not POINTWISE and "broadcasts" not in op.properties:
             raise AssertionError(f"vjp of {op.key}: cotangent {g.shape} for operand {x.shape}")
-        g = F.sum_to_size(g, x.shape)
+        g = F.summed_to(g, x.shape)
     return g if g.dtype == x.dtype else cast(g, x.dtype)
 
 

@@ -54,7 +54,9 @@ SAME, FLOAT, LOGICAL = Promote.SAME, Promote.FLOAT, Promote.LOGICAL
 class Op:
     """One entry of the table; see `declare` for how entries are written.
 
-    `key` is unique, `name` is the public name (several ops may share it as overloads).
+    `key` is unique, `name` is the public name (several ops may share it as overloads). `known`
+    are calls that were bound before, by the shapes and dtypes of their tensors and by their other
+    arguments; None for ops that take anything. `steady`: the shape rule reads nothing else.
     """
 
     __slots__ = (
@@ -76,10 +78,12 @@ class Op:
         "key",
         "kind",
         "kink",
+        "known",
         "method",
         "name",
         "only_tensors",
         "params",
+        "phrase",
         "positional",
         "positions",
         "promote",
@@ -88,6 +92,7 @@ class Op:
         "samples",
         "scatter",
         "shape_rule",
+        "steady",
         "strides_rule",
         "tensor_params",
         "variadic_at",
@@ -119,6 +124,7 @@ class Op:
         self.kink: Any = None
         self.check: Callable[..., Any] | None = None
         self.doc = ""
+        self.phrase = ""  # what the vjp rule does, in words
         self.family = ""
         self.grad_fn: str | Callable[..., str] = ""
         self.scatter: Callable[..., Any] | None = None
@@ -126,6 +132,8 @@ class Op:
         self.properties: frozenset[str] = frozenset()
         self.only_tensors = -1
         self.arity = 0
+        self.known: dict[tuple[Any, ...], Known] | None = None
+        self.steady = kind is Kind.REDUCTION or kind is Kind.CONTRACTION
         self.positional = 0
         self.variadic_at = -1
         self.defaults: tuple[Any, ...] = ()
@@ -144,6 +152,7 @@ class Op:
         # 1 or 2 for pointwise ops of so many tensors that all promote: `one` and `pair` apply them.
         plain = single and self.kind is POINTWISE and all(p.promotes for p in params)
         self.arity = len(params) if plain and len(params) < 3 else 0
+        self.known = None if any(p.annotation == "Any" for p in params) else {}
 
     # -- declaring ----------------------------------------------------------------------------
 
@@ -177,6 +186,7 @@ class Op:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Arguments in signature order, converted; raises `BindError` when they do not fit."""
+        given = args
         n = len(args)
         if n == self.only_tensors and not kwargs:
             tensors = list(args)
@@ -188,6 +198,8 @@ class Op:
                         break
                     tensors[i] = node
             else:
+                if self.kind is not POINTWISE:
+                    self._note(args, kwargs, tensors)
                 return tensors
         variadic = self.variadic_at
         if 0 <= variadic < n - 1 and not isinstance(args[variadic], list | tuple):
@@ -223,7 +235,45 @@ class Op:
             bound[i] = value = param.convert(value, first)
             if first is None and param.tensorial and value is not None:
                 first = (value[0] if value else None) if type(value) is tuple else value
+        self._note(given, kwargs, bound)
         return bound
+
+    def again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of nodes and static arguments of which the like were bound before; None when
+        none were."""
+        if not self.known:
+            return None
+        key = key_of_call(args, kwargs)
+        known = None if key is None else self.known.get(key)
+        if known is None:
+            return None
+        inputs = args if known.count == len(args) else args[: known.count]
+        rest = known.rest
+        shape, dtype = known.shape, known.dtype
+        if dtype is None:
+            result = self.apply([*inputs, *rest])
+            if self.steady and type(result) is Node and not self.eager:
+                known.shape, known.dtype = result.shape, result.dtype
+            return result
+        if shape and not self.view and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
+            check_size(shape, dtype)
+        needs = dtype.kind == "f" and self._recorded(inputs)
+        return Node(self, inputs + rest if rest else inputs, inputs, shape, dtype, needs)
+
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], bound: list[Any]) -> None:
+        """Keep how arguments were bound, when nodes come first and are as they were given."""
+        known = self.known
+        if known is None or len(known) >= MOST_KNOWN:
+            return
+        key = key_of_call(args, kwargs)
+        if key is None:
+            return
+        count = 0
+        while count < len(args) and bound[count] is args[count] and type(args[count]) is Node:
+            count += 1
+        rest = tuple(bound[count:])
+        if count and not any(type(value) is Node for value in (*args[count:], *rest)):
+            known[key] = Known(count, rest)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Apply to nodes (and numbers) as rules do; `BindError` becomes a diagnostic."""
@@ -238,6 +288,10 @@ class Op:
                         return self.pair(x, y)
                     if type(y) in params.NUMBERS:
                         return self.pair(x, number(y))
+        else:
+            result = self.again(args, kwargs)
+            if result is not None:
+                return result
         try:
             bound = self.bind(args, kwargs)
         except BindError as error:
@@ -442,6 +496,50 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.key}>"
+
+
+class Known:
+    """How a call was bound: `count` nodes, then static arguments; shape and dtype of the result
+    once they are known (only of steady ops)."""
+
+    __slots__ = ("count", "dtype", "rest", "shape")
+
+    def __init__(self, count: int, rest: tuple[Any, ...]):
+        self.count = count
+        self.rest = rest
+        self.shape: Shape = ()
+        self.dtype: np.dtype | None = None
+
+
+MOST_KNOWN = 64  # calls that one op remembers
+
+
+def key_of_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """What equal calls share: shapes and dtypes of the nodes, which come first, and the static
+    arguments; None for calls that are not alike (the values of floats differ)."""
+    key: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if kind is Node:
+            key.append(value.shape)
+            key.append(value.dtype)
+        elif kind in STATIC:
+            key.append(kind)  # True is 1
+            key.append(value)
+        elif kind is tuple and not any(type(size) is not int for size in value):
+            key.append(value)
+        else:
+            return None
+    for name, value in kwargs.items():
+        if type(value) not in STATIC:
+            return None
+        key.append(name)
+        key.append(value)
+        key.append(type(value))
+    return tuple(key)
+
+
+STATIC = frozenset({int, bool, str, type(None)})
 
 
 MAX_DIMS = 64  # NumPy's limit

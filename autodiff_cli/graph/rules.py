@@ -18,12 +18,13 @@ Dims = tuple[int, ...] | None
 
 def restored(value: Node, input: Node, dim: Dims) -> Node:
     """A reduced value with its reduced dims as 1."""
-    return F.reshape(value, reduced_shape(input.shape, dim, True))
+    shape = reduced_shape(input.shape, dim, True)
+    return value if value.shape == shape else F.reshape(value, shape)
 
 
 def spread(g: Node, input: Node, dim: Dims) -> Node:
     """The cotangent of a reduction at every element that went into it."""
-    return F.expand(restored(g, input, dim), input.shape)
+    return F.expand(restored(g, input, dim) if g.shape else g, input.shape)
 
 
 def shifted(x: Node, dim: int, first: float) -> Node:
