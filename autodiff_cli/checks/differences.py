@@ -54,6 +54,7 @@ class LeafResult:
     kinks: list[Node] = field(default_factory=list)
     gradient: Any = None
     by_direction: bool = False
+    largest: float = 0.0  # difference of claim and measurement
 
 
 class Objective:
@@ -418,7 +419,9 @@ def _summary(rows: list[Row], total: int) -> LeafResult:
         kind = _worse(kind, row.verdict.kind)
     chosen = [row for row in rows if row.verdict.kind == kind]
     chosen.sort(key=_error, reverse=True)
-    return LeafResult(kind, [] if kind == RIGHT else chosen[:MAX_ROWS], len(chosen), total)
+    largest = max(map(_error, rows), default=0.0)
+    shown = [] if kind == RIGHT else chosen[:MAX_ROWS]
+    return LeafResult(kind, shown, len(chosen), total, largest=largest)
 
 
 def _error(row: Row) -> float:

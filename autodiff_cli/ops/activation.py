@@ -41,6 +41,7 @@ def functional_relu(input: Tensor, inplace: bool = False):
     vjp=lambda g, out, input: F.where(F.le(out, 0), 0, g),
     samples=[*KINKS, S(ints(3, low=-2))],
     properties=frozenset({"rectifies"}),
+    phrase="passes where the input is positive",
 )
 def relu(input: Tensor):
     """The positive part; its slope at 0 is 0."""

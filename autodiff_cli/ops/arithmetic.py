@@ -38,6 +38,7 @@ def _no_bool_minus(input, other):
     vjp=lambda g, out, input, other: (g, g),
     samples=PAIRS,
     errors=[Bad("E302", t(2, 3), t(2), words="broadcast")],
+    phrase="each side gets the upstream gradient",
 )
 def add(input: Tensor, other: Tensor):
     """Sum of two tensors, element by element, with broadcasting."""
@@ -74,6 +75,7 @@ def _sub_name(input, other):
     vjp=lambda g, out, input, other: (g, -g if other.requires_grad else None),
     samples=PAIRS,
     errors=[Bad("E307", bools(2), bools(2))],
+    phrase="the first side gets the upstream gradient, the second its negative",
 )
 def sub(input: Tensor, other: Tensor):
     """Difference of two tensors, element by element, with broadcasting."""
@@ -109,6 +111,7 @@ def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):
     vjp=lambda g, out, input: -g,
     samples=[S(t(2, 3)), S(t())],
     errors=[Bad("E307", bools(2))],
+    phrase="the upstream gradient, negated",
 )
 def neg(input: Tensor):
     """The negative of each element."""
@@ -124,7 +127,7 @@ def positive(input: Tensor):
 # -- products and quotients ------------------------------------------------------------------------
 
 
-@pointwise(np.multiply, aliases=["multiply"], samples=PAIRS)
+@pointwise(np.multiply, aliases=["multiply"], samples=PAIRS, phrase="product rule")
 def mul(input: Tensor, other: Tensor):
     """Product of two tensors, element by element, with broadcasting."""
 
@@ -204,6 +207,7 @@ def _check_power(input, exponent):
         ),
     ],
     errors=[Bad("E504", ints(2), -1)],
+    phrase="power rule",
 )
 def pow(input: Tensor, exponent: Tensor):
     """`input ** exponent`.

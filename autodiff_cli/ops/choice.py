@@ -39,6 +39,7 @@ def _chosen(condition, input, other):
     samples=[S(bools(2, 3), t(2, 3), t(3)), S(bools(3), t(3), 0.5), S(bools(3), 1.0, t())],
     errors=[Bad("E307", t(2), t(2), t(2)), Bad("E302", bools(2), t(2), t(3))],
     properties=frozenset({"selects"}),
+    phrase="each element gets the gradient of the side it chose",
 )
 def where(condition: Mask, input: Tensor, other: Tensor):
     """Elements of `input` where `condition` holds, elements of `other` elsewhere."""

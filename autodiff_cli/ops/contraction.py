@@ -126,6 +126,7 @@ def _row(x):
         Bad("E302", t(2, 2, 3), t(3, 3, 2)),
         Bad("E307", t(2, 2), t(2, 2, dtype="float32"), words="double != float"),
     ],
+    phrase="product rule of matrices",
 )
 def matmul(input: Tensor, other: Tensor):
     """Matrix product; one-dim operands are vectors, dims before the last two broadcast."""

@@ -36,6 +36,7 @@ def quotient(input: Tensor, other: Tensor):
     promote=Promote.FLOAT,
     public=False,
     samples=APART,
+    phrase="quotient rule",
 )
 def div(input: Tensor, other: Tensor):
     """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""

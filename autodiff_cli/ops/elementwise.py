@@ -190,6 +190,7 @@ def _(g, out, input):
         S(t(2, 3), t(3)),
         S(t(values=[0.0, 1.0]), t(values=[0.0, 0.0]), order=0, because="kink"),
     ],
+    kink=lambda input, other: F.where(other > 0, F.hypot(input, other), F.abs(input)),
 )
 def atan2(input: Tensor, other: Tensor):
     """The angle of the point (other, input); its slopes at (0, 0) are 0."""
@@ -284,6 +285,7 @@ def round_decimals(input: Tensor, *, decimals: int):
     kink=lambda input: F.abs(input),
     vjp=lambda g, out, input: g * F.sgn(input),
     samples=[*ALL, S(t(values=[0.0, -1.0]), order=0, because="kink")],
+    phrase="the sign of the input",
 )
 def abs(input: Tensor):
     """Absolute value; its slope at 0 is 0."""
@@ -370,6 +372,11 @@ def _(g, out, input, nan, posinf, neginf):
     return F.where(F.isfinite(input), g, 0)
 
 
+def _to_power_of_two(input):
+    mantissa = F.abs(F.frexp(input)[0])
+    return F.abs(input) * F.minimum(mantissa - 0.5, 1.0 - mantissa)
+
+
 def _frexp_shape(input):
     require_float("frexp", input)
     return (input.shape, input.dtype), (input.shape, INT32)
@@ -381,6 +388,7 @@ def _frexp_shape(input):
     samples=[S(t(2, 3)), S(t())],
     errors=[Bad("E307", ints(2))],
     shape=_frexp_shape,
+    kink=_to_power_of_two,
 )
 def frexp(input: Tensor):
     """Mantissa in [0.5, 1) and exponent of 2."""

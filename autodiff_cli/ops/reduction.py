@@ -83,6 +83,7 @@ def _sum(x, dim, keepdim, dtype=None):
         S(t(3), dtype=np.dtype("float32"), order=0, because="computed in single precision"),
     ],
     errors=[Bad("E304", t(2, 3), dim=2, words="dim 2")],
+    phrase="every element gets the upstream gradient",
 )
 def sum_(
     input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
@@ -99,6 +100,7 @@ def _(g, out, input, dim, keepdim, dtype):
     grad_fn=_name("MeanBackward0", "MeanBackward1"),
     samples=DIMS,
     errors=[Bad("E307", ints(3), words="int64")],
+    phrase="every element gets an equal share of the upstream gradient",
 )
 def mean(
     input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
