@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
-from .op import check_size
+from .op import check_size, shape_text
 from .params import BindError, to_size
 
 Rule = tuple[Any, ...]
@@ -104,6 +104,28 @@ def whole_numbers(value: Any, name: str, what: str) -> tuple[int, ...]:
         raise fail(
             "E205", f"`{name}` argument `{what}` {error.message}", help=f"write `{what}=1`"
         ) from None
+
+
+def lead_shape(name: str, input: Any, n: int, floats: bool = True) -> tuple[int, ...]:
+    """The shape before the `n` pooled dims; E308 when the tensor has too few or too many dims."""
+    shape = input.shape
+    if len(shape) not in (n + 1, n + 2) or 0 in shape[len(shape) - n - 1 :]:
+        raise fail(
+            "E308",
+            f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "
+            f"{shape_text(shape)}",
+            help="dims are (batch,) channels"
+            + ", length" * (n == 1)
+            + ", height, width" * (n == 2)
+            + ", depth, height, width" * (n == 3),
+        )
+    if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
+        raise fail(
+            "E307",
+            f"`{name}` needs floats, not {input.dtype.name}",
+            help="convert: `x.to(torch.float64)`",
+        )
+    return shape[: len(shape) - n]
 
 
 def pooled_size(

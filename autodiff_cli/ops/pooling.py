@@ -1,4 +1,4 @@
-"""Pooling over windows of the last one to three dims: maxima, means, norms, and max unpooling.
+"""Pooling over windows of the last one to three dims: maxima, means and norms.
 
 Windows are rules of `graph.windows`. Maxima work dim by dim; among equal elements the first in
 row-major order is the maximum, and it alone gets the gradient, as in PyTorch.
@@ -11,42 +11,18 @@ import math
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Floats, Ints, Tensor, composite, function, opaque
+from ..graph.declare import Any, Ints, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import constant, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
-from ..graph.state import STATE
-from ..graph.windows import pooled_size, spread, tap, taps, whole_numbers
+from ..graph.windows import lead_shape, pooled_size, spread, tap, taps
 
 NN = "nn.functional."
 
 
-def _lead(name, input, n, floats=True):
-    """The shape before the pooled dims; E308 when the tensor has too few or too many dims."""
-    shape = input.shape
-    if len(shape) not in (n + 1, n + 2) or 0 in shape[len(shape) - n - 1 :]:
-        raise fail(
-            "E308",
-            f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "
-            f"{shape_text(shape)}",
-            help="dims are (batch,) channels"
-            + ", length" * (n == 1)
-            + ", height, width" * (n == 2)
-            + ", depth, height, width" * (n == 3),
-        )
-    if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
-        raise fail(
-            "E307",
-            f"`{name}` needs floats, not {input.dtype.name}",
-            help="convert: `x.to(torch.float64)`",
-        )
-    return shape[: len(shape) - n]
-
-
 def _window_rules(name, kind, input, n, kernel_size, stride, padding, dilation, ceil_mode):
-    _lead(name, input, n, kind != "max")
+    lead_shape(name, input, n, kind != "max")
     kernel = spread(kernel_size, n, name, "kernel_size")
     step = kernel if stride is None or stride == () else spread(stride, n, name, "stride")
     pad = spread(padding, n, name, "padding")
@@ -221,7 +197,7 @@ def _declare_max_pool(n):
 
 
 def _adaptive_rules(name, input, n, output_size):
-    _lead(name, input, n, "max" not in name)
+    lead_shape(name, input, n, "max" not in name)
     sizes = output_size if isinstance(output_size, list | tuple) else (output_size,) * n
     if len(sizes) == 1:
         sizes = tuple(sizes) * n
@@ -413,222 +389,9 @@ def _declare_lp_pool(n):
     pool.doc = f"The norm of order `norm_type` of each window over the last {n} dims."
 
 
-# -- unpooling -------------------------------------------------------------------------------------
-
-
-@composite(
-    public=False,
-    grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0",
-    samples=[S(t(1, 2), ints(values=[[0, 3]]), (4,))],
-    properties=frozenset({"selects"}),
-)
-def unpool_max(input: Tensor, indices: Tensor, sizes: Any):
-    """Zeros of the given sizes with `input` written at flat positions."""
-    lead = input.shape[: len(input.shape) - len(sizes)]
-    flat = (*lead, count(input.shape[len(lead) :]))
-    base = F.zeros((*lead, count(sizes)), dtype=input.dtype)
-    written = F.scatter(base, len(lead), F.reshape(indices, flat), F.reshape(input, flat))
-    return F.reshape(written, (*lead, *sizes))
-
-
-def _unpooled_sizes(name, input, n, kernel, stride, padding, output_size):
-    default = tuple(
-        (size - 1) * s + k - 2 * p
-        for size, k, s, p in zip(input.shape[-n:], kernel, stride, padding, strict=True)
-    )
-    if output_size is None:
-        return default
-    sizes = output_size[2:] if len(output_size) == n + 2 else output_size
-    if len(sizes) != n or any(
-        not d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)
-    ):
-        raise fail(
-            "E309",
-            f"`{name}` cannot reach output_size {output_size} from {shape_text(input.shape)}",
-            help=f"sizes near {default} are possible, less than a stride away",
-        )
-    return sizes
-
-
-def _declare_unpool(n):
-    name = f"max_unpool{n}d"
-    values, places = [((1, 2), (1, 3)), ((1, 1, 2), (0, 2)), ((1, 1, 1, 2), (0, 1))][n - 1]
-    at = ints(*values, values=_nested(places, len(values)))
-
-    @function(
-        key=name,
-        name=NN + name,
-        samples=[S(t(*values), at, 2)],
-        errors=[Bad("E308", t(*values), ints(1, 5), 2)],
-    )
-    def unpool_dims(
-        input: Tensor,
-        indices: Tensor,
-        kernel_size: Ints,
-        stride: Ints | None = None,
-        padding: Ints = 0,
-        output_size: Any = None,
-    ):
-        _lead(name, input, n)
-        if indices.shape != input.shape or indices.dtype != INT64:
-            raise fail(
-                "E308",
-                f"`{name}` needs one int64 index for each element of shape "
-                f"{shape_text(input.shape)}, got {indices.dtype.name} of shape "
-                f"{shape_text(indices.shape)}",
-                help="use the indices of a max_pool",
-            )
-        kernel = spread(kernel_size, n, name, "kernel_size")
-        step = kernel if stride is None else spread(stride, n, name, "stride")
-        pad = spread(padding, n, name, "padding")
-        wanted = None
-        if output_size is not None:
-            wanted = whole_numbers(output_size, name, "output_size")
-        sizes = _unpooled_sizes(name, input, n, kernel, step, pad, wanted)
-        if n > 1:
-            return F.unpool_max(input, indices, sizes)
-        last = len(input.shape)
-        flat = F.unpool_max(F.unsqueeze(input, last), F.unsqueeze(indices, last), (*sizes, 1))
-        return F.squeeze(flat, last)
-
-    unpool_dims.doc = f"Zeros with `input` written at the places that `max_pool{n}d` took it from."
-
-
-def _nested(values, depth):
-    nested = list(values)
-    for _ in range(depth - 1):
-        nested = [nested]
-    return nested
-
-
-# -- fractional windows ----------------------------------------------------------------------------
-
-
-def _fractional_starts(sample, length, out, kernel):
-    """Starts of windows of `kernel` elements at random fractions; PyTorch's sequence."""
-    if out <= 1:
-        return np.full((*sample.shape, out), length - kernel)
-    alpha = (length - kernel) / (out - 1)
-    places = np.arange(out)
-    starts = ((places + sample[..., None]) * alpha).astype(np.int64)
-    starts -= (sample[..., None] * alpha).astype(np.int64)
-    starts[..., -1] = length - kernel
-    return starts
-
-
-def _fractional_indices(x, samples, kernel, sizes):
-    n = len(sizes)
-    lead = x.shape[: x.ndim - n]
-    spatial = x.shape[x.ndim - n :]
-    flat = np.zeros((*lead, *(1,) * (2 * n)), np.int64)
-    for i in range(n):
-        which = samples[..., n - 1 - i] if n == 2 else samples[..., i]
-        starts = _fractional_starts(which.reshape(lead), spatial[i], sizes[i], kernel[i])
-        at = starts[..., None] + np.arange(kernel[i])
-        shape = [1] * (2 * n)
-        shape[i], shape[n + i] = sizes[i], kernel[i]
-        flat = flat * spatial[i] + at.reshape(*lead, *shape)
-    flat = flat.reshape(*lead, -1)
-    values = np.take_along_axis(x.reshape(*lead, -1), flat, -1).reshape(*lead, count(sizes), -1)
-    best = np.where(np.isnan(values), np.inf, values).argmax(-1)
-    found = np.take_along_axis(flat.reshape(values.shape), best[..., None], -1)
-    return found.reshape(*lead, *sizes)
-
-
-@opaque(
-    _fractional_indices,
-    public=False,
-    shape=lambda input, samples, kernel, sizes: (
-        (*input.shape[: len(input.shape) - len(sizes)], *sizes),
-        INT64,
-    ),
-)
-def fractional_indices(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
-    """Flat positions of the maxima of windows at random places."""
-
-
-@composite(
-    public=False,
-    grad_fn=lambda i, s, k, sizes: f"FractionalMaxPool{len(sizes)}DBackward0",
-    properties=frozenset({"selects"}),
-)
-def fractional_maximum(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
-    """The maxima of windows at random places, and their flat positions."""
-    indices = F.fractional_indices(input, samples, kernel, sizes)
-    lead = input.shape[: len(input.shape) - len(sizes)]
-    flat = F.reshape(input, (*lead, count(input.shape[len(lead) :])))
-    values = F.gather(flat, len(lead), F.reshape(indices, (*lead, count(sizes))))
-    return F.reshape(values, indices.shape), indices
-
-
-def _drawn(name, shape, dtype):
-    """Random fractions from the program's generator."""
-    generator = STATE.default_generator
-    if generator is None:
-        raise fail(
-            "E203",
-            "this program has no random numbers",
-            help=f"give the places of the windows: `{name}(..., _random_samples=...)`",
-        )
-    return constant(generator.rand(shape, dtype=dtype))
-
-
-def _declare_fractional(n):
-    name = f"fractional_max_pool{n}d"
-    shape = (1, 1, 5, 4, 4)[: n + 2]
-    given = t(1, 1, n, values=[[[0.3, 0.6, 0.2][:n]]], grad=False)
-
-    @function(
-        key=name,
-        name=NN + name,
-        samples=[S(t(*shape), 2, output_size=2, _random_samples=given)],
-        errors=[Bad("E205", t(*shape), 2)],
-    )
-    def pool(
-        input: Tensor,
-        kernel_size: Ints,
-        output_size: Ints | None = None,
-        output_ratio: Floats | None = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
-    ):
-        lead = _lead(name, input, n)
-        kernel = spread(kernel_size, n, name, "kernel_size")
-        spatial = input.shape[-n:]
-        if (output_size is None) == (output_ratio is None):
-            raise fail(
-                "E205", f"`{name}` needs output_size or output_ratio", help="write `output_size=2`"
-            )
-        if output_size is not None:
-            sizes = spread(output_size, n, name, "output_size")
-        else:
-            ratio = spread(output_ratio, n, name, "output_ratio")
-            sizes = tuple(int(size * r) for size, r in zip(spatial, ratio, strict=True))
-        most = 0 if n == 2 else -1  # PyTorch refuses the last fit in three dims
-        if any(
-            out < 1 or out + k - 1 > size + most
-            for out, k, size in zip(sizes, kernel, spatial, strict=True)
-        ):
-            raise fail(
-                "E308",
-                f"`{name}` cannot take {sizes} windows of {kernel} from {shape_text(spatial)}",
-                help="use fewer or smaller windows",
-            )
-        batch = (1, *lead) if len(lead) == 1 else lead
-        samples = _random_samples
-        if samples is None:
-            samples = _drawn(name, (*batch, n), input.dtype)
-        values, indices = F.fractional_maximum(input, samples, kernel, sizes)
-        return (values, indices) if return_indices else values
-
-    pool.doc = f"Maxima of windows at random places over the last {n} dims."
-
-
 for _n in (1, 2, 3):
     _declare_max_pool(_n)
     _declare_adaptive(_n)
     _declare_lp_pool(_n)
-    _declare_unpool(_n)
 for _n in (2, 3):
     _declare_avg_pool(_n)
-    _declare_fractional(_n)
