@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import random
+from ..autograd import initial_values
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.op import constant
@@ -51,7 +51,7 @@ def _trunc_normal(
     given = {"mean": mean, "std": std, "a": a, "b": b}
     numbers = {key: number_argument("trunc_normal_", key, value) for key, value in given.items()}
     stream = stream_of(generator)
-    values = random.init_trunc_normal(stream, target.shape, dtype=target.dtype, **numbers)
+    values = initial_values.init_trunc_normal(stream, target.shape, dtype=target.dtype, **numbers)
     return _written(target, values)
 
 
@@ -94,7 +94,9 @@ def _orthogonal(tensor: Any, gain: Any = 1, generator: Any = None) -> Tensor:
     factor = number_argument("orthogonal_", "gain", gain)
     return _written(
         target,
-        random.init_orthogonal(stream_of(generator), target.shape, factor, dtype=target.dtype),
+        initial_values.init_orthogonal(
+            stream_of(generator), target.shape, factor, dtype=target.dtype
+        ),
     )
 
 
@@ -104,7 +106,7 @@ def _sparse(tensor: Any, sparsity: Any, std: Any = 0.01, generator: Any = None) 
         number_argument("sparse_", "sparsity", sparsity),
         number_argument("sparse_", "std", std),
     )
-    values = random.init_sparse(
+    values = initial_values.init_sparse(
         stream_of(generator),
         target.shape,
         share,
@@ -119,7 +121,9 @@ def _constant(tensor: Any, val: Any) -> Tensor:
     target = _target("constant_", tensor)
     return _written(
         target,
-        random.init_constant(target.shape, number_argument("constant_", "val", val), target.dtype),
+        initial_values.init_constant(
+            target.shape, number_argument("constant_", "val", val), target.dtype
+        ),
     )
 
 
@@ -127,7 +131,7 @@ def _dirac(tensor: Any, groups: Any = 1) -> Tensor:
     target = _target("dirac_", tensor)
     return _written(
         target,
-        random.init_dirac(
+        initial_values.init_dirac(
             target.shape, converted("dirac_", "groups", to_int, groups), target.dtype
         ),
     )
@@ -135,7 +139,7 @@ def _dirac(tensor: Any, groups: Any = 1) -> Tensor:
 
 def _eye(tensor: Any) -> Tensor:
     target = _target("eye_", tensor)
-    return _written(target, random.init_eye(target.shape, target.dtype))
+    return _written(target, initial_values.init_eye(target.shape, target.dtype))
 
 
 def _gain(nonlinearity: Any, param: Any = None) -> float:
@@ -145,7 +149,7 @@ def _gain(nonlinearity: Any, param: Any = None) -> float:
             f"`calculate_gain` takes a name, not {kind_of(nonlinearity)}",
             help="write `calculate_gain('relu')`",
         )
-    return random.calculate_gain(
+    return initial_values.calculate_gain(
         nonlinearity, None if param is None else number_argument("calculate_gain", "param", param)
     )
 
@@ -159,10 +163,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "zeros_": lambda tensor: _constant(tensor, 0.0),
     "eye_": _eye,
     "dirac_": _dirac,
-    "xavier_uniform_": _xavier("xavier_uniform_", random.init_xavier_uniform),
-    "xavier_normal_": _xavier("xavier_normal_", random.init_xavier_normal),
-    "kaiming_uniform_": _kaiming("kaiming_uniform_", random.init_kaiming_uniform),
-    "kaiming_normal_": _kaiming("kaiming_normal_", random.init_kaiming_normal),
+    "xavier_uniform_": _xavier("xavier_uniform_", initial_values.init_xavier_uniform),
+    "xavier_normal_": _xavier("xavier_normal_", initial_values.init_xavier_normal),
+    "kaiming_uniform_": _kaiming("kaiming_uniform_", initial_values.init_kaiming_uniform),
+    "kaiming_normal_": _kaiming("kaiming_normal_", initial_values.init_kaiming_normal),
     "orthogonal_": _orthogonal,
     "sparse_": _sparse,
     "calculate_gain": _gain,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import random
+from ..autograd import initial_parameters
 from ..autograd.tensor import Tensor, new_leaf
 from ..errors import fail
 from ..graph.dtypes import is_float
@@ -123,14 +123,19 @@ def _draw_linear(self: Module) -> None:
     weight = _weight(self)
     rows, columns = weight.shape
     bias = self.parameters["bias"] is not None
-    _write(self, random.init_linear(default_stream(), rows, columns, bias, weight.dtype))
+    _write(
+        self, initial_parameters.init_linear(default_stream(), rows, columns, bias, weight.dtype)
+    )
 
 
 def _draw_bilinear(self: Module) -> None:
     weight = _weight(self)
     bias = self.parameters["bias"] is not None
     out, left, right = weight.shape
-    _write(self, random.init_bilinear(default_stream(), out, left, right, bias, weight.dtype))
+    _write(
+        self,
+        initial_parameters.init_bilinear(default_stream(), out, left, right, bias, weight.dtype),
+    )
 
 
 def _draw_conv(self: Module) -> None:
@@ -138,7 +143,7 @@ def _draw_conv(self: Module) -> None:
     fields = self.fields
     _write(
         self,
-        random.init_conv(
+        initial_parameters.init_conv(
             default_stream(),
             fields["out_channels"],
             fields["in_channels"],
@@ -155,11 +160,14 @@ def _draw_embedding(self: Module) -> None:
     weight = _weight(self)
     count, length = weight.shape
     padding = self.fields["padding_idx"]
-    _write(self, random.init_embedding(default_stream(), count, length, padding, weight.dtype))
+    _write(
+        self,
+        initial_parameters.init_embedding(default_stream(), count, length, padding, weight.dtype),
+    )
 
 
 def _draw_cell(self: Module, kind: str) -> None:
-    made = random.init_recurrent_cell(
+    made = initial_parameters.init_recurrent_cell(
         default_stream(),
         kind,
         self.fields["input_size"],
@@ -172,7 +180,7 @@ def _draw_cell(self: Module, kind: str) -> None:
 
 def _draw_recurrent(self: Module) -> None:
     fields = self.fields
-    made = random.init_recurrent(
+    made = initial_parameters.init_recurrent(
         default_stream(),
         fields["mode"],
         fields["input_size"],

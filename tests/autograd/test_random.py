@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd import random
+from autodiff_cli.autograd import initial_parameters, initial_values
 from autodiff_cli.autograd.random import DEFAULT_SEED, Generator
 from autodiff_cli.errors import AutodiffError
 
@@ -36,9 +36,11 @@ def argument(value: Any) -> Any:
 def run(generator: Generator, name: str, options: dict) -> Any:
     arguments = {key: argument(value) for key, value in options.items()}
     if name in ("init_constant", "init_eye", "init_dirac"):
-        return getattr(random, name)(**arguments)
+        return getattr(initial_values, name)(**arguments)
     if name.startswith("init_"):
-        return getattr(random, name)(generator, **arguments)
+        made_for_modules = hasattr(initial_parameters, name) and not hasattr(initial_values, name)
+        module = initial_parameters if made_for_modules else initial_values
+        return getattr(module, name)(generator, **arguments)
     result = getattr(generator, name)(**arguments)
     if name == "alpha_dropout":  # PyTorch was asked for the outputs at 1 and at 0
         return [result[0] + result[1], result[1]]
@@ -217,21 +219,21 @@ def weights(*values: float) -> np.ndarray:
         ("E205", lambda g: g.poisson(weights(float("inf")))),
         ("E205", lambda g: g.dropout(3, 1.5)),
         ("E205", lambda g: g.rrelu(weights(-1), 0.5, 0.1)),
-        ("E308", lambda g: random.init_xavier_uniform(g, 3)),
-        ("E309", lambda g: random.init_xavier_normal(g, (0, 0))),
-        ("E308", lambda g: random.init_orthogonal(g, (3,))),
-        ("E308", lambda g: random.init_sparse(g, (3,), 0.1)),
-        ("E205", lambda g: random.init_sparse(g, (3, 3), float("nan"))),
-        ("E305", lambda g: random.init_embedding(g, 3, 2, padding_idx=3)),
-        ("E205", lambda g: random.init_conv(g, 4, 3, (2,), groups=2)),
-        ("E308", lambda g: random.init_dirac((3, 3))),
-        ("E205", lambda g: random.init_dirac((3, 3, 3), groups=2)),
-        ("E308", lambda g: random.init_eye(3)),
-        ("E205", lambda g: random.init_kaiming_normal(g, (3, 3), mode="fan")),
-        ("E205", lambda g: random.init_kaiming_normal(g, (3, 3), nonlinearity="gelu")),
-        ("E205", lambda g: random.init_trunc_normal(g, 3, std=0.0)),
-        ("E205", lambda g: random.init_trunc_normal(g, 3, a=2.0, b=1.0)),
-        ("E506", lambda g: random.init_trunc_normal(g, 3, a=50.0, b=1e9)),
+        ("E308", lambda g: initial_values.init_xavier_uniform(g, 3)),
+        ("E309", lambda g: initial_values.init_xavier_normal(g, (0, 0))),
+        ("E308", lambda g: initial_values.init_orthogonal(g, (3,))),
+        ("E308", lambda g: initial_values.init_sparse(g, (3,), 0.1)),
+        ("E205", lambda g: initial_values.init_sparse(g, (3, 3), float("nan"))),
+        ("E305", lambda g: initial_parameters.init_embedding(g, 3, 2, padding_idx=3)),
+        ("E205", lambda g: initial_parameters.init_conv(g, 4, 3, (2,), groups=2)),
+        ("E308", lambda g: initial_values.init_dirac((3, 3))),
+        ("E205", lambda g: initial_values.init_dirac((3, 3, 3), groups=2)),
+        ("E308", lambda g: initial_values.init_eye(3)),
+        ("E205", lambda g: initial_values.init_kaiming_normal(g, (3, 3), mode="fan")),
+        ("E205", lambda g: initial_values.init_kaiming_normal(g, (3, 3), nonlinearity="gelu")),
+        ("E205", lambda g: initial_values.init_trunc_normal(g, 3, std=0.0)),
+        ("E205", lambda g: initial_values.init_trunc_normal(g, 3, a=2.0, b=1.0)),
+        ("E506", lambda g: initial_values.init_trunc_normal(g, 3, a=50.0, b=1e9)),
     ],
 )
 def test_wrong_arguments_are_explained(code: str, call: Any) -> None:

@@ -4,7 +4,8 @@ Run `python -P tests/oracles/random.py` where PyTorch is installed (-P because t
 its name with a standard module); the tests read only the JSON file.
 
 A case is a seed and a list of steps `[call, keyword arguments]`, named as in
-`autodiff_cli.autograd.random`; every case ends with whole numbers that show how many words the
+`random`, `initial_values` and `initial_parameters` of `autodiff_cli.autograd`; every case ends with
+whole numbers that show how many words the
 steps before used. Of long results only every `stride`-th element is kept.
 """
 
