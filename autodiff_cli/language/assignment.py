@@ -262,6 +262,9 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     noted = context.module_level
     pairs = isinstance(tree.value, syntax.Tuple) and len(tree.targets) == 1 and bool(many)
 
+    single = targets[0] if len(targets) == 1 and len(names) == noted and not many else None
+    only = names[0] if names else None
+
     def run(scope: Scope) -> Signal:
         value = value_run(scope)
         if make is not None:
@@ -275,6 +278,11 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
                     overridden(n, v) if n in OVERRIDES.values else v
                     for n, v in zip(many, value, strict=False)
                 )
+        if single is not None:
+            single(scope, value)
+            if noted and type(value) is Tensor:
+                WATCH.note(only, value)
+            return None
         for assign in targets:
             assign(scope, value)
         if noted:

@@ -13,19 +13,14 @@ from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Label, fail
 from ..graph.node import Node as GraphNode
-from ..graph.op import number
-from ..graph.registry import F
 from ..graph.state import STATE
 from ..suggest import suggest
 from . import syntax
-from .attributes import get_attribute
-from .functions import Parameters, call_value
+from .functions import Parameters
 from .names import builtin, known_names
-from .operand_labels import placed, placed_call, placed_comparison, placed_index, placed_operator
+from .operand_labels import placed, placed_comparison, placed_index, placed_operator
 from .operations import (
-    BINARY,
     MODE,
-    binary,
     compare,
     count_step,
     dict_key,
@@ -37,7 +32,7 @@ from .operations import (
     unary,
 )
 from .text import formatted, represent, text
-from .values import Namespace, OpFunction, Scope, Undefined, UserFunction
+from .values import OpFunction, Scope, Undefined, UserFunction
 
 Run = Callable[[Scope], Any]
 
@@ -69,6 +64,12 @@ def _name(tree: syntax.Name, context: Context) -> Run:
     op: OpFunction | None = None  # what the name means when nobody assigned it, once it was asked
 
     def run(scope: Scope) -> Any:
+        value = scope.names.get(name, run)
+        if value is run or type(value) is Undefined:
+            return look(scope)
+        return value
+
+    def look(scope: Scope) -> Any:
         nonlocal op
         if local:
             here = scope
@@ -165,10 +166,13 @@ def _numlist(tree: syntax.NumList, context: Context) -> Run:
     return lambda scope: values.copy()
 
 
-def _elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], list[Any]]:
+def elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], list[Any]]:
     """The values of displays and arguments, with `*value` unpacked."""
     runs = [compile_expression(t, context) for t in trees]
     if not any(isinstance(t, syntax.Starred) for t in trees):
+        if len(runs) == 1:
+            one = runs[0]
+            return lambda scope: [one(scope)]
 
         def run(scope: Scope) -> list[Any]:
             return [r(scope) for r in runs]
@@ -189,17 +193,17 @@ def _elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], l
 
 
 def _list(tree: syntax.List, context: Context) -> Run:
-    return _elements(tree.elements, context)
+    return elements(tree.elements, context)
 
 
 def _tuple(tree: syntax.Tuple, context: Context) -> Run:
-    elements = _elements(tree.elements, context)
-    return lambda scope: tuple(elements(scope))
+    parts = elements(tree.elements, context)
+    return lambda scope: tuple(parts(scope))
 
 
 def _set(tree: syntax.Set, context: Context) -> Run:
-    elements = _elements(tree.elements, context)
-    return lambda scope: {dict_key(v) for v in elements(scope)}
+    parts = elements(tree.elements, context)
+    return lambda scope: {dict_key(v) for v in parts(scope)}
 
 
 def _dict(tree: syntax.Dict, context: Context) -> Run:
@@ -228,44 +232,9 @@ def _starred(tree: syntax.Starred, context: Context) -> Run:
 
 
 def _binary(tree: syntax.BinOp, context: Context) -> Run:
-    """A left-deep chain (`a + b + c ...`) runs in a loop, so that its length is not its depth."""
-    chain: list[syntax.BinOp] = []
-    left: syntax.Node = tree
-    while type(left) is syntax.BinOp:
-        chain.append(left)
-        left = left.left
-    first = compile_expression(left, context)
-    steps = []
-    for node in reversed(chain):
-        key = BINARY[node.op][0]
-        simple = key in ("add", "sub", "mul", "div")
-        steps.append(
-            (node.op, compile_expression(node.right, context), node, key if simple else "")
-        )
+    from .operators import compile_binary
 
-    def run(scope: Scope) -> Any:
-        value = first(scope)
-        for symbol, right_run, node, key in steps:
-            right = right_run(scope)
-            STATE.span = node.span
-            try:
-                if key:
-                    if type(value) is Tensor:
-                        if type(right) is Tensor:
-                            value = Tensor(getattr(F, key).apply([value.node, right.node]))
-                            continue
-                        if type(right) is float or type(right) is int:
-                            value = Tensor(getattr(F, key).apply([value.node, number(right)]))
-                            continue
-                    elif type(right) is Tensor and (type(value) is float or type(value) is int):
-                        value = Tensor(getattr(F, key).apply([number(value), right.node]))
-                        continue
-                value = binary(symbol, value, right)
-            except AutodiffError as error:
-                raise placed_operator(error, node, value, right) from None
-        return value
-
-    return run
+    return compile_binary(tree, context)
 
 
 def _unary(tree: syntax.UnaryOp, context: Context) -> Run:
@@ -357,52 +326,13 @@ def _conditional(tree: syntax.IfExp, context: Context) -> Run:
 
 
 def _call(tree: syntax.Call, context: Context) -> Run:
-    arguments = _elements(tree.args, context)
-    keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
-    span = tree.span
-    if isinstance(tree.func, syntax.Name) and tree.func.id == "super":
-        return _super(tree, context)
-    if isinstance(tree.func, syntax.Name):
-        function = _callee(tree.func, context)
-    else:
-        function = compile_expression(tree.func, context)
+    from .calling import compile_call
 
-    def run(scope: Scope) -> Any:
-        callee = function(scope)
-        args = arguments(scope)
-        kwargs: dict[str, Any] = {}
-        for name, part in keywords:
-            if name is None:
-                kwargs.update(_keyword_dict(part(scope), span))
-            else:
-                kwargs[name] = part(scope)
-        STATE.span = span
-        try:
-            return call_value(callee, args, kwargs, scope)
-        except AutodiffError as error:
-            if error.span is None:
-                raise placed_call(error, tree, args, kwargs) from None
-            raise
-
-    return run
+    return compile_call(tree, context)
 
 
-def _super(tree: syntax.Call, context: Context) -> Run:
-    arguments = _elements(tree.args, context)
-    span = tree.span
-
-    def run(scope: Scope) -> Any:
-        from .classes import make_super
-
-        try:
-            return make_super(scope, arguments(scope))
-        except AutodiffError as error:
-            raise placed(error, span) from None
-
-    return run
-
-
-def _keyword_dict(value: Any, span: Any) -> dict[str, Any]:
+def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
+    """What `**value` adds to the keyword arguments."""
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return value
     raise fail(
@@ -413,7 +343,7 @@ def _keyword_dict(value: Any, span: Any) -> dict[str, Any]:
     )
 
 
-def _callee(tree: syntax.Name, context: Context) -> Run:
+def callee(tree: syntax.Name, context: Context) -> Run:
     """A bare name that is called: unknown ones are unknown operations."""
     load = _name(tree, context)
 
@@ -429,30 +359,9 @@ def _callee(tree: syntax.Name, context: Context) -> Run:
 
 
 def _attribute(tree: syntax.Attribute, context: Context) -> Run:
-    value_run = compile_expression(tree.value, context)
-    name = tree.attr
-    span = tree.span
-    attr_span = tree.attr_span
-    op: OpFunction | None = None  # `torch.exp` of the namespace at `path`, once it was asked
-    path = ""
+    from .calling import compile_attribute
 
-    def run(scope: Scope) -> Any:
-        nonlocal op, path
-        value = value_run(scope)
-        STATE.span = span
-        try:
-            if type(value) is not Namespace:
-                return get_attribute(value, name)
-            if op is not None and value.path == path:
-                return op
-            found = get_attribute(value, name)
-            if type(found) is OpFunction:
-                op, path = found, value.path
-            return found
-        except AutodiffError as error:
-            raise placed(error, attr_span if error.code in ("E207", "E203") else span) from None
-
-    return run
+    return compile_attribute(tree, context)
 
 
 def _subscript(tree: syntax.Subscript, context: Context) -> Run:

@@ -32,9 +32,7 @@ class Housekeeping:
         self.start += operations
 
     def after_step(self, scope: Scope) -> None:
-        """Called after each step of a loop."""
-        if STATE.steps & 31:
-            return
+        """Called now and then after a step of a loop."""
         newest = GraphNode.counter()
         if newest - self.mark < self.every or STATE.batching:
             return

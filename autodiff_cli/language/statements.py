@@ -121,7 +121,8 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
                         return None
                     if signal is not CONTINUE:
                         return signal
-                HOUSEKEEPING.after_step(scope)
+                if not STATE.steps & 31:
+                    HOUSEKEEPING.after_step(scope)
         except AutodiffError as error:
             raise placed(error, whole if error.code == "E506" else span) from None
         return None if orelse is None else orelse(scope)
@@ -147,7 +148,8 @@ def _while(tree: syntax.While, context: Context) -> RunStatement:
                     return None
                 if signal is not CONTINUE:
                     return signal
-            HOUSEKEEPING.after_step(scope)
+            if not STATE.steps & 31:
+                HOUSEKEEPING.after_step(scope)
         return None if orelse is None else orelse(scope)
 
     return run

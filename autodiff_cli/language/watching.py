@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.tensor import Tensor
+from ..graph.op import LEAF
 
 
 class Overrides:
@@ -57,8 +58,8 @@ class Watch:
                 value.set_requires_grad(True)
             elif not value.is_leaf:
                 value.retain_grad()
-        node = value.node
-        if not node.shape and node.requires_grad and not value.is_leaf:
+        node = value._node if value.storage is None else value.node
+        if not node.shape and node.requires_grad and node.op is not LEAF:
             self.last = (name, value)
 
 
