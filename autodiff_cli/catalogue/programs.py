@@ -47,10 +47,10 @@ PROGRAMS: dict[str, Entry] = {
     "E106": Entry(
         "a feature of Python that this language does not have",
         "The language is a small, safe subset of Python: expressions, assignments, `def`, "
-        "`lambda`, `if`, `for`, `while`, `with` and a few kinds of classes. `try`, `match`, "
-        "`async`, `yield`, `:=` and byte strings are among what is left out.",
-        "x = 2\ntry:\n    loss = x * x\nexcept ValueError:\n    loss = x",
-        "x = 2\nloss = x * x if x > 0 else x",
+        "`lambda`, `if`, `for`, `while`, `with`, `try`, generators and classes. `match`, `async`, "
+        "byte strings and complex numbers are among what is left out.",
+        "x = 2\nmatch x:\n    case 2:\n        loss = x * x",
+        "x = 2\nloss = x * x if x == 2 else x",
     ),
     "E107": Entry(
         "the rows of a numeric list differ in length",

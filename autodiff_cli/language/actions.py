@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import fail
 from ..source import Span
 from . import syntax as s
 from .expression_actions import ExpressionActions
@@ -63,6 +64,14 @@ class Builder(ExpressionActions):
         value = v[1] if len(v) > 1 else None
         self.no_bare_star(value)
         return s.Return(value, Span(self.source, start, end))
+
+    def yield_statement(self, v: Values, start: int, end: int) -> s.Node:
+        value = v[1] if len(v) > 1 else None
+        self.no_bare_star(value)
+        return s.Yield(value, False, Span(self.source, start, end))
+
+    def yield_from(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Yield(v[2], True, Span(self.source, start, end))
 
     def raise_statement(self, v: Values, start: int, end: int) -> s.Node:
         value = v[1] if len(v) > 1 else None
@@ -138,6 +147,26 @@ class Builder(ExpressionActions):
         check_target(v[1])
         self.no_bare_star(v[3])
         return s.For(v[1], v[3], v[5], v[6], Span(self.source, start, end))
+
+    def try_statement(self, v: Values, start: int, end: int) -> s.Node:
+        for handler in v[3][:-1]:
+            if handler.type is None:
+                raise fail(
+                    "E102",
+                    "a bare `except:` must be the last one",
+                    handler.span,
+                    label="catches everything",
+                    help="move it behind the others",
+                )
+        return s.Try(v[2], v[3], v[4], v[5], Span(self.source, start, end))
+
+    def try_finally(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Try(v[2], [], [], v[5], Span(self.source, start, end))
+
+    def handler(self, v: Values, start: int, end: int) -> s.Handler:
+        kind = v[1] if len(v) > 3 else None
+        name = self.text(v[3]) if len(v) > 4 else None
+        return s.Handler(kind, name, v[-1], Span(self.source, start, end))
 
     def with_item(self, v: Values, start: int, end: int) -> s.WithItem:
         target = v[2] if len(v) > 1 else None

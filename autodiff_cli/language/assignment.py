@@ -59,6 +59,16 @@ def name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
 
         return assign_global
 
+    if name in context.nonlocal_names:
+
+        def assign_outer(scope: Scope, value: Any) -> None:
+            at = scope.outer
+            while at is not None and name not in at.names:
+                at = at.outer
+            (scope if at is None else at).names[name] = value
+
+        return assign_outer
+
     def assign(scope: Scope, value: Any) -> None:
         scope.names[name] = value
 

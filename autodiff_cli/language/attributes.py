@@ -30,6 +30,7 @@ from .values import (
     GradFn,
     Namespace,
     Size,
+    is_callable,
 )
 
 Getter = Callable[[Any], Any]
@@ -46,6 +47,15 @@ def get_attribute(value: Any, name: str) -> Any:
     own = getattr(value, "get_attribute", None)
     if own is not None:
         return own(name)
+    methods = getattr(value, "methods", None)
+    if methods is not None and name in (table := methods()):
+        return Builtin(name, table[name])
+    if name in ("__name__", "__qualname__") and (is_callable(value) or hasattr(value, "name")):
+        return value.name.rpartition(".")[2]
+    if name == "__class__":
+        from .builtins import type_of
+
+        return type_of(value)
     if name.startswith("_"):
         raise private(name)
     table = _TABLES.get(type(value)) or next(

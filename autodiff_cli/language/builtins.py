@@ -13,6 +13,7 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.params import BindError, to_int, to_scalar
 from .functions import call_value
+from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .operations import (
     MODE,
     binary,
@@ -222,23 +223,8 @@ def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
     return {**dict(items_of(pair) for pair in items_of(values)), **kwargs}
 
 
-def _zip(*sources: Any, strict: Any = False) -> list[Any]:
-    columns = [items_of(s) for s in sources]
-    if strict and len({len(c) for c in columns}) > 1:
-        raise fail(
-            "E208",
-            f"zip() arguments have different lengths: {[len(c) for c in columns]}",
-            help="leave strict out",
-        )
-    return list(zip(*columns, strict=False))
-
-
-def _enumerate(values: Any, start: Any = 0) -> list[Any]:
-    return list(enumerate(items_of(values), _int(start)))
-
-
-def _reversed(values: Any) -> list[Any]:
-    return list(reversed(items_of(values)))
+def _reversed(values: Any) -> Any:
+    return Lazy("list_reverseiterator", reversed(items_of(values)))
 
 
 def sorted_values(values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
@@ -285,18 +271,6 @@ def _isinstance(value: Any, kinds: Any) -> bool:
     return False
 
 
-def _map(function: Any, *sources: Any) -> list[Any]:
-    return [call_value(function, list(items), {}) for items in _zip(*sources)]
-
-
-def _filter(function: Any, values: Any) -> list[Any]:
-    return [
-        v
-        for v in iterate(values)
-        if truth(v if function is None else call_value(function, [v], {}))
-    ]
-
-
 def _getattr(value: Any, name: Any, *default: Any) -> Any:
     from ..errors import AutodiffError
     from .attributes import get_attribute
@@ -322,20 +296,7 @@ def _setattr(value: Any, name: Any, new: Any) -> None:
     set_attribute(value, name, new)
 
 
-def _next(values: Any, *default: Any) -> Any:
-    if isinstance(values, list):
-        if values:
-            return values.pop(0)
-        if default:
-            return default[0]
-    raise fail(
-        "E208",
-        f"next() needs an iterator with something left, not {kind_of(values)}",
-        help="use a for loop",
-    )
-
-
-def _type(value: Any) -> Any:
+def type_of(value: Any) -> Any:
     if hasattr(value, "special"):
         return value.cls
     for kind in TYPES.values():
@@ -373,6 +334,11 @@ TYPES: dict[str, TypeName] = {
     ),
     "dict": TypeName("dict", lambda v: isinstance(v, dict), _dict),
     "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(items_of(values))),
+    "frozenset": TypeName(
+        "frozenset",
+        lambda v: isinstance(v, frozenset),
+        lambda values=(): frozenset(items_of(values)),
+    ),
     "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
     "object": TypeName("object", lambda v: True, None),
 }
@@ -387,23 +353,23 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": _abs,
     "pow": _pow,
     "round": _round,
-    "zip": _zip,
-    "enumerate": _enumerate,
+    "zip": zipped,
+    "enumerate": enumerated,
     "reversed": _reversed,
     "sorted": sorted_values,
     "any": _any,
     "all": _all,
     "isinstance": _isinstance,
-    "map": _map,
-    "filter": _filter,
+    "map": mapped,
+    "filter": filtered,
     "getattr": _getattr,
     "hasattr": _hasattr,
     "setattr": _setattr,
     "repr": represent,
     "format": lambda value, spec="": formatted(value, spec),
-    "iter": lambda values: list(items_of(values)),
-    "next": _next,
-    "type": _type,
+    "iter": make_iterator,
+    "next": advance,
+    "type": type_of,
     "divmod": lambda a, b: (binary("//", a, b), binary("%", a, b)),
     "callable": is_callable,
     "slice": lambda *parts: slice(*parts),
@@ -414,7 +380,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 BUILTINS: dict[str, Any] = {
     **{
         name: TYPES[name]
-        for name in ("bool", "int", "float", "str", "list", "tuple", "dict", "set", "object")
+        for name in (
+            "bool",
+            "int",
+            "float",
+            "str",
+            "list",
+            "tuple",
+            "dict",
+            "set",
+            "frozenset",
+            "object",
+        )
     },
     **{name: Builtin(name, function) for name, function in FUNCTIONS.items()},
 }

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail
+from ..errors import AutodiffError, fail
+from ..graph.state import STATE
 from . import syntax
-from .expressions import Context, compile_expression
+from .expressions import Context, compile_expression, placed
 from .functions import call_value
 from .operations import kind_of
 from .values import Builtin, Scope, TypeName, UserFunction
@@ -27,6 +28,10 @@ SPECIAL = frozenset(
         "getitem",
         "setitem",
         "iter",
+        "next",
+        "delitem",
+        "getattr",
+        "setattr",
         "contains",
         "bool",
         "eq",
@@ -69,13 +74,41 @@ SPECIAL = frozenset(
 
 
 class Wrapped:
-    """A method marked `@staticmethod`, `@classmethod` or `@property`."""
+    """A method marked `@staticmethod`, `@classmethod` or `@property`; a property's `setter`."""
 
-    __slots__ = ("function", "kind")
+    __slots__ = ("function", "kind", "setter")
 
-    def __init__(self, kind: str, function: Any):
+    def __init__(self, kind: str, function: Any, setter: Any = None):
         self.kind = kind
         self.function = function
+        self.setter = setter
+
+    def get_attribute(self, name: str) -> Any:
+        if self.kind == "property" and name in ("setter", "getter", "deleter"):
+            return Builtin(name, lambda function: self._changed(name, function))
+        raise fail("E207", f"a {self.kind} has no attribute `{name}`", help="call it in an object")
+
+    def _changed(self, name: str, function: Any) -> Wrapped:
+        return Wrapped(
+            "property",
+            function if name == "getter" else self.function,
+            function if name == "setter" else self.setter,
+        )
+
+
+def set_property(instance: Instance, name: str, value: Any) -> bool:
+    """Assign through a property of the class; whether it has one."""
+    found = instance.cls.lookup(name)
+    if type(found) is not Wrapped or found.kind != "property":
+        return False
+    if found.setter is None:
+        raise fail(
+            "E207",
+            f"the property `{name}` of a {instance.cls.name} cannot be set",
+            help=f"define `@{name}.setter`",
+        )
+    call_value(BoundMethod(instance, found.setter), [value], {})
+    return True
 
 
 class UserClass:
@@ -85,7 +118,7 @@ class UserClass:
     a `fixed` class came with the language, programs cannot change it.
     """
 
-    __slots__ = ("bases", "fixed", "make", "mro", "name", "names", "span")
+    __slots__ = ("annotated", "bases", "fixed", "make", "mro", "name", "names", "span")
 
     def __init__(self, name: str, bases: list[UserClass], names: dict[str, Any], span: Any):
         self.name = name
@@ -93,6 +126,7 @@ class UserClass:
         self.names = names
         self.span = span
         self.fixed = False
+        self.annotated: list[str] = []
         self.make: type[Instance] = next(
             (b.make for b in bases if b.make is not Instance), Instance
         )
@@ -109,7 +143,7 @@ class UserClass:
         return None
 
     def get_attribute(self, name: str) -> Any:
-        if name == "__name__":
+        if name in ("__name__", "__qualname__"):
             return self.name
         found = self.lookup(name)
         if found is None:
@@ -142,6 +176,7 @@ class UserClass:
                 help=f"write `{self.name}.apply(...)`",
             )
         instance = self.make(self)
+        instance.made(args)
         init = self.lookup("__init__")
         if init is not None:
             call_value(BoundMethod(instance, init), args, kwargs)
@@ -153,7 +188,7 @@ class UserClass:
         return isinstance(value, Instance) and self in value.cls.mro
 
     def describe(self) -> str:
-        return f"<class {self.name}>"
+        return f"<class '{self.name if self.fixed else f'__main__.{self.name}'}'>"
 
 
 def _has(cls: UserClass) -> str:
@@ -169,6 +204,9 @@ class Instance:
     def __init__(self, cls: UserClass):
         self.cls = cls
         self.fields: dict[str, Any] = {}
+
+    def made(self, args: list[Any]) -> None:
+        """Told what it was made with, before `__init__` runs."""
 
     def held(self) -> list[Any]:
         """The values that live as long as this one."""
@@ -187,7 +225,8 @@ class Instance:
         return bound(self, self.cls, name, None)
 
     def set_attribute(self, name: str, value: Any) -> None:
-        self.fields[name] = value
+        if not set_property(self, name, value):
+            self.fields[name] = value
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         method = self.special("__call__")
@@ -223,6 +262,11 @@ class Instance:
 
     def items(self) -> Any:
         """What a `for` goes through."""
+        following = self.special("__next__")
+        if following is not None:
+            from .iterators import stepped
+
+            return stepped(following)
         method = self.special("__iter__")
         if method is not None:
             from .operations import iterate
@@ -337,16 +381,14 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
     inner = Context(False)
     inner.in_class = True
     block = compile_block(tree.body, inner)
-    decorators = [d.span for d in tree.decorators]
+    decorators = [(compile_expression(d, context), d.span) for d in tree.decorators]
+    annotated = [
+        s.target.id
+        for s in tree.body
+        if isinstance(s, syntax.AnnAssign) and isinstance(s.target, syntax.Name)
+    ]
 
     def run(scope: Scope) -> Any:
-        if decorators:
-            raise fail(
-                "E106",
-                "class decorators are not supported",
-                decorators[0],
-                help="leave it out, and write `__init__`",
-            )
         parents = []
         for base, span in bases:
             value = base(scope)
@@ -363,12 +405,21 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
         body = Scope(cell)
         block(body)
         cls = UserClass(tree.name, parents, body.names, tree.name_span)
+        cls.annotated = annotated
         cell.names["__class__"] = cls
         for value in body.names.values():
-            function = value.function if isinstance(value, Wrapped) else value
-            if isinstance(function, UserFunction) and function.scope is body:
-                function.scope = cell
-        scope.names[tree.name] = cls
+            wrapped = isinstance(value, Wrapped)
+            for function in (value.function, value.setter) if wrapped else (value,):
+                if isinstance(function, UserFunction) and function.scope is body:
+                    function.scope = cell
+        made: Any = cls
+        for decorate, span in reversed(decorators):
+            STATE.span = span
+            try:
+                made = call_value(decorate(scope), [made], {})
+            except AutodiffError as error:
+                raise placed(error, span) from None
+        scope.names[tree.name] = made
         return None
 
     return run

@@ -147,6 +147,15 @@ class ExpressionActions(Parts):
         v[0].span = Span(self.source, start, end)
         return v[0]
 
+    def walrus(self, v: Values, start: int, end: int) -> s.Node:
+        place = self.place(v[0])
+        target = s.Name(self.text(v[0]), place)
+        return s.NamedExpr(target, v[2], Span(self.source, start, end))
+
+    def parenthesised_walrus(self, v: Values, start: int, end: int) -> s.Node:
+        inside = Span(self.source, self.place(v[1]).start, v[3].span.end)
+        return s.NamedExpr(s.Name(self.text(v[1]), self.place(v[1])), v[3], inside)
+
     def conditional(self, v: Values, start: int, end: int) -> s.Node:
         self.chained(v[4], start)
         return s.IfExp(v[2], v[0], v[4], Span(self.source, start, end))

@@ -40,12 +40,13 @@ Run = Callable[[Scope], Any]
 class Context:
     """Where code stands: at module level or in a function with these local names."""
 
-    __slots__ = ("global_names", "in_class", "locals", "module_level")
+    __slots__ = ("global_names", "in_class", "locals", "module_level", "nonlocal_names")
 
     def __init__(self, module_level: bool, local_names: frozenset[str] = frozenset()):
         self.module_level = module_level
         self.locals = local_names
         self.global_names: set[str] = set()
+        self.nonlocal_names: set[str] = set()
         self.in_class = False
 
 
@@ -315,6 +316,24 @@ def _compare(tree: syntax.Compare, context: Context) -> Run:
     return run
 
 
+def _named(tree: syntax.NamedExpr, context: Context) -> Run:
+    """`name := value` binds in the function around, also from a comprehension."""
+    from .assignment import name_target
+
+    value_run = compile_expression(tree.value, context)
+    assign = name_target(tree.target.id, context)
+
+    def run(scope: Scope) -> Any:
+        value = value_run(scope)
+        at = scope
+        while not at.function and at.outer is not None:
+            at = at.outer
+        assign(at, value)
+        return value
+
+    return run
+
+
 def _conditional(tree: syntax.IfExp, context: Context) -> Run:
     test = compile_truth(tree.test, context)
     body = compile_expression(tree.body, context)
@@ -486,6 +505,16 @@ def _list_comprehension(tree: syntax.ListComp, context: Context) -> Run:
     return _comprehension(tree, context, [tree.elt])
 
 
+def _generator(tree: syntax.GeneratorExp, context: Context) -> Run:
+    """`(x for ...)`: in a native file its results, which it gives all at once."""
+    results = _comprehension(tree, context, [tree.elt])
+    if not MODE.python:
+        return results
+    from .generator_functions import compile_generator_expression
+
+    return compile_generator_expression(tree, context)
+
+
 def _set_comprehension(tree: syntax.SetComp, context: Context) -> Run:
     run = _comprehension(tree, context, [tree.elt])
     return lambda scope: {dict_key(v) for v in run(scope)}
@@ -540,13 +569,14 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.BoolOp: _bool,
     syntax.Compare: _compare,
     syntax.IfExp: _conditional,
+    syntax.NamedExpr: _named,
     syntax.Call: _call,
     syntax.Attribute: _attribute,
     syntax.Subscript: _subscript,
     syntax.Slice: _slice,
     syntax.Lambda: _lambda,
     syntax.ListComp: _list_comprehension,
-    syntax.GeneratorExp: _list_comprehension,
+    syntax.GeneratorExp: _generator,
     syntax.SetComp: _set_comprehension,
     syntax.DictComp: _dict_comprehension,
     syntax.JoinedStr: _joined,

@@ -13,7 +13,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..suggest import suggest
 from .attributes import Handle
-from .classes import BoundMethod, Instance, UserClass, bound
+from .classes import BoundMethod, Instance, UserClass, bound, set_property
 from .functions import call_value
 from .operations import kind_of, truth
 from .text import represent
@@ -100,7 +100,7 @@ class Module(Instance):
                     help="assign a tensor or None",
                 )
             self.buffers[name] = value
-        else:
+        elif name in self.fields or not set_property(self, name, value):
             self.fields[name] = value
 
     def _check_ready(self, what: str) -> None:

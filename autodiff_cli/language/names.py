@@ -60,8 +60,24 @@ MODULES: dict[str, str] = {
     "torch.masked": "masked",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
-    "collections": "python.collections",
     "copy": "python.copy",
+    **{
+        name: f"python.{name}"
+        for name in (
+            "functools",
+            "itertools",
+            "operator",
+            "dataclasses",
+            "contextlib",
+            "collections",
+            "collections.abc",
+            "time",
+            "random",
+            "warnings",
+            "abc",
+            "typing",
+        )
+    },
 }
 
 NAMESPACES = frozenset(MODULES.values()) | {"np.random", "random", "utils"}
@@ -260,6 +276,10 @@ def builtin(name: str) -> Any:
         return found
     if name == "__name__":
         return "__main__"
+    if name.endswith(("Error", "Exception", "Warning")) or name == "StopIteration":
+        from .exceptions import EXCEPTIONS
+
+        return EXCEPTIONS.get(name)
     if name in ("staticmethod", "classmethod", "property"):
         from .classes import DECORATORS
 
@@ -330,6 +350,10 @@ def member(namespace: Namespace, name: str) -> Any:
     prefix = namespace.path
     if prefix == "math":
         found = MATH.get(name)
+    elif prefix.startswith("python.") and prefix != "python.copy":
+        from . import python_modules
+
+        found = python_modules.member(prefix.removeprefix("python."), name)
     elif prefix.startswith("np"):
         found = _numpy_member(prefix, name)
     else:
@@ -445,8 +469,6 @@ def import_module(dotted: str) -> Namespace:
 
 def import_name(module: str, name: str) -> Any:
     """The value of `from module import name`."""
-    if module == "typing":
-        return TYPES["object"]
     if f"{module}.{name}" in MODULES:
         return Namespace(MODULES[f"{module}.{name}"])
     namespace = import_module(module)

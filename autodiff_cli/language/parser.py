@@ -21,6 +21,9 @@ from .placement import misplaced
 from .syntax import Module, Node
 from .tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens
 
+# What only continues a statement.
+_PARTS = frozenset(KIND[name] for name in ("ELSE", "ELIF", "EXCEPT", "FINALLY"))
+
 MAX_STACK = 4000
 MAX_ERRORS = 20
 
@@ -294,7 +297,7 @@ def parse_all(source: Source) -> tuple[Module | None, list[AutodiffError]]:
 
 def _follows(tokens: Tokens, index: int) -> bool:
     """Whether an error only follows from an earlier one: an `else` whose `if` was wrong."""
-    return tokens.kinds[index] in (KIND["ELSE"], KIND["ELIF"])
+    return tokens.kinds[index] in _PARTS
 
 
 def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:

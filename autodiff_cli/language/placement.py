@@ -15,6 +15,11 @@ _MESSAGES: dict[type, tuple[str, str, str]] = {
     ),
     s.Break: ("`break` outside a loop", "no loop around it", "remove this line"),
     s.Continue: ("`continue` outside a loop", "no loop around it", "remove this line"),
+    s.Yield: (
+        "`yield` outside a function",
+        "no `def` around it",
+        "put it in a `def`",
+    ),
     s.Nonlocal: (
         "`nonlocal` outside a function",
         "no function around it",

@@ -7,7 +7,7 @@ from . import syntax
 
 def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
     """Names that a function body assigns, and those it declares global."""
-    found: set[str] = set()
+    found = _named_inside(trees)
     outer: set[str] = set()
     pending: list[syntax.Node] = list(trees)
     while pending:
@@ -33,6 +33,8 @@ def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
             found.update(target_names(node.target))
         elif isinstance(node, syntax.Import | syntax.ImportFrom):
             found.update(a.asname or a.name.split(".")[0] for a in node.names)
+        elif isinstance(node, syntax.Try):
+            found.update(h.name for h in node.handlers if h.name is not None)
         elif isinstance(node, syntax.With):
             for item in node.items:
                 if item.target is not None:
@@ -40,6 +42,35 @@ def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
         for body in syntax.bodies(node):
             pending.extend(body)
     return found - outer, outer
+
+
+def _named_inside(trees: list[syntax.Node]) -> set[str]:
+    """The names that `:=` binds, also in comprehensions, but not in functions inside."""
+    found: set[str] = set()
+    if not trees or ":=" not in trees[0].span.source.text:
+        return found
+    pending = list(trees)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, syntax.FunctionDef | syntax.ClassDef | syntax.Lambda):
+            continue
+        if isinstance(node, syntax.NamedExpr):
+            found.update(target_names(node.target))
+        pending.extend(syntax.children(node))
+    return found
+
+
+def yields(trees: list[syntax.Node]) -> bool:
+    """Whether a body has a `yield` of its own."""
+    pending = list(trees)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, syntax.Yield):
+            return True
+        if not isinstance(node, syntax.FunctionDef | syntax.ClassDef):
+            for body in syntax.bodies(node):
+                pending.extend(body)
+    return False
 
 
 def target_names(tree: syntax.Node) -> list[str]:

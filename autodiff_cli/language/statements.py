@@ -23,10 +23,9 @@ from .expressions import Context, compile_defaults, compile_expression, compile_
 from .functions import Parameters, call_value
 from .housekeeping import HOUSEKEEPING
 from .names import import_module, import_name
-from .operations import count_step, iterate, kind_of
-from .scoping import assigned_names, declares
-from .text import text
-from .values import GradMode, Scope, UserFunction
+from .operations import count_step, iterate
+from .scoping import assigned_names, declares, yields
+from .values import Scope, UserFunction
 from .watching import SHOWN, WATCH
 
 Signal = Any
@@ -175,27 +174,25 @@ def _return(tree: syntax.Return, context: Context) -> RunStatement:
 
 
 def _with(tree: syntax.With, context: Context) -> RunStatement:
-    managers = [(compile_expression(item.expr, context), item.expr.span) for item in tree.items]
+    from .managers import Entered, entering
+
+    enter = entering(tree.items, context)
     body = compile_block(tree.body, context)
 
     def run(scope: Scope) -> Signal:
-        before = STATE.grad
-        for make, span in managers:
-            mode = make(scope)
-            if not isinstance(mode, GradMode):
-                raise fail(
-                    "E203",
-                    f"`with` takes torch.no_grad() and its kin, not {kind_of(mode)}",
-                    span,
-                    help="write `with torch.no_grad():`",
-                )
-            if mode.before:
-                before = mode.before.pop()
-            STATE.grad = mode.enabled
+        entered = Entered()
         try:
-            return body(scope)
-        finally:
-            STATE.grad = before
+            enter(scope, entered)
+            signal = body(scope)
+        except AutodiffError as error:
+            if entered.leave(error):
+                return None
+            raise
+        except BaseException:
+            entered.leave(None)
+            raise
+        entered.leave(None)
+        return signal
 
     return run
 
@@ -207,27 +204,19 @@ def _assert(tree: syntax.Assert, context: Context) -> RunStatement:
 
 
 def _raise(tree: syntax.Raise, context: Context) -> RunStatement:
-    span = tree.span
-    value = tree.value
-    message = None
-    name = "an exception"
-    if isinstance(value, syntax.Call):
-        name = value.func.span.text
-        if value.args:
-            message = compile_expression(value.args[0], context)
-    elif value is not None:
-        name = value.span.text
+    from .trying import compile_raise
 
-    def run(scope: Scope) -> Signal:
-        words = "" if message is None else f": {text(message(scope))}"
-        raise fail(
-            "E212",
-            f"the program raised {name}{words}",
-            span,
-            help="this is the program's own error",
-        )
+    return compile_raise(tree, context)
 
-    return run
+
+def _try(tree: syntax.Try, context: Context) -> RunStatement:
+    from .trying import compile_try
+
+    return compile_try(tree, context)
+
+
+def _yield(tree: syntax.Yield, context: Context) -> RunStatement:
+    raise fail("E111", "`yield` outside a function", tree.span, help="put it in a `def`")
 
 
 # -- definitions ----------------------------------------------------------------------------------
@@ -238,12 +227,9 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     names, outer = assigned_names(tree.body)
     inner = Context(False, frozenset(names | {p.name for p in tree.params}))
     inner.global_names = {n for n in outer if declares(tree.body, n, syntax.Global)}
-    nonlocal_names = outer - inner.global_names
-    block = (
-        compile_block(tree.body, inner)
-        if not nonlocal_names
-        else _with_nonlocals(tree, inner, nonlocal_names)
-    )
+    inner.nonlocal_names = outer - inner.global_names
+    stepwise = yields(tree.body)
+    block = compile_generator(tree, inner) if stepwise else compile_block(tree.body, inner)
     parameters = Parameters(tree.params)
     defaults = compile_defaults(tree.params, context)
     name, span = tree.name, tree.name_span
@@ -254,28 +240,19 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
 
     def make(scope: Scope) -> UserFunction:
         positional, keyword = defaults(scope)
-        return UserFunction(name, parameters, body, scope, span, positional, keyword)
+        run = block if stepwise else body
+        return UserFunction(name, parameters, run, scope, span, positional, keyword)
 
     return make
 
 
-def _with_nonlocals(tree: syntax.FunctionDef, inner: Context, names: set[str]) -> RunStatement:
-    """`nonlocal x`: the function writes its results back to the scope that has the name."""
-    block = compile_block(tree.body, inner)
+def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[Scope], Any]:
+    """The body of a function with `yield`: it gives an iterator."""
+    from .generator_functions import compile_steps
+    from .iterators import Lazy
 
-    def run(scope: Scope) -> Signal:
-        try:
-            return block(scope)
-        finally:
-            for name in names:
-                if name in scope.names:
-                    at = scope.outer
-                    while at is not None and name not in at.names:
-                        at = at.outer
-                    if at is not None:
-                        at.names[name] = scope.names.pop(name)
-
-    return run
+    steps = compile_steps(tree.body, context)
+    return lambda scope: Lazy("generator", steps(scope))
 
 
 def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
@@ -350,6 +327,8 @@ STATEMENTS: dict[type, Callable[[Any, Context], RunStatement]] = {
     syntax.With: _with,
     syntax.Assert: _assert,
     syntax.Raise: _raise,
+    syntax.Try: _try,
+    syntax.Yield: _yield,
     syntax.FunctionDef: _function,
     syntax.ClassDef: _class,
     syntax.Import: _import,

@@ -357,6 +357,49 @@ class Raise(Node):
         self.span = span
 
 
+class Handler(Node):
+    """`except type as name: body`; a bare `except` has no type."""
+
+    __slots__ = ("body", "name", "type")
+
+    def __init__(self, type: Node | None, name: str | None, body: list[Node], span: Span):
+        self.type = type
+        self.name = name
+        self.body = body
+        self.span = span
+
+
+class Try(Node):
+    """`try: body` with its handlers, `else` and `finally`."""
+
+    __slots__ = ("body", "final", "handlers", "orelse")
+
+    def __init__(
+        self,
+        body: list[Node],
+        handlers: list[Handler],
+        orelse: list[Node],
+        final: list[Node],
+        span: Span,
+    ):
+        self.body = body
+        self.handlers = handlers
+        self.orelse = orelse
+        self.final = final
+        self.span = span
+
+
+class Yield(Node):
+    """`yield value`, or `yield from value`."""
+
+    __slots__ = ("each", "value")
+
+    def __init__(self, value: Node | None, each: bool, span: Span):
+        self.value = value
+        self.each = each
+        self.span = span
+
+
 # ---- expressions ------------------------------------------------------------
 
 
@@ -561,6 +604,17 @@ class IfExp(Node):
         self.span = span
 
 
+class NamedExpr(Node):
+    """`name := value`."""
+
+    __slots__ = ("target", "value")
+
+    def __init__(self, target: Name, value: Node, span: Span):
+        self.target = target
+        self.value = value
+        self.span = span
+
+
 class Lambda(Node):
     """`lambda params: body`."""
 
@@ -676,10 +730,12 @@ def walk(node: Node) -> Iterator[Node]:
 def bodies(node: Node) -> list[list[Node]]:
     """The lists of statements that a statement contains."""
     found = []
-    for field in ("body", "orelse"):
+    for field in ("body", "orelse", "final"):
         value = getattr(node, field, None)
         if isinstance(value, list):
             found.append(value)
+    if isinstance(node, Try):
+        found[1:1] = [handler.body for handler in node.handlers]
     return found
 
 

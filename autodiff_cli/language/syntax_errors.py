@@ -27,8 +27,11 @@ from .tokens import (
 from .unsupported import unsupported
 
 _HEADERS = frozenset(
-    KIND[name] for name in ("IF", "ELIF", "ELSE", "WHILE", "FOR", "WITH", "DEF", "CLASS")
-)
+    KIND[name]
+    for name in (
+        "IF", "ELIF", "ELSE", "WHILE", "FOR", "WITH", "DEF", "CLASS", "TRY", "EXCEPT", "FINALLY",
+    )
+)  # fmt: skip
 _CONDITIONS = frozenset(KIND[name] for name in ("IF", "ELIF", "WHILE", "ASSERT", "RETURN"))
 _VALUE_STARTS = frozenset(
     KIND[name]
@@ -221,9 +224,17 @@ def _needs_in(context: Context) -> AutodiffError | None:
 
 
 def _without_if(context: Context) -> AutodiffError | None:
-    if context.index != context.first or TERMINALS[context.kind] not in ("ELSE", "ELIF"):
+    if context.index != context.first or TERMINALS[context.kind] not in (
+        "ELSE", "ELIF", "EXCEPT", "FINALLY",
+    ):  # fmt: skip
         return None
     word = context.text(context.index)
+    if TERMINALS[context.kind] in ("EXCEPT", "FINALLY"):
+        return context.error(
+            f"`{word}` without a `try` before it",
+            "nothing to belong to",
+            f"write `try:` above, at the indentation of `{word}`",
+        )
     return context.error(
         f"`{word}` without an `if` before it",
         "nothing to belong to",

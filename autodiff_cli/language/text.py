@@ -75,6 +75,15 @@ def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
         _sequence("(", value, ",)" if len(value) == 1 else ")", parts, size, depth)
     elif kind is set:
         _sequence("{" if value else "set(", value, "}" if value else ")", parts, size, depth)
+    elif kind is frozenset:
+        _sequence(
+            "frozenset({" if value else "frozenset(",
+            value,
+            "})" if value else ")",
+            parts,
+            size,
+            depth,
+        )
     elif kind is dict:
         _add("{", parts, size)
         for i, (key, item) in enumerate(value.items()):
@@ -129,7 +138,7 @@ def _atom(value: Any) -> str:
     if isinstance(value, UserFunction | Builtin | OpFunction):
         return f"<function {value.name}>"
     if isinstance(value, TypeName):
-        return f"<type {value.name}>"
+        return f"<class '{value.name}'>"
     if isinstance(value, GradFn):
         return f"<{value.short_name}>"
     if isinstance(value, Namespace):

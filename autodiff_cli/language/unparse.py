@@ -340,6 +340,7 @@ def _spec(spec: s.JoinedStr | None) -> str:
 
 _EXPRESSIONS: dict[type, Callable[[Any], tuple[int, Pieces]]] = {
     s.Name: lambda node: (PRIMARY, [node.id]),
+    s.NamedExpr: lambda node: (-1, [node.target.id, " := ", Slot(node.value)]),
     s.Constant: _constant,
     s.NumList: _number_list,
     s.List: _bracketed("[", "]"),
@@ -436,6 +437,19 @@ def _with(node: s.With) -> list[Any]:
     return [Line("with ", *_joined(items), ":"), Block(node.body)]
 
 
+def _try(node: s.Try) -> list[Any]:
+    parts: list[Any] = [Line("try:"), Block(node.body)]
+    for handler in node.handlers:
+        head: Pieces = ["except"]
+        if handler.type is not None:
+            head += [" ", Slot(handler.type)]
+        if handler.name is not None:
+            head.append(f" as {handler.name}")
+        parts += [Line(*head, ":"), Block(handler.body)]
+    parts += _else(node.orelse)
+    return parts + ([Line("finally:"), Block(node.final)] if node.final else [])
+
+
 def _names(names: list[s.Alias]) -> str:
     return ", ".join(
         name.name if name.asname is None else f"{name.name} as {name.asname}" for name in names
@@ -461,6 +475,8 @@ _STATEMENTS: dict[type, Callable[[Any], list[Any]]] = {
     s.For: _for,
     s.While: _while,
     s.With: _with,
+    s.Try: _try,
+    s.Yield: lambda node: _word("yield from" if node.each else "yield", node.value),
     s.Break: lambda node: [Line("break")],
     s.Continue: lambda node: [Line("continue")],
     s.Pass: lambda node: [Line("pass")],

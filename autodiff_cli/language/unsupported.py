@@ -7,12 +7,8 @@ from .error_context import Context
 from .tokens import KIND, NEWLINE, OPERAND_ENDS, TERMINALS
 
 _WORDS = {
-    "TRY": ("`try` statements", "remove `try` and check the condition with `if` before"),
-    "EXCEPT": ("`except` clauses", "remove it, and check the condition with `if` before"),
-    "FINALLY": ("`finally` clauses", "write its lines after the others, without `finally`"),
     "ASYNC": ("`async` functions", "write a plain `def`, `for` or `with`"),
     "AWAIT": ("`await` expressions", "call the function without `await`"),
-    "YIELD": ("generator functions (`yield`)", "collect the values: `values.append(x)`"),
 }
 
 
@@ -38,10 +34,10 @@ def _reserved(context: Context) -> AutodiffError | None:
         return _refuse(context, what, help)
     if name == "WALRUS":
         target = context.text(context.index - 1) if context.index > context.first else "name"
-        return _refuse(
-            context,
-            "assignments inside expressions (the walrus `:=`)",
-            f"assign on a line of its own: `{target} = ...`",
+        return context.error(
+            "`:=` needs parentheses around it here",
+            "assigns inside an expression",
+            f"write `({target} := ...)`, or `{target} = ...` on a line of its own",
         )
     return None
 

@@ -33,6 +33,8 @@ EXPRESSIONS = [
     "a not in b",
     "not a in b",
     "a if b else c if d else e",
+    "f((y := 3), z := 4)",
+    "[y for x in z if (y := x)]",
     "x if (a if b else c) else d",
     "lambda: x",
     "lambda a, *b, c=1, **d: a",
@@ -97,6 +99,10 @@ EXPRESSIONS = [
 ]
 
 STATEMENTS = [
+    "try:\n    a\nexcept B:\n    c\nexcept (D, E) as f:\n    g\nelse:\n    h\nfinally:\n    i",
+    "try:\n    a\nfinally:\n    b",
+    "def f():\n    yield\n    yield 1, 2\n    yield from g",
+    "while x := f():\n    pass",
     "x = 1",
     "a = b, = c = d",
     "(a, b), *c = d",

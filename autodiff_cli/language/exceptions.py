@@ -1,0 +1,186 @@
+"""Exceptions of programs: the classes that `raise` and `except` name, and the exception that a
+failure here would be in Python.
+
+A failure of the limits, of the text, or of something that this language lacks is no exception:
+catching it would give another result than Python's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..errors import AutodiffError, Diagnostic
+from ..graph.params import BindError
+from ..source import Span
+from .classes import Instance, UserClass
+from .text import represent, text
+from .values import Builtin
+
+
+class ErrorValue(Instance):
+    """A value of an exception class."""
+
+    __slots__ = ()
+
+    def made(self, args: list[Any]) -> None:
+        self.fields["args"] = tuple(args)
+
+    def describe(self) -> str:
+        if self.special("__repr__") is not None:
+            return super().describe()
+        inside = ", ".join(represent(a) for a in self.fields["args"])
+        return f"{self.cls.name}({inside})"
+
+    def describe_text(self) -> str:
+        if self.special("__str__") is not None:
+            return super().describe_text()
+        args = self.fields["args"]
+        if len(args) != 1:
+            return represent(args) if args else ""
+        return represent(args[0]) if self.cls.name == "KeyError" else text(args[0])
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "message" and name not in self.fields:
+            return super().get_attribute("message")
+        return super().get_attribute(name)
+
+
+class Raised(AutodiffError):
+    """A failure that the program raised, with the exception's value."""
+
+    def __init__(self, value: ErrorValue, span: Span | None):
+        words = value.describe_text()
+        super().__init__(
+            Diagnostic(
+                "E212",
+                f"the program raised {value.cls.name}{f': {words}' if words else ''}",
+                span,
+                helps=("this is the program's own error",),
+            )
+        )
+        self.value = value
+
+
+def _init(self: ErrorValue, *args: Any) -> None:
+    self.fields["args"] = args
+
+
+_TREE = {
+    "Exception": "BaseException",
+    "KeyboardInterrupt": "BaseException",
+    "RuntimeError": "Exception",
+    "NotImplementedError": "RuntimeError",
+    "RecursionError": "RuntimeError",
+    "LinAlgError": "RuntimeError",
+    "GradcheckError": "RuntimeError",
+    "ValueError": "Exception",
+    "TypeError": "Exception",
+    "LookupError": "Exception",
+    "IndexError": "LookupError",
+    "KeyError": "LookupError",
+    "ArithmeticError": "Exception",
+    "ZeroDivisionError": "ArithmeticError",
+    "OverflowError": "ArithmeticError",
+    "FloatingPointError": "ArithmeticError",
+    "AttributeError": "Exception",
+    "AssertionError": "Exception",
+    "NameError": "Exception",
+    "UnboundLocalError": "NameError",
+    "StopIteration": "Exception",
+    "ImportError": "Exception",
+    "ModuleNotFoundError": "ImportError",
+    "OSError": "Exception",
+    "FileNotFoundError": "OSError",
+    "IOError": "OSError",
+    "Warning": "Exception",
+    "UserWarning": "Warning",
+    "DeprecationWarning": "Warning",
+    "FutureWarning": "Warning",
+    "RuntimeWarning": "Warning",
+}
+
+
+def _classes() -> dict[str, UserClass]:
+    root = UserClass("BaseException", [], {"__init__": Builtin("__init__", _init)}, None)
+    root.make = ErrorValue
+    found = {"BaseException": root}
+    for name, base in _TREE.items():
+        found[name] = UserClass(name, [found[base]], {}, None)
+    for cls in found.values():
+        cls.fixed = True
+    return found
+
+
+EXCEPTIONS = _classes()
+
+# By code, the exceptions that PyTorch or Python raise there, the usual one first.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "E201": ("NameError",),
+    "E202": ("NameError",),
+    "E205": ("TypeError", "ValueError", "RuntimeError"),
+    "E206": ("UnboundLocalError",),
+    "E207": ("AttributeError",),
+    "E208": ("TypeError", "ValueError", "RuntimeError"),
+    "E209": ("ModuleNotFoundError",),
+    "E210": ("KeyError", "IndexError", "RuntimeError"),
+    "E211": ("ValueError",),
+    "E304": ("IndexError", "RuntimeError"),
+    "E305": ("IndexError", "TypeError", "RuntimeError"),
+    "E503": ("LinAlgError",),
+    "E504": ("ZeroDivisionError", "OverflowError", "ValueError", "RuntimeError"),
+    "E507": ("RecursionError",),
+    "E601": ("AssertionError",),
+    "E602": ("GradcheckError",),
+}
+_NEVER = frozenset({"E203", "E505", "E506", "E508", "E900"})
+
+
+def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
+    """The exception classes that a failure may be, the likeliest first; () when it is none."""
+    if isinstance(error, Raised):
+        return (error.value.cls,)
+    code = error.code
+    if code in _NEVER or code[1] in "17":
+        return ()
+    cause = error.__context__
+    names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
+    if code == "E210" and not error.message.startswith("the dict"):
+        names = ("StopIteration",) if "iterator" in error.message else ("IndexError", "ValueError")
+    if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
+        name = type(cause).__name__
+        if name in EXCEPTIONS:
+            names = (name, *names)
+    return tuple(EXCEPTIONS[name] for name in names)
+
+
+def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
+    """The exception that an `except` of these classes gets; None when it is not for it."""
+    for cls in kinds(error):
+        if any(one in cls.mro for one in wanted):
+            if isinstance(error, Raised):
+                return error.value
+            value = ErrorValue(cls)
+            value.made([_words(error, cls.name)])
+            return value
+    return None
+
+
+# What PyTorch and Python say where the words here are others.
+_SAID: tuple[tuple[str, str, str], ...] = ()
+
+
+def _words(error: AutodiffError, kind: str) -> Any:
+    """The exception's message, in the words of PyTorch where they are known."""
+    for note in error.diagnostic.notes:
+        if note.startswith("PyTorch: "):
+            return note.removeprefix("PyTorch: ")
+    cause = error.__context__
+    if isinstance(cause, Exception) and type(cause).__name__ == kind:
+        return cause.args[0] if kind == "KeyError" and cause.args else str(cause)
+    for code, pattern, said in _SAID:
+        if code == error.code:
+            match = re.search(pattern, error.message)
+            if match is not None:
+                return match.expand(said)
+    return error.message

@@ -1,0 +1,306 @@
+"""Iterators: values that give their items one at a time, as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import AutodiffError, fail
+from ..graph.state import STATE
+from .functions import DEPTH, call_value
+from .operations import binary, count_step, index, iterate, kind_of, slice_part, truth
+from .values import Builtin
+
+
+class Lazy:
+    """An iterator of the program: a generator, `zip(...)`, `iter(x)` ..."""
+
+    __slots__ = ("name", "source")
+
+    def __init__(self, name: str, source: Iterator[Any]):
+        self.name = name
+        self.source = source
+
+    def __iter__(self) -> Lazy:
+        return self
+
+    def __next__(self) -> Any:
+        if DEPTH.now >= STATE.max_depth:
+            raise fail(
+                "E507",
+                f"iterators are nested more than {STATE.max_depth} levels deep",
+                help="use a loop",
+            )
+        DEPTH.now += 1
+        try:
+            return next(self.source)
+        finally:
+            DEPTH.now -= 1
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "close" and hasattr(self.source, "close"):
+            return Builtin("close", self.source.close)
+        raise fail("E207", f"a {self.name} has no attribute `{name}`", help="loop over it")
+
+    def describe(self) -> str:
+        return f"<{self.name}>"
+
+
+def iterator(value: Any) -> Iterator[Any]:
+    """`iter(value)` in Python's own form; every item is counted as a step."""
+    return value if isinstance(value, Lazy) else iterate(value)
+
+
+def make_iterator(value: Any) -> Any:
+    """`iter(value)`."""
+    if isinstance(value, Lazy):
+        return value
+    special = getattr(value, "special", None)
+    method = None if special is None else special("__iter__")
+    if method is not None:
+        return call_value(method, [], {})
+    return Lazy(f"{type(value).__name__}_iterator", iterate(value))
+
+
+def advance(value: Any, *default: Any) -> Any:
+    """`next(value)`."""
+    if isinstance(value, list) and not default:
+        # What `parameters()` and its kin give is a list here; its first item is meant.
+        if not value:
+            raise _exhausted()
+        return value.pop(0)
+    if isinstance(value, Lazy):
+        for item in value:
+            return item
+        if default:
+            return default[0]
+        raise _exhausted()
+    special = getattr(value, "special", None)
+    method = None if special is None else special("__next__")
+    if method is not None:
+        try:
+            return call_value(method, [], {})
+        except AutodiffError as error:
+            if default and is_stop(error):
+                return default[0]
+            raise
+    if isinstance(value, list):
+        return value.pop(0) if value else default[0]
+    raise fail(
+        "E208",
+        f"next() needs an iterator with something left, not {kind_of(value)}",
+        help="write `next(iter(x))`, or use a for loop",
+    )
+
+
+def _exhausted() -> AutodiffError:
+    return fail(
+        "E210", "the iterator has nothing left", help="give a default: `next(iterator, None)`"
+    )
+
+
+def is_stop(error: AutodiffError) -> bool:
+    """Whether an error is the program's StopIteration."""
+    cls = getattr(getattr(error, "value", None), "cls", None)
+    return cls is not None and cls.name == "StopIteration"
+
+
+def stepped(method: Any) -> Iterator[Any]:
+    """The items that a program's `__next__` gives until it raises StopIteration."""
+    while True:
+        count_step()
+        try:
+            item = call_value(method, [], {})
+        except AutodiffError as error:
+            if is_stop(error):
+                return
+            raise
+        yield item
+
+
+# -- builtins -------------------------------------------------------------------------------------
+
+
+def zipped(*sources: Any, strict: Any = False) -> Lazy:
+    """`zip(...)`."""
+    return Lazy("zip", _zip([iterator(s) for s in sources], truth(strict)))
+
+
+def _zip(sources: list[Iterator[Any]], strict: bool) -> Iterator[Any]:
+    try:
+        yield from zip(*sources, strict=strict)
+    except ValueError:
+        raise fail(
+            "E208", "zip() arguments have different lengths", help="leave strict out"
+        ) from None
+
+
+def enumerated(values: Any, start: Any = 0) -> Lazy:
+    """`enumerate(...)`."""
+    first = slice_part(start)
+    return Lazy("enumerate", enumerate(iterator(values), 0 if first is None else first))
+
+
+def mapped(function: Any, *sources: Any) -> Lazy:
+    """`map(...)`."""
+    items = zip(*[iterator(s) for s in sources], strict=False)
+    return Lazy("map", (call_value(function, list(item), {}) for item in items))
+
+
+def filtered(function: Any, values: Any) -> Lazy:
+    """`filter(...)`."""
+    return Lazy(
+        "filter",
+        (
+            v
+            for v in iterator(values)
+            if truth(v if function is None else call_value(function, [v], {}))
+        ),
+    )
+
+
+# -- itertools ------------------------------------------------------------------------------------
+
+
+def _chain(*sources: Any) -> Lazy:
+    return Lazy("chain", (item for source in sources for item in iterator(source)))
+
+
+def _count(start: Any = 0, step: Any = 1) -> Lazy:
+    def items() -> Iterator[Any]:
+        value = start
+        while True:
+            yield value
+            count_step()
+            value = binary("+", value, step)
+
+    return Lazy("count", items())
+
+
+def _cycle(values: Any) -> Lazy:
+    def items() -> Iterator[Any]:
+        kept = []
+        for value in iterator(values):
+            kept.append(value)
+            yield value
+        while kept:
+            for value in kept:
+                count_step()
+                yield value
+
+    return Lazy("cycle", items())
+
+
+def _repeat(value: Any, times: Any = None) -> Lazy:
+    def items() -> Iterator[Any]:
+        left = slice_part(times)
+        while left is None or left > 0:
+            count_step()
+            yield value
+            left = None if left is None else left - 1
+
+    return Lazy("repeat", items())
+
+
+def _slice(values: Any, *parts: Any) -> Lazy:
+    from itertools import islice
+
+    return Lazy("islice", islice(iterator(values), *[slice_part(p) for p in parts]))
+
+
+def _accumulate(values: Any, func: Any = None, *, initial: Any = None) -> Lazy:
+    def items() -> Iterator[Any]:
+        total = initial
+        if total is not None:
+            yield total
+        for i, value in enumerate(iterator(values)):
+            if i == 0 and initial is None:
+                total = value
+            elif func is None:
+                total = binary("+", total, value)
+            else:
+                total = call_value(func, [total, value], {})
+            yield total
+
+    return Lazy("accumulate", items())
+
+
+def _counted(name: str) -> Callable[..., Lazy]:
+    """A function of `itertools` that takes finite sources and plain numbers."""
+
+    def make(*sources: Any, **options: Any) -> Lazy:
+        import itertools
+
+        given = [s if isinstance(s, int) else list(iterator(s)) for s in sources]
+        numbers = {key: slice_part(value) for key, value in options.items()}
+        return Lazy(name, iterate(getattr(itertools, name)(*given, **numbers)))
+
+    return make
+
+
+def _while(name: str, taking: bool) -> Callable[..., Lazy]:
+    def items(predicate: Any, values: Any) -> Iterator[Any]:
+        dropping = not taking
+        for value in iterator(values):
+            if taking or dropping:
+                held = truth(call_value(predicate, [value], {}))
+                if taking and not held:
+                    return
+                dropping = dropping and held
+            if not dropping:
+                yield value
+
+    return lambda predicate, values: Lazy(name, items(predicate, values))
+
+
+def _grouped(values: Any, key: Any = None) -> Lazy:
+    def items() -> Iterator[Any]:
+        group: list[Any] = []
+        last: Any = None
+        for value in iterator(values):
+            rank = value if key is None else call_value(key, [value], {})
+            if group and rank != last:
+                yield last, group
+                group = []
+            last = rank
+            group.append(value)
+        if group:
+            yield last, group
+
+    return Lazy("groupby", items())
+
+
+def _starmap(function: Any, values: Any) -> Lazy:
+    return Lazy("starmap", (call_value(function, list(iterate(v)), {}) for v in iterator(values)))
+
+
+ITERTOOLS: dict[str, Callable[..., Any]] = {
+    "chain": _chain,
+    "count": _count,
+    "cycle": _cycle,
+    "repeat": _repeat,
+    "islice": _slice,
+    "accumulate": _accumulate,
+    "takewhile": _while("takewhile", True),
+    "dropwhile": _while("dropwhile", False),
+    "groupby": _grouped,
+    "starmap": _starmap,
+    **{
+        name: _counted(name)
+        for name in (
+            "product",
+            "permutations",
+            "combinations",
+            "combinations_with_replacement",
+            "pairwise",
+            "zip_longest",
+            "batched",
+        )
+    },
+}
+
+
+def pick(value: Any, *keys: Any) -> Any:
+    """`operator.itemgetter(*keys)(value)`."""
+    found = tuple([index(value, key) for key in keys])
+    return found[0] if len(keys) == 1 else found

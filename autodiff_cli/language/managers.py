@@ -1,0 +1,183 @@
+"""What `with` takes: grad modes, context managers of the library, and those of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ..errors import AutodiffError, fail
+from ..graph.state import STATE
+from . import syntax
+from .assignment import compile_target
+from .expressions import Context, compile_expression, placed
+from .functions import call_value
+from .iterators import Lazy
+from .operations import kind_of, truth
+from .values import Builtin, GradMode, Scope, UserFunction
+
+
+class Manager:
+    """A context manager of the library; a decorator too.
+
+    `enter()` gives what `as` binds; `leave(error)` is called at the end, and what it returns that
+    is true ends the error.
+    """
+
+    __slots__ = ("_enter", "_leave", "name")
+
+    def __init__(
+        self,
+        name: str,
+        enter: Callable[[], Any] = lambda: None,
+        leave: Callable[[AutodiffError | None], Any] = lambda error: None,
+    ):
+        self.name = name
+        self._enter = enter
+        self._leave = leave
+
+    def enter(self) -> Any:
+        return self._enter()
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        return bool(self._leave(error))
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """As a decorator."""
+        if len(args) != 1 or kwargs:
+            raise fail("E208", f"`{self.name}` decorates functions", help=f"`with {self.name}():`")
+        function = args[0]
+
+        def run(*values: Any, **named: Any) -> Any:
+            self.enter()
+            try:
+                result = call_value(function, list(values), named)
+            except AutodiffError as error:
+                if not self.leave(error):
+                    raise
+                return None
+            self.leave(None)
+            return result
+
+        return Builtin(getattr(function, "name", self.name), run)
+
+    def describe(self) -> str:
+        return f"<{self.name}>"
+
+
+class Entered:
+    """The managers that a `with` has entered, to be left in reverse."""
+
+    __slots__ = ("exits",)
+
+    def __init__(self) -> None:
+        self.exits: list[Callable[[AutodiffError | None], Any]] = []
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        """Leave them all; whether the error is over."""
+        over = False
+        while self.exits:
+            if self.exits.pop()(error):
+                error, over = None, True
+        return over
+
+
+def enter_manager(value: Any, entered: Entered) -> Any:
+    """Enter one manager: what `as` binds."""
+    if isinstance(value, GradMode):
+        before = value.before.pop() if value.before else STATE.grad
+        entered.exits.append(lambda error: _set_grad(before))
+        STATE.grad = value.enabled
+        return None
+    if isinstance(value, Manager):
+        result = value.enter()
+        entered.exits.append(value.leave)
+        return result
+    special = getattr(value, "special", None)
+    enter = None if special is None else special("__enter__")
+    leave = None if special is None else special("__exit__")
+    if enter is None or leave is None:
+        raise fail(
+            "E203",
+            f"`with` takes torch.no_grad() and its kin, not {kind_of(value)}",
+            help="write `with torch.no_grad():`",
+        )
+    result = call_value(enter, [], {})
+    entered.exits.append(lambda error: _exit(leave, error))
+    return result
+
+
+def _set_grad(enabled: bool) -> None:
+    STATE.grad = enabled
+
+
+def _exit(leave: Any, error: AutodiffError | None) -> bool:
+    if error is None:
+        call_value(leave, [None, None, None], {})
+        return False
+    from .exceptions import EXCEPTIONS, caught
+
+    value = caught(error, [EXCEPTIONS["BaseException"]])
+    if value is None:
+        return False
+    return truth(call_value(leave, [value.cls, value, None], {}))
+
+
+def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope, Entered], None]:
+    """Enters the managers of a `with`, one after the other."""
+    parts = [
+        (
+            compile_expression(item.expr, context),
+            None if item.target is None else compile_target(item.target, context),
+            item.expr.span,
+        )
+        for item in items
+    ]
+
+    def enter(scope: Scope, entered: Entered) -> None:
+        for make, assign, span in parts:
+            value = make(scope)
+            STATE.span = span
+            try:
+                bound = enter_manager(value, entered)
+            except AutodiffError as error:
+                raise placed(error, span) from None
+            if assign is not None:
+                assign(scope, bound)
+
+    return enter
+
+
+def context_manager(function: Any) -> Any:
+    """`@contextlib.contextmanager`: a generator function becomes a maker of managers."""
+    if not isinstance(function, UserFunction):
+        raise fail("E208", "`contextmanager` decorates generator functions", help="use `def`")
+
+    def make(*args: Any, **kwargs: Any) -> Manager:
+        running = call_value(function, list(args), kwargs)
+        if not isinstance(running, Lazy):
+            raise fail(
+                "E208", f"`{function.name}` has no `yield`", help="yield once, where the body runs"
+            )
+        steps: Any = running.source
+
+        def enter() -> Any:
+            return next(steps, None)
+
+        def leave(error: AutodiffError | None) -> bool:
+            if error is None:
+                next(steps, None)
+                return False
+            return _thrown(steps, error)
+
+        return Manager(function.name, enter, leave)
+
+    return Builtin(function.name, make)
+
+
+def _thrown(steps: Generator[Any, None, Any], error: AutodiffError) -> bool:
+    """Raise the body's error where the generator yielded; whether it ended there."""
+    try:
+        steps.throw(error)
+    except StopIteration:
+        return True
+    return False
