@@ -1,0 +1,179 @@
+"""Changes of a program's text at places of its syntax tree.
+
+Invariant: text outside the changed places stays as the person wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from ..language import syntax as s
+from ..language.parser import parse
+from ..source import Source, Span
+
+T = TypeVar("T", bound=s.Node)
+
+
+class Edit(NamedTuple):
+    """`[start, end)` of the text becomes `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Text:
+    """A program's text with its tree, and the ways to change it."""
+
+    def __init__(self, source: Source):
+        self.source = source
+        self.text = source.text
+        self.tree = parse(Source(source.text, source.name))
+        self.python = s.has_import(self.tree)
+        self.parents: dict[int, s.Node] = {}
+        self.nodes: list[s.Node] = []
+        for node in s.walk(self.tree):
+            self.nodes.append(node)
+            for child in s.children(node):
+                self.parents[id(child)] = node
+
+    # -- finding --------------------------------------------------------------------------------
+
+    def at(self, span: Span | None) -> s.Node | None:
+        """The expression or statement with the extent of a span; else the smallest around it."""
+        if span is None:
+            return None
+        best: s.Node | None = None
+        for node in self.nodes:
+            place = node.span
+            if place.start <= span.start and span.end <= place.end:
+                smaller = best is None or (
+                    place.end - place.start < best.span.end - best.span.start
+                )
+                if smaller:
+                    best = node
+        return best
+
+    def around(self, node: s.Node | None, *kinds: type[s.Node]) -> Iterator[Any]:
+        """What contains a node, from the inside to the outside, of some kinds."""
+        while node is not None:
+            if not kinds or isinstance(node, kinds):
+                yield node
+            node = self.parents.get(id(node))
+
+    def statement(self, node: s.Node | None) -> s.Node | None:
+        """The statement that a node stands in."""
+        inner = node
+        for outer in self.around(node):
+            if any(any(part is inner for part in body) for body in s.bodies(outer)):
+                return inner
+            inner = outer
+        return None
+
+    def every(self, kind: type[T], test: Callable[[T], bool] = lambda node: True) -> list[T]:
+        """All nodes of a kind, in the order of the text."""
+        found = [node for node in self.nodes if isinstance(node, kind) and test(node)]
+        return sorted(found, key=lambda node: node.span.start)
+
+    def written(self, node: s.Node) -> str:
+        """The text of a node, in parentheses where an operand needs them."""
+        text = self.text[node.span.start : node.span.end]
+        simple = s.Name | s.Constant | s.Call | s.Attribute | s.Subscript | s.NumList | s.List
+        return text if isinstance(node, simple) else f"({text})"
+
+    def plain(self, node: s.Node) -> str:
+        """The text of a node as it is."""
+        return self.text[node.span.start : node.span.end]
+
+    def names(self, *modules: str) -> set[str]:
+        """What the program calls modules such as `numpy`: {"np"}."""
+        found = set() if self.python else {"np", "numpy", "math", "torch", "F"} & set(modules)
+        for node in self.nodes:
+            if isinstance(node, s.Import):
+                for alias in node.names:
+                    if alias.name in modules:
+                        found.add(alias.asname or alias.name)
+        return found
+
+    # -- changing -------------------------------------------------------------------------------
+
+    def changed(self, edits: Iterable[Edit]) -> str:
+        """The program with changes in place; of overlapping ones the inner or later is left out."""
+        text = self.text
+        last = len(text) + 1
+        for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+            if edit.end <= last:
+                text = text[: edit.start] + edit.text + text[edit.end :]
+                last = edit.start
+        return text
+
+    def replaced(self, node: s.Node, text: str) -> Edit:
+        return Edit(node.span.start, node.span.end, text)
+
+    def after(self, statement: s.Node, text: str) -> Edit:
+        """A further statement after one."""
+        return self._beside(statement, text, statement.span.end)
+
+    def before(self, statement: s.Node, text: str) -> Edit:
+        """A further statement before one."""
+        start = statement.span.start
+        indent = self._indent(start)
+        if indent is None:
+            return Edit(start, start, f"{text}; ")
+        return Edit(start, start, f"{text}\n{indent}")
+
+    def _beside(self, statement: s.Node, text: str, end: int) -> Edit:
+        indent = self._indent(statement.span.start)
+        line_end = self.text.find("\n", end)
+        line_end = len(self.text) if line_end < 0 else line_end
+        rest = self.text[end:line_end].strip()
+        if indent is None or (rest and not rest.startswith("#")):
+            return Edit(end, end, f"; {text}")
+        return Edit(line_end, line_end, f"\n{indent}{text}")
+
+    def _indent(self, start: int) -> str | None:
+        """The white space before a statement that begins its line; None when it does not."""
+        begin = self.text.rfind("\n", 0, start) + 1
+        before = self.text[begin:start]
+        return before if not before.strip() else None
+
+    def removed(self, statement: s.Node) -> Edit:
+        """Without a statement, and its line when it has one for itself."""
+        start, end = statement.span.start, statement.span.end
+        begin = self.text.rfind("\n", 0, start) + 1
+        finish = self.text.find("\n", end)
+        finish = len(self.text) if finish < 0 else finish + 1
+        alone = not self.text[begin:start].strip() and not self.text[end:finish].strip()
+        return Edit(begin, finish, "") if alone else Edit(start, end, "pass")
+
+    def dedented(self, block: s.With) -> list[Edit] | None:
+        """The body of a `with` in place of it; None when it stands on one line."""
+        indent = self._indent(block.span.start)
+        first = block.body[0].span.start
+        inner = self._indent(first)
+        if indent is None or inner is None:
+            return None
+        begin = self.text.rfind("\n", 0, block.span.start) + 1
+        body = self.text.rfind("\n", 0, first) + 1
+        extra = len(inner) - len(indent)
+        edits = [Edit(begin, body, "")]
+        at = body
+        end = block.body[-1].span.end
+        while at < end:
+            if self.text[at : at + len(inner)] == inner:
+                edits.append(Edit(at, at + extra, ""))
+            following = self.text.find("\n", at)
+            if following < 0:
+                break
+            at = following + 1
+        return edits
+
+
+def callee(node: s.Node) -> str:
+    """The last name of what is called: `exp` of `torch.exp(x)` and `x.exp()`; else empty."""
+    if not isinstance(node, s.Call):
+        return ""
+    if isinstance(node.func, s.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, s.Name) else ""

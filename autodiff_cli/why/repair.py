@@ -1,0 +1,144 @@
+"""Repairs: whole programs with a change in place, run before one is proposed.
+
+Candidates come in the order in which a person would try them; the first that works wins. One that
+only uncovers the next cause is repaired further, a few times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import AutodiffError
+from ..source import Source
+from .edits import Text
+from .model import Cause
+from .zeros import TINY
+
+if TYPE_CHECKING:
+    from .answering import Inquiry
+
+MOST_TRIALS = 40
+SECONDS = 20.0
+ROUNDS = 4
+
+
+class Trial:
+    """What is left of trials and time for one answer, and what the first program gave."""
+
+    def __init__(self, inquiry: Inquiry, verdict: str, cause: Cause):
+        self.verdict = verdict
+        self.cause = cause
+        self.loss = inquiry.loss()
+        self.zeros = self._zeros(inquiry)
+        self.left = MOST_TRIALS
+        self.until = time.monotonic() + SECONDS
+        self.seen = {inquiry.source.text}
+
+    @staticmethod
+    def _zeros(inquiry: Inquiry) -> int:
+        g = inquiry.gradient()
+        return -1 if g is None else int((np.abs(g) < TINY).sum())
+
+    def run(self, text: str, inquiry: Inquiry) -> Inquiry | None:
+        """The question asked of a candidate; None when it does not run, or was tried."""
+        from .answering import Inquiry
+
+        if text in self.seen or self.left <= 0 or time.monotonic() > self.until:
+            return None
+        self.seen.add(text)
+        self.left -= 1
+        try:
+            return Inquiry(Source(text, inquiry.source.name), inquiry.name, inquiry.options)
+        except (AutodiffError, RecursionError, MemoryError):
+            return None
+
+    def works(self, other: Inquiry) -> bool:
+        """Whether the gradient came out, finite, and the loss stayed."""
+        g = other.gradient()
+        if g is None or not np.isfinite(g).all() or other.program.failure is not None:
+            return False
+        zeros = self._zeros(other)
+        if self.verdict == "zero" and zeros == g.size:
+            return False
+        if self.verdict == "partly-zero" and zeros >= self.zeros:
+            return False
+        return self.cause.code == "saturated" or self.same_loss(other)
+
+    def same_loss(self, other: Inquiry) -> bool:
+        """Whether a loss that was finite is as it was."""
+        before, after = self.loss, other.loss()
+        if before is None or not np.isfinite(before):
+            return after is None or bool(np.isfinite(after))
+        return after is not None and abs(after - before) <= 0.009 * abs(before) + 1e-4
+
+
+def repaired(inquiry: Inquiry, verdict: str, cause: Cause) -> str | None:
+    """The program with a repair that works; None when none was found."""
+    try:
+        return _search(inquiry, Trial(inquiry, verdict, cause), verdict, cause, ROUNDS)
+    except (AutodiffError, RecursionError):
+        return None
+
+
+def _search(
+    inquiry: Inquiry, trial: Trial, verdict: str, cause: Cause, rounds: int
+) -> str | None:
+    uncovered: list[Inquiry] = []
+    for text in candidates(inquiry, verdict, cause):
+        other = trial.run(text, inquiry)
+        if other is None:
+            continue
+        if trial.works(other):
+            return text
+        uncovered.append(other)
+    if rounds <= 1:
+        return None
+    for other in uncovered:
+        next_verdict, next_cause = other.found()
+        if next_verdict == "ok" or (next_verdict, next_cause.code) in HOPELESS:
+            continue
+        found = _search(other, trial, next_verdict, next_cause, rounds - 1)
+        if found is not None:
+            return found
+    return None
+
+
+# Nothing follows from these but what the program means.
+HOPELESS = {("none", "not-reached"), ("zero", "times-zero"), ("zero", "cancelled")}
+
+
+def candidates(inquiry: Inquiry, verdict: str, cause: Cause) -> Iterator[str]:
+    """Programs that may be without the cause."""
+    text = Text(inquiry.source)
+    from . import finite, reconnect, slopes
+
+    match cause.code:
+        case "detached":
+            yield from reconnect.attached(text, cause.span)
+        case "no-grad":
+            yield from reconnect.with_gradients(text, cause.span)
+        case "requires-grad-false":
+            yield from reconnect.requiring(text, inquiry.name, cause.span)
+        case "integer":
+            yield from reconnect.requiring(text, inquiry.name, cause.span)
+            yield from slopes.without_cast(text, cause.span)
+        case "not-a-leaf":
+            yield from reconnect.retained(text, inquiry.name, cause.span)
+        case "rebound":
+            yield from reconnect.renamed(text, inquiry.name, cause.span)
+        case "flat-op" | "comparison":
+            yield from slopes.straight_through(text, cause.span)
+        case "dead-relu":
+            yield from slopes.leaky(text, cause.span)
+        case "saturated":
+            yield from finite.rewritten(text, cause.span)
+            yield from slopes.steeper(text, cause.span)
+        case "nan-forward" | "nan-backward" | "inf-forward" | "inf-backward":
+            yield from finite.kept(text, cause.span)
+
+
+__all__ = ["candidates", "repaired"]
