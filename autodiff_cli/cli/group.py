@@ -19,8 +19,9 @@ class Converted(click.ParamType):
 
     name = "text"
 
-    def __init__(self, convert: Callable[[str], Any]):
-        self.convert_text = convert
+    def __init__(self, option: Option):
+        self.option = option
+        self.convert_text = option.convert
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not isinstance(value, str):
@@ -29,6 +30,11 @@ class Converted(click.ParamType):
             return self.convert_text(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> Any:
+        from .completion import of_option
+
+        return of_option(self.option, ctx, incomplete)
 
 
 class LazyGroup(click.Group):
@@ -39,6 +45,13 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return load_command(cmd_name) if cmd_name in COMMANDS else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> Any:
+        """Commands and options; else a file, which is run."""
+        from .completion import files
+
+        found = super().shell_complete(ctx, incomplete)
+        return found or files(incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -70,7 +83,7 @@ def click_option(option: Option) -> click.Option:
     return click.Option(
         declared,
         metavar=option.metavar,
-        type=Converted(option.convert),
+        type=Converted(option),
         multiple=option.repeat,
         default=None if option.repeat else option.default,
         help=option.help,
@@ -88,6 +101,11 @@ def make_command(
     """A command from its table; `arguments` are the key and metavar of all other words."""
     key, metavar = arguments
 
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        from .completion import of_argument
+
+        return of_argument(key, ctx, incomplete)
+
     @click.pass_context
     def invoke(ctx: click.Context, /, **values: Any) -> int:
         return callback(values, list(values.pop(key)), ctx.find_root().obj)
@@ -95,7 +113,7 @@ def make_command(
     return click.Command(
         name,
         params=[
-            click.Argument([key], nargs=-1, metavar=metavar),
+            click.Argument([key], nargs=-1, metavar=metavar, shell_complete=complete),
             *map(click_option, options),
             help_option(),
         ],
@@ -106,9 +124,9 @@ def make_command(
     )
 
 
-def run_group(words: list[str], env: Environment) -> int:
-    """Run a command line through click; the exit code."""
-    group = LazyGroup(
+def make_group() -> LazyGroup:
+    """All commands."""
+    return LazyGroup(
         "autodiff",
         params=[
             help_option(),
@@ -121,6 +139,11 @@ def run_group(words: list[str], env: Environment) -> int:
         "  autodiff help E302\n",
         add_help_option=False,
     )
+
+
+def run_group(words: list[str], env: Environment) -> int:
+    """Run a command line through click; the exit code."""
+    group = make_group()
     width = min(100, env.width(env.stdout))
     try:
         result = group.main(

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hessian": ("hessian", "Second derivatives, eigenvalues, Hessian-vector products."),
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
     "ops": ("ops", "List the operations, or describe one."),
+    "completion": ("completion", "Print the script of a shell that completes command lines."),
     "help": ("help", "Explain a command, an operation, an error code or a topic."),
 }
 
@@ -47,8 +48,9 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
     words = sys.argv[1:] if argv is None else list(argv)
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
+    asked = env.variables.get("_AUTODIFF_COMPLETE")
     try:
-        code = _dispatch(words, env)
+        code = _dispatch(words, env) if asked is None else _complete(asked, env)
         env.flush()
         return int(code)
     except KeyboardInterrupt:
@@ -108,6 +110,13 @@ def _dispatch(words: list[str], env: Environment) -> int:
     from .group import run_group
 
     return run_group(words, env)
+
+
+def _complete(asked: str, env: Environment) -> int:
+    """A shell asks what may come next on a command line."""
+    from .completion import answer
+
+    return answer(asked, env)
 
 
 def _is_file(word: str) -> bool:

@@ -37,6 +37,7 @@ def choice(*words: str) -> Callable[[str], str]:
             return text
         raise ValueError(f"{text!r} is not one of {', '.join(words)}{_meant(text, words)}")
 
+    convert.words = words  # type: ignore[attr-defined]  # completion looks there
     return convert
 
 
@@ -50,6 +51,7 @@ def words_of(*words: str) -> Callable[[str], tuple[str, ...]]:
                 raise ValueError(f"{word!r} is not one of {', '.join(words)}{_meant(word, words)}")
         return found
 
+    convert.words, convert.several = words, True  # type: ignore[attr-defined]
     return convert
 
 
