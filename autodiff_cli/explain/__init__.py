@@ -1,0 +1,1 @@
+"""Explanations of gradients: the chain rule step by step, with the program's names and numbers."""

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from .document import problem
+from .document import problem, strict_text
 from .files import CannotWrite, replace_file, suffix_of, write_npz
 from .plain import BOLD, DIM, RESET, gradient
 from .text import format_number, format_shape, printable
@@ -105,7 +105,7 @@ def document(found: Any, kind: str, flat: bool = False) -> dict[str, Any]:
     """The result as data for strict JSON; `found` may be the report of a run that never began."""
     result: dict[str, Any] = {
         "schema": SCHEMAS[kind],
-        "file": _text(found.file),
+        "file": strict_text(found.file),
         "status": "ok" if found.error is None else "error",
     }
     if found.error is not None:
@@ -114,7 +114,7 @@ def document(found: Any, kind: str, flat: bool = False) -> dict[str, Any]:
         result["of"] = found.of
         result["of_shape"] = list(found.shape)
         result.update(_body(found, flat))
-    result["stdout"] = _text(found.stdout)
+    result["stdout"] = strict_text(found.stdout)
     if found.warnings:
         result["warnings"] = [problem(warning) for warning in found.warnings]
     return result
@@ -161,10 +161,6 @@ def _entry(array: np.ndarray) -> dict[str, Any]:
 def dump(found: Any, kind: str, flat: bool = False) -> str:
     """The document as one line, with its line end."""
     return json.dumps(document(found, kind, flat), allow_nan=False, check_circular=False) + "\n"
-
-
-def _text(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 # -- program text ---------------------------------------------------------------------------------

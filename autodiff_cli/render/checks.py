@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .diagnostics import document
+from .document import strict_text
 from .text import pad, printable, text_width
 
 if TYPE_CHECKING:
@@ -97,10 +98,10 @@ def check_document(results: list[FileResult], seconds: float, code: int) -> dict
 
 def _item(item: Item) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "id": _text(item.id),
-        "file": _text(item.file),
+        "id": strict_text(item.id),
+        "file": strict_text(item.file),
         "kind": item.kind,
-        "name": _text(item.name),
+        "name": strict_text(item.name),
         "line": item.line,
         "status": item.status,
         "seconds": round(item.seconds, 6),
@@ -110,10 +111,6 @@ def _item(item: Item) -> dict[str, Any]:
     if item.diagnostic is not None:
         found["diagnostic"] = document(item.diagnostic)
     return found
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def step_summary(results: list[FileResult]) -> str:

@@ -18,7 +18,7 @@ def document(report: Report) -> dict[str, Any]:
     """The report as data for `json.dumps`; nothing is left out or shortened."""
     result: dict[str, Any] = {
         "schema": SCHEMA,
-        "file": _text(report.file),
+        "file": strict_text(report.file),
         "status": "ok" if report.error is None else "error",
     }
     if report.error is not None:
@@ -38,7 +38,7 @@ def document(report: Report) -> dict[str, Any]:
             for name, record in report.tensors.items()
         }
         result["scalars"] = {name: strict_number(value) for name, value in report.scalars.items()}
-    result["stdout"] = _text(report.stdout)
+    result["stdout"] = strict_text(report.stdout)
     if report.warnings:
         result["warnings"] = [problem(warning) for warning in report.warnings]
     return result
@@ -50,8 +50,8 @@ def problem(diagnostic: Diagnostic) -> dict[str, Any]:
     return {
         "code": diagnostic.code,
         "kind": diagnostic.kind,
-        "message": _text(diagnostic.message),
-        "help": _text("\n".join(diagnostic.helps)) or None,
+        "message": strict_text(diagnostic.message),
+        "help": strict_text("\n".join(diagnostic.helps)) or None,
         "line": span.line if span else None,
         "column": span.column if span else None,
         "end_line": span.end_line if span else None,
@@ -64,6 +64,6 @@ def dump(report: Report) -> str:
     return json.dumps(document(report), allow_nan=False, check_circular=False) + "\n"
 
 
-def _text(text: str) -> str:
+def strict_text(text: str) -> str:
     """Lone surrogates are no Unicode text, and strict JSON readers refuse them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .document import problem
+from .document import problem, strict_text
 from .drawing import Drawing, Vertex
 from .text import clip, format_count, format_shape, printable
 from .tree import Bounds, Row, Tree, everything
@@ -178,7 +178,7 @@ def document(found: Drawing) -> dict[str, Any]:
     """The drawing as data for strict JSON; see schema/graph-1.json."""
     result: dict[str, Any] = {
         "schema": SCHEMA,
-        "file": _text(found.file),
+        "file": strict_text(found.file),
         "status": "ok" if found.error is None else "error",
     }
     if found.error is not None:
@@ -191,7 +191,7 @@ def document(found: Drawing) -> dict[str, Any]:
             "edges": [_edge(edge) for edge in found.edges],
             "omitted": found.omitted,
         }
-    result["stdout"] = _text(found.stdout)
+    result["stdout"] = strict_text(found.stdout)
     if found.warnings:
         result["warnings"] = [problem(warning) for warning in found.warnings]
     return result
@@ -203,7 +203,7 @@ def _node(vertex: Vertex) -> dict[str, Any]:
         "id": vertex.id,
         "kind": vertex.kind,
         "name": vertex.name,
-        "text": _text(vertex.text),
+        "text": strict_text(vertex.text),
         "op": vertex.op,
         "grad_fn": vertex.grad_fn,
         "shape": list(vertex.shape),
@@ -230,10 +230,6 @@ def _edge(edge: Any) -> dict[str, Any]:
     if edge.grad is not None:
         data["grad"] = strict(edge.grad)
     return data
-
-
-def _text(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 # -- tree -----------------------------------------------------------------------------------------

@@ -11,62 +11,17 @@ from typing import Any
 from ..engine import evaluate as _engine  # noqa: F401  # eager ops ask it for values
 from ..errors import AutodiffError
 from ..graph.node import Node
-from ..graph.op import CONSTANT, Kind, Op, constant, leaf
+from ..graph.op import Kind, Op, constant, leaf
 from ..graph.params import BindError
 from ..graph.samples import T
+from .expression import expression_of, text
 
-INFIX = {
-    "add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "matmul": ("@", 2),
-    "pow": ("**", 4), "gt": (">", 0), "ge": (">=", 0), "lt": ("<", 0), "le": ("<=", 0),
-    "eq": ("==", 0), "ne": ("!=", 0),
-}  # fmt: skip
 MAX_LENGTH = 400
 
 
-def text_of(node: Node, names: dict[Node, str], priority: int = 0, depth: int = 0) -> str:
+def text_of(node: Node, names: dict[Node, str]) -> str:
     """The expression that a node stands for, in the names given; `...` where it is very deep."""
-    if node in names:
-        return names[node]
-    if depth > 12:
-        return "..."
-    if node.op is CONSTANT:
-        value = node.value
-        return f"{value.item():g}" if value.size == 1 else f"constant{tuple(value.shape)}"
-    if node.op.key in ("cast", "alias"):
-        return text_of(node.inputs[0], names, priority, depth)
-    if node.op.key == "output":
-        return f"{text_of(node.args[0], names, 9, depth + 1)}[{node.args[1]}]"
-    infix = INFIX.get(node.op.key)
-    if infix is not None and len(node.inputs) == 2:
-        sign, own = infix
-        left = text_of(node.inputs[0], names, own, depth + 1)
-        right = text_of(node.inputs[1], names, own + 1, depth + 1)
-        text = f"{left} {sign} {right}"
-        return f"({text})" if own < priority else text
-    if node.op.key == "neg":
-        return f"-{text_of(node.inputs[0], names, 3, depth + 1)}"
-    parts = []
-    for param, value in zip(node.op.params, node.args, strict=False):
-        if isinstance(value, Node):
-            parts.append(text_of(value, names, 0, depth + 1))
-        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
-            inner = [
-                text_of(v, names, 0, depth + 1) if isinstance(v, Node) else str(v) for v in value
-            ]
-            parts.append(f"[{', '.join(inner)}]")
-        elif value != param.default:
-            parts.append(f"{param.name}={_static(value)}")
-    return f"{node.op.name}({', '.join(parts)})"
-
-
-def _static(value: Any) -> str:
-    """A static argument; an op inside one is shown by its name."""
-    if isinstance(value, Op):
-        return value.name
-    if isinstance(value, tuple):
-        inner = ", ".join(_static(v) for v in value)
-        return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return str(value)
+    return text(expression_of(node, names))
 
 
 def derivative_of(op: Op) -> list[str]:

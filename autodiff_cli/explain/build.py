@@ -1,0 +1,419 @@
+"""From a program that ran to its explanation.
+
+Invariant: nothing of the program changes; the backward pass is run once more on its graph, with the
+rules that compute, and every number shown is a value of that graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..engine.evaluate import evaluate
+from ..errors import AutodiffError, Diagnostic, fail
+from ..graph.node import Node
+from ..graph.op import LEAF, OUTPUT, value_of
+from ..graph.registry import F
+from ..graph.state import grad_mode
+from ..language.variables import Objective, Variable, variables_of
+from ..suggest import suggest
+from ..symbolic.expression import Infix, Name, expression_of, text
+from ..symbolic.latex import latex
+from .check import compared
+from .model import (
+    Contribution,
+    Explanation,
+    Formula,
+    Forward,
+    Incoming,
+    Request,
+    Seed,
+    Step,
+    Total,
+)
+from .naming import Names
+from .record import Given, Recording, Seeds, recorded, untouched
+from .units import Statements, Unit, Units, by_statement, leading_to
+from .words import readable, rule_of, sign_of, through
+
+if TYPE_CHECKING:
+    from ..language.program import Program
+
+MOST_STEPS = 40  # more are grouped by statement
+LONGEST = 72  # characters of a formula; longer ones only say what they go through
+
+
+def explain(
+    program: Program,
+    request: Request,
+    seeds: Seeds,
+    *,
+    objective: str = "",
+    assigned: Iterable[tuple[str, Node]] = (),
+    backwards: int = 1,
+) -> Explanation:
+    """Explain the backward pass of `seeds` in a program that ran.
+
+    Args:
+        program: whose names are used; it is left as it is.
+        request: what is wanted.
+        seeds: what was differentiated, each with its upstream gradient.
+        objective: what that is called.
+        assigned: what values were named while the program ran, in order.
+        backwards: how many backward passes there were; this is the last one.
+
+    Raises:
+        AutodiffError: an unknown name, or what evaluating the gradients runs into.
+    """
+    roots = [node for pair in seeds for node in pair]
+    with untouched(roots), grad_mode(False):
+        builder = _Builder(program, request, seeds, objective, list(assigned))
+        return builder.explanation(program.source.name, backwards)
+
+
+class _Builder:
+    def __init__(
+        self,
+        program: Program,
+        request: Request,
+        seeds: Seeds,
+        objective: str,
+        assigned: list[tuple[str, Node]],
+    ):
+        self.program = program
+        self.request = request
+        self.recording: Recording = recorded(seeds, frozenset(request.open))
+        self._check_opened()
+        units = Units(self.recording)
+        self.through = units.through
+        self.shown = units.shown
+        root = units.shown(seeds[0][0])
+        if objective.isidentifier() and len(seeds) == 1:
+            assigned = [*assigned, (objective, root)]
+        self.names = Names(program, self.recording, units.visible(), assigned, units.through)
+        self.objective = objective or " + ".join(self.names[units.shown(n)] for n, _ in seeds)
+        self.warnings: list[Diagnostic] = []
+        self.statements = Statements()
+        self.wanted = self._variables(seeds)
+        self.useful = leading_to(units.list, {variable.node for variable in self.wanted})
+        self.grouped = len(units.list) > MOST_STEPS and not request.every
+        self.units = by_statement(units, set(self.names.bound)) if self.grouped else units.list
+        self.numbers = {unit: len(self.units) - at for at, unit in enumerate(self.units)}
+        self.paths = self._paths()
+
+    def _check_opened(self) -> None:
+        present = {n.op.name for n in self.recording.arrived if n.body is not None}
+        for name in self.request.open:
+            if name not in present:
+                close = suggest(name, present)
+                has = f"it has: {', '.join(sorted(present))}" if present else "it has none"
+                raise fail(
+                    "E201",
+                    f"--open {name}: gradients pass no composite of that name",
+                    help=f"did you mean `{close[0]}`?" if close else has,
+                )
+
+    def _variables(self, seeds: Seeds) -> list[Variable]:
+        """What the totals are of: --wrt, else every leaf that was reached."""
+        names, shown = self.names, self.shown
+        if self.request.wrt:
+            objective = Objective(self.objective, self.objective, seeds[0][0])
+            own = [(name, node) for node, name in names.of.items() if node in self.recording.used]
+            exact = [Variable(n, node) for n, node in own if n in self.request.wrt]
+            rest = tuple(w for w in self.request.wrt if w not in {v.name for v in exact})
+            found = variables_of(self.program, objective, rest, self.warnings) if rest else []
+            chosen = {shown(v.node): v for v in (*exact, *found)}
+            return [Variable(names.of.get(n, v.name), n) for n, v in chosen.items()
+                    if n in self.recording.used]  # fmt: skip
+        leaves = [node for node in self.recording.nodes if node.op is LEAF]
+        order = {name: at for at, name in enumerate(names.tensors)}
+        leaves.sort(key=lambda n: (order.get(names[n].partition("#")[0], len(order)), n.seq))
+        return [Variable(names[leaf], leaf) for leaf in leaves]
+
+    def _paths(self) -> dict[tuple[Unit, Node], list[int]]:
+        """The numbers of the paths by which each unit gives to each node."""
+        count: dict[Node, int] = {}
+        found: dict[tuple[Unit, Node], list[int]] = {}
+        for unit in self.units:
+            for target, parts in self._by_target(unit).items():
+                for _ in parts:
+                    count[target] = count.get(target, 0) + 1
+                    found.setdefault((unit, target), []).append(count[target])
+        self.counts = count
+        return found
+
+    def _by_target(self, unit: Unit) -> dict[Node, list[list[Given]]]:
+        """What a unit gives to each node: the paths of an op are told apart, those through the
+        parts of a composite or a statement are one."""
+        found: dict[Node, list[list[Given]]] = {}
+        single = len(unit.nodes) == 1 or all(g.source is unit.head for g in unit.given)
+        for given in unit.given:
+            if given.target not in self.useful:
+                continue
+            parts = found.setdefault(given.target, [])
+            if single or not parts:
+                parts.append([given])
+            else:
+                parts[0].append(given)
+        return found
+
+    # -- everything ---------------------------------------------------------------------------
+
+    def explanation(self, file: str, backwards: int) -> Explanation:
+        """All parts, or those of one expression."""
+        units = self.units
+        if self.request.node is not None:
+            units = self._chosen(self.request.node)
+        self._evaluate(units)
+        useful = [unit for unit in units if self._by_target(unit)]
+        steps = tuple(self._step(unit) for unit in useful)
+        forward = tuple(self._forward(unit) for unit in sorted(units, key=self.numbers.__getitem__))
+        whole = self.request.node is None
+        return Explanation(
+            file,
+            self.objective,
+            tuple(self._seed(node, g) for node, g in self.recording.seeds) if whole else (),
+            forward,
+            steps,
+            tuple(self._total(v) for v in self.wanted) if whole else (),
+            compared(self.recording.seeds, self.wanted, any(map(self._hooked, self.recording.used)))
+            if whole and self.request.check else None,
+            self.grouped,
+            backwards,
+            warnings=tuple(self.warnings),
+        )  # fmt: skip
+
+    def _chosen(self, wanted: str) -> list[Unit]:
+        """The units that an expression names: a value, a text of the program, a leaf that is given
+        to, or the number of a step."""
+        key = "".join(wanted.split())
+        found: list[Unit] = []
+        for unit in self.units:
+            texts = [self.names.of.get(head, "") for head in unit.heads]
+            texts += [unit.span.text if unit.span is not None and len(unit.nodes) < 500 else ""]
+            texts += [self._expression(unit.head).text, str(self.numbers[unit])]
+            texts += [n.span.assigned for n in unit.nodes[:1] if n.span is not None]
+            if any("".join(t.split()) == key or t.partition("#")[0] == key for t in texts):
+                found.append(unit)
+        if not found:
+            for unit in self.units:
+                given = {self.names.of.get(g.target, "").partition("#")[0] for g in unit.given}
+                if key in given:
+                    found.append(unit)
+        if found:
+            return found
+        known = list(dict.fromkeys(
+            t for unit in self.units
+            for t in (self.names.of.get(unit.head, ""), unit.span.text if unit.span else "") if t
+        ))  # fmt: skip
+        close = suggest(wanted, known)
+        raise fail(
+            "E201",
+            f"--node {wanted}: no step computes or feeds such an expression",
+            help=f"did you mean `{close[0]}`?" if close
+            else f"there are: {', '.join(k for k in known[:12] if len(k) < 40)}",
+        )  # fmt: skip
+
+    def _evaluate(self, units: list[Unit]) -> None:
+        """All values that are shown, in one plan."""
+        self.sums: dict[tuple[Unit, Node, int], Node] = {}
+        nodes: list[Node] = [node for node, _ in self.recording.seeds]
+        nodes += [self._arriving(v.node) for v in self.wanted]
+        for unit in units:
+            nodes += self._made(unit.head)
+            nodes += [self._arriving(node) for node in self._entries(unit)]
+            for target, parts in self._by_target(unit).items():
+                for at, part in enumerate(parts):
+                    total = part[0].g
+                    for given in part[1:]:
+                        total = F.add(total, given.g)
+                    self.sums[unit, target, at] = total
+                    nodes.append(total)
+        evaluate(nodes)
+
+    def _made(self, node: Node) -> list[Node]:
+        """The nodes with the values of a step: itself, or its results."""
+        if node.outputs is None:
+            return [node]
+        return [n for n in self.recording.nodes if n.op is OUTPUT and n.args[0] is node]
+
+    def _entries(self, unit: Unit) -> list[Node]:
+        """Where a gradient enters a unit: its value, or its results that were used."""
+        return self._made(unit.head)
+
+    def _called(self, node: Node) -> str:
+        """The name of a node; the values of one name are not told apart where statements are."""
+        name = self.names.of.get(node, "")
+        return name.partition("#")[0] if self.grouped and node.op is not LEAF else name
+
+    def _arriving(self, node: Node) -> Node:
+        return self.recording.used[node]
+
+    # -- parts --------------------------------------------------------------------------------
+
+    def _seed(self, node: Node, g: Node) -> Seed:
+        value = value_of(g)
+        one = not value.shape and value == 1
+        return Seed(self.names[self.shown(node)], value, not one)
+
+    def _forward(self, unit: Unit) -> Forward:
+        head = unit.head
+        made = self._made(head)
+        first = made[0] if made else head
+        expression = self._expression(head)
+        if self.grouped and unit.span is not None:
+            source = _one_line(unit.span.text)
+            name = self._called(first)
+            if source.startswith(name) and source[len(name) :].lstrip()[:1] == "=":
+                source = source[len(name) :].lstrip()[1:].lstrip()
+            expression = Formula(source, rf"\texttt{{{_escaped(source)}}}")
+        else:
+            name = ", ".join(self.names[n] for n in made)
+        value = value_of(first)
+        line = unit.span.line if unit.span is not None else None
+        return Forward(
+            self.numbers[unit], name, expression, value.shape, value.dtype.name, value, line,
+            unit.times,
+        )  # fmt: skip
+
+    def _expression(self, node: Node) -> Formula:
+        """What a node is made of, one step deep."""
+        if node.op.key == "cast":
+            made = f"{self.names[node.inputs[0]]}.to({node.dtype.name})"
+            return Formula(made, latex(Name(made)))
+        found = expression_of(node, self.names.of, opened=True)
+        if node.span is not None and not readable(found):
+            made = _one_line(node.span.text)
+            whole = self.statements.of(node.span) if node.op.key == "copy_slices" else None
+            if whole is not None:
+                made = f"{self.names.of.get(node.inputs[0], '...')} after {_one_line(whole.text)}"
+            return Formula(made, latex(Name(made)))
+        return Formula(text(found), latex(found))
+
+    def _step(self, unit: Unit) -> Step:
+        head = unit.head
+        opened = self.recording.opens(head)
+        entries = self._entries(unit)
+        incoming = tuple(
+            Incoming(
+                self._called(n), value_of(self.recording.used[n]), self.counts.get(n, 1),
+                self._hooked(n),
+            )
+            for n in entries if n in self.recording.used
+        )  # fmt: skip
+        contributions = (
+            self._folded(unit) if unit.times > 1 else [
+                self._contribution(unit, target, at, part)
+                for target, parts in self._by_target(unit).items()
+                for at, part in enumerate(parts)
+            ]
+        )  # fmt: skip
+        merged = self.grouped and len(unit.nodes) > 1
+        span = unit.span
+        return Step(
+            self.numbers[unit],
+            _one_line(span.text) if merged and span is not None else sign_of(head),
+            f"chain rule through {through(unit.nodes)}" if merged else rule_of(head, opened),
+            _one_line(span.text) if span is not None else "",
+            span.line if span is not None else None,
+            incoming,
+            tuple(contributions),
+            unit.times,
+        )
+
+    def _hooked(self, node: Node) -> bool:
+        return self.recording.used[node] is not self.recording.arrived[node]
+
+    def _contribution(self, unit: Unit, target: Node, at: int, part: list[Given]) -> Contribution:
+        node = self.sums[unit, target, at]
+        formula, broadcast = self._formula(unit, part)
+        return Contribution(
+            self._called(target),
+            formula,
+            target.shape,
+            value_of(node),
+            self.paths[unit, target][at],
+            self.counts[target],
+            broadcast,
+        )
+
+    def _formula(self, unit: Unit, part: list[Given]) -> tuple[Formula, tuple[int, ...] | None]:
+        """The cotangents of a path in the names of the program."""
+        entries = [n for n in self._entries(unit) if n in self.recording.used]
+        names = dict(self.names.of)
+        incoming = [f"g({self._called(n)})" for n in entries]
+        seeds = dict(self.recording.seeds)
+        for n, name in zip(entries, incoming, strict=True):
+            g = self.recording.used[n]
+            seed = seeds.get(n)
+            number = seed is not None and g is seed and not seed.shape
+            names[g] = f"{value_of(g).item():g}" if number else name
+        undone = [g.g for g in part if g.g.op.key == "summed_to" and len(part) == 1]
+        broadcast = undone[0].inputs[0].shape if undone else None
+        if len(unit.nodes) == 1 or not self.grouped:
+            found = [expression_of(given.g, names) for given in part]
+            whole = found[0]
+            for further in found[1:]:
+                whole = Infix("add", whole, further)
+            shown = text(whole)
+            if len(shown) <= LONGEST and readable(whole):
+                return Formula(shown, latex(whole)), broadcast
+        passed = through(unit.nodes) if self.grouped else sign_of(unit.head)
+        given = " and ".join(incoming[:2]) or "upstream"
+        symbols = r" \text{ and } ".join(latex(Name(n)) for n in incoming[:2])
+        symbols = symbols or r"\text{upstream}"
+        return Formula(
+            f"{given} through {passed}",
+            rf"{symbols} \text{{ through {_escaped(passed)}}}",
+        ), broadcast
+
+    def _folded(self, unit: Unit) -> list[Contribution]:
+        """The contributions of all executions of a statement, by the name they go to."""
+        by_name: dict[str, list[tuple[Node, Node, list[Given]]]] = {}
+        for target, parts in self._by_target(unit).items():
+            base = self._called(target)
+            for at, part in enumerate(parts):
+                by_name.setdefault(base, []).append((target, self.sums[unit, target, at], part))
+        found: list[Contribution] = []
+        for base, given in by_name.items():
+            targets = {target for target, _, _ in given}
+            target, node, part = given[0]
+            formula, broadcast = self._formula(unit, part)
+            times = len(given) if len(targets) > 1 else sum(len(part) for _, _, part in given)
+            if len(targets) == 1:
+                found.append(Contribution(
+                    base, formula, target.shape, value_of(node),
+                    self.paths[unit, target][0], self.counts[target], broadcast, times,
+                ))  # fmt: skip
+                continue
+            first, last = (_norm(value_of(given[at][1])) for at in (0, -1))
+            found.append(Contribution(
+                base, formula, target.shape, value_of(node), 1, 1, broadcast, times, (first, last),
+            ))  # fmt: skip
+        return found
+
+    def _total(self, variable: Variable) -> Total:
+        node = variable.node
+        value = value_of(self._arriving(node))
+        return Total(
+            variable.name, value.shape, value, self.counts.get(node, 0), self._hooked(node)
+        )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _escaped(text: str) -> str:
+    from ..symbolic.latex import escaped
+
+    return escaped(text)
+
+
+def _norm(value: np.ndarray) -> float:
+    return float(np.linalg.norm(np.asarray(value, np.float64)))
+
+
+__all__ = ["AutodiffError", "explain"]

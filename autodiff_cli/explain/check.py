@@ -1,0 +1,64 @@
+"""The last line of an explanation: what central differences say about its totals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..checks.differences import BUDGET, GraphCheck
+from ..checks.slopes import NOISY, RIGHT, WRONG
+from ..errors import AutodiffError
+from .model import Verified
+
+if TYPE_CHECKING:
+    from ..language.variables import Variable
+    from .record import Seeds
+
+SECONDS = 3.0  # for elements; larger leaves are compared along directions
+
+_WORDS = {
+    RIGHT: "central differences agree: max abs diff {}",
+    WRONG: "central differences DISAGREE for {}",
+    "kink": "{}: on a kink, the slopes of both sides differ and backward's lies between them",
+    "cut": "central differences differ for {}: part of the graph is detached, or a hook replaces "
+    "a gradient",
+    NOISY: "central differences are too noisy here to decide about {}",
+    "unknown": "not compared with central differences: {}",
+}
+_ORDER = (WRONG, "cut", "kink", NOISY, "unknown")
+
+
+def compared(seeds: Seeds, wanted: list[Variable], hooked: bool) -> Verified:
+    """Compare every total with central differences, which know of no hooks."""
+    kinds: dict[str, list[str]] = {}
+    largest = 0.0
+    try:
+        graph = GraphCheck(seeds)
+    except AutodiffError as error:
+        return _unknown(error)
+    graph.spent = BUDGET - SECONDS
+    for variable in wanted:
+        graph.names[variable.node] = variable.name
+        try:
+            result = graph.check(variable.node)
+        except AutodiffError as error:
+            if error.code == "E508":
+                raise
+            return _unknown(error)
+        kind = "cut" if hooked and result.kind == WRONG else result.kind
+        kinds.setdefault(kind, []).append(variable.name)
+        largest = max(largest, result.largest)
+    for kind in _ORDER:
+        if kind in kinds:
+            found = tuple(kinds[kind])
+            return Verified(kind, largest, _WORDS[kind].format(_listed(found)), found)
+    bound = "< 1e-6" if largest < 1e-6 else f"{largest:.2g}"
+    return Verified(RIGHT, largest, _WORDS[RIGHT].format(bound))
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(names[:6]) + more
+
+
+def _unknown(error: AutodiffError) -> Verified:
+    return Verified("unknown", 0.0, _WORDS["unknown"].format(error.diagnostic.message))

@@ -1,0 +1,111 @@
+"""A backward pass that is run once more and written down: which rule gave what to whom.
+
+Invariant: the pass is the one that computes gradients, `autograd.reverse.Pass`; what the program
+left on its graph (kept gradients, freed parts, changes in place) is as before afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ..autograd.reverse import Pass
+from ..engine.evaluate import dependencies
+from ..graph.node import Marks, Node
+from ..graph.op import constant, value_of
+
+Seeds = list[tuple[Node, Node]]
+
+
+class Given(NamedTuple):
+    """A cotangent `g` that the rule of `source` gave to `target`."""
+
+    source: Node
+    target: Node
+    g: Node
+
+
+class Recording(Pass):
+    """A pass that keeps what every rule was given and what it gave.
+
+    `arrived`: the whole cotangent of a node, before its hooks; `used`: after them. `opened` are
+    names of composites whose body answers in place of their own rule.
+    """
+
+    def __init__(self, seeds: Seeds, opened: frozenset[str] = frozenset()):
+        self.given: list[Given] = []
+        self.arrived: dict[Node, Any] = {}
+        self.used: dict[Node, Any] = {}
+        self.opened = opened
+        self.at: Node | None = None
+        # A constant of its own, so that it is not taken for a number of a rule.
+        self.seeds = [(node, constant(value_of(g))) for node, g in seeds]
+        super().__init__(self.seeds, None, create_graph=False, retain_graph=True)
+
+    def give(self, node: Node, g: Node) -> None:
+        if self.at is not None:
+            self.given.append(Given(self.at, node, g))
+        super().give(node, g)
+
+    def _visit(self, node: Node, g: Any) -> None:
+        self.at = node
+        self.arrived[node] = self.used[node] = g
+        super()._visit(node, g)
+        if node in self.reached:
+            self.used[node] = self.reached[node]
+
+    def _give_output(self, parent: Node, index: int, g: Node) -> None:
+        assert self.at is not None
+        self.used[self.at] = g
+        super()._give_output(parent, index, g)
+
+    def _differentiate(self, node: Node, g: Any) -> None:
+        self.used[node] = g
+        if self.opens(node):
+            self._open(node, g)
+        else:
+            super()._differentiate(node, g)
+
+    def opens(self, node: Node) -> bool:
+        """Whether the body of a composite answers."""
+        op = node.op
+        opened = op.vjp_rule is None or op.name in self.opened or op.key in self.opened
+        return opened and node.body is not None
+
+    @property
+    def nodes(self) -> list[Node]:
+        """What gradients passed, in the order of the forward pass."""
+        return sorted(self.arrived, key=lambda node: node.seq)
+
+
+def recorded(seeds: Seeds, opened: frozenset[str] = frozenset()) -> Recording:
+    """The pass of these seeds, run."""
+    recording = Recording(seeds, opened)
+    recording.run()
+    return recording
+
+
+@contextmanager
+def untouched(roots: list[Node]) -> Iterator[None]:
+    """Let a graph be differentiated once more without a trace: nothing of it counts as freed or
+    overwritten, and no kept gradient receives anything."""
+    seen = set(roots)
+    pending = list(roots)
+    before: list[tuple[Node, Marks]] = []
+    while pending:
+        node = pending.pop()
+        marks = node.marks
+        if marks is not None:
+            before.append((node, marks))
+            node.marks = fresh = Marks()
+            fresh.hooks, fresh.context, fresh.name = marks.hooks, marks.context, marks.name
+        for needed in (*node.inputs, *dependencies(node)):
+            if needed not in seen:
+                seen.add(needed)
+                pending.append(needed)
+    try:
+        yield
+    finally:
+        for node, marks in before:
+            node.marks = marks

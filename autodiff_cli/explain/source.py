@@ -1,0 +1,136 @@
+"""A program run under observation and then explained; what goes wrong is in the result too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..autograd.tensor import Tensor
+from ..checks.watched import Watched
+from ..errors import AutodiffError, fail
+from ..graph.dtypes import is_float
+from ..graph.node import Node
+from ..language.attributes import GRAD_READ
+from ..language.builtins import OUTPUT
+from ..language.program import calls_backward
+from ..language.variables import named_tensors, objective_of
+from ..language.warnings import COLLECTED
+from ..source import Span
+from .build import explain
+from .model import Explanation, Request
+from .record import Seeds
+
+if TYPE_CHECKING:
+    from ..language.report import Options
+    from ..source import Source
+
+
+class Observed(Watched):
+    """A program whose assignments before its last backward are kept."""
+
+    def __init__(self, source: Source, options: Options):
+        super().__init__(source, options, trace=True)
+        self.before: list[tuple[str, Span, Node]] = []
+
+    def _differentiated(self, seeds: Seeds) -> None:
+        super()._differentiated(seeds)
+        self.before, self.history = self.history, []
+
+    @property
+    def assigned(self) -> list[tuple[str, Node]]:
+        return [(name, node) for name, _, node in (*self.before, *self.history)]
+
+
+def explain_source(source: Source, options: Options, request: Request) -> Explanation:
+    """Run a program and explain its last backward pass, or that of what `request.of` names."""
+    # A dotted name or an element is no name that the program assigns; it is looked up afterwards.
+    plain = tuple(name for name in request.wrt if name.isidentifier() or "*" in name)
+    program = Observed(source, replace(options, loss=request.of, wrt=plain))
+    found: Explanation
+    try:
+        program.run()
+        seeds, objective = _differentiated(program, request)
+        OUTPUT.write = _nowhere  # hooks may print, and they are called again
+        found = explain(
+            program, request, seeds, objective=objective, assigned=program.assigned,
+            backwards=program.backwards,
+        )  # fmt: skip
+    except AutodiffError as error:
+        found = Explanation(source.name, error=error, more_errors=tuple(program.more_errors))
+    except RecursionError:
+        found = Explanation(source.name, error=fail(
+            "E507", "the program recurses too deeply", help="use a loop instead of recursion"
+        ))  # fmt: skip
+    except MemoryError:
+        found = Explanation(source.name, error=fail(
+            "E505", "the explanation needs more memory than there is", help="choose fewer: --wrt"
+        ))  # fmt: skip
+    GRAD_READ.clear()
+    return replace(found, stdout="".join(program.printed), warnings=(*COLLECTED, *found.warnings))
+
+
+def _nowhere(piece: str) -> None:
+    """Write nothing."""
+
+
+def _differentiated(program: Observed, request: Request) -> tuple[Seeds, str]:
+    """What is explained, and its name."""
+    names = {tensor.node: name for name, tensor in reversed(named_tensors(program).items())}
+    bound = {node: name for name, node in program.assigned}
+    if request.of is not None and program.tree is not None and calls_backward(program.tree):
+        objective = objective_of(program, request.of, "explanation")
+        for seeds in reversed(program.passes):
+            if [node for node, _ in seeds] == [objective.node]:
+                return seeds, objective.text
+        return [(objective.node, _one(objective.node, objective.text))], objective.text
+    if not program.passes:
+        program.differentiate()
+    if not program.passes:
+        raise _nothing(program)
+    seeds = program.passes[-1]
+    if len(seeds) > 1:
+        return seeds, ""
+    node = seeds[0][0]
+    return seeds, names.get(node) or bound.get(node) or ""
+
+
+def _one(node: Node, name: str) -> Node:
+    from ..autograd.reverse import ones_like
+
+    if node.numel != 1:
+        shape = tuple(node.shape)
+        raise fail(
+            "E401",
+            f"an explanation needs a single number, but `{name}` has shape {shape}",
+            node.span,
+            label=f"{shape}: {node.numel} numbers",
+            help="choose another: --loss NAME",
+        )
+    return ones_like(node)
+
+
+def _nothing(program: Observed) -> AutodiffError:
+    """Why there is nothing to explain: no tensor requires grad, or none of them is one number."""
+    results = [
+        (name, value) for name, value in named_tensors(program).items()
+        if isinstance(value, Tensor) and is_float(value.dtype)
+        and value.requires_grad and not value.is_leaf
+    ]  # fmt: skip
+    if not results:
+        return fail(
+            "E402",
+            "the program computes nothing from a tensor that requires grad",
+            help="write the input as a plain literal, `x = [1.0, 2.0]`, or name it: --wrt NAME",
+        )
+    name, value = max(results, key=lambda pair: pair[1].node.seq)
+    shape = tuple(value.shape)
+    return fail(
+        "E401",
+        f"the objective must be a single number, but `{name}` has shape {shape}",
+        value.node.span,
+        label=f"{shape}: {value.node.numel} numbers",
+        help=(
+            "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME",
+            "weight it: --grad-output ones",
+        ),
+    )

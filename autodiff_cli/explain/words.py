@@ -1,0 +1,77 @@
+"""What a step's rule does, in a few words: declared with the op, else told by its kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..graph.node import Node
+from ..graph.op import CAST, Kind
+from ..graph.registry import overloads
+from ..symbolic.expression import INFIX, Call, Index, Infix, Left, Negative, Transposed
+
+HELPERS = frozenset(["ones", "zeros", "sum", "sum_to_size"])  # what the printer itself writes
+
+# Kinds whose rules all do the same.
+_KINDS = {
+    Kind.REDUCTION: "each element gets its share of the upstream gradient",
+    Kind.MOVEMENT: "each gradient goes back to where its element came from",
+    Kind.CONTRACTION: "product rule of matrix products",
+}
+
+
+def sign_of(node: Node) -> str:
+    """The operator of a node's op, or its name without the module."""
+    op = node.op
+    if op.key in INFIX:
+        return INFIX[op.key][0]
+    if op.key == "custom_function":
+        return node.grad_name.removesuffix("Backward")
+    return (
+        "-" if op.key == "neg" else op.name.removeprefix("nn.functional.").removeprefix("linalg.")
+    )
+
+
+def rule_of(node: Node, opened: bool) -> str:
+    """One phrase about the rule of a node; `opened` when its body answers."""
+    op = node.op
+    if op.phrase:
+        return op.phrase
+    if op.key == "custom_function":
+        return "the backward of your own Function"
+    if op is CAST:
+        return "the gradient in the dtype of the operand"
+    if opened:
+        return "chain rule through its parts"
+    if op.kind in _KINDS:
+        return _KINDS[op.kind]
+    if op.kind is Kind.POINTWISE:
+        several = sum(x.requires_grad for x in node.inputs) > 1
+        return "upstream times the slope by each operand" if several else "upstream times the slope"
+    return f"the rule of {sign_of(node)}"
+
+
+def through(nodes: list[Node]) -> str:
+    """The ops of a step, the newest first, each once."""
+    signs = list(dict.fromkeys(sign_of(node) for node in nodes))
+    return ", ".join(signs[:5]) + (", ..." if len(signs) > 5 else "")
+
+
+def readable(expression: Any) -> bool:
+    """Whether all functions of an expression are ones that a program may call."""
+    match expression:
+        case Call(function, arguments):
+            if function not in HELPERS and not overloads(function):
+                return False
+            parts: list[Any] = []
+            for argument in arguments:
+                parts.extend(argument if isinstance(argument, list) else [argument])
+            return all(map(readable, parts))
+        case Infix(_, left, right):
+            return readable(left) and readable(right)
+        case Negative(inner) | Transposed(inner):
+            return readable(inner)
+        case Index(inner):
+            return readable(inner)
+        case Left():
+            return False
+    return True

@@ -1,0 +1,230 @@
+"""A graph as an expression that can be printed: names, numbers, operators, calls.
+
+Invariant: a tree is bounded, whatever the graph; what is left out is `...`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..graph.node import Node, Shape
+from ..graph.op import CONSTANT, Op
+
+MAX_DEPTH = 12
+MAX_PARTS = 200
+
+# key: (sign, priority); a higher one binds tighter
+INFIX = {
+    "add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2), "matmul": ("@", 2),
+    "pow": ("**", 4), "gt": (">", 0), "ge": (">=", 0), "lt": ("<", 0), "le": ("<=", 0),
+    "eq": ("==", 0), "ne": ("!=", 0),
+}  # fmt: skip
+NEGATION = 3
+ATOM = 9
+
+
+class Name(NamedTuple):
+    """Something that has a name, or a text of the program. `shape` when it is known."""
+
+    text: str
+    shape: Shape | None = None
+
+
+class Number(NamedTuple):
+    value: Any
+
+
+class Infix(NamedTuple):
+    key: str
+    left: Any
+    right: Any
+
+
+class Negative(NamedTuple):
+    inner: Any
+
+
+class Index(NamedTuple):
+    inner: Any
+    at: int
+
+
+class Transposed(NamedTuple):
+    inner: Any
+
+
+class Call(NamedTuple):
+    """`function(arguments, keyword=text)`; an argument is an expression or a list of them."""
+
+    function: str
+    arguments: tuple[Any, ...]
+    keywords: tuple[tuple[str, str], ...] = ()
+
+
+class Left(NamedTuple):
+    """What was left out."""
+
+
+Expression = Name | Number | Infix | Negative | Index | Transposed | Call | Left
+
+
+class _Builder:
+    def __init__(self, names: Mapping[Node, str]):
+        self.names = names
+        self.parts = 0
+
+    def build(self, node: Node, depth: int = 0) -> Expression:
+        name = self.names.get(node)
+        if name is not None:
+            return Name(name, node.shape)
+        return self.opened(node, depth)
+
+    def opened(self, node: Node, depth: int) -> Expression:
+        """A node by its op, even when it has a name."""
+        self.parts += 1
+        if depth > MAX_DEPTH or self.parts > MAX_PARTS:
+            return Left()
+        if node.op is CONSTANT:
+            value = node.value
+            shown = value.size == 1
+            return Number(value.item()) if shown else Name(f"constant{tuple(value.shape)}")
+        key = node.op.key
+        if key in ("cast", "alias"):
+            return self.build(node.inputs[0], depth)
+        if key == "output":
+            return Index(self.build(node.args[0], depth + 1), node.args[1])
+        if key in INFIX and len(node.inputs) == 2:
+            left, right = node.inputs
+            if key == "pow" and right.op is CONSTANT and not right.shape and right.value == 1:
+                return self.build(left, depth)
+            return Infix(key, self.build(left, depth + 1), self.build(right, depth + 1))
+        if key == "neg":
+            return Negative(self.build(node.inputs[0], depth + 1))
+        if key == "expand":
+            return self._expanded(node, depth)
+        if key == "summed_to":
+            return self._summed(node, depth)
+        if _transposes(node):
+            return Transposed(self.build(node.inputs[0], depth + 1))
+        return self._call(node, depth)
+
+    def _expanded(self, node: Node, depth: int) -> Expression:
+        (source,) = node.inputs
+        while source.op.key in ("view", "reshape", "unsqueeze") and source not in self.names:
+            if source.inputs[0].numel != 1:
+                break
+            source = source.inputs[0]
+        if source.numel != 1 or not node.shape:
+            return self._call(node, depth)
+        inner = self.build(source, depth + 1)
+        sizes = tuple(Number(size) for size in node.shape)
+        if isinstance(inner, Number) and inner.value in (0, 1):
+            return Call("ones" if inner.value else "zeros", sizes)
+        return Infix("mul", inner, Call("ones", sizes))
+
+    def _summed(self, node: Node, depth: int) -> Expression:
+        """The sum that undoes broadcasting, as the sum over dims that it is."""
+        (source,) = node.inputs
+        inner = self.build(source, depth + 1)
+        leading, ones = broadcast_dims(node.shape, source.shape)
+        if leading and ones:
+            return Call("sum_to_size", (inner, *(Number(size) for size in node.shape)))
+        dims = leading or ones
+        if not node.shape or not dims:
+            return Call("sum", (inner,))
+        keywords = [("dim", str(dims[0]) if len(dims) == 1 else str(dims))]
+        if ones:
+            keywords.append(("keepdim", "True"))
+        return Call("sum", (inner,), tuple(keywords))
+
+    def _call(self, node: Node, depth: int) -> Call:
+        arguments: list[Any] = []
+        keywords: list[tuple[str, str]] = []
+        for param, value in zip(node.op.params, node.args, strict=False):
+            if isinstance(value, Node):
+                arguments.append(self.build(value, depth + 1))
+            elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+                arguments.append([
+                    self.build(v, depth + 1) if isinstance(v, Node) else Name(str(v))
+                    for v in value
+                ])  # fmt: skip
+            elif value != param.default:
+                one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
+                keywords.append((param.name, static_text(value[0] if one else value)))
+        return Call(node.op.name, tuple(arguments), tuple(keywords))
+
+
+def _transposes(node: Node) -> bool:
+    """Whether a matrix is transposed, in whichever words."""
+    if node.ndim != 2 or node.op.key not in ("t", "permute", "transpose"):
+        return False
+    if node.op.key == "permute":
+        return tuple(node.args[1]) == (1, 0)
+    return node.op.key == "t" or node.args[1] != node.args[2]
+
+
+def broadcast_dims(small: Shape, large: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dims of `large` that broadcasting put in front, and those that it stretched from 1."""
+    extra = len(large) - len(small)
+    stretched = (extra + i for i, size in enumerate(small) if size == 1 != large[extra + i])
+    return tuple(range(extra)), tuple(stretched)
+
+
+def static_text(value: Any) -> str:
+    """A static argument; an op inside one is shown by its name."""
+    if isinstance(value, Op):
+        return value.name
+    if isinstance(value, tuple):
+        inner = ", ".join(static_text(v) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return str(value)
+
+
+def expression_of(node: Node, names: Mapping[Node, str], *, opened: bool = False) -> Expression:
+    """The expression that a node stands for, in the names given; with `opened` the node itself is
+    shown by its op even when it has a name."""
+    builder = _Builder(names)
+    return builder.opened(node, 0) if opened else builder.build(node)
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+_ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[.*\]|\([^()]*\)")
+
+
+def text(expression: Any, priority: int = 0) -> str:
+    """The expression as program text."""
+    match expression:
+        case Name(name):
+            return name if priority == 0 or _ATOMIC.fullmatch(name) else f"({name})"
+        case Number(value):
+            shown = f"{value:g}" if isinstance(value, int | float) else str(value)
+            return f"({shown})" if shown.startswith("-") and priority > 1 else shown
+        case Infix(key, left, right):
+            sign, own = INFIX[key]
+            shown = f"{text(left, own)} {sign} {text(right, own + 1)}"
+            return f"({shown})" if own < priority else shown
+        case Negative(inner):
+            shown = f"-{text(inner, NEGATION)}"
+            return f"({shown})" if priority > NEGATION else shown
+        case Index(inner, at):
+            return f"{text(inner, ATOM)}[{at}]"
+        case Transposed(inner):
+            return f"{text(inner, ATOM)}.T"
+        case Call(function, arguments, keywords):
+            parts = [_listed(a) if isinstance(a, list) else text(a) for a in arguments]
+            parts += [f"{key}={value}" for key, value in keywords]
+            return f"{function.removeprefix('nn.functional.')}({', '.join(parts)})"
+    return "..."
+
+
+def _listed(parts: list[Any]) -> str:
+    return f"[{', '.join(text(part) for part in parts)}]"
+
+
+__all__ = [
+    "INFIX", "Call", "Expression", "Index", "Infix", "Left", "Name", "Negative", "Number",
+    "Transposed", "broadcast_dims", "expression_of", "text",
+]  # fmt: skip
