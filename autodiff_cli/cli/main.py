@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("diff", "Compare two programs or saved results: the first node that departs."),
     "jacobian": ("jacobian", "All first derivatives of a result, in named blocks."),
     "hessian": ("hessian", "Second derivatives, eigenvalues, Hessian-vector products."),
+    "explain": ("explain", "The chain rule step by step, with names and numbers."),
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
     "ops": ("ops", "List the operations, or describe one."),
     "completion": ("completion", "Print the script of a shell that completes command lines."),
