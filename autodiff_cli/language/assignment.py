@@ -15,17 +15,8 @@ from .expressions import Context, compile_expression, placed, placed_operator
 from .factories import is_literal_value, leaf_of_literal
 from .numbers import find_ragged
 from .operand_labels import with_subject
-from .operations import (
-    MAX_ITEMS,
-    MODE,
-    binary,
-    dict_key,
-    index,
-    index_parts,
-    items_of,
-    kind_of,
-    slice_part,
-)
+from .operations import MAX_ITEMS, MODE, binary, items_of, kind_of
+from .subscripts import dict_key, index, index_parts, slice_part
 from .text import text
 from .values import Scope
 from .watching import OVERRIDES, WATCH

@@ -18,8 +18,9 @@ from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.state import STATE, taken_out
 from ..suggest import suggest
-from .operations import MODE, index, kind_of, truth
+from .operations import MODE, kind_of, truth
 from .random_names import RANDOM_METHOD_NAMES
+from .subscripts import index
 from .value_attributes import VALUE_ATTRIBUTES, Getter
 from .values import (
     CPU,

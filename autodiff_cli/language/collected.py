@@ -8,7 +8,8 @@ from typing import Any
 from ..errors import fail
 from ..suggest import suggest
 from .functions import call_value
-from .operations import dict_key, items_of, iterate, kind_of, slice_part, truth
+from .operations import items_of, iterate, kind_of, truth
+from .subscripts import dict_key, slice_part
 from .text import represent
 from .values import Builtin, TypeName
 

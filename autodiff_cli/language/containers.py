@@ -13,7 +13,8 @@ from .classes import UserClass
 from .factories import parameter
 from .functions import call_value
 from .modules import MODULE, Module, add_module, laid_out
-from .operations import items_of, kind_of, slice_part
+from .operations import items_of, kind_of
+from .subscripts import slice_part
 from .text import represent
 from .values import Builtin
 

@@ -19,18 +19,8 @@ from . import syntax
 from .functions import Parameters
 from .names import builtin, known_names
 from .operand_labels import placed, placed_comparison, placed_index, placed_operator
-from .operations import (
-    MODE,
-    compare,
-    count_step,
-    dict_key,
-    index,
-    items_of,
-    iterate,
-    kind_of,
-    truth,
-    unary,
-)
+from .operations import MODE, compare, count_step, items_of, iterate, kind_of, truth, unary
+from .subscripts import dict_key, index
 from .text import formatted, represent, text
 from .values import OpFunction, Scope, Undefined, UserFunction
 

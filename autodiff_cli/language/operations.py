@@ -1,4 +1,4 @@
-"""Operators: what `+`, `<`, `not`, `x[i]` and the truth of a value mean.
+"""Operators: what `+`, `<`, `not`, `in` and the truth of a value mean, and what can be looped over.
 
 Tensors go to the op table; Python values do what Python does, within bounds.
 """
@@ -17,12 +17,9 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node
 from ..graph.op import number
-from ..graph.params import written_as_int
 from ..graph.registry import F
 from ..graph.state import STATE
-from ..suggest import suggest
-from .text import represent
-from .values import Namespace, Size, UserFunction, is_callable
+from .values import Namespace, UserFunction, is_callable
 
 MAX_BITS = 1_000_000
 MAX_ITEMS = 10_000_000
@@ -489,114 +486,6 @@ def items_of(value: Any) -> list[Any]:
     if isinstance(value, range) and len(value) > MAX_ITEMS:
         _bound_length(len(value), list)
     return value if type(value) is list else list(iterate(value))
-
-
-def index(value: Any, key: Any) -> Any:
-    """`value[key]`."""
-    if isinstance(value, Tensor):
-        return read_index(value, key)
-    if isinstance(value, list | tuple | str | range):
-        return _index_sequence(value, key)
-    if isinstance(value, dict):
-        try:
-            return value[dict_key(key)]
-        except KeyError:
-            known = ", ".join(represent(k) for k in list(value)[:8])
-            names = [k for k in value if type(k) is str]
-            close = suggest(key, names, 1) if type(key) is str else []
-            raise fail(
-                "E210",
-                f"the dict has no key {represent(key)[:60]}",
-                help=f"did you mean {represent(close[0])}?"
-                if close
-                else f"it has: {known or 'nothing'}",
-            ) from None
-    item = getattr(value, "get_item", None)
-    if item is not None:
-        return item(key)
-    raise fail(
-        "E208",
-        f"{kind_of(value)} cannot be indexed",
-        help="index tensors, lists, tuples, dicts and strings",
-    )
-
-
-def read_index(tensor: Tensor, key: Any) -> Any:
-    """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    return calls.call_ops([F.getitem], "getitem", (tensor, index_parts(key)), {})
-
-
-def index_parts(key: Any) -> tuple[Any, ...]:
-    """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes,
-    lists."""
-    return tuple(
-        _index_part(part)
-        for part in (key if isinstance(key, tuple) and not isinstance(key, Size) else (key,))
-    )
-
-
-def _index_part(part: Any) -> Any:
-    if isinstance(part, Tensor):
-        return int(part.item()) if _is_int_leaf(part) else part.node
-    if isinstance(part, slice):
-        return slice(slice_part(part.start), slice_part(part.stop), slice_part(part.step))
-    if isinstance(part, range | Size):
-        return list(part)
-    if isinstance(part, list) and any(isinstance(p, Tensor) for p in part):
-        return [p.item() if isinstance(p, Tensor) and p.node.numel == 1 else p for p in part]
-    return part
-
-
-def _is_int_leaf(tensor: Tensor) -> bool:
-    node = tensor.node
-    return node.dtype.kind == "f" and written_as_int(node)
-
-
-def dict_key(key: Any) -> Any:
-    """A value that can be a dict key."""
-    if isinstance(key, list | dict | set):
-        raise fail(
-            "E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple"
-        )
-    return key
-
-
-def slice_part(value: Any) -> int | None:
-    if value is None or type(value) is int:
-        return value
-    return _position(value)
-
-
-def _position(key: Any) -> int:
-    from ..graph.params import BindError, to_int
-
-    try:
-        return to_int(key)
-    except BindError as error:
-        raise fail(
-            "E305", f"an index {error.message}", help="use an int, for example `x[0]`"
-        ) from None
-
-
-def _index_sequence(value: Any, key: Any) -> Any:
-    if isinstance(key, slice):
-        part = value[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
-        return Size(part) if isinstance(value, Size) else part
-    if isinstance(key, tuple):
-        raise fail(
-            "E305",
-            f"{kind_of(value)} takes one index, not {len(key)}",
-            help="make it a tensor: `tensor(x)[i, j]`",
-        )
-    at = _position(key)
-    try:
-        return value[at]
-    except IndexError:
-        raise fail(
-            "E210",
-            f"index {at} is out of range for {kind_of(value)} of length {len(value)}",
-            help=f"use 0 to {len(value) - 1}" if len(value) else "it is empty",
-        ) from None
 
 
 def call_name(value: Any) -> str:
