@@ -16,24 +16,18 @@ from .streams import Environment, OutputFailed, is_terminal
 # name: (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Evaluate a program, differentiate it, print the results."),
+    "repl": ("repl", "Open a session: statements run as they are entered."),
     "check": ("check", "Check programs: gradients, assertions, expectations, snapshots."),
     "diff": ("diff", "Compare two programs or saved results: the first node that departs."),
     "jacobian": ("jacobian", "All first derivatives of a result, in named blocks."),
     "hessian": ("hessian", "Second derivatives, eigenvalues, Hessian-vector products."),
     "explain": ("explain", "The chain rule step by step, with names and numbers."),
+    "why": ("why", "Why a gradient is None, zero, NaN or infinite, with a repair that was run."),
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
     "ops": ("ops", "List the operations, or describe one."),
     "completion": ("completion", "Print the script of a shell that completes command lines."),
     "help": ("help", "Explain a command, an operation, an error code or a topic."),
 }
-
-HINT = """\
-autodiff {version}: values and gradients of expressions
-
-  autodiff run demo.expr                         run a file
-  autodiff run -e 'x = 3; loss = x**2 + sin(x)'  run a line
-  autodiff --help                                commands and options
-"""
 
 # BLAS libraries start one thread for each core when numpy is imported, which costs more than a
 # small program; who wants them sets the variable.
@@ -90,8 +84,9 @@ def _interrupted(env: Environment) -> int:
 def _dispatch(words: list[str], env: Environment) -> int:
     if not words:
         if is_terminal(env.stdin):
-            env.write(HINT.format(version=__version__))
-            return Exit.OK
+            from .repl import repl, start
+
+            return repl(start(), [], env)
         words = ["run"]
     first = words[0]
     if first in ("--version", "-V"):

@@ -1,0 +1,334 @@
+"""What could be typed next: names with shapes, operations with signatures, attributes, keyword
+arguments, files, commands.
+
+Only tables are read; nothing is evaluated, and the session does not change.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError
+from ..graph.registry import overloads
+from ..language.attributes import ATTRIBUTES, OP_ATTRIBUTES
+from ..language.names import builtin, known_names, member, op_function
+from ..language.values import Namespace, OpFunction, UserFunction
+from ..render.text import clip, format_shape
+from .commands import COMMANDS
+from .settings import SETTINGS
+from .show import summary
+
+if TYPE_CHECKING:
+    from .loop import Loop
+
+
+class Candidate(NamedTuple):
+    """`text` replaces the last `length` characters; `about` is asked only when it is shown."""
+
+    text: str
+    length: int
+    about: Callable[[], str] = lambda: ""
+
+
+MOST = 400
+LONGEST_INPUT = 20_000
+KEYWORDS = (
+    "and", "assert", "break", "class", "continue", "def", "del", "elif", "else", "False", "for",
+    "if", "import", "in", "lambda", "None", "not", "or", "pass", "return", "True", "while",
+    "with",
+)  # fmt: skip
+_DATA = (".npy", ".npz", ".csv", ".json")
+_FILE = re.compile(r"\bload\(\s*[rf]?([\"'])([^\"'\n]*)$")
+_DOTTED = re.compile(r"((?:[^\W\d]\w*\.)+|[)\]]\.)(\w*)$")
+_WORD = re.compile(r"[^\W\d]\w*$")
+_METHODS = (
+    "add_", "backward", "clone", "detach", "detach_", "item", "mul_", "numpy", "register_hook",
+    "requires_grad_", "retain_grad", "size", "sub_", "tolist", "zero_",
+)  # fmt: skip
+
+
+def candidates(before: str, loop: Loop) -> list[Candidate]:
+    """What fits before the cursor, the likeliest first."""
+    if len(before) > LONGEST_INPUT:
+        return []
+    match = matcher(loop.settings.fuzzy)
+    line = before.rpartition("\n")[2]
+    if before.lstrip().startswith(":"):
+        found = _command(before.lstrip(), loop, match)
+    elif file := _FILE.search(line):
+        found = _files(file[2], match, _DATA)
+    elif dotted := _DOTTED.search(line):
+        found = _attributes(dotted[1], dotted[2], loop, match)
+    else:
+        found = _names(before, loop, match)
+    result: list[Candidate] = []
+    for candidate in found:
+        result.append(candidate)
+        if len(result) >= MOST:
+            break
+    return result
+
+
+Matcher = Callable[[str, str], bool]
+
+
+def matcher(fuzzy: bool) -> Matcher:
+    """Whether a word is meant by what was typed: its beginning, or letters in their order."""
+
+    def begins(typed: str, word: str) -> bool:
+        return word.startswith(typed)
+
+    def contains(typed: str, word: str) -> bool:
+        letters = iter(word.lower())
+        return all(letter in letters for letter in typed.lower())
+
+    return contains if fuzzy else begins
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+
+def _command(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
+    name, space, rest = before[1:].partition(" ")
+    if not space:
+        for command in COMMANDS.values():
+            if match(name, command.name):
+                yield Candidate(command.name, len(name), lambda c=command: c.help)  # type: ignore[misc]  # a bound default
+        return
+    chosen = COMMANDS.get(name)
+    if chosen is None:
+        return
+    word = rest.rpartition(" ")[2]
+    match chosen.completes:
+        case "files":
+            yield from _files(rest.lstrip(), match, (".expr", ".py", ".txt", ".json", ".dot"))
+            if name == "save" and match(word, "--asserts") and word:
+                yield Candidate("--asserts", len(word))
+        case "settings":
+            yield from _settings(rest, match)
+        case "list":
+            yield from _words(word, ("leaves", "values", "defs"), match)
+        case "help":
+            yield from _words(word, [f":{c}" for c in COMMANDS], match)
+            yield from _plain_names(word, loop, match)
+        case "names":
+            yield from _session_names(word, loop, match)
+
+
+def _settings(rest: str, match: Matcher) -> Iterator[Candidate]:
+    name, space, value = rest.lstrip().partition(" ")
+    if not space:
+        for setting in SETTINGS.values():
+            if match(name, setting.name):
+                yield Candidate(setting.name, len(name), lambda s=setting: s.help)  # type: ignore[misc]  # a bound default
+    elif name in SETTINGS and "|" in SETTINGS[name].values:
+        yield from _words(value, SETTINGS[name].values.split("|"), match)
+
+
+def _words(typed: str, words: Iterable[str], match: Matcher) -> Iterator[Candidate]:
+    for word in words:
+        if match(typed, word):
+            yield Candidate(word, len(typed))
+
+
+def _files(typed: str, match: Matcher, suffixes: tuple[str, ...]) -> Iterator[Candidate]:
+    folder, _, name = typed.rpartition("/")
+    place = os.path.expanduser(f"{folder}/") if "/" in typed else "."
+    try:
+        with os.scandir(place) as entries:
+            found = sorted((e.name, e.is_dir()) for e in list(entries)[:5000])
+    except (OSError, ValueError):
+        return
+    for entry, is_folder in found:
+        if entry.startswith(".") and not name.startswith("."):
+            continue
+        if match(name, entry) and (is_folder or entry.lower().endswith(suffixes)):
+            yield Candidate(entry + ("/" if is_folder else ""), len(name))
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def _names(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
+    found = _WORD.search(before)
+    word = found[0] if found else ""
+    call = open_call(before)
+    if call is not None:
+        for name in _parameters(call[0], loop):
+            if match(word, name):
+                yield Candidate(f"{name}=", len(word), lambda: "keyword argument")
+    yield from _session_names(word, loop, match)
+    if word:
+        yield from _plain_names(word, loop, match, own=False)
+        yield from _words(word, KEYWORDS, match)
+
+
+def _session_names(word: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
+    for name, value in list(loop.session.scope.names.items()):
+        if match(word, name) and name != "_":
+            yield Candidate(name, len(word), lambda v=value: about(v, loop))  # type: ignore[misc]  # a bound default
+
+
+def _plain_names(word: str, loop: Loop, match: Matcher, own: bool = True) -> Iterator[Candidate]:
+    if own:
+        yield from _session_names(word, loop, match)
+    if not word:
+        return
+    taken = loop.session.scope.names
+    with loop.session.dialect():
+        known = known_names()
+    for name in sorted((n for n in known if match(word, n) and n not in taken), key=len):
+        if not name.startswith("_"):
+            yield Candidate(name, len(word), lambda n=name: signature(n))  # type: ignore[misc]  # a bound default
+
+
+def about(value: Any, loop: Loop) -> str:
+    """A value in a few words, never computing anything."""
+    if isinstance(value, Tensor):
+        return f"{format_shape(tuple(value.shape))} {value.dtype.name}"
+    return summary(value, loop.look)
+
+
+def signature(name: str) -> str:
+    """`softmax(input, dim, dtype=None)` of an operation; empty when the name is none."""
+    found = op_function(name)
+    return "" if found is None else clip(found.ops[0].signature(), 100)
+
+
+# -- after a dot ----------------------------------------------------------------------------------
+
+
+def _attributes(owner: str, word: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
+    value = _value(owner.rstrip("."), loop) if owner[0] not in ")]" else None
+    if isinstance(value, Namespace):
+        yield from _members(value, word, match)
+        return
+    held = getattr(value, "attributes", None)
+    if isinstance(held, dict):
+        yield from _words(word, [name for name in held if not name.startswith("_")], match)
+    for table in ("parameters", "modules"):
+        held = getattr(value, table, None)
+        if isinstance(held, dict):
+            yield from _words(word, held, match)
+    if value is None or isinstance(value, Tensor):
+        for name in ("grad", "T", "shape", *sorted({*ATTRIBUTES, *OP_ATTRIBUTES})):
+            if match(word, name):
+                yield Candidate(name, len(word), lambda: "attribute")
+        if isinstance(value, Tensor) or word:
+            for name in _tensor_methods():
+                if match(word, name):
+                    yield Candidate(f"{name}(", len(word), lambda n=name: signature(n))  # type: ignore[misc]  # a bound default
+
+
+def _tensor_methods() -> list[str]:
+    from ..ops.index import WHERE
+
+    return sorted({*_METHODS, *(name for name in WHERE if "." not in name)})
+
+
+def _members(space: Namespace, word: str, match: Matcher) -> Iterator[Candidate]:
+    from ..language.module_names import PATHS
+    from ..language.names import MATH
+    from ..language.torch_names import TORCH
+    from ..ops.index import WHERE
+
+    if space.path == "math":
+        yield from _words(word, sorted(MATH), match)
+        return
+    prefix = "" if space.path in ("", "np") else f"{space.path}."
+    names = {n.removeprefix(prefix) for n in (*WHERE, *TORCH, *PATHS) if n.startswith(prefix)}
+    heads = {n.partition(".")[0] for n in names}
+    for name in sorted(heads):
+        if match(word, name) and not name.startswith("_"):
+            full = prefix + name
+            yield Candidate(name, len(word), lambda f=full: _op_signature(f))  # type: ignore[misc]  # a bound default
+
+
+def _op_signature(path: str) -> str:
+    ops = overloads(path)
+    return clip(ops[0].signature(), 100) if ops else ""
+
+
+def _value(dotted: str, loop: Loop) -> Any:
+    """What a dotted name is, without evaluating attributes of tensors."""
+    head, *rest = dotted.split(".")
+    names = loop.session.scope.names
+    with loop.session.dialect():
+        value = names[head] if head in names else builtin(head)
+    for name in rest:
+        if isinstance(value, Namespace):
+            try:
+                value = member(value, name)
+            except AutodiffError:
+                return None
+        else:
+            for table in ("modules", "parameters", "attributes"):
+                held = getattr(value, table, None)
+                if isinstance(held, dict) and name in held:
+                    value = held[name]
+                    break
+            else:
+                return None
+    return value
+
+
+# -- calls ----------------------------------------------------------------------------------------
+
+_CALLED = re.compile(r"([^\W\d][\w.]*)\s*$")
+_STRINGS = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*")
+
+
+def open_call(before: str) -> tuple[str, int] | None:
+    """The dotted name of the innermost call that is open at the cursor, and the number of
+    arguments before it."""
+    text = _STRINGS.sub(lambda match: "_" * len(match[0]), before[-LONGEST_INPUT:])
+    depth = 0
+    commas = 0
+    for at in range(len(text) - 1, -1, -1):
+        char = text[at]
+        if char in ")]}":
+            depth += 1
+        elif char in "([{":
+            if depth:
+                depth -= 1
+                continue
+            if char == "(":
+                called = _CALLED.search(text, 0, at)
+                if called and called[1] not in KEYWORDS:
+                    return called[1], commas
+            commas = 0
+        elif char == "," and not depth:
+            commas += 1
+    return None
+
+
+def _parameters(called: str, loop: Loop) -> list[str]:
+    """Names of the arguments that a call takes."""
+    value = _value(called, loop)
+    if isinstance(value, UserFunction):
+        return [*value.params.positional, *value.params.keyword]
+    ops = value.ops if isinstance(value, OpFunction) else overloads(called.rpartition(".")[2])
+    names: dict[str, None] = {}
+    for op in ops:
+        names.update((param.name, None) for param in op.params)
+    return list(names)[1:] if "." in called and not isinstance(value, OpFunction) else list(names)
+
+
+def call_signature(before: str, loop: Loop) -> str:
+    """The signature of the call that the cursor is in."""
+    call = open_call(before)
+    if call is None:
+        return ""
+    value = _value(call[0], loop)
+    if isinstance(value, UserFunction):
+        names = ", ".join([*value.params.positional, *value.params.keyword])
+        return f"{value.name}({names})"
+    if isinstance(value, OpFunction):
+        return value.ops[0].signature()
+    if value is None and "." in call[0]:
+        return _op_signature(call[0].rpartition(".")[2])
+    return ""

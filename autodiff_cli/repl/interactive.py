@@ -1,0 +1,400 @@
+"""A program that grows: statements run one at a time in names of their own, and can be taken back.
+
+The session is the list of statements that worked. What a pure statement did is undone by putting
+the table of names back; what another did, by running the list again (decision 0006). Running leaves
+the process as it was: the language's global state is put in place only meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..autograd.tensor import Tensor
+from ..engine.evaluate import evaluate
+from ..errors import AutodiffError, Diagnostic, fail
+from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
+from ..graph.node import Node as GraphNode
+from ..language import syntax
+from ..language.expressions import Context, compile_expression, unknown_name
+from ..language.functions import DEPTH
+from ..language.housekeeping import contents
+from ..language.loading import FILES
+from ..language.names import builtin
+from ..language.operations import MODE
+from ..language.parser import parse
+from ..language.program import Program, calls_backward
+from ..language.report import Options
+from ..language.scoping import assigned_names, target_names
+from ..language.statements import compile_block
+from ..language.values import Scope
+from ..language.watching import SHOWN, WATCH
+from ..source import Source
+from .interrupts import interruptible, uninterrupted
+from .purity import Purity
+from .world import World
+
+
+@dataclass(slots=True)
+class Entry:
+    """What was entered at once. `before`: the names and settings it found; `files`: what its
+    `load` calls read; `seconds`: how long it took."""
+
+    source: Source
+    trees: list[syntax.Node]
+    folder: Path | None
+    pure: bool
+    before: tuple[dict[str, Any], World]
+    files: dict[Any, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return self.source.text.strip("\n")
+
+    @property
+    def looks(self) -> bool:
+        """Whether it only showed something: there is nothing in it to take back."""
+        return self.pure and all(isinstance(tree, syntax.ExprStmt) for tree in self.trees)
+
+    @property
+    def title(self) -> str:
+        """The first line, marked when there are more."""
+        first, _, rest = self.text.partition("\n")
+        return f"{first} ..." if rest.strip() else first
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an entry did: names it assigned, the value of a last bare expression, warnings."""
+
+    assigned: list[str] = field(default_factory=list)
+    value: Any = None
+    has_value: bool = False
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+
+class Interactive(Program):
+    """The session: names, the statements that made them, and those taken back."""
+
+    def __init__(self, options: Options, write: Callable[[str], Any]):
+        super().__init__(Source("", "<session>"), options)
+        self.output = write
+        self.entries: list[Entry] = []
+        self.undone: list[Entry] = []
+        self.muted = False
+        self.python = False
+        self.announce: Callable[[], None] | None = None
+        self.differentiated_node: GraphNode | None = None
+        self.world = World.fresh(options, self._default_dtype())
+
+    # -- running ------------------------------------------------------------------------------
+
+    def run_text(self, source: Source, folder: Path | None = None) -> Outcome:
+        """Run what was entered; on any failure or interrupt the session is as it was."""
+        trees = parse(source).body
+        if not trees:
+            return Outcome()
+        self._choose_dialect(trees)
+        pure = Purity(self.scope.names).of_statements(trees)
+        entry = Entry(source, trees, folder, pure, self._snapshot())
+        start = time.perf_counter()
+        try:
+            with interruptible(), self._entered(entry):
+                self._refuse_unknown(trees)
+                outcome = self._run(entry)
+                entry.seconds = time.perf_counter() - start
+        except BaseException:
+            self._forget(entry)
+            raise
+        self.entries.append(entry)
+        if not entry.looks:
+            self.undone.clear()
+        return outcome
+
+    def _choose_dialect(self, trees: list[syntax.Node]) -> None:
+        """The first statements decide: with an import it is a Python session."""
+        if not self.entries:
+            self.python = syntax.has_import(syntax.Module(trees, trees[0].span))
+            self.world.python = self.python
+            self.world.state["default_dtype"] = self._default_dtype()
+
+    def _default_dtype(self) -> Any:
+        if self.options.dtype is not None:
+            return DTYPES[self.options.dtype]
+        return FLOAT32 if self.python else FLOAT64
+
+    def _run(self, entry: Entry) -> Outcome:
+        outcome = Outcome()
+        for tree in entry.trees:
+            SHOWN.clear()
+            compile_block([tree], Context(True))(self.scope)
+            self._settle(tree)
+            for name in _bound(tree):
+                if name not in outcome.assigned:
+                    outcome.assigned.append(name)
+        last = entry.trees[-1]
+        if isinstance(last, syntax.ExprStmt):
+            outcome.value, outcome.has_value = SHOWN.value, SHOWN.value is not None
+            outcome.assigned.clear()
+        outcome.warnings = self.world.collected()
+        return outcome
+
+    def _settle(self, tree: syntax.Node) -> None:
+        """Compute what the names hold, so that what is wrong with a value is its statement's."""
+        names = self.scope.names
+        value = SHOWN.value
+        if isinstance(tree, syntax.ExprStmt) and value is not None:
+            names.pop("_", None)  # it comes last, so that a name of its own is found before
+            names["_"] = value
+        nodes: list[GraphNode] = []
+        for held in names.values():
+            for part in (held,) if isinstance(held, Tensor) else contents(held):
+                if isinstance(part, Tensor):
+                    nodes.append(part.node)
+                    if part.grad is not None:
+                        nodes.append(part.grad.node)
+        evaluate([node for node in nodes if node.value is None])
+
+    def _refuse_unknown(self, trees: list[syntax.Node]) -> None:
+        """A slip in a name is found before anything ran, so that nothing has to be undone."""
+        known = set(self.scope.names) | assigned_names(trees)[0]
+        for tree in trees:
+            for name in _names_read(tree):
+                if name.id not in known and builtin(name.id) is None:
+                    called = any(
+                        isinstance(node, syntax.Call) and node.func is name
+                        for node in syntax.walk(tree)
+                    )
+                    if not called:  # the call itself knows better what is near
+                        raise unknown_name(name.id, name.span, self.scope)
+
+    @contextmanager
+    def _entered(self, entry: Entry | None = None) -> Iterator[None]:
+        """The language's state is this session's meanwhile."""
+        with self.world.entered(self._write, self._hooks()):
+            FILES.folder = Path.cwd() if entry is None or entry.folder is None else entry.folder
+            FILES.kept = None if entry is None else entry.files
+            DEPTH.now = 0
+            try:
+                yield
+            except RecursionError:
+                raise fail(
+                    "E507",
+                    "the program recurses too deeply",
+                    help="use a loop instead of recursion",
+                ) from None
+            except MemoryError:
+                raise fail(
+                    "E505", "this needs more memory than there is", help="use smaller shapes"
+                ) from None
+            finally:
+                FILES.kept = None
+
+    def _write(self, piece: str) -> None:
+        if not self.muted:
+            self.output(piece)
+
+    # -- gradients ----------------------------------------------------------------------------
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the session differentiates by itself: it calls backward()."""
+        return any(calls_backward(tree) for entry in self.entries for tree in entry.trees)  # type: ignore[arg-type]  # any tree is walked
+
+    def _hooks(self) -> list[Callable[[], None]]:
+        return [] if self.python or self.explicit else [self._grad_read]
+
+    def _grad_read(self) -> None:
+        """`A.grad` is the gradient of the loss there is now, as in a file that ends here."""
+        found = self._choose_loss()
+        if found is None or found[1].node is self.differentiated_node:
+            return
+        for value in self.scope.names.values():
+            if isinstance(value, Tensor) and value.accumulator is not None:
+                value.accumulator.grad = None
+        self.differentiated = False
+        self.differentiated_node = found[1].node
+        self.differentiate()
+
+    def _warn_of_unconnected(self) -> None:
+        """Most leaves of a session have nothing to do with the loss of the moment."""
+
+    def default_objective(self) -> Tensor | None:
+        """What gradients are of when nobody says: `loss`, else the last number computed."""
+        found = self._choose_loss()
+        return None if found is None else found[1]
+
+    def name_of(self, tensor: Tensor | None) -> str | None:
+        """The name that a tensor has in the session; None without one."""
+        return next((n for n, v in self.scope.names.items() if v is tensor and n != "_"), None)
+
+    # -- taking back --------------------------------------------------------------------------
+
+    def _snapshot(self) -> tuple[dict[str, Any], World]:
+        return dict(self.scope.names), self.world.copy()
+
+    def _put_back(self, before: tuple[dict[str, Any], World]) -> None:
+        names, world = before
+        self.scope.names.clear()
+        self.scope.names.update(names)
+        self.world = world.copy()
+
+    def _forget(self, entry: Entry) -> None:
+        """Undo what a statement that failed may have done."""
+        if entry.pure:
+            self._put_back(entry.before)
+        else:
+            self.rebuild()
+
+    def rebuild(self) -> None:
+        """Run the list of statements again, from nothing; it worked before, so it works."""
+        if self.announce is not None:
+            self.announce()
+        entries = self.entries
+        self.scope = Scope(None, True)
+        self.differentiated_node = None
+        self.world = World.fresh(self.options, self._default_dtype(), self.python)
+        self.entries = []
+        with uninterrupted():
+            for entry in entries:
+                self._again(entry)
+
+    def _again(self, entry: Entry) -> None:
+        """Run an entry without its output, and put it at the end of the list."""
+        entry.before = self._snapshot()
+        self.muted = True
+        try:
+            with self._entered(entry):
+                self._run(entry)
+        finally:
+            self.muted = False
+        self.entries.append(entry)
+
+    def undo(self, count: int = 1) -> list[Entry]:
+        """Take back the last entries that changed something; the last first."""
+        at = len(self.entries)
+        changes = 0
+        while at and changes < count:
+            at -= 1
+            changes += not self.entries[at].looks
+        gone = self.entries[at:]
+        if not changes:
+            return []
+        del self.entries[at:]
+        if all(entry.pure for entry in gone):
+            self._put_back(gone[0].before)
+        else:
+            self.rebuild()
+        back = [entry for entry in reversed(gone) if not entry.looks]
+        self.undone.extend(back)
+        return back
+
+    def redo(self, count: int = 1) -> list[Entry]:
+        """Run again what was taken back."""
+        done: list[Entry] = []
+        with uninterrupted():
+            while self.undone and len(done) < count:
+                entry = self.undone.pop()
+                self._again(entry)
+                done.append(entry)
+        return done
+
+    def reset(self) -> None:
+        """An empty session; `undo` does not bring the old one back."""
+        self.entries, self.undone = [], []
+        self.python = False
+        self.rebuild()
+
+    def replace(self, sources: list[tuple[Source, Path | None]]) -> None:
+        """Another program instead of this one; the old one stays when the new one fails."""
+        before = self.entries, self.undone, self.python
+        self.reset()
+        try:
+            for source, folder in sources:
+                self.run_text(source, folder)
+        except BaseException:
+            self.entries, self.undone, self.python = before
+            self.rebuild()
+            raise
+
+    # -- looking ------------------------------------------------------------------------------
+
+    def parse_value(self, text: str, name: str = "<repl>") -> syntax.Node:
+        """The tree of one expression; E102 when the text is no expression."""
+        trees = parse(Source(text, name)).body
+        if len(trees) != 1 or not isinstance(trees[0], syntax.ExprStmt):
+            raise fail(
+                "E102", f"`{text.strip()[:60]}` is not an expression", help="write one value"
+            )
+        return trees[0].value
+
+    def is_harmless(self, tree: syntax.Node, loops: bool = True) -> bool:
+        """Whether evaluating an expression changes nothing."""
+        with self._entered():
+            return Purity(self.scope.names, loops).of_expression(tree)
+
+    def look(self, tree: syntax.Node, then: Callable[[Any], Any]) -> Any:
+        """What `then` makes of the value of a harmless expression; the session stays as it is."""
+        before = self.world.copy()
+        try:
+            with interruptible(), self._entered():
+                WATCH.wrt = {}
+                return then(compile_expression(tree, Context(True))(self.scope))
+        finally:
+            self.world = before
+
+    @contextmanager
+    def dialect(self) -> Iterator[None]:
+        """Names mean what they mean in this session."""
+        before, MODE.python = MODE.python, self.python
+        try:
+            yield
+        finally:
+            MODE.python = before
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Work with the session's values that keeps no state: gradients, descriptions."""
+        before = self.world.copy()
+        try:
+            with interruptible(), self._entered():
+                yield
+        finally:
+            self.world = before
+
+
+def _bound(tree: syntax.Node) -> list[str]:
+    """Names a statement assigns, in the order of its text."""
+    if isinstance(tree, syntax.Assign):
+        return [name for target in tree.targets for name in target_names(target)]
+    return sorted(assigned_names([tree])[0])
+
+
+def _names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
+    """Names that a statement certainly reads here: not those of bodies that run later, or never."""
+    if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
+        pending: list[syntax.Node] = [tree.value]
+    elif isinstance(tree, syntax.For):
+        pending = [tree.iter]
+    elif isinstance(tree, syntax.If | syntax.While):
+        pending = [tree.test]
+    else:
+        return
+    while pending:
+        node = pending.pop()
+        if isinstance(node, syntax.Name):
+            yield node
+        elif not isinstance(
+            node,
+            syntax.Lambda | syntax.ListComp | syntax.SetComp | syntax.GeneratorExp
+            | syntax.DictComp | syntax.IfExp | syntax.BoolOp,
+        ):  # fmt: skip
+            pending += syntax.children(node)
+
+
+__all__ = ["AutodiffError", "Entry", "Interactive", "Outcome"]

@@ -1,0 +1,53 @@
+"""Ctrl-C while a statement runs: it ends the statement, never the session.
+
+The interrupt is raised between two operations, as Python raises it: a kernel runs to its end. Only
+in the middle of an import it waits, because a module that was read half would stay so.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_PAUSE = 0.02  # seconds until an interrupt that came at a bad time is tried again
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt here, also where the process ignored it before."""
+    with _handling(_interrupt):
+        yield
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits: the session is being put back together."""
+    with _handling(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handling(action: Any) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, action)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    at = frame
+    while at is not None:
+        if at.f_code.co_filename.startswith("<frozen importlib"):
+            again = threading.Timer(_PAUSE, signal.raise_signal, (signal.SIGINT,))
+            again.daemon = True
+            again.start()
+            return
+        at = at.f_back
+    raise KeyboardInterrupt

@@ -1,0 +1,331 @@
+"""The session as a class fed with text: `Loop.feed(text)` gives a status and what to show.
+
+It needs no terminal. Every front end (the line editor, plain `input`, a script on standard input,
+tests) feeds the same loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError, Diagnostic, Exit
+from ..language.finite import first_guilty
+from ..language.parser import is_incomplete, parse
+from ..language.report import Options
+from ..render.diagnostics import render
+from ..render.text import for_encoding
+from ..render.values import Look
+from ..source import Source
+from ..suggest import suggest
+from .interactive import Entry, Interactive, Outcome
+from .pasted import without_prompts
+from .show import assigned_line, value_lines
+
+# Runs a command of the command line on the session's program: words, program text -> code, output.
+Tool = Callable[[list[str], str], tuple[int, str]]
+SLOW_REPLAY = 0.5  # seconds; a longer restoration is announced
+
+
+class Reply(NamedTuple):
+    """`status` is ok, error, incomplete or quit; `suggestion` is offered as the next input."""
+
+    status: str
+    output: str = ""
+    suggestion: str = ""
+
+
+class Problem(Exception):
+    """A command that cannot do what it was asked: what is wrong, and what to type instead."""
+
+    def __init__(self, message: str, *helps: str, code: int = Exit.USAGE):
+        super().__init__(message)
+        self.message = message
+        self.helps = helps
+        self.code = code
+
+
+class Quit(Exception):
+    """The command that ends the session."""
+
+
+@dataclass(slots=True)
+class Settings:
+    """What `:set` changes. `echo`: what an assignment prints, short, full or none."""
+
+    echo: str = "short"
+    hint: bool = True
+    fuzzy: bool = False
+    prompt: str = "ad> "
+    precision: int = 6
+    max_elements: int = 64
+    sci: bool = False
+    nan: str = "warn"
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What the loop knows of where it runs. `width` is asked anew for every output; `write`
+    receives output as it comes; `tool` runs other commands; `edit` lets the user change a text."""
+
+    width: Callable[[], int] = lambda: 80
+    color: bool = False
+    encoding: str = "utf-8"
+    write: Callable[[str], Any] | None = None
+    tool: Tool | None = None
+    edit: Callable[[str], str | None] | None = None
+    history: Callable[[], list[str]] | None = None
+    settings: Settings = field(default_factory=Settings)
+
+
+class Loop:
+    """A session that is fed with text."""
+
+    def __init__(self, options: Options | None = None, around: Surroundings | None = None):
+        self.around = around or Surroundings()
+        self.settings = self.around.settings
+        self.session = Interactive(options or Options(), self.show)
+        self.pieces: list[str] = []
+        self.code: int = Exit.OK
+        self.inputs: list[str] = []
+        self.draft = ""  # what `:edit` could not run, for the next try
+
+    # -- feeding ------------------------------------------------------------------------------
+
+    def feed(self, text: str, name: str = "<repl>", complete: bool = False) -> Reply:
+        """Run what was entered. Whatever goes wrong, the session goes on. `complete`: there is no
+        more, so what is cut off is an error."""
+        text = without_prompts(text)
+        self.pieces.clear()
+        self.code = Exit.OK
+        if not text.strip():
+            return Reply("ok")
+        if not complete and self.is_incomplete(text):
+            return Reply("incomplete")
+        self.inputs.append(text.strip("\n"))
+        suggestion = ""
+        try:
+            self._dispatch(text, name)
+        except Quit:
+            return Reply("quit", "".join(self.pieces))
+        except AutodiffError as error:
+            self.fail_with(error.diagnostic)
+            suggestion = _corrected(error.diagnostic, text)
+        except Problem as problem:
+            self.complain(problem)
+        except KeyboardInterrupt:
+            self.say("interrupted; the session is as it was")
+            self.code = Exit.INTERRUPTED
+        except OSError as error:
+            self.complain(Problem(_words(error), code=Exit.EVALUATION))
+        status = "ok" if self.code == Exit.OK else "error"
+        return Reply(status, "".join(self.pieces), suggestion)
+
+    def is_incomplete(self, text: str) -> bool:
+        """Whether more lines are needed before the text can run."""
+        stripped = text.lstrip()
+        if stripped.startswith((":", "%")) or _QUESTION.fullmatch(stripped.strip()):
+            return False
+        return is_incomplete(text)
+
+    def _dispatch(self, text: str, name: str) -> None:
+        stripped = text.strip()
+        question = _QUESTION.fullmatch(stripped)
+        if question:
+            self.command(f":help {question[1] or question[2]}")
+        elif stripped.startswith(":"):
+            self.command(stripped)
+        elif stripped.startswith("%"):
+            raise self._percent(stripped)
+        else:
+            self.run(Source(text, name))
+
+    def _percent(self, text: str) -> Problem:
+        from .commands import COMMANDS
+
+        word = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
+        known = word in COMMANDS
+        close = [word] if known else suggest(word, COMMANDS, 1)
+        return Problem(
+            f"commands begin with `:`, not with `%`: `{text[:60]}`",
+            f"did you mean `:{close[0]}`?" if close else "`:help` lists the commands",
+        )
+
+    def command(self, line: str) -> None:
+        """Run a line that begins with `:`."""
+        from .commands import find
+
+        word, _, rest = line[1:].strip().partition(" ")
+        find(word).run(self, rest.strip())
+
+    # -- statements ---------------------------------------------------------------------------
+
+    def run(self, source: Source, folder: Path | None = None, echo: bool = True) -> None:
+        """Run statements and say what they made."""
+        outcome = self.careful(lambda: self.session.run_text(source, folder))
+        for warning in outcome.warnings:
+            self.fail_with(warning)
+        if echo:
+            self._echo(outcome)
+        self._check_finite(outcome)
+
+    def careful(self, work: Callable[[], Any]) -> Any:
+        """Do what may have to be undone by running the session again, and say so when that
+        takes a while."""
+        seconds = sum(entry.seconds for entry in self.session.entries)
+        if seconds > SLOW_REPLAY:
+            self.session.announce = lambda: self.say(
+                f"putting the session back together, about {seconds:.1f} s ..."
+            )
+        try:
+            return work()
+        finally:
+            self.session.announce = None
+
+    def _echo(self, outcome: Outcome) -> None:
+        names = self.session.scope.names
+        look = self.look
+        if outcome.has_value:
+            self.say("\n".join(self._whole(outcome.value)))
+        elif self.settings.echo == "short":
+            shown = outcome.assigned[:MOST_ECHOED]
+            for name in shown:
+                if name in names:
+                    self.say(assigned_line(name, names[name], look))
+            if len(outcome.assigned) > MOST_ECHOED:
+                self.say(f"... and {len(outcome.assigned) - MOST_ECHOED} more names (:list)")
+        elif self.settings.echo == "full":
+            for name in outcome.assigned:
+                if name in names:
+                    self.say(assigned_line(name, names[name], look))
+                    if isinstance(names[name], Tensor) and names[name].shape:
+                        self.say("\n".join(f"  {line}" for line in self._whole(names[name])))
+
+    def _whole(self, value: Any) -> list[str]:
+        with self.session.aside():
+            return value_lines(value, self.look, self.session.python)
+
+    def _check_finite(self, outcome: Outcome) -> None:
+        """W501 and W502 for what a statement made, or its failure with `:set nan error`."""
+        if self.settings.nan == "ignore":
+            return
+        names = self.session.scope.names
+        made = {name: names[name] for name in outcome.assigned if name in names}
+        if outcome.has_value:
+            made["_"] = outcome.value
+        with self.session.aside():
+            records: dict[str, Any] = {
+                name: _Record(value.node.value, None, value.node)
+                for name, value in made.items()
+                if isinstance(value, Tensor) and value.node.value is not None
+            }
+            found = first_guilty(records, {})
+        if found is None:
+            return
+        helps = tuple(text.partition("   (--nan")[0] for text in found.helps)
+        found = replace(found, helps=helps)
+        if self.settings.nan == "error":
+            self.session.undo()
+            self.session.undone.pop()
+            raise AutodiffError(replace(found, code="E" + found.code[1:], severity="error"))
+        self.fail_with(found)
+
+    # -- showing ------------------------------------------------------------------------------
+
+    @property
+    def look(self) -> Look:
+        settings = self.settings
+        return Look(
+            settings.precision, settings.sci, settings.max_elements,
+            max(20, self.around.width()), self.around.encoding.lower().startswith("utf"),
+        )  # fmt: skip
+
+    def say(self, text: str) -> None:
+        """A line of output."""
+        self.show(text + "\n")
+
+    def show(self, text: str) -> None:
+        """Output, also what a program prints."""
+        text = for_encoding(text, self.around.encoding)
+        self.pieces.append(text)
+        if self.around.write is not None:
+            self.around.write(text)
+
+    def fail_with(self, diagnostic: Diagnostic) -> None:
+        """Show a diagnostic; an error gives the exit code of a script that stops here."""
+        if diagnostic.severity == "error":
+            self.code = diagnostic.exit_code
+        self.say(
+            render(
+                diagnostic, "full", self.around.color, self.around.width(),
+                unicode=self.look.unicode,
+            )
+        )  # fmt: skip
+
+    def complain(self, problem: Problem) -> None:
+        """Show what is wrong with a command."""
+        self.code = problem.code
+        self.say(f"error: {problem.message}")
+        for line in problem.helps:
+            self.say(f"help: {line}")
+
+    def status_line(self) -> str:
+        """`names: A, B and 3 more`, for the banner."""
+        names = [name for name in self.session.scope.names if name != "_"]
+        if not names:
+            return "names: none yet"
+        shown = ", ".join(names[:6])
+        return f"names: {shown}" + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+class _Record(NamedTuple):
+    """As much of a report's record as the search for a NaN reads."""
+
+    value: Any
+    grad: Any
+    node: Any
+
+
+MOST_ECHOED = 12
+_QUESTION = re.compile(r"\?{1,2}\s*([\w.@-]+)|([\w.@-]+)\s*\?{1,2}")
+
+
+def _corrected(diagnostic: Diagnostic, text: str) -> str:
+    """The input with `**` for every `^`, when that was the mistake."""
+    if diagnostic.code != "E105" or "\n" in text.strip():
+        return ""
+    for _ in range(20):
+        try:
+            parse(Source(text))
+            break
+        except AutodiffError as error:
+            span = error.span
+            if error.code != "E105" or span is None or "^" not in span.text:
+                return ""
+            at = text.index("^", span.start)
+            text = f"{text[:at]}**{text[at + 1 :]}"
+    else:
+        return ""
+    return _outside_strings(text).strip()
+
+
+def _outside_strings(text: str) -> str:
+    """`^` that the parser let pass, because only values tell what it means."""
+    if "'" in text or '"' in text:
+        return text
+    return text.replace("^", "**")
+
+
+def _words(error: OSError) -> str:
+    import os
+
+    reason = os.strerror(error.errno).lower() if error.errno else str(error)
+    name = f" `{error.filename}`" if error.filename else ""
+    return f"cannot use{name}: {reason}"
+
+
+__all__ = ["Entry", "Loop", "Options", "Problem", "Quit", "Reply", "Settings", "Surroundings"]

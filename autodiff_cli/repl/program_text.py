@@ -1,0 +1,141 @@
+"""The session as a program: what `:save` writes, `:list defs` shows and other commands run.
+
+Invariant: run as a file it makes the same names with the same values; what only showed something,
+or was overwritten before anybody read it, is left out of `saved`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..language import syntax
+from ..language.names import MODULES, PREDEFINED
+from ..language.scoping import assigned_names, target_names
+from .interactive import Entry
+
+
+class Line(NamedTuple):
+    """One statement: what it binds and reads, and whether it does anything else."""
+
+    tree: syntax.Node
+    text: str
+    binds: frozenset[str]
+    reads: frozenset[str]
+    pure: bool
+    looking: bool
+
+
+def whole(entries: list[Entry], python: bool) -> str:
+    """Every statement in order."""
+    return _joined(_lines(entries, python))
+
+
+def as_entered(entries: list[Entry]) -> str:
+    """What was typed, with its comments."""
+    return "".join(f"{entry.text}\n" for entry in entries)
+
+
+def saved(entries: list[Entry], python: bool) -> tuple[str, int]:
+    """The statements that the names of the session need, and how many they are."""
+    lines = _lines(entries, python)
+    later = set().union(*(_late_names(line.tree) for line in lines)) if lines else set()
+    needed: set[str] = set()
+    settled: set[str] = set()  # names whose last assignment was met
+    kept: list[Line] = []
+    for line in reversed(lines):
+        if line.pure and line.looking:
+            continue
+        if line.pure and line.binds and not (line.binds & later):
+            wanted = any(name in needed or name not in settled for name in line.binds)
+            if not wanted:
+                continue
+        kept.append(line)
+        settled |= line.binds
+        needed -= line.binds
+        needed |= line.reads
+    kept.reverse()
+    return _joined(kept), len(kept)
+
+
+def _joined(lines: list[Line]) -> str:
+    return "".join(f"{line.text}\n" for line in lines)
+
+
+def _lines(entries: list[Entry], python: bool) -> list[Line]:
+    lines: list[Line] = []
+    trees = [(tree, entry.pure) for entry in entries for tree in entry.trees]
+    for at, (tree, pure) in enumerate(trees):
+        text = statement_text(tree)
+        looking = isinstance(tree, syntax.ExprStmt)
+        binds, reads = assigned_names([tree])[0], _reads(tree)
+        if looking and _is_last_value_read([t for t, _ in trees[at + 1 :]]):
+            # `_` means nothing in a file: it gets the name that the statements below read.
+            text, binds, looking = f"_ = {text}", {"_"}, False
+        if isinstance(tree, syntax.Import | syntax.ImportFrom) and not python:
+            text = _without_import(tree) or text
+            if not text.strip("#"):
+                continue
+        lines.append(Line(tree, text, frozenset(binds), frozenset(reads), pure, looking))
+    return lines
+
+
+def statement_text(tree: syntax.Node) -> str:
+    """A statement as it was written, without what stands before it on its first line."""
+    return tree.span.text.rstrip()
+
+
+def _is_last_value_read(below: list[syntax.Node]) -> bool:
+    """Whether a statement reads `_` before another bare expression gives it a new value."""
+    for tree in below:
+        if "_" in _reads(tree):
+            return True
+        if isinstance(tree, syntax.ExprStmt):
+            return False
+    return False
+
+
+def _reads(tree: syntax.Node) -> set[str]:
+    """Names that a statement may read, also those it assigns in part (`x[0] = 1`, `x += 1`)."""
+    targets: set[int] = set()
+    if isinstance(tree, syntax.Assign):
+        for target in tree.targets:
+            if target_names(target) and not isinstance(target, syntax.Subscript):
+                targets.update(id(node) for node in syntax.walk(target))
+    return {
+        node.id
+        for node in syntax.walk(tree)
+        if isinstance(node, syntax.Name) and id(node) not in targets
+    }
+
+
+def _late_names(tree: syntax.Node) -> set[str]:
+    """Names that functions and classes read whenever they are called."""
+    found: set[str] = set()
+    for node in syntax.walk(tree):
+        if isinstance(node, syntax.FunctionDef | syntax.ClassDef | syntax.Lambda):
+            found |= {n.id for n in syntax.walk(node) if isinstance(n, syntax.Name)}
+    return found
+
+
+def _without_import(tree: syntax.Import | syntax.ImportFrom) -> str:
+    """An import of a native session as what a native file writes: PyTorch's names are there
+    already. A `#` alone: nothing at all; empty: it cannot be said without `import`."""
+    pairs: list[tuple[str, str]] = []
+    for alias in tree.names:
+        if isinstance(tree, syntax.Import):
+            if alias.name not in MODULES or MODULES[alias.name].startswith("python."):
+                return ""
+            dotted = alias.name.replace("numpy", "np", 1)
+            pairs.append((alias.asname or dotted, dotted))
+        else:
+            if MODULES.get(tree.module, "python.").startswith("python."):
+                return ""
+            dotted = f"{tree.module.replace('numpy', 'np', 1)}.{alias.name}"
+            pairs.append((alias.asname or alias.name, dotted))
+    lines = [f"{name} = {dotted}" for name, dotted in pairs if not _is_known(name, dotted)]
+    return "; ".join(lines) or "#"
+
+
+def _is_known(name: str, dotted: str) -> bool:
+    path = MODULES.get(dotted.replace("np", "numpy", 1) if dotted.startswith("np") else dotted)
+    return name == dotted or (name in PREDEFINED and PREDEFINED[name] == path)

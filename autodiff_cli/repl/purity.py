@@ -1,0 +1,206 @@
+"""Whether running a tree can change anything but the names it assigns.
+
+Invariant: the answer errs towards "yes, it can": what is not known to be harmless is not. A pure
+statement is undone by putting the table of names back; the others are undone by replay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd.tensor import Tensor
+from ..errors import AutodiffError
+from ..graph.registry import overloads
+from ..language import syntax
+from ..language.names import builtin, member
+from ..language.scoping import assigned_names, target_names
+from ..language.values import Builtin, Namespace, OpFunction, TypeName
+
+# Functions of the language that only look at their arguments and make something new.
+HARMLESS = frozenset([
+    "abs", "all", "allclose", "any", "approx", "as_tensor", "bool", "clone", "const", "dict",
+    "enumerate", "float", "format", "full_like", "getattr", "int", "isclose", "isinstance",
+    "len", "list", "max", "min", "ones_like", "Parameter", "pow", "print", "range", "repr",
+    "round", "set", "shape", "sorted", "str", "sum", "tensor", "tuple", "type", "zeros_like",
+    "zip", "array", "asarray", "item", "load",
+])  # fmt: skip
+# Methods that only look at a value; methods that are ops count as well.
+LOOKING = frozenset([
+    "argmax", "count", "detach", "dim", "element_size", "endswith", "format", "get", "index",
+    "is_floating_point", "item", "items", "join", "keys", "lower", "ndimension", "nelement",
+    "numel", "numpy", "size", "split", "startswith", "stride", "strip", "tolist", "upper",
+    "values",
+])  # fmt: skip
+# What these names do depends on the value: a tensor's `add` is an op, a set's changes the set.
+CHANGING = frozenset([
+    "add", "append", "clear", "copy", "extend", "insert", "pop", "remove", "resize", "reverse",
+    "sort", "update",
+])  # fmt: skip
+# Reading a gradient may run backward.
+GRADIENTS = frozenset(["grad", "data"])
+
+_EXPRESSIONS = (
+    syntax.Name, syntax.Constant, syntax.NumList, syntax.List, syntax.Tuple, syntax.Set,
+    syntax.Dict, syntax.UnaryOp, syntax.BinOp, syntax.BoolOp, syntax.Compare, syntax.Subscript,
+    syntax.Slice, syntax.IfExp, syntax.JoinedStr, syntax.FormattedValue, syntax.Keyword,
+    syntax.Starred, syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp,
+    syntax.Comprehension, syntax.Param,
+)  # fmt: skip
+_STATEMENTS = (
+    syntax.ExprStmt, syntax.Assign, syntax.AnnAssign, syntax.Assert, syntax.Pass, syntax.Import,
+    syntax.ImportFrom, syntax.Alias, syntax.If, syntax.For, syntax.While, syntax.Break,
+    syntax.Continue,
+)  # fmt: skip
+_LOOPS = (syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp)
+
+
+class Purity:
+    """Judges trees against the names that a session has."""
+
+    def __init__(self, names: dict[str, Any], loops: bool = True):
+        self.names = names
+        self.loops = loops
+        self.assigned: set[str] = set()
+
+    def of_statements(self, trees: list[syntax.Node]) -> bool:
+        """Whether these statements only assign names."""
+        self.assigned = assigned_names(trees)[0]
+        for tree in trees:
+            self._bind_loops(tree)
+        return all(map(self._statement, trees))
+
+    def of_expression(self, tree: syntax.Node) -> bool:
+        """Whether an expression changes nothing at all."""
+        self._bind_loops(tree)
+        return self._all(tree)
+
+    def _bind_loops(self, tree: syntax.Node) -> None:
+        for node in syntax.walk(tree):
+            if isinstance(node, syntax.Comprehension):
+                self.assigned.update(target_names(node.target))
+
+    def _statement(self, tree: syntax.Node) -> bool:
+        if isinstance(tree, syntax.FunctionDef):
+            return not tree.decorators and all(map(self._all, tree.params))
+        if isinstance(tree, syntax.Assign):
+            return all(map(_binds_names, tree.targets)) and self._all(tree.value)
+        if isinstance(tree, syntax.AnnAssign):
+            value = tree.value
+            return _binds_names(tree.target) and (value is None or self._all(value))
+        if isinstance(tree, syntax.For) and not _binds_names(tree.target):
+            return False
+        return isinstance(tree, _STATEMENTS) and all(map(self._below, syntax.children(tree)))
+
+    def _below(self, tree: syntax.Node) -> bool:
+        expression = isinstance(tree, (*_EXPRESSIONS, syntax.Call, syntax.Attribute))
+        return self._all(tree) if expression else self._statement(tree)
+
+    def _all(self, tree: syntax.Node) -> bool:
+        """Every node of an expression, without recursion: expressions may be deep."""
+        pending = [tree]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, syntax.Call):
+                if not self._call(node):
+                    return False
+                if isinstance(node.func, syntax.Attribute):
+                    pending.append(node.func.value)
+                pending += node.args
+                pending += node.keywords
+                continue
+            if isinstance(node, syntax.Attribute):
+                if node.attr in GRADIENTS and not self._namespace(node.value):
+                    return False
+            elif isinstance(node, syntax.Name):
+                if hasattr(self.names.get(node.id), "set_attribute"):
+                    return False  # a value of a class: operators and attributes may be its own
+            elif not isinstance(node, _EXPRESSIONS) or (
+                not self.loops and isinstance(node, _LOOPS)
+            ):
+                return False
+            pending += syntax.children(node)
+        return True
+
+    def _call(self, tree: syntax.Call) -> bool:
+        if any(k.name in ("out", "inplace", "generator", "key", None) for k in tree.keywords):
+            return False
+        function = tree.func
+        if isinstance(function, syntax.Name):
+            if function.id in self.names or function.id in self.assigned:
+                return self._harmless(self.names.get(function.id), function.id)
+            return self._harmless(builtin(function.id), function.id)
+        if not isinstance(function, syntax.Attribute):
+            return False
+        namespace = self._namespace(function.value)
+        if namespace is not None:
+            try:
+                return self._harmless(member(namespace, function.attr), function.attr)
+            except AutodiffError:
+                return False
+        return self._method(function)
+
+    def _harmless(self, value: Any, name: str) -> bool:
+        if isinstance(value, OpFunction):
+            return not name.endswith("_") and not any("draw" in op.properties for op in value.ops)
+        if isinstance(value, TypeName):
+            return True
+        if not self.loops and name in ("print", "range"):
+            return False
+        return isinstance(value, Builtin) and value.name.rpartition(".")[2] in HARMLESS
+
+    def _method(self, tree: syntax.Attribute) -> bool:
+        name = tree.attr
+        if name.endswith("_"):
+            return False
+        if name in CHANGING:
+            owner = tree.value
+            if not isinstance(owner, syntax.Name) or owner.id in self.assigned:
+                return False
+            return type(self.names.get(owner.id)) is Tensor
+        if self._instance(tree.value):
+            return False
+        if name in LOOKING:
+            return True
+        return bool(overloads(name)) and not any("draw" in op.properties for op in overloads(name))
+
+    def _instance(self, tree: syntax.Node) -> bool:
+        """Whether a method may be the program's own: its class gives any name any meaning."""
+        if isinstance(tree, syntax.Name):
+            if tree.id in self.assigned:
+                return True
+            value = self.names.get(tree.id)
+            return not isinstance(value, Tensor | str | int | float | dict | list | tuple)
+        if isinstance(tree, syntax.Attribute):
+            return self._instance(tree.value)
+        if isinstance(tree, syntax.Subscript):
+            value = self.names.get(tree.value.id) if isinstance(tree.value, syntax.Name) else None
+            return type(value) is not Tensor
+        return not isinstance(
+            tree, syntax.BinOp | syntax.UnaryOp | syntax.Call | syntax.Constant | syntax.NumList
+        )
+
+    def _namespace(self, tree: syntax.Node) -> Namespace | None:
+        """The namespace that a dotted name means: `torch`, `torch.nn.functional`."""
+        path: list[str] = []
+        while isinstance(tree, syntax.Attribute):
+            path.append(tree.attr)
+            tree = tree.value
+        if not isinstance(tree, syntax.Name) or tree.id in self.assigned:
+            return None
+        value = self.names.get(tree.id) if tree.id in self.names else builtin(tree.id)
+        for name in reversed(path):
+            if not isinstance(value, Namespace):
+                return None
+            try:
+                value = member(value, name)
+            except AutodiffError:
+                return None
+        return value if isinstance(value, Namespace) else None
+
+
+def _binds_names(tree: syntax.Node) -> bool:
+    if isinstance(tree, syntax.Tuple | syntax.List):
+        return all(map(_binds_names, tree.elements))
+    if isinstance(tree, syntax.Starred):
+        return _binds_names(tree.value)
+    return isinstance(tree, syntax.Name)

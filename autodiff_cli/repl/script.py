@@ -1,0 +1,64 @@
+"""A script on standard input in pieces: commands, and the statements between them one by one.
+
+Every piece is preceded by as many empty lines as stand before it in the script, so that messages
+have the script's line numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..language.lexer import tokenize
+from ..language.tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE
+from ..source import Source
+
+_COMMAND = re.compile(r"[:%][A-Za-z]|\?{1,2}\s*\w|[\w.]+\?{1,2}\s*$|(ad>|>>>|In \[)")
+_GOES_ON = frozenset(KIND[name] for name in ("ELSE", "ELIF") if name in KIND)
+_AT = KIND.get("AT", -1)
+MOST_NUMBERED = 5000  # lines; later pieces are numbered from here
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The inputs of a script, each as it would be entered."""
+    chunk: list[str] = []
+    for number, line in enumerate(text.split("\n")):
+        if _COMMAND.match(line):
+            yield from _statements(chunk, number - len(chunk))
+            chunk = []
+            yield line
+        else:
+            chunk.append(line)
+    yield from _statements(chunk, text.count("\n") + 1 - len(chunk))
+
+
+def _statements(lines: list[str], before: int) -> Iterator[str]:
+    text = "\n".join(lines)
+    if not text.strip():
+        return
+    start = 0
+    for end in [*_ends(text), len(text)]:
+        if text[start:end].strip():
+            number = before + text.count("\n", 0, start)
+            yield "\n" * min(number, MOST_NUMBERED) + text[start:end].rstrip("\n") + "\n\n"
+        start = end
+
+
+def _ends(text: str) -> Iterator[int]:
+    """Offsets of the lines after which a statement at the outermost level is complete."""
+    tokens = tokenize(Source(text))
+    kinds, starts = tokens.kinds, tokens.starts
+    depth = 0
+    first = 0
+    for at, kind in enumerate(kinds):
+        if kind in (ERROR, END):
+            return
+        depth += (kind == INDENT) - (kind == DEDENT)
+        if depth or kind not in (NEWLINE, DEDENT) or kinds[at + 1] in (INDENT, END, *_GOES_ON):
+            continue
+        if kind == NEWLINE and kinds[first] == _AT:
+            first = at + 1  # a decorator belongs to what it stands before
+            continue
+        if kinds[at + 1] != DEDENT:
+            yield text.rfind("\n", 0, starts[at + 1]) + 1
+            first = at + 1
