@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError
 from ..graph import op as ops
 from ..graph.node import Node
-from ..graph.op import Kind, bytes_text
+from ..graph.op import Kind
 from ..graph.state import STATE
-
-if TYPE_CHECKING:
-    from ..source import Span
+from .groups import FUSE_FROM
+from .schedule import Plan, too_large
+from .structure import structure
 
 MOVEMENT, SOURCE = Kind.MOVEMENT, Kind.SOURCE
+FUSED = frozenset({Kind.POINTWISE, Kind.REDUCTION})
 SEQUENCE = attrgetter("seq")
 
 
@@ -29,8 +30,13 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
     """Compute `targets` and whatever they need, all in one pass; in the `last` one nothing is kept
     for a backward to come."""
     order, uses = plan(targets)
-    if order:
-        run(order, uses, last)
+    if not order:
+        return
+    for node in order:
+        if node.shape and prod(node.shape) >= FUSE_FROM and node.op.kind in FUSED:
+            run_fused(order, uses, targets, last)
+            return
+    run(order, uses, last)
 
 
 def dependencies(node: Node) -> tuple[Node, ...]:
@@ -95,6 +101,42 @@ def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
                     needed.value = None
 
 
+PLANS: dict[Any, Plan] = {}
+MOST_PLANS = 64
+
+
+def run_fused(order: list[Node], uses: dict[Node, int], targets: list[Node], last: bool) -> None:
+    """Run nodes of big tensors by a plan that holds for every order of the same structure; set
+    the values that somebody may ask for, and let go of those that nobody will."""
+    wanted = [node for node in dict.fromkeys(targets) if node.value is None]
+    asked = set(targets)
+    wanted += [node for node in order if node not in asked and _stays(node, last)]
+    found = structure(order, wanted)
+    if found is None:
+        run(order, uses, last)
+        return
+    key, outside = found
+    made = PLANS.get(key)
+    if made is None:
+        if len(PLANS) >= MOST_PLANS:
+            del PLANS[next(iter(PLANS))]
+        made = PLANS[key] = Plan(order, outside, wanted)
+    made.check(STATE.max_bytes)
+    values = made.run([node.value for node in outside])
+    for node, value in zip(wanted, values, strict=True):
+        node.value = value
+    for node in outside:
+        if node not in asked and not _stays(node, last):
+            node.value = None
+
+
+def _stays(node: Node, last: bool) -> bool:
+    """Whether a value is kept once everything that was asked for is there."""
+    if type(node.body) is tuple:
+        return False
+    return not ((last or not node.requires_grad or _is_freed(node)) and _is_dead(node))
+
+
 def _is_freed(node: Node) -> bool:
     """Whether a backward has used up the graph here: no other will read the value."""
     return node.marks is not None and node.marks.freed is not None
@@ -144,16 +186,6 @@ def _argument(arg: Any) -> Any:
             if type(v) is Node:
                 return tuple([v.value if type(v) is Node else v for v in arg])
     return arg
-
-
-def too_large(span: Span | None) -> AutodiffError:
-    """E505 for the place where memory ran out."""
-    return fail(
-        "E505",
-        f"the tensors of this program need more than {bytes_text(STATE.max_bytes)}",
-        span,
-        help="use smaller shapes, or raise the limit: --max-memory 8G",
-    )
 
 
 def release(nodes: list[Node], since: int) -> None:

@@ -61,7 +61,7 @@ def _replacement(node: Node, chosen: dict[Node, Node]) -> Node | None:
         return chosen.get(node.inputs[0], node.inputs[0])
     if op is ops.OUTPUT:
         parent, index = node.args
-        if parent.body is not None:
+        if parent.body is not None and parent.value is None:
             inner = parent.body[index]
             return chosen.get(inner, inner)
         return None
@@ -84,7 +84,7 @@ def _replacement(node: Node, chosen: dict[Node, Node]) -> Node | None:
 
 def uniform(node: Node) -> Any:
     """The special number that every element is, else None."""
-    while node.inputs and node.body is None:
+    while node.inputs and node.body is None and node.value is None:
         properties = node.op.properties
         if "reshapes" not in properties and "expands" not in properties:
             return None

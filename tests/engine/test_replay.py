@@ -129,4 +129,4 @@ def test_values_that_nobody_reads_again_are_let_go() -> None:
         last = F.mul(last, 2.0)
     order, _ = plan([last])
     recording = Recording(order, [node], [last])
-    assert [len(step.done) for step in recording.steps] == [0, 1, 1, 1, 1]
+    assert [len(step.done) for step in recording.plan.steps] == [0, 1, 1, 1, 1]

@@ -1,0 +1,103 @@
+"""Worker threads that share the tiles of one step with the calling thread.
+
+`share` is the only door: it returns when every job is done, and raises the failure of the first
+job that failed. While jobs run, each thread stays on a CPU of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import numpy as np
+
+Job = Callable[[], None]
+
+
+def available() -> list[int]:
+    """The CPUs this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+class Workers:
+    """A team that is started when it is first needed; `limit` is the most threads it uses, the
+    caller's included, or 0 for one on each CPU."""
+
+    def __init__(self) -> None:
+        self.limit = 0
+        self._inbox: SimpleQueue[tuple[int, Job, int | None]] = SimpleQueue()
+        self._done: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
+        self._started = 0
+        self._process = 0
+        self._busy = False
+
+    def count(self) -> int:
+        """How many threads may work at a time."""
+        return self.limit or len(available())
+
+    def share(self, jobs: list[Job]) -> None:
+        """Run all jobs, the first one here. A call from within a job runs them one by one."""
+        if len(jobs) < 2 or self._busy:
+            for job in jobs:
+                job()
+            return
+        self._start(len(jobs) - 1)
+        self._busy = True
+        places = available()
+        pinned = len(places) >= len(jobs) and hasattr(os, "sched_setaffinity")
+        failures: list[tuple[int, BaseException]] = []
+        try:
+            for at, job in enumerate(jobs[1:], 1):
+                self._inbox.put((at, job, places[at] if pinned else None))
+            if pinned:
+                os.sched_setaffinity(0, {places[0]})
+            try:
+                jobs[0]()
+            except BaseException as failure:
+                failures.append((0, failure))
+            for _ in jobs[1:]:
+                at, failed = self._done.get()
+                if failed is not None:
+                    failures.append((at, failed))
+        finally:
+            self._busy = False
+            if pinned:
+                os.sched_setaffinity(0, places)
+        if failures:
+            raise min(failures, key=lambda pair: pair[0])[1]
+
+    def _start(self, wanted: int) -> None:
+        import threading
+
+        if self._process != os.getpid():  # threads do not survive a fork
+            self._process = os.getpid()
+            self._started = 0
+            self._inbox, self._done = SimpleQueue(), SimpleQueue()
+        while self._started < wanted:
+            inbox, done = self._inbox, self._done
+            threading.Thread(target=_work, args=(inbox, done), daemon=True).start()
+            self._started += 1
+
+
+def _work(
+    inbox: SimpleQueue[tuple[int, Job, int | None]],
+    done: SimpleQueue[tuple[int, BaseException | None]],
+) -> None:
+    with np.errstate(all="ignore"):
+        while True:
+            at, job, place = inbox.get()
+            try:
+                if place is not None:
+                    os.sched_setaffinity(0, {place})
+                job()
+            except BaseException as failure:
+                done.put((at, failure))
+            else:
+                done.put((at, None))
+            del job
+
+
+WORKERS = Workers()
