@@ -11,10 +11,10 @@ from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
 from .attributes import get_attribute, set_attribute
-from .expressions import Context, compile_expression, placed, placed_operator
+from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .numbers import find_ragged
-from .operand_labels import with_subject
+from .operand_labels import placed, placed_operator, with_subject
 from .operations import MAX_ITEMS, MODE, binary, items_of, kind_of
 from .subscripts import dict_key, index, index_parts, slice_part
 from .text import text

@@ -11,8 +11,9 @@ from typing import Any
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
-from .expressions import Context, compile_expression, placed
+from .expressions import Context, compile_expression
 from .functions import call_value
+from .operand_labels import placed
 from .operations import kind_of
 from .values import Builtin, Scope, TypeName, UserFunction
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Label, fail
-from ..graph.node import Node as GraphNode
 from ..graph.state import STATE
 from ..suggest import suggest
 from . import syntax
 from .functions import Parameters
 from .names import builtin, known_names
-from .operand_labels import placed, placed_comparison, placed_index, placed_operator
-from .operations import MODE, compare, count_step, items_of, iterate, kind_of, truth, unary
+from .operand_labels import placed, placed_comparison, placed_index
+from .operations import compare, iterate, kind_of, truth, unary
 from .subscripts import dict_key, index
 from .text import formatted, represent, text
 from .values import OpFunction, Scope, Undefined, UserFunction
@@ -432,87 +430,10 @@ def compile_defaults(
     return lambda scope: ([r(scope) for r in positional], {n: r(scope) for n, r in keyword})
 
 
-def target_names(tree: syntax.Node) -> list[str]:
-    """The names that an assignment target binds."""
-    return (
-        [n.id for n in syntax.walk(tree) if isinstance(n, syntax.Name)]
-        if not isinstance(tree, syntax.Subscript | syntax.Attribute)
-        else []
-    )
+def _comprehension(tree: syntax.Node, context: Context) -> Run:
+    from .comprehensions import COMPREHENSIONS
 
-
-def _comprehension(
-    tree: Any, context: Context, results: list[syntax.Node]
-) -> Callable[[Scope], list[Any]]:
-    """All results of a comprehension, in a list of tuples or values."""
-    from .assignment import compile_target
-
-    names = [n for g in tree.generators for n in target_names(g.target)]
-    inner = Context(False, frozenset())
-    inner.locals = context.locals - frozenset(names)
-    clauses = []
-    for i, generator in enumerate(tree.generators):
-        clauses.append(
-            (
-                compile_target(generator.target, inner),
-                compile_expression(generator.iter, context if i == 0 else inner),
-                [compile_truth(t, inner) for t in generator.ifs],
-                generator.iter.span,
-            )
-        )
-    parts = [compile_expression(r, inner) for r in results]
-    single = parts[0] if len(parts) == 1 else None
-
-    def run(scope: Scope) -> list[Any]:
-        own = Scope(scope)
-        found: list[Any] = []
-        _loop(0, scope, own, found)
-        return found
-
-    def _loop(depth: int, outer: Scope, own: Scope, found: list[Any]) -> None:
-        assign, source, tests, span = clauses[depth]
-        try:
-            items = iterate(source(outer if depth == 0 else own))
-            for item in items:
-                assign(own, item)
-                for test in tests:
-                    if not test(own):
-                        break
-                else:
-                    if depth + 1 < len(clauses):
-                        _loop(depth + 1, own, own, found)
-                    elif single is not None:
-                        found.append(single(own))
-                    else:
-                        found.append(tuple([p(own) for p in parts]))
-        except AutodiffError as error:
-            raise placed(error, span) from None
-
-    return run
-
-
-def _list_comprehension(tree: syntax.ListComp, context: Context) -> Run:
-    return _comprehension(tree, context, [tree.elt])
-
-
-def _generator(tree: syntax.GeneratorExp, context: Context) -> Run:
-    """`(x for ...)`: in a native file its results, which it gives all at once."""
-    results = _comprehension(tree, context, [tree.elt])
-    if not MODE.python:
-        return results
-    from .generator_functions import compile_generator_expression
-
-    return compile_generator_expression(tree, context)
-
-
-def _set_comprehension(tree: syntax.SetComp, context: Context) -> Run:
-    run = _comprehension(tree, context, [tree.elt])
-    return lambda scope: {dict_key(v) for v in run(scope)}
-
-
-def _dict_comprehension(tree: syntax.DictComp, context: Context) -> Run:
-    run = _comprehension(tree, context, [tree.key, tree.value])
-    return lambda scope: {dict_key(k): v for k, v in run(scope)}
+    return COMPREHENSIONS[type(tree)](tree, context)
 
 
 # -- strings --------------------------------------------------------------------------------------
@@ -565,23 +486,10 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Subscript: _subscript,
     syntax.Slice: _slice,
     syntax.Lambda: _lambda,
-    syntax.ListComp: _list_comprehension,
-    syntax.GeneratorExp: _generator,
-    syntax.SetComp: _set_comprehension,
-    syntax.DictComp: _dict_comprehension,
+    syntax.ListComp: _comprehension,
+    syntax.GeneratorExp: _comprehension,
+    syntax.SetComp: _comprehension,
+    syntax.DictComp: _comprehension,
     syntax.JoinedStr: _joined,
     syntax.FormattedValue: _formatted,
 }
-
-__all__ = [
-    "MODE",
-    "Context",
-    "GraphNode",
-    "calls",
-    "compile_expression",
-    "compile_truth",
-    "count_step",
-    "items_of",
-    "placed",
-    "placed_operator",
-]

@@ -13,9 +13,10 @@ from ..errors import AutodiffError
 from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
-from .expressions import Context, Run, compile_expression, compile_truth, placed
+from .expressions import Context, Run, compile_expression, compile_truth
 from .iterators import Lazy, iterator
 from .managers import Entered, entering
+from .operand_labels import placed
 from .operations import count_step
 from .scoping import target_names as names_of
 from .scoping import yields

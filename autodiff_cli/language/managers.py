@@ -9,7 +9,8 @@ from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
-from .expressions import Context, compile_expression, placed
+from .expressions import Context, compile_expression
+from .operand_labels import placed
 from .functions import call_value
 from .iterators import Lazy
 from .operations import kind_of, truth

@@ -19,10 +19,11 @@ from .assignment import (
     compile_target,
     name_target,
 )
-from .expressions import Context, compile_defaults, compile_expression, compile_truth, placed
+from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .functions import Parameters, call_value
 from .housekeeping import HOUSEKEEPING
 from .names import import_module, import_name
+from .operand_labels import placed
 from .operations import count_step, iterate
 from .scoping import assigned_names, declares, yields
 from .values import Scope, UserFunction
