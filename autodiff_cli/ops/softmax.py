@@ -70,7 +70,7 @@ _softmax_pair("log_softmax", "log_softmax_node")
     grad_fn="SoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
     properties=frozenset({"saturates"}),
-    phrase="softmax: s * (g - sum(g * s))",
+    phrase="s * (g - sum(g * s)), where s is the result",
 )
 def softmax_node(input: Tensor, dim: Dim):
     """Exponentials along `dim`, scaled to sum to one."""

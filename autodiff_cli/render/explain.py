@@ -59,7 +59,7 @@ def blocks(found: Explanation, style: Style) -> Iterator[Block]:
     if found.forward:
         yield [[("forward", HEAD)], *sheet.forward(found.forward)]
     opening: Block = []
-    if found.steps:
+    if found.steps or found.seeds:
         opening += sheet.title()
     if found.seeds:
         opening += sheet.seeds()
@@ -244,6 +244,8 @@ class _Sheet:
                 return self._broken(entry, indent, self._note(entry))
             return [[*head, *label, *self._note(entry, used)]]
         text = self._inline(entry.value)
+        if text == entry.formula:  # the number that it is
+            return self._entry(entry._replace(value=None), indent, column, notes)
         gap = max(2, indent + column - used)
         if text is not None and used + gap + len(text) > self.width:
             gap = 2
@@ -289,6 +291,7 @@ class _Sheet:
     ) -> Block:  # fmt: skip
         """`head name = value   note`, or the value below."""
         row: Row = [(head, DIM), (name, NAME)]
+        inner = (2 if total or head.strip() else len(head)) + (2 if self.narrow else 4)
         if value is None:
             return [row]
         text = self._inline(value) if not (total and self._large(value)) else None
@@ -301,14 +304,19 @@ class _Sheet:
             if used + len(text) + gap + len(note) > self.width:
                 gap = 2
             if used + len(text) + gap + len(note) > self.width:
-                return [row, *self._remark(note, 6)]
+                return [row, *self._remark(note, inner)]
             return [[*row, (" " * gap, ""), (note, DIM)]]
-        row += [(f"  {format_shape(value.shape)}", DIM)]
+        notes_of = [format_shape(value.shape)]
         if total and self._large(value):
-            row += [(f"  norm {format_number(norm(value), self.look.precision)}", DIM)]
-        if note:
-            row += [(f"  {note}", DIM)]
-        return [row, *self._below(value, 6 if self.width >= 40 else 4, signs=total)]
+            notes_of.append(f"norm {format_number(norm(value), self.look.precision)}")
+        notes_of += [note] if note else []
+        rows: Block = [row]
+        for shown in notes_of:
+            if sum(width_of(t) for t, _ in rows[-1]) + 2 + len(shown) <= self.width:
+                rows[-1].append((f"  {shown}", DIM))
+            else:
+                rows += self._remark(shown, inner)
+        return [*rows, *self._below(value, inner, signs=total)]
 
     # -- values -------------------------------------------------------------------------------
 
@@ -335,9 +343,7 @@ class _Sheet:
                     for line in textwrap.wrap(shown, max(12, self.width - indent))]  # fmt: skip
         lines = cell_lines(value, self.look, signs=signs)
         room = max(12, self.width - indent)
-        return [
-            [(" " * indent, ""), (line, "")] for line in fit_lines(lines, room, cut=self.narrow)
-        ]
+        return [[(" " * indent, ""), (line, "")] for line in fit_lines(lines, room)]
 
 
 def one_line(values: object, precision: int, sci: bool = False) -> str:

@@ -1,0 +1,244 @@
+"""What `explain` prints: by width, with and without colours, as documents, one step a key."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+NET = (
+    "x = [[1, 2, 3], [4, 5, 6]]; b = [0.5, 1, 2]; w = 2\n"
+    "h = relu(x*w + b - 5.5)\n"
+    "loss = mean((h @ h.T)**2) + softmax(b, 0)[0]\n"
+)
+LOOP = "x = 0.5\nw = 1.25\nfor i in range(100):\n    h = x*w\n    x = tanh(h)\nloss = x*2\n"
+LARGE = "W = reshape(tensor([0.001], requires_grad=True) * arange(60000), (200, 300))\n" + (
+    "x = arange(300)/300\nloss = sum(tanh(W @ x))\n"
+)
+NAMES = "π = 3; 日本 = [[2, 1]]; loss = sum(π * 日本)"
+PROGRAMS = {
+    "net": NET,
+    "loop": LOOP,
+    "large": LARGE,
+    "names": NAMES,
+    "nan": "x = [1, -1]; loss = sum(log(x))",
+    "empty": "x = zeros(0, 3, requires_grad=True); loss = sum(x * 2)",
+    "views": "x = [3, 1, 2]; y = x**2; y[0] = 5; v, i = sort(y); loss = sum(v * x)",
+    "leaf": "loss = 3.5",
+}
+
+UX = """\
+forward
+  1  t1 = A + B             [[6, 8], [10, 12]]
+  2  t2 = t1 * A            [[6, 16], [30, 48]]
+  3  loss = sum(t2)         100
+backward        g(v) means d loss / d v
+  seed  g(loss) = 1
+  3  sum   every element gets the upstream gradient
+           g(t2) = 1 * ones(2, 2)      [[1, 1], [1, 1]]
+  2  *     product rule
+           g(t1)  = g(t2) * A          [[1, 2], [3, 4]]
+           g(A)  += g(t2) * t1         [[6, 8], [10, 12]]      path 1 of 2
+  1  +     each side gets the upstream gradient
+           g(A)  += g(t1)              [[1, 2], [3, 4]]        path 2 of 2
+           g(B)   = g(t1)              [[1, 2], [3, 4]]
+total
+  g(A) = [[7, 10], [13, 16]]     2 paths added
+  g(B) = [[1, 2], [3, 4]]
+check   central differences agree: max abs diff < 1e-6
+"""
+
+
+def test_the_demo_reads_as_on_paper(cli):
+    assert cli("explain", "demo.expr").out == UX
+    assert cli("explain", "demo.expr", tty=True, NO_COLOR="1", COLUMNS="80").out == UX
+
+
+@pytest.mark.parametrize("color", ["never", "always"])
+@pytest.mark.parametrize("width", [120, 80, 44, 30])
+@pytest.mark.parametrize("name", ["demo", "net", "loop"])
+def test_by_width_and_colour(cli, name: str, width: int, color: str):
+    source = ["demo.expr"] if name == "demo" else ["-e", PROGRAMS[name]]
+    result = cli("explain", *source, "--color", color, tty=True, COLUMNS=str(width), TERM="xterm")
+    assert (result.code, result.err) == (0, "")
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", result.out)
+    assert (bare != result.out) == (color == "always")
+    suffix = "-color" if color == "always" else ""
+    path = SNAPSHOTS / f"{name}-{width}{suffix}.txt"
+    assert result.out == path.read_text("utf-8")
+    assert all(len(line) <= width for line in bare.splitlines())
+
+
+@pytest.mark.parametrize("width", [1, 20, 30, 39, 40, 59, 60, 71, 72, 100])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_width_works(cli, name: str, width: int):
+    result = cli("explain", "-e", PROGRAMS[name], "--format", "rich", COLUMNS=str(width))
+    assert result.code == 0, result.err
+    if width >= 40:
+        assert all(len(line) <= width for line in result.out.splitlines() if "日" not in line)
+
+
+def test_without_unicode(cli):
+    result = cli("explain", "-e", NAMES, "--format", "rich", tty=True, encoding="ascii")
+    assert result.code == 0
+    result.out.encode("ascii")
+
+
+def test_pipes_have_no_width(cli):
+    out = cli("explain", "-e", LARGE, COLUMNS="30").out
+    assert any(len(line) > 80 for line in out.splitlines())
+    assert "norm" in out and "(200, 300)" in out and len(out.splitlines()) < 40
+
+
+def test_symbolic_has_no_numbers(cli):
+    out = cli("explain", "demo.expr", "--symbolic").out
+    assert "g(A)  += g(t2) * t1  path 1 of 2" in out
+    assert "[[" not in out and "check" not in out and "total" not in out
+
+
+@pytest.mark.parametrize("wanted", ["t2", "(A+B) * A", "(A + B)*A", "t1 * A", "2"])
+def test_one_step(cli, wanted: str):
+    out = cli("explain", "demo.expr", "--node", wanted).out
+    assert "product rule" in out and "each side" not in out
+    assert "g(t2) = [[1, 1], [1, 1]]" in out  # what arrives is not told elsewhere
+
+
+def test_the_steps_that_feed_a_leaf(cli):
+    out = cli("explain", "demo.expr", "--node", "B").out
+    assert "each side" in out and "product" not in out
+
+
+def test_wrt_leaves_out_what_does_not_lead_there(cli):
+    out = cli("explain", "demo.expr", "--wrt", "B").out
+    assert "g(A)" not in out and "g(B) = [[1, 2], [3, 4]]" in out
+    out = cli("explain", "-e", "x = 2; h = x*x; loss = h*3", "--wrt", "h").out
+    assert "g(x)" not in out and re.search(r"total\n  g\(h\) = 3\n", out)
+
+
+def test_composites_open(cli):
+    closed = cli("explain", "-e", "x = [1, 2]; loss = softmax(x, 0)[0]").out
+    opened = cli("explain", "-e", "x = [1, 2]; loss = softmax(x, 0)[0]", "--open", "softmax").out
+    assert "exp(" not in closed and "exp(" in opened
+    assert closed.partition("total")[2] == opened.partition("total")[2]
+
+
+def test_broadcasting_is_undone_in_words(cli):
+    out = cli("explain", "-e", NET).out
+    assert re.search(r"g\(b\)  \+= sum\(g\(t\d\), dim=0\) .*\(3,\) was broadcast to \(2, 3\), path",
+                     out)  # fmt: skip
+
+
+def test_loops_are_folded(cli):
+    out = cli("explain", "-e", LOOP).out
+    assert "x = tanh(h)  x 100" in out and "100 added" in out
+    every = cli("explain", "-e", LOOP, "--all").out
+    assert "path 100 of 100" in every
+
+
+def test_what_a_snippet_prints_comes_first(cli):
+    text = "import torch\nx = torch.tensor(2., requires_grad=True)\ny = x*x\ny.backward()\nprint(y)"
+    assert cli("explain", "-e", text).out.startswith("tensor(4., grad_fn=<MulBackward0>)\nforward")
+    assert cli("explain", "-e", text, "--markdown").out.startswith("# Gradient of `y`")
+
+
+def test_the_last_backward_is_explained(cli):
+    text = (
+        "import torch\nw = torch.tensor(3., requires_grad=True)\n"
+        "for i in range(3):\n    (w * i).backward()\n"
+    )
+    out = cli("explain", "-e", text).out
+    assert "backward 3 of 3" in out and "g(w) = 1 * 2" in out
+
+
+def test_hooks(cli):
+    text = (
+        "import torch\nx = torch.tensor([1., 2.], requires_grad=True)\nh = x*2\n"
+        "h.register_hook(lambda g: g*10)\nh.sum().backward()\n"
+    )
+    out = cli("explain", "-e", text).out
+    assert "g(h) = [10, 10]     replaced by a hook" in out and "g(x) = [20, 20]" in out
+    assert "a hook replaces a gradient" in out
+
+
+# -- documents ------------------------------------------------------------------------------------
+
+NASTY = "a_b = 2; x = [1, 2]\nfor i in range(45):\n    x = x * 1.0  # 50% {off} \\ $ & ~ ^\n" + (
+    "loss = sum(x**a_b) * 1e-30"
+)
+
+
+@pytest.mark.parametrize("text", [*PROGRAMS.values(), NASTY])
+@pytest.mark.parametrize("further", [[], ["--all"], ["--symbolic"]])
+def test_latex_is_balanced_and_escaped(cli, text: str, further: list[str]):
+    result = cli("explain", "-e", text, "--latex", *further)
+    assert result.code == 0
+    body = result.out
+    opened: list[str] = []
+    for word, name in re.findall(r"\\(begin|end)\{(\w+\*?)\}", body):
+        if word == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert not opened
+    bare = re.sub(r"\\[\\{}$&#%_]", "", body)
+    assert bare.count("{") == bare.count("}") and bare.count("$") % 2 == 0
+    assert body.count(r"\left") - body.count(r"\leftarrow") == body.count(r"\right")
+    assert "#" not in bare and "%" not in bare
+    outside = re.sub(r"\\begin\{align\*\}.*?\\end\{align\*\}", "", bare, flags=re.DOTALL)
+    assert "&" not in outside and "^" not in re.sub(r"\$[^$]*\$", "", outside)
+
+
+def test_latex_of_the_demo(cli):
+    out = cli("explain", "demo.expr", "--latex").out
+    assert out == (SNAPSHOTS / "demo.tex").read_text("utf-8")
+
+
+def test_markdown_of_the_demo(cli):
+    out = cli("explain", "demo.expr", "--markdown").out
+    assert out == (SNAPSHOTS / "demo.md").read_text("utf-8")
+
+
+def test_markdown_tables_survive_any_name(cli):
+    out = cli("explain", "-e", "d = {'a|b': 2}\nx = 3\nloss = x*d['a|b']*x", "--markdown").out
+    rows = [line for line in out.splitlines() if line.startswith("| ")]
+    assert rows and all(len(re.findall(r"(?<!\\)\|", row)) == 4 for row in rows)
+
+
+def test_json(cli):
+    (line,) = cli("explain", "demo.expr", "--format", "json").out.splitlines()
+    document = json.loads(line)
+    assert document["schema"] == "autodiff.explain/1" and document["objective"] == "loss"
+    assert document["totals"]["A"]["value"] == [[7, 10], [13, 16]]
+    assert [s["op"] for s in document["steps"]] == ["sum", "*", "+"]
+    assert document["check"]["kind"] == "right"
+    lines = cli("explain", "-e", PROGRAMS["nan"], "--format", "json").out
+    assert json.loads(lines)["forward"][0]["value"] == [0, "nan"]
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("e.md", "# Gradient"), ("e.tex", "\\documentclass"), ("e.json", "{"), ("e.txt", "forward")],
+)
+def test_files_by_suffix(cli, tmp_path: Path, name: str, start: str):
+    result = cli("explain", "demo.expr", "-o", name)
+    assert (result.code, result.out) == (0, "")
+    assert (tmp_path / name).read_text("utf-8").startswith(start)
+
+
+# -- one step a key -------------------------------------------------------------------------------
+
+
+def test_step_waits_on_a_terminal_only(cli):
+    assert cli("explain", "demo.expr", "--step").out == UX
+    arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}
+    result = cli("explain", "demo.expr", "--step", stdin="\n\nq\n", **arguments)
+    shown = re.sub(r"any key[^\r]*\r *\r", "", result.out)
+    assert result.code == 0 and shown == UX[: UX.index("  2  *     product")]
+    result = cli("explain", "demo.expr", "--step", stdin="a\n", **arguments)
+    assert re.sub(r"any key[^\r]*\r *\r", "", result.out) == UX
+    result = cli("explain", "demo.expr", "--step", stdin="", **arguments)
+    assert result.out.startswith("forward") and "backward" not in result.out
