@@ -27,27 +27,27 @@ def real(value: Any) -> Any:
 
 
 def _add(x: Node, y: Node) -> Node:
-    return F.add.apply([x, y])
+    return F.add.pair(x, y)
 
 
 def _times(x: Node, factor: float) -> Node:
-    return F.mul.apply([x, number(factor)])
+    return F.mul.pair(x, number(factor))
 
 
 def _mul(x: Node, y: Node) -> Node:
-    return F.mul.apply([x, y])
+    return F.mul.pair(x, y)
 
 
 def _div(x: Node, y: Node) -> Node:
-    return F.div.apply([x, y])
+    return F.div.pair(x, y)
 
 
 def _plus(x: Node, summand: float) -> Node:
-    return F.add.apply([x, number(summand)])
+    return F.add.pair(x, number(summand))
 
 
 def _sqrt(x: Node) -> Node:
-    return F.sqrt.apply([x])
+    return F.sqrt.one(x)
 
 
 def _lerp(start: Node, end: Node, weight: float) -> Node:

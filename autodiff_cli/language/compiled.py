@@ -17,6 +17,7 @@ from ..source import Source
 from . import syntax
 from .expressions import Context
 from .functions import DEPTH
+from .housekeeping import HOUSEKEEPING
 from .operations import MODE
 from .parser import parse
 from .program import module_names
@@ -90,6 +91,7 @@ class Compiled:
                 OVERRIDES.values[name] = lambda original, tensor=tensor: tensor
             else:
                 scope.names[name] = tensor
+        HOUSEKEEPING.restart()
         self.block(scope)
         OVERRIDES.values.clear()
         loss = self._loss(scope)

@@ -8,7 +8,7 @@ from typing import Any
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node as GraphNode
-from ..graph.op import bytes_text
+from ..graph.op import LEAF, bytes_text
 from ..graph.state import STATE
 from .values import Scope
 
@@ -53,7 +53,8 @@ class Housekeeping:
             )
 
     def collect(self, scope: Scope, since: int) -> None:
-        """Evaluate what names hold, then release histories that no gradient needs."""
+        """Evaluate what names hold, then release histories that no gradient needs. What needs a
+        gradient keeps its history anyway, and waits."""
         from ..engine.evaluate import evaluate, release
 
         nodes: list[GraphNode] = []
@@ -64,7 +65,9 @@ class Housekeeping:
             while pending:
                 value = pending.pop()
                 if isinstance(value, Tensor):
-                    nodes.append(value.node)
+                    node = value.node
+                    if node.seq > since and (not node.requires_grad or node.op is LEAF):
+                        nodes.append(node)
                     if value.grad is not None:
                         nodes.append(value.grad.node)
                 elif id(value) not in seen:

@@ -98,6 +98,10 @@ def _fold(x):
     return F.reshape(x, (count(x.shape[:-1]), x.shape[-1])) if x.ndim != 2 else x
 
 
+def _flat(x):
+    return F.reshape(x, (x.numel,)) if x.ndim != 1 else x
+
+
 def _column(x):
     return F.reshape(x, (*x.shape, 1))
 
@@ -156,7 +160,7 @@ def _matmul_to_input(g, input, other):
 def _matmul_to_other(g, input, other):
     a, b = input.ndim, other.ndim
     if b == 1:
-        return g * input if a == 1 else F.matmul(F.reshape(g, (g.numel,)), _fold(input))
+        return g * input if a == 1 else F.matmul(_flat(g), _fold(input))
     if a == 1:
         return _column(input) * (g if b == 2 else _row(g))
     if b == 2:

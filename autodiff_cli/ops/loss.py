@@ -448,7 +448,8 @@ def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None)
 def _(g, out, input, target, pos_weight=None):
     chance = F.sigmoid(input)
     if pos_weight is None:
-        return _fit(g * (chance - target), input), _fit(-g * input, target), None
+        to_target = _fit(-g * input, target) if target.requires_grad else None
+        return _fit(g * (chance - target), input), to_target, None
     lifted = pos_weight * target
     low = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)
     slope = (lifted + 1 - target) * chance - lifted
