@@ -32,6 +32,8 @@ def is_analytic(nodes: list[Node]) -> bool:
             continue
         if key not in ANALYTIC or node.op.kind is Kind.OPAQUE:
             return False
+        if any(isinstance(arg, np.dtype) for arg in node.args):
+            return False  # the kernel would cast, and drop imaginary parts
     return True
 
 

@@ -1,7 +1,8 @@
-"""Where a graph is cut: values that depend on a leaf while backward sees constants.
+"""Where a graph is cut: values that depend on a leaf while backward sees constants, hooks that
+change what backward passes on, and gradients that are PyTorch's convention.
 
-Invariant: a cut is something the program asked for (`detach`, `no_grad`, an integer cast, an op
-without a derivative), never a rule of ours.
+Invariant: a cut is something the program asked for (`detach`, `no_grad`, an integer cast, a hook,
+`padding_idx`), never a wrong rule.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ OPAQUE_TO_CUTS = "custom_function"  # its own backward answers for what is insid
 
 
 class Cut(NamedTuple):
-    """A node where backward stops, and why in a few words."""
+    """A node where backward does something else than differentiate, and why in a few words;
+    `effect` and `word` make the sentence "the gradient of `x` ..."."""
 
     node: Node
     reason: str
     word: str
+    effect: str = "leaves out what is cut off by"
 
 
 def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
@@ -31,9 +34,6 @@ def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
     found: list[Cut] = []
     while pending:
         node = pending.pop()
-        if node.marks is not None and node.marks.hooks:
-            found.append(Cut(node, "a hook replaces the gradient here", "register_hook"))
-            continue
         needed = node.args[0] if node.op.key == OPAQUE_TO_CUTS else Replay.needed(node)
         for part in needed:
             if part in seen or part not in reached or part is leaf:
@@ -45,6 +45,25 @@ def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
             pending.append(part)
     found.sort(key=lambda cut: cut.node.seq)
     return found
+
+
+def hooked(node: Node) -> bool:
+    """Whether a hook may change what backward passes on here."""
+    return node.marks is not None and bool(node.marks.hooks)
+
+
+def hook_cut(node: Node) -> Cut:
+    """What a hook does, said as a cut."""
+    return Cut(node, "a hook changes the gradient here", "register_hook", "is changed by")
+
+
+def convention(node: Node) -> Cut | None:
+    """A node whose gradient is, on purpose, not its derivative: PyTorch defines it so."""
+    if "convention" not in node.op.properties:
+        return None
+    return Cut(
+        node, "PyTorch defines another gradient here", node.op.name, "is another by design in"
+    )
 
 
 def _reason(node: Node) -> tuple[str, str]:

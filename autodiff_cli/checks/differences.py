@@ -21,7 +21,7 @@ from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.state import grad_mode
 from .analytic import is_analytic
-from .cuts import Cut, find_cuts
+from .cuts import Cut, find_cuts, hook_cut, hooked
 from .replay import Replay
 from .slopes import ATOL, KINK, NOISY, RIGHT, RTOL, STEP, WRONG, Line, Verdict
 
@@ -112,6 +112,8 @@ class GraphCheck:
         result.gradient = gradient
         if result.kind == WRONG:
             result = self._explained(leaf, point, gradient, result)
+        if result.kind == WRONG and node is not None:
+            result = self._without_hooks(leaf, point, result)
         if result.kind == WRONG and node is not None and self._right_nearby(leaf, node, point):
             result.kind = KINK
         if result.kind == KINK:
@@ -134,6 +136,29 @@ class GraphCheck:
         if again.kind == WRONG:
             return again
         result.kind, result.cuts = "cut", cuts
+        return result
+
+    def _without_hooks(self, leaf: Node, point: np.ndarray, result: LeafResult) -> LeafResult:
+        """What remains of a disagreement when no hook changes the gradient."""
+        nodes = [n for n in (leaf, *self.replay.dependents(leaf)) if hooked(n)]
+        if not nodes:
+            return result
+        kept = [node.mark().hooks for node in nodes]
+        for node in nodes:
+            node.mark().hooks = {}
+        try:
+            plain = self.objective.gradients([leaf])[0]
+            gradient = np.asarray(Replay([plain]).value(plain), np.float64)
+        finally:
+            for node, hooks in zip(nodes, kept, strict=True):
+                node.mark().hooks = hooks
+        again = self._compare(self.replay, leaf, point, gradient)
+        again.gradient = gradient
+        if again.kind == WRONG:
+            again = self._explained(leaf, point, gradient, again)
+        if again.kind == WRONG:
+            return again
+        result.kind, result.cuts = "cut", [*map(hook_cut, nodes), *again.cuts]
         return result
 
     def _right_nearby(self, leaf: Node, node: Node, point: np.ndarray) -> bool:
@@ -163,12 +188,12 @@ class GraphCheck:
         if self.distances is None:
             self.distances = []
             for node in self.replay.order:
-                if node.op.kink is None or not node.requires_grad:
+                if node.op.kink is None or not any(n.requires_grad for n in (node, *node.inputs)):
                     continue
                 with grad_mode(False):
                     distance = node.op.kink(*node.args)
                 value = np.asarray(Replay([distance]).value(distance))
-                least = float(np.min(value)) if value.size else math.inf
+                least = float(np.fmin.reduce(value, axis=None, initial=math.inf))
                 self.distances.append((node, least))
         return self.distances
 

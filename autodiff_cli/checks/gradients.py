@@ -19,6 +19,7 @@ from ..graph.node import Node
 from ..graph.op import shape_text
 from . import model
 from .blame import blamed
+from .cuts import convention
 from .differences import GraphCheck, LeafResult, Row
 from .slopes import ATOL, COMPLEX_STEP, NOISY, RIGHT, RTOL, WRONG
 from .verify import unseen_dependence
@@ -76,11 +77,15 @@ def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> 
     started = time.perf_counter()
     try:
         result = graph.check(leaf)
+        guilty = blamed(graph, leaf) if result.kind == WRONG else None
+        by_design = None if guilty is None else convention(guilty)
+        if by_design is not None:
+            result.kind, result.cuts = "cut", [by_design]
         item.status = STATUS[result.kind]
         if result.kind == RIGHT:
             _after(check, graph, leaf, item, result)
         elif result.kind == WRONG:
-            item.diagnostic = wrong(graph, leaf, name, result)
+            item.diagnostic = wrong(leaf, name, result, guilty)
         else:
             item.diagnostic = undecided(leaf, name, result)
             if result.kind == "cut" and check.wishes.strict:
@@ -162,9 +167,8 @@ def _headline(name: str, result: LeafResult) -> str:
     return f"gradient check failed for `{name}`: {count}"
 
 
-def wrong(graph: GraphCheck, leaf: Node, name: str, result: LeafResult) -> Diagnostic:
-    """E602 of a gradient that is wrong."""
-    guilty = blamed(graph, leaf)
+def wrong(leaf: Node, name: str, result: LeafResult, guilty: Node | None) -> Diagnostic:
+    """E602 of a gradient that is wrong; `guilty` is the node whose rule is to blame."""
     labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
     span, label = leaf.span, _leaf_label(leaf)
     helps: tuple[str, ...] = ("if the difference is meant: `# check: nograd " + name + "`",)
@@ -191,7 +195,7 @@ def cut(leaf: Node, name: str, result: LeafResult, severity: str) -> Diagnostic:
     if severity == "error":
         headline = _headline(name, result)
     else:
-        headline = f"the gradient of `{name}` leaves out what is cut off by `{word}`"
+        headline = f"the gradient of `{name}` {first.effect} `{word}`"
     return Diagnostic(
         ("E" if severity == "error" else "W") + "602",
         headline,

@@ -124,9 +124,11 @@ class Replay:
     def function(self, leaf: Node) -> Callable[[Any], list[Any]]:
         """`f(value of the leaf) -> values of the outputs`; only what changes is computed."""
         steps = [step for n in self.dependents(leaf) if (step := self.steps[self.slots[n]])]
-        place = self.slots[leaf]
         outputs = [self.slots[node] for node in self.outputs]
         base = self.base
+        if leaf not in self.slots:
+            return lambda value: [base[at] for at in outputs]
+        place = self.slots[leaf]
 
         def run(value: Any) -> list[Any]:
             values = base.copy()

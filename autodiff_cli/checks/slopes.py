@@ -134,7 +134,26 @@ class Line:
         best, at = min(candidates, key=lambda c: abs(c[0] - claimed))
         if math.isfinite(claimed) and abs(best - claimed) <= self._allowed(claimed, best):
             return Verdict(RIGHT, claimed, best, self._allowed(claimed, best), at)
+        if self._steeper(usable):
+            return self._steep(claimed, usable)
         return self._disagreement(claimed, usable, abs(best - claimed))
+
+    def _steeper(self, usable: list[Sample]) -> bool:
+        """Whether slopes still grow as the step shrinks, by more than rounding explains."""
+        large, small = usable[-2:] if len(usable) > 1 else (usable[0], usable[0])
+        rounding = 4 * EPS * (abs(self.here) / small.step + abs(small.central))
+        grown = abs(small.central - large.central)
+        return abs(small.central) > 2 * abs(large.central) and grown > 1e3 * rounding
+
+    def _steep(self, claimed: float, usable: list[Sample]) -> Verdict:
+        """A function that changes within less than the smallest step: smaller ones, or no verdict.
+        They round, so only a rough agreement can be asked for."""
+        least = usable[-1].step
+        samples = [self._sample(least * factor) for factor in (1e-2, 1e-4, 1e-6, 1e-8)]
+        finite = [s for s in samples if math.isfinite(s.central)]
+        near = min(finite or usable, key=lambda s: abs(s.central - claimed))
+        close = abs(near.central - claimed) <= 1e-4 * max(abs(near.central), abs(claimed))
+        return self._verdict(RIGHT if close else NOISY, claimed, near)
 
     def _verdict(self, kind: str, claimed: float, sample: Sample) -> Verdict:
         allowed = self._allowed(claimed, sample.central)

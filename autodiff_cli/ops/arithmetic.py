@@ -381,7 +381,13 @@ def _copysign_name(input, other):
     return "CopysignBackward1" if other.weak else "CopysignBackward0"
 
 
-@pointwise(np.copysign, promote=Promote.FLOAT, grad_fn=_copysign_name, samples=APART)
+@pointwise(
+    np.copysign,
+    promote=Promote.FLOAT,
+    grad_fn=_copysign_name,
+    samples=APART,
+    kink=lambda input, other: F.abs(input),
+)
 def copysign(input: Tensor, other: Tensor):
     """The size of `input` with the sign of `other`; the slope at 0 is 0."""
 
@@ -396,6 +402,7 @@ def _(g, out, input, other):
     check=lambda input, other: require_some_float("nextafter", input, other),
     samples=[S(t(2, 3), t(3))],
     vjp=lambda g, out, input, other: (F.where(F.eq(input, other), 0.0, g), F.zeros_like(g)),
+    kink=lambda input, other: F.abs(input - other),
 )
 def nextafter(input: Tensor, other: Tensor):
     """The next number of the dtype after `input` in the direction of `other`."""

@@ -26,6 +26,11 @@ COMPARISONS = (
 )
 
 
+def _to_other(input, other):
+    """How far the elements are from where the answer changes."""
+    return F.abs(input - other)
+
+
 def _binary(key, kernel, aliases, doc, **options):
     def binary(input: Tensor, other: Tensor):
         pass
@@ -49,6 +54,7 @@ for _row in COMPARISONS:
         *_row,
         promote=Promote.BOOL,
         samples=[S(ints(2, 3), ints(3)), S(t(3), 0.5)],
+        kink=_to_other if _row[0] in ("lt", "le", "gt", "ge") else None,
         errors=[Bad("E302", t(2, 3), t(2))],
     )
 

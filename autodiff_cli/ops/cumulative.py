@@ -124,6 +124,7 @@ def _declare_running_extreme(name, ufunc, beats, word):
         public=False,
         shape=lambda input, dim: (input.shape, INT64),
         samples=[S(t(2, 3), 1)],
+        kink=lambda input, dim: F.gaps(input, dim),
     )
     def index(input: Tensor, dim: Dim):
         """Where a running extreme was last attained."""

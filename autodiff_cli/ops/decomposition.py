@@ -237,6 +237,12 @@ def _singular_values(a):
         raise singular("linalg.svd", NOT_CONVERGED) from None
 
 
+def _to_crossing(values, positive):
+    """How far values are from each other and, where they are bound to be positive, from 0."""
+    gaps = F.gaps(values, values.ndim - 1)
+    return F.cat((gaps, values), values.ndim - 1) if positive else gaps
+
+
 def _svd_shape(A, full_matrices=True):
     require_matrices("linalg.svd", A)
     *batch, m, n = A.shape
@@ -255,6 +261,7 @@ def _svd_shape(A, full_matrices=True):
     fields=("U", "S", "Vh"),
     samples=[S(t(2, 2)), S(t(3, 2), full_matrices=False), S(t(2, 2, 3), full_matrices=False)],
     errors=[Bad("E308", t(2)), Bad("E503", t(values=[[1.0, float("nan")], [2.0, 1.0]]))],
+    kink=lambda A, *rest: _to_crossing(F.svdvals(A), True),
 )
 def linalg_svd(A: Tensor, full_matrices: bool = True):
     """U, S and Vh with `A = U @ diag(S) @ Vh`, S descending; signs of the vectors are not unique.
@@ -306,6 +313,7 @@ def _skew(x):
     shape=lambda A: _svd_shape(A)[1],
     samples=[S(t(2, 2)), S(t(3, 2))],
     errors=[Bad("E308", t(2))],
+    kink=lambda A: _to_crossing(F.svdvals(A), True),
 )
 def svdvals(A: Tensor):
     """Singular values, descending."""
@@ -358,6 +366,7 @@ def _eigh_shape(name, input, UPLO):
     fields=("eigenvalues", "eigenvectors"),
     samples=[S(positive(2)), S(positive(3), UPLO="U")],
     errors=[Bad("E308", t(2, 3)), Bad("E205", t(2, 2), UPLO="x")],
+    kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
 )
 def eigh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix; one triangle is read.
@@ -391,6 +400,7 @@ def _(g, out, input, UPLO):
     grad_fn="LinalgEighBackward0",
     shape=lambda input, UPLO: _eigh_shape("linalg.eigvalsh", input, UPLO)[0],
     samples=[S(positive(2)), S(positive(3), UPLO="U")],
+    kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
 )
 def eigvalsh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues of a symmetric matrix, ascending."""

@@ -104,6 +104,12 @@ def _no_bool_quotient(input, other):
     refuse_bools("//", input, other)
 
 
+def _to_jump(input, other):
+    """How far the quotient is from a whole number."""
+    quotient = F.div(input, other)
+    return F.abs(quotient - F.round(quotient))
+
+
 @pointwise(
     _towards_zero,
     public=False,
@@ -111,6 +117,7 @@ def _no_bool_quotient(input, other):
     vjp=_flat,
     grad_fn="DivBackward2",
     samples=[S(t(3), t(3, low=0.5))],
+    kink=_to_jump,
 )
 def quotient_to_zero(input: Tensor, other: Tensor):
     """Quotient without its fraction."""
@@ -123,6 +130,7 @@ def quotient_to_zero(input: Tensor, other: Tensor):
     vjp=_flat,
     grad_fn="DivBackward2",
     samples=[S(t(3), t(3, low=0.5))],
+    kink=_to_jump,
 )
 def quotient_down(input: Tensor, other: Tensor):
     """Quotient rounded down."""
@@ -147,12 +155,6 @@ def _modulus(kernel):
         return kernel(input, other)
 
     return rest
-
-
-def _to_jump(input, other):
-    """How far the quotient is from a whole number."""
-    quotient = F.div(input, other)
-    return F.abs(quotient - F.round(quotient))
 
 
 @pointwise(

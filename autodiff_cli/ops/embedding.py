@@ -99,6 +99,7 @@ def _highest_rows(weight, bags):
     _highest_rows,
     public=False,
     shape=lambda weight, bags: ((bags.sizes.size, weight.shape[1]), INT64),
+    kink=lambda weight, bags: F.gaps(weight, 0),
 )
 def bag_highest_rows(weight: Tensor, bags: Any):
     """For each bag and column, the row of the largest entry."""
@@ -132,6 +133,7 @@ def bag_reduced(
 @composite(
     public=False,
     samples=[S(t(2, 3), t(2, 1), order=0, because="the slopes are scaled, the values are not")],
+    properties=frozenset({"convention"}),
 )
 def slope_scaled(input: Tensor, scale: Tensor):
     """`input` itself, with gradients times `scale`."""

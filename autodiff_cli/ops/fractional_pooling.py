@@ -55,6 +55,7 @@ def _fractional_indices(x, samples, kernel, sizes):
         (*input.shape[: len(input.shape) - len(sizes)], *sizes),
         INT64,
     ),
+    kink=lambda input, samples, kernel, sizes: F.gaps_of_last(input, len(sizes)),
 )
 def fractional_indices(input: Tensor, samples: Tensor, kernel: Any, sizes: Any):
     """Flat positions of the maxima of windows at random places."""

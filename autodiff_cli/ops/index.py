@@ -738,6 +738,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "functional_log_softmax": ("softmax",),
     "functional_relu": ("activation",),
     "functional_softmax": ("softmax",),
+    "gaps": ("sorting",),
+    "gaps_of_last": ("sorting",),
     "gaussian_nll_loss": ("loss",),
     "gelu": ("activation",),
     "getitem": ("indexing",),

@@ -452,6 +452,7 @@ SCALED = "the slopes are scaled, the values are not"
     method=False,
     name="embedding",
     key="embedding_rows",
+    properties=frozenset({"convention"}),  # of padding rows and of scaled slopes
     shape=_embedding_shape,
     samples=[
         S(t(3, 2), ints(2, 2)),

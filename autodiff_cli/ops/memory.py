@@ -47,6 +47,7 @@ def data_alias(input: Tensor):
     grad_fn=lambda old, value: old.grad_name,
     vjp=lambda g, out, old, value: (g, None),
     samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")],
+    properties=frozenset({"convention"}),
 )
 def with_value(old: Tensor, value: Tensor):
     """The history of `old` with the values of `value`: a change made under no_grad."""

@@ -73,6 +73,7 @@ VECTORS = [
     method=False,
     samples=VECTORS,
     errors=[Bad("E308", t(0), inf), Bad("E307", ints(3))],
+    kink=lambda x, ord, dim, *rest: F.vector_norm(x, 2, dim),
 )
 def vector_norm(
     x: Tensor,
@@ -243,7 +244,11 @@ def _(g, out, input, p, dim, maxnorm):
 # -- distances between all pairs -------------------------------------------------------------------
 
 
-@composite(public=False, samples=[S(t(2, 3), 1.5), S(t(2, 3), inf)])
+@composite(
+    public=False,
+    samples=[S(t(2, 3), 1.5), S(t(2, 3), inf)],
+    kink=lambda input, p: F.sqrt(F.sum(input * input, (input.ndim - 1,))),
+)
 def row_norms(input: Tensor, p: float):
     """`vector_norm` over the last dim as `cdist` and `pdist` differentiate it."""
     return (
@@ -261,7 +266,11 @@ def _(g, out, input, p):
     )
 
 
-@composite(public=False, samples=[S(t(2, 3), t(4, 3))])
+@composite(
+    public=False,
+    samples=[S(t(2, 3), t(4, 3))],
+    kink=lambda x1, x2: F.euclidean_dist(x1, x2),
+)
 def euclidean_dist(x1: Tensor, x2: Tensor):
     """Distances between rows of `x1` and rows of `x2` by one matrix product."""
     one = F.sum(F.mul(x1, x1), (-1,), True)

@@ -86,6 +86,7 @@ def _max_name(input, rules):
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
     properties=frozenset({"selects"}),
+    kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
 )
 def max_windows(input: Tensor, rules: Any):
     """The maximum of each window of the last dims; the first of equal ones gets the gradient."""

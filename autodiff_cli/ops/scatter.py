@@ -113,6 +113,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
 @movement(
     _written(_assign),
     public=False,
+    properties=frozenset({"convention"}),  # the slope of a source that another one overwrote
     grad_fn="ScatterBackward0",
     shape=_scatter_shape("scatter"),
     samples=_SCATTERED,
@@ -311,10 +312,18 @@ def _scatter_reduce_shape(input, dim, index, src, reduce, include_self):
     return _scatter_shape("scatter_reduce")(input, dim, index, src)
 
 
+def _to_rival(input, dim, index, src, reduce, include_self):
+    """How far elements that may meet in one place are from each other, where the extreme counts."""
+    if reduce not in ("amax", "amin"):
+        return number(float("inf"), input.dtype)
+    return F.gaps(F.cat((F.reshape(input, (-1,)), F.reshape(src, (-1,)))), 0)
+
+
 @movement(
     _written(_reduced),
     inplace=True,
     shape=_scatter_reduce_shape,
+    kink=_to_rival,
     samples=[
         S(t(3), 0, ints(values=[0, 0, 2]), t(3), r, include_self=i)
         for r in _SCATTER_REDUCE
@@ -535,6 +544,7 @@ def _index_reduce_shape(input, dim, index, source, reduce, include_self):
     _rows_reduced,
     inplace=True,
     shape=_index_reduce_shape,
+    kink=_to_rival,
     samples=[
         S(t(3, 2), 0, ints(values=[0, 0]), t(2, 2), r, include_self=i)
         for r in _INDEX_REDUCE

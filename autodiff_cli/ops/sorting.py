@@ -10,6 +10,7 @@ from ..graph.dtypes import INT32, INT64
 from ..graph.op import shape_text, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.shapes import count
 
 
 def _argsort(x, dim, descending, stable):
@@ -31,7 +32,29 @@ SORTED = (
 )
 
 
-@opaque(_argsort, shape=lambda input, dim, descending, stable: (input.shape, INT64), samples=SORTED)
+@function(public=False, samples=[S(t(2, 3), 1), S(t(3), 0), S(t(), 0), S(t(1, 2), 0)])
+def gaps(input: Tensor, dim: Dim):
+    """Distances between neighbours in the order along `dim`; 0 where two elements are equal."""
+    if not input.shape or input.shape[dim] < 2:
+        return F.full_like(input, float("inf"))
+    ordered = F.gather(input, dim, F.argsort(input, dim))
+    following = F.narrow(ordered, dim, 1, input.shape[dim] - 1)
+    return following - F.narrow(ordered, dim, 0, input.shape[dim] - 1)
+
+
+@function(public=False, samples=[S(t(2, 3), 1), S(t(2, 3), 2)])
+def gaps_of_last(input: Tensor, n: int):
+    """`gaps` between all elements of the last `n` dims."""
+    lead = input.shape[: len(input.shape) - n]
+    return F.gaps(F.reshape(input, (*lead, count(input.shape[len(lead) :]))), len(lead))
+
+
+@opaque(
+    _argsort,
+    shape=lambda input, dim, descending, stable: (input.shape, INT64),
+    samples=SORTED,
+    kink=lambda input, dim, *rest: F.gaps(input, dim),
+)
 def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False):
     """Indices that sort along `dim`; equal elements keep their order, nan is largest."""
 

@@ -186,7 +186,13 @@ for _row in (
         "`exp(-|input|) * i1(input)`.",
     ),
 ):
-    _unary(*_row, name=f"special.{_row[0].removeprefix('special_')}", method=False, inplace=False)
+    _unary(
+        *_row,
+        name=f"special.{_row[0].removeprefix('special_')}",
+        method=False,
+        inplace=False,
+        kink=F.abs if _row[0] == "special_i0e" else None,
+    )
 
 
 def _away_from_zero(x, order0, rest):

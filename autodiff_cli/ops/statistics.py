@@ -58,6 +58,7 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
 @composite(
     samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=0, because="no slope at 0")],
     errors=NO_FLOATS,
+    kink=lambda input, dim, *rest: F.std(input, dim, False),
 )
 def std(
     input: Tensor,

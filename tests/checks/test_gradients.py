@@ -143,6 +143,19 @@ def test_a_fault_in_a_large_leaf_is_bisected_to_its_elements() -> None:
         ("x = 2\nif x > 1:\n    loss = x * x\nelse:\n    loss = x", "passed"),
         ("x = [1, 2]\nloss = sum(dropout(x, 0.5))", "passed"),
         ("x = [0.5, 2]\nloss = sum((x > 1) * x)", "passed"),
+        ("x = [0.5, 2]\nloss = sum(x * 3, dtype=torch.float64) + sum(x * x)", "passed"),
+        ("x = zeros(2, 3, requires_grad=True)\n"
+         "loss = sum(F.rms_norm(x, (3,)) * const([1.0, 2.0, 3.0]))", "passed"),
+        ("x = [0, 0]\nloss = norm(x)", "kink"),
+        ("x = [2, 2]\nloss = std(x)", "kink"),
+        ("x = [0, 0, 1, 1]\nloss = F.max_pool1d(relu(x).reshape(1, 1, 4), 2).sum()", "kink"),
+        ("x = [1, 1, 2]\nloss = median(x) + quantile(x, 0.3) + sort(x).values[0]", "kink"),
+        ("x = [0, 2]\nloss = sum(where(x > 0, x, 0 * x))", "kink"),
+        ("x = [1, 2]\nh = x * 2\nh.register_hook(lambda g: g * 3)\nloss = sum(h * h)", "cut"),
+        ("x = [1, 2]\nx.register_hook(lambda g: g * 3)\nloss = sum(x * x)", "cut"),
+        ("x = [1, 2]\nx.register_hook(lambda g: None)\nloss = sum(x * x)", "passed"),
+        ("x = [[1, 2], [3, 4]]\n"
+         "loss = sum(F.embedding(tensor([0, 1]), x, padding_idx=0) ** 2)", "cut"),
     ],
 )  # fmt: skip
 def test_no_fault_where_there_is_none(text: str, status: str) -> None:
