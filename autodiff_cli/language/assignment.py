@@ -430,6 +430,31 @@ def compile_delete(tree: syntax.Delete, context: Context) -> RunStatement:
     return run
 
 
+def index_slice(key: slice) -> slice:
+    """A slice of plain ints."""
+    return slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
+
+
+def delete_attribute(value: Any, name: str, span: Any = None) -> None:
+    """`del value.name`."""
+    if isinstance(value, Tensor) and name == "grad":
+        value.grad = None
+        return
+    tables = [
+        getattr(value, table, None) for table in ("fields", "parameters", "modules", "buffers")
+    ]
+    for table in tables:
+        if isinstance(table, dict) and name in table:
+            del table[name]
+            return
+    raise fail(
+        "E207",
+        f"{kind_of(value)} has no attribute `{name}` that can be deleted",
+        span,
+        help="attributes that were assigned can",
+    )
+
+
 def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
     if isinstance(tree, syntax.Name):
 
@@ -449,7 +474,12 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
 
         def remove_item(scope: Scope) -> None:
             target, key = owner(scope), key_run(scope)
-            if not isinstance(target, list | dict) or isinstance(key, slice):
+            special = getattr(target, "special", None)
+            method = None if special is None else special("__delitem__")
+            if method is not None:
+                method.call([key], {})
+                return
+            if not isinstance(target, list | dict):
                 raise fail(
                     "E208",
                     f"items of {kind_of(target)} cannot be deleted",
@@ -457,13 +487,20 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
                     help="lists and dicts can",
                 )
             try:
-                del target[key]
+                del target[index_slice(key) if isinstance(key, slice) else key]
             except (KeyError, IndexError, TypeError):
                 raise fail(
                     "E210", f"there is no item {text(key)}", tree.span, help="check with `in` first"
                 ) from None
 
         return remove_item
+    if isinstance(tree, syntax.Attribute):
+        holder = compile_expression(tree.value, context)
+
+        def remove_attribute(scope: Scope) -> None:
+            delete_attribute(holder(scope), tree.attr, tree.span)
+
+        return remove_attribute
     if isinstance(tree, syntax.Tuple):
         parts = [_remover(t, context) for t in tree.elements]
 

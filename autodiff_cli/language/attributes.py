@@ -95,6 +95,11 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
     if own is not None:
         own(name, new)
         return
+    if isinstance(value, Namespace) and value.path.startswith("backends."):
+        from .services import ASSIGNABLE
+
+        if f"{value.path}.{name}" in ASSIGNABLE:
+            return
     raise fail(
         "E207",
         f"attribute `{name}` of {kind_of(value)} cannot be set",

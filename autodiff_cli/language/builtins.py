@@ -290,6 +290,35 @@ def _hasattr(value: Any, name: Any) -> bool:
     return not name.startswith("_") and _getattr(value, name, marker) is not marker
 
 
+def _delattr(value: Any, name: Any) -> None:
+    from .assignment import delete_attribute
+
+    delete_attribute(value, name)
+
+
+def _hash(value: Any) -> int:
+    try:
+        return hash(value)
+    except TypeError:
+        raise fail("E208", f"{kind_of(value)} has no hash", help="use a tuple") from None
+
+
+def _vars(value: Any) -> dict[str, Any]:
+    fields = getattr(value, "fields", None)
+    if not isinstance(fields, dict):
+        raise fail("E208", f"{kind_of(value)} has no attributes of its own", help="use an object")
+    return dict(fields)
+
+
+def _input(prompt: Any = "") -> Any:
+    raise fail("E203", "a program here cannot ask for input", help="assign the value in the text")
+
+
+def _issubclass(cls: Any, kinds: Any) -> bool:
+    mro = getattr(cls, "mro", [cls])
+    return any(kind in mro for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+
+
 def _setattr(value: Any, name: Any, new: Any) -> None:
     from .attributes import set_attribute
 
@@ -365,6 +394,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "getattr": _getattr,
     "hasattr": _hasattr,
     "setattr": _setattr,
+    "delattr": _delattr,
+    "id": id,
+    "hash": _hash,
+    "vars": _vars,
+    "input": _input,
+    "bin": lambda n: bin(_int(n)),
+    "hex": lambda n: hex(_int(n)),
+    "issubclass": _issubclass,
     "repr": represent,
     "format": lambda value, spec="": formatted(value, spec),
     "iter": make_iterator,

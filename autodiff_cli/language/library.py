@@ -14,7 +14,7 @@ from ..graph.dtypes import is_float
 from ..graph.op import check_size, constant
 from ..graph.params import BindError, to_dtype, to_int
 from ..graph.state import STATE, grad_mode
-from .classes import Instance
+from .classes import Instance, UserClass, Wrapped
 from .generators import default_stream
 from .modules import Module
 from .operations import MODE
@@ -217,7 +217,37 @@ def _deep_copy(value: Any) -> Any:
     return deep_copy(value)
 
 
+# -- modules that change ---------------------------------------------------------------------------
+
+
+def _become(module: Module, cls: UserClass) -> None:
+    """The module is of another class from now on."""
+    module.cls = cls
+
+
+def _forget(module: Module, name: str) -> None:
+    module._forget(name)
+
+
+def _computed(module: Module, name: str, part: Module) -> None:
+    """An attribute is what `part()` gives; the module's class gets a class of its own."""
+    cls = module.cls
+    if not cls.name.startswith("Parametrized"):
+        module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {}, None)
+    cls.names[name] = Wrapped("property", Builtin(name, lambda self: part.call([], {})))
+
+
+def _plain_again(module: Module, name: str) -> None:
+    del module.cls.names[name]
+    if not module.cls.names:
+        module.cls = module.cls.bases[0]
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "become": _become,
+    "forget": _forget,
+    "computed": _computed,
+    "plain_again": _plain_again,
     "require": _require,
     "require_dims": _require_dims,
     "whole": _whole,

@@ -10,9 +10,9 @@ from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
 from .expressions import Context, compile_expression
-from .operand_labels import placed
 from .functions import call_value
 from .iterators import Lazy
+from .operand_labels import placed
 from .operations import kind_of, truth
 from .values import Builtin, GradMode, Scope, UserFunction
 
@@ -82,7 +82,7 @@ class Entered:
         return over
 
 
-def enter_manager(value: Any, entered: Entered) -> Any:
+def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
     """Enter one manager: what `as` binds."""
     if isinstance(value, GradMode):
         before = value.before.pop() if value.before else STATE.grad
@@ -92,6 +92,9 @@ def enter_manager(value: Any, entered: Entered) -> Any:
     if isinstance(value, Manager):
         result = value.enter()
         entered.exits.append(value.leave)
+        ending = getattr(value, "leave_scope", None)
+        if ending is not None:
+            entered.exits.append(lambda error: ending(scope))
         return result
     special = getattr(value, "special", None)
     enter = None if special is None else special("__enter__")
@@ -139,7 +142,7 @@ def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope,
             value = make(scope)
             STATE.span = span
             try:
-                bound = enter_manager(value, entered)
+                bound = enter_manager(value, entered, scope)
             except AutodiffError as error:
                 raise placed(error, span) from None
             if assign is not None:

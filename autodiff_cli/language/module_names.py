@@ -33,7 +33,17 @@ FILES: dict[str, str] = {
     "recurrent": """
         _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
         MultiheadAttention _activation TransformerEncoderLayer TransformerEncoder
-        TransformerDecoderLayer TransformerDecoder
+        TransformerDecoderLayer TransformerDecoder Transformer
+    """,
+    "lazy": """
+        _Lazy LazyLinear _LazyConv LazyConv1d LazyConv2d LazyConv3d _LazyNorm LazyBatchNorm1d
+        LazyBatchNorm2d LazyBatchNorm3d
+    """,
+    "reparametrized": """
+        ParametrizationList _as_parameter register_parametrization is_parametrized
+        remove_parametrizations _norm_but _WeightNorm parametrized_weight_norm _NormHook
+        weight_norm _SpectralNorm parametrized_spectral_norm _SpectralHook spectral_norm
+        pad_sequence unpad_sequence
     """,
     "schedulers": """
         LRScheduler _ByFunction LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR
@@ -84,8 +94,23 @@ PATHS: dict[str, str] = {
     **{
         _PREFIX.get(file, "nn.") + name: name
         for name, file in PRELUDE.items()
-        if not name.startswith("_") and name not in _STEPS
+        if not name.startswith("_") and name not in _STEPS and file != "reparametrized"
     },
+    **{
+        f"nn.utils.{name}": name
+        for name in (
+            "weight_norm",
+            "spectral_norm",
+            "parametrize.register_parametrization",
+            "parametrize.is_parametrized",
+            "parametrize.remove_parametrizations",
+            "parametrize.ParametrizationList",
+            "rnn.pad_sequence",
+            "rnn.unpad_sequence",
+        )
+    },
+    "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
+    "nn.utils.parametrizations.spectral_norm": "parametrized_spectral_norm",
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
     **{f"optim.{name}": name for name in OPTIMIZERS},
     "python.collections.OrderedDict": "OrderedDict",
@@ -96,7 +121,7 @@ PATHS: dict[str, str] = {
 
 def library_member(path: str) -> Any:
     """What a path of `PATHS` stands for."""
-    name = PATHS[path]
+    name = PATHS[path].rpartition(".")[2]
     if path.startswith("optim.") and name in OPTIMIZERS:
         from .optimizers import CLASSES
 

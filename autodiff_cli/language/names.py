@@ -58,6 +58,25 @@ MODULES: dict[str, str] = {
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
     "torch.masked": "masked",
+    "torch.random": "random",
+    "torch.autograd.function": "autograd",
+    "torch.autograd.forward_ad": "autograd.forward_ad",
+    "torch.autograd.graph": "autograd.graph",
+    "torch.autograd.gradcheck": "autograd",
+    "torch.autograd.variable": "autograd",
+    "torch.nn.parameter": "nn",
+    "torch.nn.modules": "nn",
+    "torch.nn.utils.rnn": "nn.utils.rnn",
+    "torch.nn.utils.parametrize": "nn.utils.parametrize",
+    "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
+    "torch.utils": "utils",
+    "torch.utils.data": "utils.data",
+    "torch.utils.checkpoint": "utils.checkpoint",
+    "torch.amp": "amp",
+    "torch.cuda": "cuda",
+    "torch.backends": "backends",
+    "torch.optim.optimizer": "optim",
+    "torch.optim.swa_utils": "optim.swa_utils",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
     "copy": "python.copy",
@@ -80,7 +99,13 @@ MODULES: dict[str, str] = {
     },
 }
 
-NAMESPACES = frozenset(MODULES.values()) | {"np.random", "random", "utils"}
+NAMESPACES = frozenset(MODULES.values()) | {
+    "np.random",
+    "backends.cudnn",
+    "backends.mps",
+    "cuda.amp",
+    "mps",
+}
 
 # NumPy's names of ops; keywords are translated when arguments are bound.
 NUMPY: dict[str, str] = {
@@ -151,6 +176,27 @@ TRANSFORM_PATHS = (
     "autograd.functional.",
     "autograd.gradcheck",
     "autograd.gradgradcheck",
+)
+
+# Switches, context managers and other things around computing; see `services`.
+SERVICE_PATHS = (
+    "autograd.",
+    "utils.",
+    "amp.",
+    "autocast",
+    "cuda.",
+    "backends.",
+    "compile",
+    "are_",
+    "is_",
+    "set_",
+    "get_",
+    "random.",
+    "nn.utils.",
+    "typename",
+    "__version__",
+    "profiler",
+    "optim.swa_utils",
 )
 
 OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
@@ -338,6 +384,14 @@ def torch_member(path: str) -> Any:
         return TRANSFORMS.get(path)
     if path in PATHS:
         return library_member(path)
+    if path.startswith("utils.data."):
+        from .datasets import NAMES
+
+        return NAMES.get(path.removeprefix("utils.data."))
+    if path.startswith(SERVICE_PATHS):
+        from .services import member as service
+
+        return service(path)
     return None
 
 
@@ -462,7 +516,8 @@ def import_module(dotted: str) -> Namespace:
             "E209",
             f"module `{dotted}` cannot be imported here",
             label="not available",
-            help="known are " + ", ".join(sorted(m for m in MODULES if m.count(".") < 2)),
+            help="known are torch and what is below it, "
+            + ", ".join(sorted(m for m in MODULES if "." not in m and m != "torch")),
         )
     return Namespace(path)
 

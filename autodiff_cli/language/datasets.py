@@ -1,0 +1,465 @@
+"""`torch.utils.data`: datasets, samplers and the loader, which draw PyTorch's order of examples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import accumulate, islice
+from typing import Any
+
+from ..autograd.random import Generator
+from ..autograd.tensor import Tensor
+from ..errors import fail
+from ..graph.dtypes import DTYPES
+from ..graph.registry import F
+from .classes import Instance, UserClass
+from .factories import as_tensor, make_tensor
+from .functions import call_value
+from .generators import stream_of
+from .iterators import Lazy, iterator, make_iterator
+from .operations import count_step, items_of, kind_of, truth
+from .subscripts import index, slice_part
+from .values import Builtin
+
+Method = Callable[..., Any]
+
+
+def _length(value: Any) -> int:
+    from .builtins import FUNCTIONS
+
+    return FUNCTIONS["len"](value)
+
+
+def _class(name: str, bases: list[UserClass], methods: dict[str, Method]) -> UserClass:
+    made = UserClass(name, bases, {n: Builtin(n, f) for n, f in methods.items()}, None)
+    made.fixed = True
+    return made
+
+
+def _kept(*names: str, **defaults: Any) -> Method:
+    """An `__init__` that keeps its arguments."""
+
+    def init(self: Instance, *args: Any, **kwargs: Any) -> None:
+        given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+        missing = [name for name in names if name not in given]
+        if missing or len(args) > len(names) or set(given) - set(names):
+            raise fail(
+                "E205",
+                f"`{self.cls.name}` takes {', '.join(names)}",
+                help=f"write `{self.cls.name}({', '.join(f'{n}=...' for n in names)})`",
+            )
+        self.fields.update(given)
+
+    return init
+
+
+# -- datasets -------------------------------------------------------------------------------------
+
+
+def _no_items(self: Instance, key: Any) -> Any:
+    raise fail(
+        "E207",
+        f"`{self.cls.name}` defines no `__getitem__`",
+        help="define `def __getitem__(self, index):`",
+    )
+
+
+def _tensors(self: Instance, *tensors: Any) -> None:
+    sizes = {_length(t) for t in tensors}
+    if len(sizes) > 1:
+        raise fail(
+            "E308",
+            "Size mismatch between tensors",
+            help=f"the first dims are {sorted(sizes)}; they must be equal",
+        )
+    self.fields["tensors"] = tuple(tensors)
+
+
+def _subset_item(self: Instance, key: Any) -> Any:
+    indices = self.fields["indices"]
+    if isinstance(key, list):
+        return index(self.fields["dataset"], [index(indices, k) for k in key])
+    return index(self.fields["dataset"], index(indices, key))
+
+
+def _joined(self: Instance, datasets: Any) -> None:
+    self.fields["datasets"] = items_of(datasets)
+
+
+def _joined_item(self: Instance, key: Any) -> Any:
+    at = slice_part(key) or 0
+    for part in self.fields["datasets"]:
+        size = _length(part)
+        if at < size:
+            return index(part, at)
+        at -= size
+    raise fail("E210", f"index {key} is out of range", help="use a smaller index")
+
+
+DATASET = _class("Dataset", [], {"__getitem__": _no_items})
+ITERABLE = _class("IterableDataset", [DATASET], {})
+SUBSET = _class(
+    "Subset",
+    [DATASET],
+    {
+        "__init__": _kept("dataset", "indices"),
+        "__getitem__": _subset_item,
+        "__len__": lambda self: _length(self.fields["indices"]),
+    },
+)
+
+
+def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Instance]:
+    """`random_split`."""
+    total = _length(dataset)
+    parts = items_of(lengths)
+    whole = sum(parts)
+    if math.isclose(whole, 1) and whole <= 1:
+        parts = [math.floor(total * fraction) for fraction in parts]
+        for i in range(total - sum(parts)):
+            parts[i % len(parts)] += 1
+    if sum(parts) != total:
+        raise fail(
+            "E205",
+            "Sum of input lengths does not equal the length of the input dataset!",
+            help=f"the dataset has {total} examples, the lengths sum to {sum(parts)}",
+        )
+    order = stream_of(generator).randperm(total).tolist()
+    found = []
+    for end, length in zip(accumulate(parts), parts, strict=True):
+        found.append(SUBSET.call([dataset, order[end - length : end]], {}))
+    return found
+
+
+# -- samplers -------------------------------------------------------------------------------------
+
+
+def _source_length(self: Instance) -> int:
+    given = self.fields.get("num_samples")
+    return _length(self.fields["data_source"]) if given is None else given
+
+
+def _random_order(self: Instance) -> Lazy:
+    def items() -> Iterator[int]:
+        n = _length(self.fields["data_source"])
+        stream = (
+            _fresh() if self.fields["generator"] is None else stream_of(self.fields["generator"])
+        )
+        wanted = _source_length(self)
+        if truth(self.fields["replacement"]):
+            for at in range(0, wanted, 32):
+                size = min(32, wanted - at)
+                yield from stream.randint(0, n, (size,), DTYPES["int64"]).tolist()
+            if wanted % 32 == 0:
+                stream.randint(0, n, (0,), DTYPES["int64"])
+        else:
+            for at in range(0, wanted, max(n, 1)):
+                yield from stream.randperm(n).tolist()[: wanted - at]
+            if n and wanted % n == 0:
+                stream.randperm(n)
+
+    return Lazy("generator", items())
+
+
+def _fresh() -> Any:
+    """A generator seeded by a draw from the default one."""
+    seed = _drawn_seed(None)
+    stream = Generator()
+    stream.manual_seed(seed)
+    return stream
+
+
+def _drawn_seed(generator: Any) -> int:
+    """`torch.empty((), dtype=torch.int64).random_(generator=generator).item()`."""
+    return int(stream_of(generator).random(()))
+
+
+def _some_order(self: Instance) -> Lazy:
+    indices = items_of(self.fields["indices"])
+
+    def items() -> Iterator[Any]:
+        for i in stream_of(self.fields["generator"]).randperm(len(indices)).tolist():
+            yield indices[i]
+
+    return Lazy("generator", items())
+
+
+def _weighted_order(self: Instance) -> Lazy:
+    from .random_functions import RANDOM
+
+    weights = as_tensor(self.fields["weights"], dtype=DTYPES["float64"])
+    drawn = RANDOM["multinomial"].function(
+        weights,
+        self.fields["num_samples"],
+        truth(self.fields["replacement"]),
+        generator=self.fields["generator"],
+    )
+    return Lazy("generator", iter(drawn.numpy().tolist()))
+
+
+def _batches(self: Instance) -> Lazy:
+    def items() -> Iterator[list[Any]]:
+        source = iterator(make_iterator(self.fields["sampler"]))
+        size, drop = self.fields["batch_size"], truth(self.fields["drop_last"])
+        while batch := list(islice(source, size)):
+            if len(batch) < size and drop:
+                return
+            yield batch
+
+    return Lazy("generator", items())
+
+
+def _batch_count(self: Instance) -> int:
+    n, size = _length(self.fields["sampler"]), self.fields["batch_size"]
+    return n // size if truth(self.fields["drop_last"]) else (n + size - 1) // size
+
+
+SAMPLER = _class("Sampler", [], {"__init__": lambda self, data_source=None: None})
+SEQUENTIAL = _class(
+    "SequentialSampler",
+    [SAMPLER],
+    {
+        "__init__": _kept("data_source"),
+        "__iter__": lambda self: Lazy("range_iterator", iter(range(_source_length(self)))),
+        "__len__": _source_length,
+    },
+)
+RANDOM_ORDER = _class(
+    "RandomSampler",
+    [SAMPLER],
+    {
+        "__init__": _kept(
+            "data_source",
+            "replacement",
+            "num_samples",
+            "generator",
+            replacement=False,
+            num_samples=None,
+            generator=None,
+        ),
+        "__iter__": _random_order,
+        "__len__": _source_length,
+    },
+)
+BATCHES = _class(
+    "BatchSampler",
+    [SAMPLER],
+    {
+        "__init__": _kept("sampler", "batch_size", "drop_last"),
+        "__iter__": _batches,
+        "__len__": _batch_count,
+    },
+)
+
+
+# -- the loader -----------------------------------------------------------------------------------
+
+
+def collate(batch: Any) -> Any:
+    """`default_collate`: examples become one batch, tensors are stacked."""
+    count_step()
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return Tensor(F.stack(tuple([as_tensor(item).node for item in batch]), 0))
+    if isinstance(first, float):
+        return make_tensor(list(batch), dtype=DTYPES["float64"])
+    if isinstance(first, int):
+        return make_tensor(list(batch))
+    if isinstance(first, str):
+        return batch
+    if isinstance(first, dict):
+        return {key: collate([item[key] for item in batch]) for key in first}
+    if isinstance(first, list | tuple):
+        if len({len(item) for item in batch}) > 1:
+            raise fail(
+                "E308",
+                "each element in list of batch should be of equal size",
+                help="give collate_fn= to pad them",
+            )
+        columns = [collate(column) for column in zip(*batch, strict=True)]
+        kind = getattr(first, "kind", None)
+        return columns if kind is None else kind.call(columns, {})
+    raise fail(
+        "E208",
+        f"a batch is made of tensors, numbers, lists, tuples and dicts, not of {kind_of(first)}",
+        help="give collate_fn=",
+    )
+
+
+_OPTIONS: dict[str, Any] = {
+    "batch_size": 1,
+    "shuffle": None,
+    "sampler": None,
+    "batch_sampler": None,
+    "num_workers": 0,
+    "collate_fn": None,
+    "pin_memory": False,
+    "drop_last": False,
+    "timeout": 0,
+    "worker_init_fn": None,
+    "multiprocessing_context": None,
+    "generator": None,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "pin_memory_device": "",
+    "in_order": True,
+}
+
+
+def _loader(self: Instance, dataset: Any, *args: Any, **kwargs: Any) -> None:
+    given = {**dict(zip(_OPTIONS, args, strict=False)), **kwargs}
+    for name in given:
+        if name not in _OPTIONS:
+            raise fail(
+                "E205",
+                f"`DataLoader` got an unexpected keyword argument `{name}`",
+                help=f"it takes {', '.join(list(_OPTIONS)[:8])}",
+            )
+    options = {**_OPTIONS, **given}
+    sampler, batches, shuffle = options["sampler"], options["batch_sampler"], options["shuffle"]
+    if sampler is not None and shuffle:
+        raise fail(
+            "E205",
+            "sampler option is mutually exclusive with shuffle",
+            help="leave one of them out",
+        )
+    if batches is not None and (set(given) & {"batch_size", "shuffle", "sampler", "drop_last"}):
+        raise fail(
+            "E205",
+            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
+            "drop_last",
+            help="leave the others out",
+        )
+    if batches is not None:
+        options["batch_size"] = None
+    if sampler is None and batches is None and not ITERABLE.has_instance(dataset):
+        if shuffle is not None and truth(shuffle):
+            if not _length(dataset):
+                raise fail(
+                    "E205",
+                    "num_samples should be a positive integer value, but got num_samples=0",
+                    help="the dataset is empty",
+                )
+            sampler = RANDOM_ORDER.call([dataset], {"generator": options["generator"]})
+        else:
+            sampler = SEQUENTIAL.call([dataset], {})
+    size = options["batch_size"]
+    if size is not None and (type(size) is not int or size < 1):
+        raise fail(
+            "E205",
+            f"batch_size should be a positive integer value, but got batch_size={size}",
+            help="give an int of at least 1",
+        )
+    if size is not None and batches is None and sampler is not None:
+        batches = BATCHES.call([sampler, size, truth(options["drop_last"])], {})
+    self.fields.update(options)
+    self.fields.update(dataset=dataset, sampler=sampler, batch_sampler=batches)
+    if options["collate_fn"] is None:
+        self.fields["collate_fn"] = (
+            Builtin("default_collate", collate)
+            if size is not None or batches is not None
+            else Builtin("default_convert", lambda item: item)
+        )
+
+
+def _loaded(self: Instance) -> Lazy:
+    """Starting an iteration draws a seed for workers, as PyTorch does without any."""
+    fields = self.fields
+    dataset = fields["dataset"]
+    stream = ITERABLE.has_instance(dataset)
+    order = None if stream else fields["batch_sampler"] or fields["sampler"]
+    keys = None if order is None else iterator(make_iterator(order))
+    _drawn_seed(fields["generator"])
+
+    def batches() -> Iterator[Any]:
+        gather = fields["collate_fn"]
+        single = fields["batch_sampler"] is None
+        if keys is None:
+            yield from _streamed(dataset, fields["batch_size"], truth(fields["drop_last"]), gather)
+            return
+        for key in keys:
+            found = index(dataset, key) if single else [index(dataset, k) for k in key]
+            yield call_value(gather, [found], {})
+
+    return Lazy("_SingleProcessDataLoaderIter", batches())
+
+
+def _streamed(dataset: Any, size: int | None, drop: bool, gather: Any) -> Iterator[Any]:
+    source = iterator(make_iterator(dataset))
+    if size is None:
+        for item in source:
+            yield call_value(gather, [item], {})
+        return
+    while batch := list(islice(source, size)):
+        if len(batch) < size and drop:
+            return
+        yield call_value(gather, [batch], {})
+
+
+def _loader_length(self: Instance) -> int:
+    order = self.fields["batch_sampler"] or self.fields["sampler"]
+    if order is not None:
+        return _length(order)
+    n, size = _length(self.fields["dataset"]), self.fields["batch_size"]
+    if size is None:
+        return n
+    return n // size if truth(self.fields["drop_last"]) else -(-n // size)
+
+
+NAMES: dict[str, Any] = {
+    "Dataset": DATASET,
+    "IterableDataset": ITERABLE,
+    "Subset": SUBSET,
+    "TensorDataset": _class(
+        "TensorDataset",
+        [DATASET],
+        {
+            "__init__": _tensors,
+            "__getitem__": lambda self, key: tuple([index(t, key) for t in self.fields["tensors"]]),
+            "__len__": lambda self: _length(self.fields["tensors"][0]),
+        },
+    ),
+    "ConcatDataset": _class(
+        "ConcatDataset",
+        [DATASET],
+        {
+            "__init__": _joined,
+            "__getitem__": _joined_item,
+            "__len__": lambda self: sum(_length(d) for d in self.fields["datasets"]),
+        },
+    ),
+    "Sampler": SAMPLER,
+    "SequentialSampler": SEQUENTIAL,
+    "RandomSampler": RANDOM_ORDER,
+    "SubsetRandomSampler": _class(
+        "SubsetRandomSampler",
+        [SAMPLER],
+        {
+            "__init__": _kept("indices", "generator", generator=None),
+            "__iter__": _some_order,
+            "__len__": lambda self: _length(self.fields["indices"]),
+        },
+    ),
+    "WeightedRandomSampler": _class(
+        "WeightedRandomSampler",
+        [SAMPLER],
+        {
+            "__init__": _kept(
+                "weights",
+                "num_samples",
+                "replacement",
+                "generator",
+                replacement=True,
+                generator=None,
+            ),
+            "__iter__": _weighted_order,
+            "__len__": lambda self: self.fields["num_samples"],
+        },
+    ),
+    "BatchSampler": BATCHES,
+    "DataLoader": _class(
+        "DataLoader", [], {"__init__": _loader, "__iter__": _loaded, "__len__": _loader_length}
+    ),
+    "random_split": Builtin("random_split", _split),
+    "default_collate": Builtin("default_collate", collate),
+}

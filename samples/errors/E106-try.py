@@ -1,6 +1,0 @@
-import torch
-
-try:
-    x = torch.ones(2)
-except ValueError:
-    pass
