@@ -72,6 +72,22 @@ FAULTS = {
         "x = [[1, 2], [3, 4]]\nloss = sum(x.transpose(0, 1) * const([[1, 2], [3, 4]]))",
     ),
     "kinked": ("relu", lambda g, out, x: -(g * (x > 0)), "x = [-1, 0, 2]\nloss = sum(relu(x))"),
+    "wrong power": (
+        "pow",
+        lambda g, out, x, n: (g * n * x**n, None),
+        "x = [1.5, 2, 3]\nloss = sum(x ** 3)",
+    ),
+    "stale out": ("tanh", lambda g, out, x: g * (1 - x * x), "x = [0.5, 1]\nloss = sum(tanh(x))"),
+    "wrong only where it is 1": (
+        "log",
+        lambda g, out, x: F.where(F.eq(x, 1), 2 * g, g / x),
+        "x = [1, 2, 3]\nloss = sum(log(x))",
+    ),
+    "lost in a loop": (
+        "add",
+        lambda g, out, a, b, *rest: (g, F.zeros_like(g)),
+        "x = [1, 2]\nt = x\nfor i in range(5):\n    t = sin(t) + x * i\nloss = sum(t)",
+    ),
     "opaque": (
         "cumsum",
         lambda g, out, x, *rest: F.cumsum(g, 0),

@@ -1,0 +1,78 @@
+"""Every backward rule of the table, made wrong by a thousandth, is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.checks.differences import GraphCheck
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
+from autodiff_cli.graph.op import constant
+from autodiff_cli.graph.registry import OPS
+from tests.table import Case, apply, arrays_of, cases, nodes_of, specs
+
+FACTOR = 1.001
+
+
+def scaled(found: Any) -> Any:
+    """Cotangents times the factor."""
+    if isinstance(found, Node):
+        return found * FACTOR if found.dtype.kind == "f" else found
+    if isinstance(found, list | tuple):
+        return type(found)(map(scaled, found))
+    return found
+
+
+def verdicts(case: Case) -> list[tuple[str, bool]]:
+    """For every leaf of a sample: what the check says, and whether its gradient is 0."""
+    nodes = nodes_of(case, arrays_of(case))
+    results = [
+        n
+        for n in apply(case, nodes)
+        if isinstance(n, Node) and n.requires_grad and n.dtype.kind == "f"
+    ]
+    seeds = []
+    for i, n in enumerate(results):
+        weights = np.random.RandomState(i).uniform(0.5, 1.5, n.shape)
+        seeds.append((n, constant(np.asarray(weights, n.dtype))))
+    if not seeds:
+        return []
+    check = GraphCheck(seeds)
+    found = [check.check(leaf) for leaf in check.leaves()]
+    return [(result.kind, not np.any(np.abs(result.gradient) > 1e-4)) for result in found]
+
+
+SAMPLES: dict[str, list[Case]] = {}
+for _case in cases():
+    if (
+        _case.op.vjp_rule is not None
+        and _case.sample.order
+        and any(spec.grad and spec.dtype == "float64" for _, spec in specs(_case))
+        and "flat" not in _case.op.properties
+    ):
+        SAMPLES.setdefault(_case.op.key, []).append(_case)
+
+
+@pytest.mark.parametrize("key", SAMPLES)
+def test_a_rule_that_is_off_by_a_thousandth_is_found(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    op = OPS[key]
+    before: Callable[..., Any] = op.vjp_rule
+    case = next((c for c in SAMPLES[key] if _right(c)), None)
+    if case is None:  # nothing but zeros: there is no factor to see
+        return
+    monkeypatch.setattr(op, "vjp_rule", lambda g, out, *args: scaled(before(g, out, *args)))
+    assert "wrong" in [kind for kind, _ in verdicts(case)]
+
+
+def _right(case: Case) -> bool:
+    """Whether the sample has a gradient that is right and not 0."""
+    try:
+        return ("right", False) in verdicts(case)
+    except AutodiffError:
+        return False
