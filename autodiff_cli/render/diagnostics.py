@@ -157,13 +157,28 @@ def _unicode(text: str) -> str:
 
 
 def _full(diagnostic: Diagnostic, color: bool, width: int, ellipsis: str) -> str:
-    def paint(text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if color and style and text else text
-
+    paint = painter(color)
     accent = _YELLOW if diagnostic.severity == "warning" else _RED
     heading = paint(_heading(diagnostic), accent)
     result = [heading + paint(f": {printable(diagnostic.message)}", _BOLD)]
+    result += frames(diagnostic, accent, paint, width, ellipsis)
+    return "\n".join(line.rstrip() for line in result)
 
+
+def painter(color: bool) -> Paint:
+    """What gives a text a style; nothing without colours."""
+
+    def paint(text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if color and style and text else text
+
+    return paint
+
+
+def frames(
+    diagnostic: Diagnostic, accent: str, paint: Paint, width: int, ellipsis: str
+) -> list[str]:
+    """Everything below the heading: code frames, notes and help."""
+    result: list[str] = []
     groups = _groups(diagnostic)
     numbers = [mark.line for _, _, marks in groups for mark in marks]
     gutter = len(str(max(numbers, default=0)))
@@ -178,7 +193,7 @@ def _full(diagnostic: Diagnostic, color: bool, width: int, ellipsis: str) -> str
         result += _note(note, gutter, paint)
     for text in diagnostic.helps:
         result += _indented(paint("help", _GREEN) + ": ", 6, text)
-    return "\n".join(line.rstrip() for line in result)
+    return result
 
 
 def _note(note: str, gutter: int, paint: Paint) -> list[str]:

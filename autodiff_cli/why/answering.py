@@ -116,8 +116,9 @@ class Inquiry:
         passes = self.program.seeds
         if not passes:
             return Flow([]), None
+        names = {binding.node: binding.name for binding in self.program.bindings}
         for seeds in (passes[-1], [pair for found in passes for pair in found]):
-            flow = Flow(seeds)
+            flow = Flow(seeds, names)
             target = self._target(flow)
             if target is not None:
                 return flow, target

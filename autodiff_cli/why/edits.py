@@ -106,6 +106,8 @@ class Text:
             if edit.end <= last:
                 text = text[: edit.start] + edit.text + text[edit.end :]
                 last = edit.start
+        if not self.python and "torch." not in self.text:
+            text = text.replace("torch.nn.functional.", "").replace("torch.", "")
         return text
 
     def replaced(self, node: s.Node, text: str) -> Edit:

@@ -205,7 +205,9 @@ def _quotient(text: Text, node: s.BinOp) -> str | None:
         if summed is None or value is None:
             return None
         powers = _meant(text, summed)
-        if callee(powers) == "exp" and text.plain(operand_of(powers) or powers) == text.plain(value):
+        if callee(powers) == "exp" and text.plain(operand_of(powers) or powers) == text.plain(
+            value
+        ):
             dim = re.search(r"(?:dim|axis)\s*=\s*(-?\d+)", text.plain(below))
             first = re.search(r"sum\(\s*(-?\d+)", text.plain(below))
             which = dim[1] if dim else first[1] if first else "0"

@@ -18,6 +18,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, constant, output, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from .words import shown
 
 Parts = dict[int, Node]
 
@@ -32,7 +33,8 @@ class Edge(NamedTuple):
 class Flow:
     """The cotangents of everything that the seeds' nodes depend on."""
 
-    def __init__(self, seeds: list[tuple[Node, Node]]):
+    def __init__(self, seeds: list[tuple[Node, Node]], names: dict[Node, str] | None = None):
+        self.names = names or {}
         self.edges: dict[Node, list[Edge]] = {}
         self.cotangents: dict[Node, Node] = {}
         self.parts: dict[Node, dict[int, list[Node]]] = {}
@@ -95,10 +97,10 @@ class Flow:
         for x, g in pullback(node, parts):
             self._give(x, node, g)
 
-    def grad(self, node: Node) -> Any:
-        """The value of the cotangent of a node; None when it has none."""
-        g = self.cotangents.get(node)
-        return None if g is None else value_of(g)
+    def called(self, node: Node) -> str:
+        """A node by its name in the program, else by its text."""
+        name = self.names.get(node)
+        return shown(node.span) if name is None else f"`{name}`"
 
 
 def reached(roots: list[Node]) -> list[Node]:
@@ -149,10 +151,8 @@ class Probe:
         self.flow = flow
         self.node = node
         self.operand = operand
-        if node in flow.parts:
-            given = flow._part_cotangents(node)
-        else:
-            given = {0: flow.cotangents[node]}
+        several = node in flow.parts
+        given = flow._part_cotangents(node) if several else {0: flow.cotangents[node]}
         with grad_mode(False):
             self.given = {i: np.asarray(value_of(g)) for i, g in given.items()}
         random = np.random.RandomState(7)
@@ -180,7 +180,7 @@ class Probe:
     ) -> tuple[int, tuple[int, ...]] | None:
         """An element among the allowed ones whose cotangent has a say in the operand's element, by
         halving; None when there is none."""
-        places = [(i, at) for i, mask in allowed.items() for at in np.flatnonzero(mask)]
+        places = [(i, at) for i, mask in allowed.items() for at in np.flatnonzero(mask).tolist()]
         if not places or self.at(self._only(places), index) == 0:
             return None
         while len(places) > 1:

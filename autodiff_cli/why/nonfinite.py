@@ -1,8 +1,8 @@
 """Where the NaN or the infinity of a gradient was born: in the order of execution, first in the
 values, then in the backward pass.
 
-A bad value counts only when it goes on: one that `where`, a mask or an index leaves out does no harm
-by itself, and then the rule that turns it into a bad gradient is the cause.
+A bad value counts only when it goes on: one that `where`, a mask or an index leaves out does no
+harm by itself, and then the rule that turns it into a bad gradient is the cause.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Birth:
         if g is not None and g.shape == operand.shape:
             incoming = f"; the gradient that comes in is {number(np.asarray(value_of(g))[at])}"
         what = "makes NaN" if nan else "is infinite"
-        message = f"the slope of {shown(span)} {what} where its operand is {value}{place}{incoming}"
+        where = f"where {self.flow.called(operand)} is {value}{place}"
+        message = f"the slope of {shown(span)} {what} {where}{incoming}"
         return Cause("nan-backward" if nan else "inf-backward", span, message)
 
     # -- forward --------------------------------------------------------------------------------
@@ -157,8 +158,7 @@ class Birth:
             message += f", computed from {operands}"
         return Cause("nan-forward" if nan else "inf-forward", node.span, message)
 
-    @staticmethod
-    def _operands(node: Node, at: Index) -> str:
+    def _operands(self, node: Node, at: Index) -> str:
         found = []
         for operand in dict.fromkeys(node.inputs):
             if operand.outputs or operand.dtype.kind == "b":
@@ -166,8 +166,9 @@ class Birth:
             index = aligned(at, operand.shape, node.shape)
             if index is not None:
                 value = number(np.asarray(value_of(operand))[index])
-                other = operand.span is not None and operand.span != node.span
-                found.append(f"{shown(operand.span)} = {value}" if other else value)
+                named = operand.span is not None and operand.span != node.span
+                named = named or operand in self.flow.names
+                found.append(f"{self.flow.called(operand)} = {value}" if named else value)
         return " and ".join(found[:2])
 
 

@@ -39,26 +39,42 @@ def attached(text: Text, span: Span | None) -> Iterator[str]:
     statement = text.statement(node)
     inside = [] if statement is None else list(s.walk(statement))
     if here is not None:
-        yield text.changed([here])
-        yield text.changed([here, *_as_torch(text, inside, here)])
+        further = [e for e in _arrays(text) if not (here.start <= e.start < here.end)]
+        outer = _as_torch(text, [n for n in inside if _contains(n, here)], here)
+        yield text.changed([here, *outer, *further])
+        yield text.changed([here, *_as_torch(text, inside, here), *further])
     yield text.changed(_scrubbed(text, inside))
     yield text.changed(_scrubbed(text, text.nodes))
 
 
+def _contains(node: s.Node, edit: Edit) -> bool:
+    return node.span.start <= edit.start and edit.end <= node.span.end
+
+
+def _arrays(text: Text) -> list[Edit]:
+    """Without `from_numpy`: what was an array is a tensor then."""
+    return [
+        text.replaced(call, text.written(call.args[0]))
+        for call in text.every(s.Call, lambda call: callee(call) == "from_numpy")
+        if call.args
+    ]
+
+
 def _core(node: s.Node) -> s.Node:
     """The value behind calls and attributes that take it out of the graph."""
-    while True:
-        if isinstance(node, s.Call) and isinstance(node.func, s.Attribute):
-            if node.func.attr in LEAVING and not (node.args and node.func.attr != "numpy"):
-                node = node.func.value
-                continue
-            if node.func.attr == "astype":
-                node = node.func.value
-                continue
-        if isinstance(node, s.Attribute) and node.attr == "data":
-            node = node.value
-            continue
-        return node
+    value = _taken_from(node)
+    return node if value is None else _core(value)
+
+
+def _taken_from(node: s.Node) -> s.Node | None:
+    """What a call or an attribute takes a value of, out of the graph."""
+    if isinstance(node, s.Call) and isinstance(node.func, s.Attribute):
+        name = node.func.attr
+        if (name in LEAVING and (not node.args or name == "numpy")) or name == "astype":
+            return node.func.value
+    if isinstance(node, s.Attribute) and node.attr == "data":
+        return node.value
+    return None
 
 
 def _stripped(text: Text, node: s.Node) -> Edit | None:
@@ -116,13 +132,17 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
             edits.append(Edit(core.span.end, node.span.end, ""))
         elif isinstance(node, s.Call) and len(node.args) >= 1 and callee(node) in COPYING:
             inner = node.args[0]
-            if isinstance(inner, s.NumList | s.Constant) or _numbers(inner) or callee(node) in (
-                "Parameter",
+            if (
+                isinstance(inner, s.NumList | s.Constant)
+                or _numbers(inner)
+                or callee(node) in ("Parameter",)
             ):
                 continue
             listed = isinstance(inner, s.List | s.ListComp)
-            edits.append(Edit(node.span.start, inner.span.start, "torch.stack(" if listed else "("))
-            edits.append(Edit(inner.span.end, node.span.end, ")"))
+            bare = isinstance(inner, s.Name | s.Call | s.Attribute | s.Subscript)
+            head, tail = ("torch.stack(", ")") if listed else ("", "") if bare else ("(", ")")
+            edits.append(Edit(node.span.start, inner.span.start, head))
+            edits.append(Edit(inner.span.end, node.span.end, tail))
     return [*edits, *_as_torch(text, [n for n in nodes if not _printed(text, n)], None)]
 
 

@@ -74,12 +74,10 @@ class Recorder(Watched):
 
     def gave(self, statement: syntax.Node, name: str, value: Any) -> None:
         """A statement at module level gave a name a value."""
-        if (
-            name
-            and type(value) is Tensor
-            and self.scope.names.get(name) is value
-            and len(self.bindings) < MOST_BINDINGS
-        ):
+        if not isinstance(value, Tensor) or not name:
+            return
+        at_top = self.scope.names.get(name) is value  # also of a name of a function, if not
+        if at_top and len(self.bindings) < MOST_BINDINGS:
             self.bindings.append(Binding(name, statement.span, value, value.node))
 
     def _differentiated(self, seeds: list[tuple[Node, Node]]) -> None:

@@ -84,9 +84,7 @@ def repaired(inquiry: Inquiry, verdict: str, cause: Cause) -> str | None:
         return None
 
 
-def _search(
-    inquiry: Inquiry, trial: Trial, verdict: str, cause: Cause, rounds: int
-) -> str | None:
+def _search(inquiry: Inquiry, trial: Trial, verdict: str, cause: Cause, rounds: int) -> str | None:
     uncovered: list[Inquiry] = []
     for text in candidates(inquiry, verdict, cause):
         other = trial.run(text, inquiry)

@@ -14,7 +14,9 @@ CASTS = frozenset({"long", "int", "short", "char", "byte", "bool", "to", "type"}
 
 def _forward_of(text: Text, node: s.Node, smooth: str) -> str:
     """The value of `node` with the slope of `smooth`."""
-    return f"({smooth} + ({text.plain(node)} - {smooth}).detach())"
+    form = f"{smooth} + ({text.plain(node)} - {smooth}).detach()"
+    parent = text.parents.get(id(node))
+    return form if isinstance(parent, s.Assign | s.Return) else f"({form})"
 
 
 def straight_through(text: Text, span: Span | None) -> Iterator[str]:
@@ -76,4 +78,5 @@ def steeper(text: Text, span: Span | None) -> Iterator[str]:
         return
     for factor in ("0.1", "0.01", "1e-3", "1e-4", "1e-6"):
         scaled = f"{text.written(operand)} * {factor}"
-        yield text.changed([text.replaced(operand, f"({scaled})")])
+        method = isinstance(node, s.Call) and operand not in node.args
+        yield text.changed([text.replaced(operand, f"({scaled})" if method else scaled)])

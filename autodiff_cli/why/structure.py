@@ -174,7 +174,9 @@ class Missing:
         text = shown(node.span)
         op = node.op
         if op.key in DETACHING:
-            return Cause("detached", node.span, f"{text} leaves the graph: backward sees a constant")
+            return Cause(
+                "detached", node.span, f"{text} leaves the graph: backward sees a constant"
+            )
         if op is CONSTANT or op is LEAF:
             if id(node.value) in self.arrays and not self._is_array(node):
                 return Cause("detached", node.span, f"{text} copies numbers, the graph ends here")
@@ -183,7 +185,9 @@ class Missing:
             return Cause("comparison", node.span, f"{text} is true or false: it has no slope")
         if node.dtype.kind != "f" and not node.outputs:
             if op is CAST:
-                return Cause("integer", node.span, f"{text} makes whole numbers: they have no slope")
+                return Cause(
+                    "integer", node.span, f"{text} makes whole numbers: they have no slope"
+                )
             if op is OUTPUT or any(is_float(n.dtype) for n in node.inputs):
                 return Cause("flat-op", node.span, f"{text} gives whole numbers: it has no slope")
             return None
@@ -318,9 +322,7 @@ class Missing:
                 f"`{self.name}` is a result, not a leaf: its gradient is computed but not kept",
             )
         if self.program.failure is not None:
-            return Cause(
-                "not-reached", span, f"backward failed before it came to `{self.name}`"
-            )
+            return Cause("not-reached", span, f"backward failed before it came to `{self.name}`")
         return Cause(
             "not-reached",
             span,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..source import Span
 
-LONGEST = 48
+LONGEST = 60
 
 
 def shown(span: Span | None) -> str:

@@ -32,7 +32,7 @@ class Kill(NamedTuple):
 
     node: Node | None
     how: str
-    index: Index
+    at: Index
     operand: Node
 
 
@@ -55,9 +55,7 @@ class Zeros:
         """Why the elements of `mask` are zero: the most common answer of a few of them."""
         places = np.argwhere(mask)
         chosen = places[np.linspace(0, len(places) - 1, min(SAMPLES, len(places))).astype(int)]
-        kills = [
-            found for at in chosen if (found := self.find(target, tuple(int(i) for i in at)))
-        ]
+        kills = [found for at in chosen if (found := self.find(target, tuple(int(i) for i in at)))]
         if not kills:
             return None
         votes = Counter((kill.node, kill.how) for kill in kills)
@@ -186,9 +184,10 @@ class Zeros:
         if node.op.key == "custom_function":
             span = self._own_backward(node, kill.operand) or span
         text = shown(span)
-        at = element(kill.index)
-        value = self._value(kill.operand, kill.index)
-        here = f"where its operand is {value}" + (f" at {at}" if at else "")
+        at = element(kill.at)
+        value = self._value(kill.operand, kill.at)
+        place = f" at {at}" if at else ""
+        here = f"where {self.flow.called(kill.operand)} is {value}{place}"
         match code:
             case "dead-relu":
                 operand = np.asarray(value_of(kill.operand))
@@ -204,7 +203,7 @@ class Zeros:
             case "flat-op":
                 message = f"{text} is flat: its slope is 0 everywhere"
             case "cancelled":
-                message = f"the contributions that meet in {text} add up to zero{' at ' + at if at else ''}"
+                message = f"the contributions that meet in {text} add up to zero{place}"
             case _:
                 message = self._times_zero(node, kill, text)
         return Cause(code, span, message)
@@ -213,15 +212,20 @@ class Zeros:
         for other in node.inputs:
             if other is kill.operand or other.span == node.span or other.outputs:
                 continue
-            at = aligned(kill.index, other.shape, kill.operand.shape)
+            at = aligned(kill.at, other.shape, kill.operand.shape)
             values = np.asarray(value_of(other))
             if at is not None and values[at] == 0:
-                return f"{text} multiplies with {shown(other.span)}, which is 0{element(at) and ' at ' + element(at)}"
+                where = f" at {element(at)}" if at else ""
+                called = self.flow.called(other) if other.span is not None else "a number"
+                return f"{text} multiplies with {called}, which is 0{where}"
             if not values.any() and values.size:
-                return f"{text} multiplies with {shown(other.span)}, which is 0"
-        value = self._value(kill.operand, kill.index)
-        place = f" at {element(kill.index)}" if kill.index else ""
-        return f"the slope of {text} is exactly 0 where its operand is {value}{place}"
+                return f"{text} multiplies with {self.flow.called(other)}, which is 0"
+        value = self._value(kill.operand, kill.at)
+        place = f" at {element(kill.at)}" if kill.at else ""
+        operand = self.flow.called(kill.operand)
+        if node.op.kind is Kind.CONTRACTION:
+            return f"{text} multiplies {operand}{place} only with zeros"
+        return f"the slope of {text} is exactly 0 where {operand} is {value}{place}"
 
     @staticmethod
     def _value(operand: Node, index: Index) -> str:

@@ -1,0 +1,83 @@
+"""`why` against the answers of `questions.txt` and what PyTorch was recorded to say; every repair
+is run again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+from autodiff_cli.why import why
+from autodiff_cli.why.model import CAUSES, VERDICTS
+from tests.why.questions import Question, questions
+
+RECORDED = json.loads(
+    (Path(__file__).parents[1] / "fixtures" / "why.json").read_text("utf-8")
+)  # fmt: skip
+ASKED = questions()
+
+
+def asked(question: Question, text: str, repair: bool = True):
+    suffix = "expr" if question.native else "py"
+    return why(Source(text, f"program.{suffix}"), question.name, repair=repair)
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda q: q.id)
+def test_verdict_cause_and_line(question: Question) -> None:
+    answer = asked(question, question.text, repair=False)
+    assert answer.verdict in question.verdicts
+    assert answer.cause in question.causes, answer.message
+    assert answer.verdict == "ok" or answer.line in question.lines, answer.message
+    assert answer.message and "\n" not in answer.message
+    if question.id in RECORDED:
+        assert answer.verdict == RECORDED[question.id]
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda q: q.id)
+def test_a_repair_keeps_the_gradient_and_the_loss(question: Question) -> None:
+    answer = asked(question, question.text)
+    if answer.fix is None:
+        return
+    again = asked(question, answer.fix, repair=False)
+    assert again.verdict not in ("none", "nan", "inf")
+    assert again.verdict != "zero" or answer.verdict != "zero"
+    before, after = (_loss(question, text) for text in (question.text, answer.fix))
+    if before is not None and after is not None and answer.cause != "saturated":
+        assert after == pytest.approx(before, rel=1e-2, abs=1e-3)
+
+
+def _loss(question: Question, text: str) -> float | None:
+    """The loss of a program when it is finite."""
+    suffix = "expr" if question.native else "py"
+    report = run(Source(text, f"program.{suffix}"), Options(nan="ignore"))
+    record = report.tensors.get("loss")
+    if record is None or record.value.size != 1 or not np.isfinite(record.value).all():
+        return None
+    return float(record.value)
+
+
+def test_every_snippet_was_recorded() -> None:
+    assert {q.id for q in ASKED if not q.native} == set(RECORDED)
+
+
+def test_every_cause_and_verdict_is_asked_for() -> None:
+    assert {cause for q in ASKED for cause in q.causes} == set(CAUSES)
+    assert {verdict for q in ASKED for verdict in q.verdicts} == set(VERDICTS)
+
+
+# What has a plain repair must get one.
+REPAIRED = (
+    "detached", "no-grad", "not-a-leaf", "requires-grad-false", "rebound", "dead-relu", "saturated",
+    "nan-forward", "nan-backward", "inf-forward", "inf-backward",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "question", [q for q in ASKED if set(q.causes) <= set(REPAIRED)], ids=lambda q: q.id
+)
+def test_a_repair_is_found(question: Question) -> None:
+    assert asked(question, question.text).fix is not None
