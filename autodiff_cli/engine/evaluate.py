@@ -108,6 +108,10 @@ MOST_PLANS = 64
 def run_fused(order: list[Node], uses: dict[Node, int], targets: list[Node], last: bool) -> None:
     """Run nodes of big tensors by a plan that holds for every order of the same structure; set
     the values that somebody may ask for, and let go of those that nobody will."""
+    for node in order:
+        if node.op.kind is SOURCE and not node.inputs:
+            node.value = compute(node)
+    order = [node for node in order if node.value is None]
     wanted = [node for node in dict.fromkeys(targets) if node.value is None]
     asked = set(targets)
     wanted += [node for node in order if node not in asked and _stays(node, last)]

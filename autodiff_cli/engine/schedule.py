@@ -22,6 +22,7 @@ from ..graph.op import bytes_text
 from ..graph.state import STATE
 from ..transform.simplify import representatives
 from .groups import FUSE_FROM, Group, Grouping
+from .memory import allocate
 from .tiles import Tiled
 
 STATIC, VALUE, VALUES = range(3)
@@ -193,7 +194,7 @@ class Plan:
             for step in self.steps:
                 try:
                     if isinstance(step, Tiled):
-                        step.run(registers, np.empty)
+                        step.run(registers, allocate)
                     else:
                         registers[step.result] = _run(step, registers)
                 except AutodiffError as error:

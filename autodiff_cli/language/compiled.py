@@ -108,6 +108,9 @@ class Compiled:
             for t, g in zip(chosen.values(), found, strict=True)
         ]
         targets = [node, *grads]
+        scope.names.clear()  # what no name shows any more need not be kept
+        WATCH.clear()
+        del loss
         self._remember(key, list(chosen), inputs, targets)
         evaluate(targets, last=True)
         return _answer(list(chosen), [value_of(n) for n in targets], list(given.values()))

@@ -1,0 +1,58 @@
+"""Big arrays that are used again once nobody holds them.
+
+Fresh memory costs several times what writing to warm memory does, so results of the same form are
+made in the array of an earlier one, as soon as no reference to that array, nor to a view of it, is
+left. What is kept ready is bounded.
+"""
+
+from __future__ import annotations
+
+from sys import getrefcount
+
+import numpy as np
+
+from ..graph.node import Shape
+
+POOLED_FROM = 1 << 20  # bytes
+MOST_BYTES = 512 << 20
+FREE = 3  # references to an array nobody else holds: the list's, a local's, the call's
+
+_POOL: dict[tuple[Shape, np.dtype], list[np.ndarray]] = {}
+_held = 0
+
+
+def allocate(shape: Shape, dtype: np.dtype) -> np.ndarray:
+    """An array of undefined values, in memory of its own."""
+    global _held
+    size = dtype.itemsize
+    for n in shape:
+        size *= n
+    if size < POOLED_FROM:
+        return np.empty(shape, dtype)
+    ready = _POOL.setdefault((shape, dtype), [])
+    for array in ready:
+        if getrefcount(array) == FREE:
+            return array
+    made = np.empty(shape, dtype)
+    if _held + size > MOST_BYTES:
+        _drop_free()
+        ready = _POOL.setdefault((shape, dtype), [])
+    if _held + size <= MOST_BYTES:
+        ready.append(made)
+        _held += size
+    return made
+
+
+def _drop_free() -> None:
+    """Forget the arrays that nobody uses."""
+    global _held
+    for key, arrays in list(_POOL.items()):
+        kept = []
+        for array in arrays:
+            if getrefcount(array) > FREE:
+                kept.append(array)
+        if kept:
+            _POOL[key] = kept
+        else:
+            del _POOL[key]
+    _held = sum(array.nbytes for arrays in _POOL.values() for array in arrays)
