@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Diagnostic, fail
+from ..errors import Diagnostic
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, value_of
+from ..graph.op import LEAF, value_of
 from ..graph.registry import F
 from ..graph.state import grad_mode
-from ..language.variables import Objective, Variable, variables_of
-from ..suggest import suggest
+from ..language.variables import Variable
 from ..symbolic.expression import Infix, Name, expression_of, text
 from ..symbolic.latex import latex
 from .check import compared
+from .choosing import check_opened, chosen_units, variables
 from .model import (
     Contribution,
     Explanation,
@@ -85,9 +85,8 @@ class _Builder:
         self.program = program
         self.request = request
         self.recording: Recording = recorded(seeds, frozenset(request.open))
-        self._check_opened()
+        check_opened(self.recording, request.open)
         units = Units(self.recording)
-        self.through = units.through
         self.shown = units.shown
         root = units.shown(seeds[0][0])
         if objective.isidentifier() and len(seeds) == 1:
@@ -96,41 +95,14 @@ class _Builder:
         self.objective = objective or " + ".join(self.names[units.shown(n)] for n, _ in seeds)
         self.warnings: list[Diagnostic] = []
         self.statements = Statements()
-        self.wanted = self._variables(seeds)
+        self.wanted = variables(
+            program, self.recording, self.names, units, request.wrt, self.objective, self.warnings
+        )
         self.useful = leading_to(units.list, {variable.node for variable in self.wanted})
         self.grouped = len(units.list) > MOST_STEPS and not request.every
         self.units = by_statement(units, set(self.names.bound)) if self.grouped else units.list
         self.numbers = {unit: len(self.units) - at for at, unit in enumerate(self.units)}
         self.paths = self._paths()
-
-    def _check_opened(self) -> None:
-        present = {n.op.name for n in self.recording.arrived if n.body is not None}
-        for name in self.request.open:
-            if name not in present:
-                close = suggest(name, present)
-                has = f"it has: {', '.join(sorted(present))}" if present else "it has none"
-                raise fail(
-                    "E201",
-                    f"--open {name}: gradients pass no composite of that name",
-                    help=f"did you mean `{close[0]}`?" if close else has,
-                )
-
-    def _variables(self, seeds: Seeds) -> list[Variable]:
-        """What the totals are of: --wrt, else every leaf that was reached."""
-        names, shown = self.names, self.shown
-        if self.request.wrt:
-            objective = Objective(self.objective, self.objective, seeds[0][0])
-            own = [(name, node) for node, name in names.of.items() if node in self.recording.used]
-            exact = [Variable(n, node) for n, node in own if n in self.request.wrt]
-            rest = tuple(w for w in self.request.wrt if w not in {v.name for v in exact})
-            found = variables_of(self.program, objective, rest, self.warnings) if rest else []
-            chosen = {shown(v.node): v for v in (*exact, *found)}
-            return [Variable(names.of.get(n, v.name), n) for n, v in chosen.items()
-                    if n in self.recording.used]  # fmt: skip
-        leaves = [node for node in self.recording.nodes if node.op is LEAF]
-        order = {name: at for at, name in enumerate(names.tensors)}
-        leaves.sort(key=lambda n: (order.get(names[n].partition("#")[0], len(order)), n.seq))
-        return [Variable(names[leaf], leaf) for leaf in leaves]
 
     def _paths(self) -> dict[tuple[Unit, Node], list[int]]:
         """The numbers of the paths by which each unit gives to each node."""
@@ -165,7 +137,7 @@ class _Builder:
         """All parts, or those of one expression."""
         units = self.units
         if self.request.node is not None:
-            units = self._chosen(self.request.node)
+            units = chosen_units(self.request.node, units, self.names, self._texts)
         self._evaluate(units)
         useful = [unit for unit in units if self._by_target(unit)]
         steps = tuple(self._step(unit) for unit in useful)
@@ -185,36 +157,12 @@ class _Builder:
             warnings=tuple(self.warnings),
         )  # fmt: skip
 
-    def _chosen(self, wanted: str) -> list[Unit]:
-        """The units that an expression names: a value, a text of the program, a leaf that is given
-        to, or the number of a step."""
-        key = "".join(wanted.split())
-        found: list[Unit] = []
-        for unit in self.units:
-            texts = [self.names.of.get(head, "") for head in unit.heads]
-            texts += [unit.span.text if unit.span is not None and len(unit.nodes) < 500 else ""]
-            texts += [self._expression(unit.head).text, str(self.numbers[unit])]
-            texts += [n.span.assigned for n in unit.nodes[:1] if n.span is not None]
-            if any("".join(t.split()) == key or t.partition("#")[0] == key for t in texts):
-                found.append(unit)
-        if not found:
-            for unit in self.units:
-                given = {self.names.of.get(g.target, "").partition("#")[0] for g in unit.given}
-                if key in given:
-                    found.append(unit)
-        if found:
-            return found
-        known = list(dict.fromkeys(
-            t for unit in self.units
-            for t in (self.names.of.get(unit.head, ""), unit.span.text if unit.span else "") if t
-        ))  # fmt: skip
-        close = suggest(wanted, known)
-        raise fail(
-            "E201",
-            f"--node {wanted}: no step computes or feeds such an expression",
-            help=f"did you mean `{close[0]}`?" if close
-            else f"there are: {', '.join(k for k in known[:12] if len(k) < 40)}",
-        )  # fmt: skip
+    def _texts(self, unit: Unit) -> list[str]:
+        """What a unit may be asked for by."""
+        texts = [self.names.of.get(head, "") for head in unit.heads]
+        texts.append(unit.span.text if unit.span is not None else "")
+        texts += [self._expression(unit.head).text, str(self.numbers[unit])]
+        return texts
 
     def _evaluate(self, units: list[Unit]) -> None:
         """All values that are shown, in one plan."""
@@ -237,7 +185,7 @@ class _Builder:
         """The nodes with the values of a step: itself, or its results."""
         if node.outputs is None:
             return [node]
-        return [n for n in self.recording.nodes if n.op is OUTPUT and n.args[0] is node]
+        return self.recording.results.get(node, [])
 
     def _entries(self, unit: Unit) -> list[Node]:
         """Where a gradient enters a unit: its value, or its results that were used."""
@@ -416,4 +364,4 @@ def _norm(value: np.ndarray) -> float:
     return float(np.linalg.norm(np.asarray(value, np.float64)))
 
 
-__all__ = ["AutodiffError", "explain"]
+__all__ = ["explain"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..autograd.reverse import Pass
 from ..engine.evaluate import dependencies
 from ..graph.node import Marks, Node
-from ..graph.op import constant, value_of
+from ..graph.op import OUTPUT, constant, value_of
 
 Seeds = list[tuple[Node, Node]]
 
@@ -30,7 +30,8 @@ class Recording(Pass):
     """A pass that keeps what every rule was given and what it gave.
 
     `arrived`: the whole cotangent of a node, before its hooks; `used`: after them. `opened` are
-    names of composites whose body answers in place of their own rule.
+    names of composites whose body answers in place of their own rule. After the run `nodes` are
+    what gradients passed, in the order of the forward pass; `results` those of ops with several.
     """
 
     def __init__(self, seeds: Seeds, opened: frozenset[str] = frozenset()):
@@ -39,6 +40,8 @@ class Recording(Pass):
         self.used: dict[Node, Any] = {}
         self.opened = opened
         self.at: Node | None = None
+        self.nodes: list[Node] = []
+        self.results: dict[Node, list[Node]] = {}
         # A constant of its own, so that it is not taken for a number of a rule.
         self.seeds = [(node, constant(value_of(g))) for node, g in seeds]
         super().__init__(self.seeds, None, create_graph=False, retain_graph=True)
@@ -73,10 +76,13 @@ class Recording(Pass):
         opened = op.vjp_rule is None or op.name in self.opened or op.key in self.opened
         return opened and node.body is not None
 
-    @property
-    def nodes(self) -> list[Node]:
-        """What gradients passed, in the order of the forward pass."""
-        return sorted(self.arrived, key=lambda node: node.seq)
+    def run(self) -> dict[Node, Node]:
+        reached = super().run()
+        self.nodes = sorted(self.arrived, key=lambda node: node.seq)
+        for node in self.nodes:
+            if node.op is OUTPUT:
+                self.results.setdefault(node.args[0], []).append(node)
+        return reached
 
 
 def recorded(seeds: Seeds, opened: frozenset[str] = frozenset()) -> Recording:

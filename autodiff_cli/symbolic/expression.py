@@ -6,7 +6,7 @@ Invariant: a tree is bounded, whatever the graph; what is left out is `...`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..graph.node import Node, Shape
@@ -106,7 +106,7 @@ class _Builder:
             return self._expanded(node, depth)
         if key == "summed_to":
             return self._summed(node, depth)
-        if _transposes(node):
+        if transposes(node):
             return Transposed(self.build(node.inputs[0], depth + 1))
         return self._call(node, depth)
 
@@ -140,23 +140,25 @@ class _Builder:
         return Call("sum", (inner,), tuple(keywords))
 
     def _call(self, node: Node, depth: int) -> Call:
-        arguments: list[Any] = []
-        keywords: list[tuple[str, str]] = []
-        for param, value in zip(node.op.params, node.args, strict=False):
-            if isinstance(value, Node):
-                arguments.append(self.build(value, depth + 1))
-            elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
-                arguments.append([
-                    self.build(v, depth + 1) if isinstance(v, Node) else Name(str(v))
-                    for v in value
-                ])  # fmt: skip
-            elif value != param.default:
-                one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
-                keywords.append((param.name, static_text(value[0] if one else value)))
-        return Call(node.op.name, tuple(arguments), tuple(keywords))
+        return call_of(node, lambda part: self.build(part, depth + 1))
 
 
-def _transposes(node: Node) -> bool:
+def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
+    """A node as the call that made it; `shown` tells what its operands look like."""
+    arguments: list[Any] = []
+    keywords: list[tuple[str, str]] = []
+    for param, value in zip(node.op.params, node.args, strict=False):
+        if isinstance(value, Node):
+            arguments.append(shown(value))
+        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+            arguments.append([shown(v) if isinstance(v, Node) else Name(str(v)) for v in value])
+        elif value != param.default:
+            one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
+            keywords.append((param.name, static_text(value[0] if one else value)))
+    return Call(node.op.name, tuple(arguments), tuple(keywords))
+
+
+def transposes(node: Node) -> bool:
     """Whether a matrix is transposed, in whichever words."""
     if node.ndim != 2 or node.op.key not in ("t", "permute", "transpose"):
         return False
@@ -194,8 +196,8 @@ def expression_of(node: Node, names: Mapping[Node, str], *, opened: bool = False
 _ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[.*\]|\([^()]*\)")
 
 
-def text(expression: Any, priority: int = 0) -> str:
-    """The expression as program text."""
+def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
+    """The expression as program text; `tight` without spaces around what binds tighter than +."""
     match expression:
         case Name(name):
             return name if priority == 0 or _ATOMIC.fullmatch(name) else f"({name})"
@@ -204,27 +206,31 @@ def text(expression: Any, priority: int = 0) -> str:
             return f"({shown})" if shown.startswith("-") and priority > 1 else shown
         case Infix(key, left, right):
             sign, own = INFIX[key]
-            shown = f"{text(left, own)} {sign} {text(right, own + 1)}"
+            gap = "" if tight and own > 1 and key != "matmul" else " "
+            shown = f"{text(left, own, tight)}{gap}{sign}{gap}{text(right, own + 1, tight)}"
             return f"({shown})" if own < priority else shown
         case Negative(inner):
-            shown = f"-{text(inner, NEGATION)}"
+            shown = f"-{text(inner, NEGATION, tight)}"
             return f"({shown})" if priority > NEGATION else shown
         case Index(inner, at):
-            return f"{text(inner, ATOM)}[{at}]"
+            return f"{text(inner, ATOM, tight)}[{at}]"
         case Transposed(inner):
-            return f"{text(inner, ATOM)}.T"
+            return f"{text(inner, ATOM, tight)}.T"
         case Call(function, arguments, keywords):
-            parts = [_listed(a) if isinstance(a, list) else text(a) for a in arguments]
+            parts = [
+                _listed(a, tight) if isinstance(a, list) else text(a, 0, tight) for a in arguments
+            ]
             parts += [f"{key}={value}" for key, value in keywords]
             return f"{function.removeprefix('nn.functional.')}({', '.join(parts)})"
     return "..."
 
 
-def _listed(parts: list[Any]) -> str:
-    return f"[{', '.join(text(part) for part in parts)}]"
+def _listed(parts: list[Any], tight: bool) -> str:
+    return f"[{', '.join(text(part, 0, tight) for part in parts)}]"
 
 
 __all__ = [
     "INFIX", "Call", "Expression", "Index", "Infix", "Left", "Name", "Negative", "Number",
-    "Transposed", "broadcast_dims", "expression_of", "text",
+    "Transposed", "broadcast_dims", "call_of", "expression_of", "text",
+    "transposes",
 ]  # fmt: skip

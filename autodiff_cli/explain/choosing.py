@@ -1,0 +1,99 @@
+"""What of a recorded pass is wanted: names to differentiate by, one step, composites to open.
+
+Invariant: what does not exist is E201, with what is close or what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..errors import AutodiffError, Diagnostic, fail
+from ..graph.op import LEAF
+from ..language.variables import Objective, Variable, variables_of
+from ..suggest import suggest
+from .naming import Names
+from .record import Recording
+from .units import Unit, Units
+
+if TYPE_CHECKING:
+    from ..language.program import Program
+
+
+def check_opened(recording: Recording, wanted: Iterable[str]) -> None:
+    """Refuse names of composites that gradients do not pass."""
+    present = {n.op.name for n in recording.arrived if n.body is not None}
+    for name in wanted:
+        if name not in present:
+            has = f"it has: {', '.join(sorted(present))}" if present else "it has none"
+            raise _unknown(
+                f"--open {name}: gradients pass no composite of that name", name, present, has
+            )
+
+
+def variables(
+    program: Program,
+    recording: Recording,
+    names: Names,
+    units: Units,
+    wrt: tuple[str, ...],
+    objective: str,
+    warnings: list[Diagnostic],
+) -> list[Variable]:
+    """What the totals are of: --wrt, else every leaf that was reached, in the program's order."""
+    if not wrt:
+        leaves = [node for node in recording.nodes if node.op is LEAF]
+        order = {name: at for at, name in enumerate(names.tensors)}
+        leaves.sort(key=lambda n: (order.get(names[n].partition("#")[0], len(order)), n.seq))
+        return [Variable(names[leaf], leaf) for leaf in leaves]
+    root = recording.seeds[0][0]
+    exact = [
+        Variable(name, node) for node, name in names.of.items()
+        if node in recording.used and name in wrt
+    ]  # fmt: skip
+    rest = tuple(name for name in wrt if name not in {v.name for v in exact})
+    found: list[Variable] = []
+    if rest:
+        unconnected: list[Diagnostic] = []
+        found = variables_of(program, Objective(objective, objective, root), rest, unconnected)
+        warnings += [
+            replace(w, message=w.message.replace("its block is zero", "its gradient is None"))
+            for w in unconnected
+        ]
+    chosen = {units.shown(v.node): v.name for v in (*exact, *found)}
+    return [
+        Variable(names.of.get(node, name), node) for node, name in chosen.items()
+        if node in recording.used
+    ]  # fmt: skip
+
+
+def chosen_units(
+    wanted: str, units: Sequence[Unit], names: Names, texts: Callable[[Unit], list[str]]
+) -> list[Unit]:
+    """The units that an expression names: a value, a text of the program, the number of a step; or
+    those that feed a leaf of that name."""
+    key = "".join(wanted.split())
+    found = [
+        unit for unit in units
+        if any("".join(t.split()) == key or t.partition("#")[0] == key for t in texts(unit))
+    ]  # fmt: skip
+    if not found:
+        found = [
+            unit for unit in units
+            if key in {names.of.get(g.target, "").partition("#")[0] for g in unit.given}
+        ]  # fmt: skip
+    if found:
+        return found
+    known = list(dict.fromkeys(
+        text for unit in units for text in texts(unit)[:2] if text and len(text) < 60
+    ))  # fmt: skip
+    raise _unknown(
+        f"--node {wanted}: no step computes or feeds such an expression", wanted, known,
+        f"there are: {', '.join(known[:12])}",
+    )  # fmt: skip
+
+
+def _unknown(message: str, word: str, known: Iterable[str], has: str) -> AutodiffError:
+    close = suggest(word, known)
+    return fail("E201", message, help=f"did you mean `{close[0]}`?" if close else has)
