@@ -112,18 +112,24 @@ def sgd(p: Node, g: Node, state: State, o: Options) -> Node:
     return _add(p, _times(g, -real(o["lr"])))
 
 
-def adam(p: Node, g: Node, state: State, o: Options) -> Node:
-    step = _counted(state)
-    lr, eps = real(o["lr"]), real(o["eps"])
+def _moments(p: Node, g: Node, state: State, o: Options) -> tuple[Node, Node, Node]:
+    """The decayed parameter and the running means of the slope and of its square."""
     beta1, beta2 = map(real, o["betas"])
     if o["decoupled_weight_decay"]:
         decay = real(o["weight_decay"])
-        p = _times(p, 1 - lr * decay) if decay else p
+        p = _times(p, 1 - real(o["lr"]) * decay) if decay else p
     else:
         g = _decayed(p, g, o)
     mean = _kept(state, "exp_avg", _lerp(_memory(state, "exp_avg", p), g, 1 - beta1))
     square = _averaged_square(_memory(state, "exp_avg_sq", p), g, beta2)
-    _kept(state, "exp_avg_sq", square)
+    return p, mean, _kept(state, "exp_avg_sq", square)
+
+
+def adam(p: Node, g: Node, state: State, o: Options) -> Node:
+    step = _counted(state)
+    lr, eps = real(o["lr"]), real(o["eps"])
+    beta1, beta2 = map(real, o["betas"])
+    p, mean, square = _moments(p, g, state, o)
     if o["amsgrad"]:
         highest = F.maximum(_memory(state, "max_exp_avg_sq", p), square)
         square = _kept(state, "max_exp_avg_sq", highest)
@@ -179,14 +185,7 @@ def radam(p: Node, g: Node, state: State, o: Options) -> Node:
     step = _counted(state)
     lr = real(o["lr"])
     beta1, beta2 = map(real, o["betas"])
-    decay = real(o["weight_decay"])
-    if o["decoupled_weight_decay"]:
-        p = _times(p, 1 - lr * decay) if decay else p
-    else:
-        g = _decayed(p, g, o)
-    mean = _kept(state, "exp_avg", _lerp(_memory(state, "exp_avg", p), g, 1 - beta1))
-    square = _averaged_square(_memory(state, "exp_avg_sq", p), g, beta2)
-    _kept(state, "exp_avg_sq", square)
+    p, mean, square = _moments(p, g, state, o)
     correction2 = 1 - beta2**step
     corrected = F.div.apply([mean, number(1 - beta1**step)])
     rho_inf = 2 / (1 - beta2) - 1

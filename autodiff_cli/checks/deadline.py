@@ -29,6 +29,7 @@ def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
         )
 
     before = signal.signal(signal.SIGALRM, expired)
+    # It repeats, in case the first is swallowed where exceptions are ignored (a destructor).
     signal.setitimer(signal.ITIMER_REAL, limit, 0.5)
     try:
         yield

@@ -89,16 +89,10 @@ class Explainer(Runner):
             return SUFFIXES.get(os.path.splitext(str(self.out))[1].lower(), "plain")
         return super()._form()
 
-    def prepared(self, programs: int) -> bool:
-        if not self.to_file:
-            return True
-        from ..render.files import CannotWrite, check_place
+    def check_file(self, path: str, programs: int) -> None:
+        from ..render.files import check_place
 
-        try:
-            check_place(str(self.out))
-        except CannotWrite as problem:
-            return self.refused(problem)
-        return True
+        check_place(path)
 
     def options(self) -> Options:
         """Documents are only the document."""

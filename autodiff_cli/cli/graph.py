@@ -85,16 +85,10 @@ class Graphs(Runner):
             return str(form)
         return "plain" if self.to_file else super()._form()
 
-    def prepared(self, programs: int) -> bool:
-        if not self.to_file:
-            return True
-        from ..render.files import CannotWrite, check_place
+    def check_file(self, path: str, programs: int) -> None:
+        from ..render.files import check_place
 
-        try:
-            check_place(str(self.out))
-        except CannotWrite as problem:
-            return self.refused(problem)
-        return True
+        check_place(path)
 
     def _most(self) -> int | None:
         values = self.values

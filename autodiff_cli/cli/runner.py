@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..checks.deadline import deadline
 from ..errors import AutodiffError, Exit, fail
-from .deadline import deadline
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal, is_unicode
 
@@ -88,13 +88,19 @@ class Runner:
         """Check what can be checked before anything runs; False after saying what is wrong."""
         if not self.to_file:
             return True
-        from ..render.files import CannotWrite, check_target
+        from ..render.files import CannotWrite
 
         try:
-            check_target(str(self.out), programs)
+            self.check_file(str(self.out), programs)
         except CannotWrite as problem:
             return self.refused(problem)
         return True
+
+    def check_file(self, path: str, programs: int) -> None:
+        """Refuse a file that cannot take the results; by default its suffix is their form."""
+        from ..render.files import check_target
+
+        check_target(path, programs)
 
     def refused(self, problem: Any) -> bool:
         """Say why something cannot be written; False."""

@@ -51,6 +51,17 @@ def require_float(name: str, input: Node) -> None:
         )
 
 
+def require_constant(name: str, parameter: str, node: Node | None) -> None:
+    """E404 for an operand that PyTorch has no derivative towards."""
+    if node is not None and node.requires_grad:
+        raise fail(
+            "E404",
+            f"`{name}` has no derivative towards `{parameter}`",
+            node.span,
+            help=f"pass `{parameter}.detach()`",
+        )
+
+
 def require_some_float(name: str, *inputs: Node) -> None:
     """E307 when no operand is of a float dtype."""
     if not any(is_float(x.dtype) for x in inputs):

@@ -16,6 +16,7 @@ from ..graph.state import grad_mode
 from .draws import converted, normal_, number_argument, uniform_
 from .generators import default_stream, stream_of
 from .operations import kind_of
+from .random_names import INITIALIZERS
 
 
 def _target(name: str, tensor: Any) -> Tensor:
@@ -173,21 +174,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 # PyTorch's older names of functions that write in place.
-FUNCTIONS.update(
-    {
-        name: FUNCTIONS[f"{name}_"]
-        for name in (
-            "uniform",
-            "normal",
-            "constant",
-            "eye",
-            "dirac",
-            "xavier_uniform",
-            "xavier_normal",
-            "kaiming_uniform",
-            "kaiming_normal",
-            "orthogonal",
-            "sparse",
-        )
-    }
-)
+FUNCTIONS.update({name: FUNCTIONS[f"{name}_"] for name in INITIALIZERS if f"{name}_" in FUNCTIONS})

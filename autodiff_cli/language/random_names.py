@@ -16,7 +16,7 @@ _DROPOUTS = (
     "fractional_max_pool3d",
 )
 _SEEDS = ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state")
-_INITIALIZERS = (
+INITIALIZERS = (
     "uniform_",
     "normal_",
     "trunc_normal_",
@@ -66,7 +66,7 @@ RANDOM_NAMES = frozenset(
         *(f"nn.functional.{name}" for name in _DROPOUTS),
         *_SEEDS,
         *(f"random.{name}" for name in _SEEDS),
-        *(f"nn.init.{name}" for name in _INITIALIZERS),
+        *(f"nn.init.{name}" for name in INITIALIZERS),
     }
 )
 

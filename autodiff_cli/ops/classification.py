@@ -10,19 +10,10 @@ from ..errors import fail
 from ..graph.declare import Any, Tensor, composite, function
 from ..graph.op import cast, known, shape_text, value_of
 from ..graph.registry import F
+from ..graph.rules import require_constant
 from ..graph.samples import Bad, S, ints, t
 
 NN = "nn.functional."
-
-
-def _constant_only(name, parameter, node):
-    if node is not None and node.requires_grad:
-        raise fail(
-            "E404",
-            f"`{name}` has no derivative towards `{parameter}`",
-            node.span,
-            help=f"pass `{parameter}.detach()`",
-        )
 
 
 def _class_targets(name, input, target, weight, ignore_index):
@@ -107,7 +98,7 @@ def nll_loss(
 ):
     """Negative log-likelihood: minus the log-probabilities `input` at the classes `target`."""
     mode = F.reduction_word(reduction, size_average, reduce)
-    _constant_only("nll_loss", "weight", weight)
+    require_constant("nll_loss", "weight", weight)
     shape = input.shape
     loss = F.nll_loss_reduced(input, target, weight, ignore_index=ignore_index, reduction=mode)
     if mode == "none" and len(shape) > 2 and len(shape) != 4:

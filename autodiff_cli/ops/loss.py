@@ -13,6 +13,7 @@ from ..errors import fail
 from ..graph.declare import Scalar, Tensor, composite, function, pointwise
 from ..graph.op import cast, known, shape_text, value_of
 from ..graph.registry import F
+from ..graph.rules import require_constant
 from ..graph.samples import Bad, S, ints, t
 
 NN = "nn.functional."
@@ -67,16 +68,6 @@ def _same_shape(name, input, target, other="target"):
             f"`{name}` needs input and {other} of one shape, got {shape_text(input.shape)} "
             f"and {shape_text(target.shape)}",
             help="reshape or expand one of them",
-        )
-
-
-def _constant_only(name, parameter, node):
-    if node is not None and node.requires_grad:
-        raise fail(
-            "E404",
-            f"`{name}` has no derivative towards `{parameter}`",
-            node.span,
-            help=f"pass `{parameter}.detach()`",
         )
 
 
@@ -428,7 +419,7 @@ def binary_cross_entropy(
             f"{input.dtype.name} and {target.dtype.name}",
             help="convert one: `target.to(input.dtype)`",
         )
-    _constant_only("binary_cross_entropy", "weight", weight)
+    require_constant("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
     return reduced(loss if weight is None else loss * weight, mode)
 
@@ -487,6 +478,6 @@ def binary_cross_entropy_with_logits(
     mode = reduction_of(reduction, size_average, reduce)
     _same_shape("binary_cross_entropy_with_logits", input, target)
     for parameter, node in (("weight", weight), ("pos_weight", pos_weight)):
-        _constant_only("binary_cross_entropy_with_logits", parameter, node)
+        require_constant("binary_cross_entropy_with_logits", parameter, node)
     loss = F.logits_loss(input, target, pos_weight)
     return reduced(loss if weight is None else loss * weight, mode)

@@ -10,19 +10,10 @@ from ..graph.dtypes import INT64
 from ..graph.op import cast, constant, known, shape_text, value_of
 from ..graph.params import node_of
 from ..graph.registry import F
+from ..graph.rules import require_constant
 from ..graph.samples import Bad, S, ints, t
 
 NN = "nn.functional."
-
-
-def _constant_only(name, parameter, node):
-    if node is not None and node.requires_grad:
-        raise fail(
-            "E404",
-            f"`{name}` has no derivative towards `{parameter}`",
-            node.span,
-            help=f"pass `{parameter}.detach()`",
-        )
 
 
 def _signs(*shape):
@@ -229,7 +220,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ):
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
-    _constant_only("soft_margin_loss", "target", target)
+    require_constant("soft_margin_loss", "target", target)
     loss = F.soft_margin(input * target)
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
@@ -327,7 +318,7 @@ def multi_margin_loss(
     reduction: str = "mean",
 ):
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
-    _constant_only("multi_margin_loss", "weight", weight)
+    require_constant("multi_margin_loss", "weight", weight)
     if p not in (1, 2):
         raise fail("E504", f"`multi_margin_loss` needs p 1 or 2, not {p}", help="write `p=1`")
     scores = _rows("multi_margin_loss", input, target)

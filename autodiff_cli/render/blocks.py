@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from .document import problem, strict_text
-from .files import CannotWrite, replace_file, suffix_of, write_npz
+from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
 from .text import format_number, format_shape, printable
-from .values import Look, shortest, strict, strict_number
+from .values import Look, strict, strict_number
 
 if TYPE_CHECKING:
     from ..language.derivatives import Derivatives, Spectrum
@@ -263,25 +263,10 @@ def print_blocks(
 
 def write_blocks(path: str, found: Derivatives, flat: bool = False) -> None:
     """All blocks in an .npz, a single one in an .npy or .csv."""
-    suffix = suffix_of(path)
-    arrays = named_arrays(found, flat)
-    if suffix == ".npz":
-        replace_file(path, lambda file: write_npz(file, arrays))
-        return
-    if len(arrays) != 1:
-        raise CannotWrite(
-            f"a {suffix} file holds one array, and {len(arrays)} would go into `{path}`",
-            "choose one with --wrt, or write .npz",
-        )
-    ((name, array),) = arrays.items()
-    if suffix == ".npy":
-        replace_file(path, lambda file: np.save(file, array, allow_pickle=False))
-        return
-    if array.ndim > 2:
-        raise CannotWrite(
-            f"`{name}` has shape {array.shape}, and a .csv file holds at most two dims",
-            "write .npy or .npz, or a Jacobian with --layout flat",
-        )
-    rows = shortest(np.atleast_2d(array))
-    text = "".join(",".join(map(repr, row)) + "\n" for row in rows)
-    replace_file(path, lambda file: file.write(text.encode("ascii")))
+    store_arrays(
+        path,
+        named_arrays(found, flat),
+        "array",
+        "choose one with --wrt, or write .npz",
+        "write .npy or .npz, or a Jacobian with --layout flat",
+    )

@@ -73,16 +73,25 @@ def write_bytes(path: str, data: bytes) -> None:
 
 def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[str, ...]) -> None:
     """Tensors of one report: `A` and `A.grad` in an .npz, a single one in .npy and .csv."""
-    suffix = suffix_of(path)
     arrays = named_arrays(report, only, show)
+    choose = "choose one with --show, for example --show loss or --show A.grad"
+    if arrays:
+        choose += f"; there are {', '.join(list(arrays)[:8])}"
+    store_arrays(path, arrays, "tensor", choose, "write .npy or .npz")
+
+
+def store_arrays(
+    path: str, arrays: dict[str, np.ndarray], what: str, choose: str, reshape: str
+) -> None:
+    """All arrays in an .npz, a single one in an .npy or .csv; how else to do it where it fails."""
+    suffix = suffix_of(path)
     if suffix == ".npz":
         replace_file(path, lambda file: write_npz(file, arrays))
         return
     if len(arrays) != 1:
         raise CannotWrite(
-            f"a {suffix} file holds one tensor, and {len(arrays) or 'none'} would go into `{path}`",
-            "choose one with --show, for example --show loss or --show A.grad"
-            + (f"; there are {', '.join(list(arrays)[:8])}" if arrays else ""),
+            f"a {suffix} file holds one {what}, and {len(arrays) or 'none'} would go into `{path}`",
+            choose,
         )
     ((name, array),) = arrays.items()
     if suffix == ".npy":
@@ -91,7 +100,7 @@ def write_arrays(path: str, report: Report, only: tuple[str, ...], show: tuple[s
     if array.ndim > 2:
         raise CannotWrite(
             f"`{name}` has shape {array.shape}, and a .csv file holds at most two dims",
-            "write .npy or .npz",
+            reshape,
         )
     replace_file(path, lambda file: file.write(_csv(array).encode("ascii")))
 
