@@ -67,6 +67,7 @@ def _declare_median(name, skip_nan, text):
         key=name,
         grad_fn=f"{kind}Backward0",
         vjp=_slope_to_all_equal,
+        properties=frozenset({"selects"}),
         samples=[S(t(5)), S(t(2, 2)), S(t()), S(EQUAL, order=0, because="the slope jumps at ties")],
     )
     def full(input: Tensor):

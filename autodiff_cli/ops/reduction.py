@@ -220,7 +220,7 @@ EMPTY = [Bad("E308", t(0), words="empty"), Bad("E308", t(2, 0), dim=1, words="di
 @reduction(
     lambda x, dim, keepdim: np.max(x, axis=dim or None, keepdims=keepdim),
     shape=_extreme_shape("amax"),
-    properties=PARTIAL,
+    properties=PARTIAL | {"selects"},
     vjp=_shared,
     samples=EXTREMES,
     errors=EMPTY,
@@ -233,7 +233,7 @@ def amax(input: Tensor, dim: Dims = (), keepdim: bool = False):
 @reduction(
     lambda x, dim, keepdim: np.min(x, axis=dim or None, keepdims=keepdim),
     shape=_extreme_shape("amin"),
-    properties=PARTIAL,
+    properties=PARTIAL | {"selects"},
     vjp=_shared,
     samples=EXTREMES,
     errors=EMPTY,
