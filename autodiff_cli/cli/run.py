@@ -56,7 +56,41 @@ class Run(Runner):
     def compute(self, source: Source, options: Options) -> Report:
         from .. import session
 
+        if self.values["fix"]:
+            return self._corrected(source, options)
         return session.run(source, options)
+
+    def _corrected(self, source: Source, options: Options) -> Report:
+        """Run with `--fix`: what was printed on the way to an error that is gone is not shown."""
+        from dataclasses import replace
+
+        from .. import session
+        from .fixing import corrected
+
+        silent = replace(options, write=None)
+        report, changed = corrected(source, lambda text: session.run(text, silent))
+        if changed is not source:
+            self._keep(source, changed)
+        if options.write is not None:
+            options.write(report.stdout)
+        return report
+
+    def _keep(self, source: Source, changed: Source) -> None:
+        """Show the corrections and write them into the file."""
+        from ..render.checks import diff_text
+        from ..render.files import CannotWrite, write_bytes
+        from .fixing import written_back
+
+        if not self.values["quiet"]:
+            self.env.note(diff_text(source.name, source.text, changed.text).rstrip("\n"))
+        if self.values["expr"] or source.name.startswith("<"):
+            return
+        try:
+            with open(source.name, "rb") as file:
+                data = file.read()
+            write_bytes(source.name, written_back(data, changed.text))
+        except (CannotWrite, OSError) as problem:
+            self.env.note(f"warning: the corrections are not kept: {problem}")
 
     def show(self, report: Report, several: bool) -> bool:
         if self.form == "json":

@@ -12,6 +12,7 @@ from ..checks.deadline import deadline
 from ..errors import AutodiffError, Exit, fail
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal, is_unicode
+from .waiting import waiting
 
 if TYPE_CHECKING:
     from ..render.values import Look
@@ -38,13 +39,38 @@ def run_programs(
             env.note(f"help: or give a line: `autodiff {command} -e 'x = 3; loss = x**2'`")
             return Exit.USAGE
         files = ["-"]
-    runner = make()
     names: list[str | None] = [*files] or [None]
+    if values.get("watch"):
+        return _watched(names, env, make)
+    return _once(make(), names)
+
+
+def _once(runner: Runner, names: list[str | None]) -> Exit:
     if not runner.prepared(len(names)):
         return Exit.USAGE
     codes = [runner.run_one(name, several=len(names) > 1) for name in names]
     codes.append(runner.finish())
     return next(code for code in ORDER if code in codes)
+
+
+def _watched(names: list[str | None], env: Environment, make: Callable[[], Runner]) -> Exit:
+    """Run again and again; an interrupt ends it."""
+    from .watch import watch
+
+    files = [name for name in names if name not in (None, "-")]
+    if len(files) < len(names):
+        env.note("error: --watch needs a FILE, not standard input or -e alone")
+        return Exit.USAGE
+    if not make().prepared(len(names)):
+        return Exit.USAGE
+
+    def run() -> set[str]:
+        runner = make()
+        _once(runner, names)
+        return runner.read
+
+    watch(run, map(str, files), env)
+    return Exit.OK
 
 
 class Runner:
@@ -62,6 +88,7 @@ class Runner:
         self.form = self._form()
         self.collected: list[str] = []
         self.reader = Reader(env, values["expr"], values["max_memory"])
+        self.read: set[str] = set()  # data files of the programs
 
     def _form(self) -> str:
         form: str = self.values["format"]
@@ -144,7 +171,10 @@ class Runner:
 
         start = time.perf_counter()
         shown_name = "<expr>" if name is None else "<stdin>" if name == "-" else name
-        report, missing = self._result(name, shown_name)
+        with waiting(self.env, shown_name, self.values["quiet"]):
+            report, missing = self._result(name, shown_name)
+        if self.values.get("watch"):
+            self._note_data_files()
         code = Exit.USAGE if missing else report.exit_code
         self._diagnose(report, missing=missing)
         try:
@@ -156,6 +186,11 @@ class Runner:
             elapsed = time.perf_counter() - start
             self.env.note(f"{shown_name}: {report.status}, {elapsed:.3f} s")
         return code if shown or code is not Exit.OK else Exit.USAGE
+
+    def _note_data_files(self) -> None:
+        from ..language.loading import FILES
+
+        self.read.update(map(str, FILES.read))
 
     def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
         """What the command made of a program, and whether its FILE could not be read."""

@@ -24,15 +24,17 @@ class OutputFailed(BaseException):
 
 
 class Environment:
-    """Standard streams (None: closed) and environment variables."""
+    """Standard streams (None: closed) and environment variables. `sign` is a line on standard
+    error that has to go before anything is written."""
 
-    __slots__ = ("stderr", "stdin", "stdout", "variables")
+    __slots__ = ("sign", "stderr", "stdin", "stdout", "variables")
 
     def __init__(self, stdin: Any, stdout: Any, stderr: Any, variables: Mapping[str, str]):
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self.variables = variables
+        self.sign: Any = None
 
     @classmethod
     def current(cls) -> Environment:
@@ -49,6 +51,8 @@ class Environment:
         """Write to standard output; `OutputFailed` when that is impossible."""
         if self.stdout is None:
             raise OutputFailed("it is closed", broken_pipe=False)
+        if self.sign is not None and is_terminal(self.stdout):
+            self.sign.stop()
         try:
             self.stdout.write(text)
         except (OSError, ValueError) as error:
@@ -82,6 +86,8 @@ class Environment:
 
     def note(self, text: str) -> None:
         """Write a line to standard error, after what standard output holds; never fails."""
+        if self.sign is not None:
+            self.sign.stop()
         if self.stdout is not None:
             self.flush()
         if self.stderr is not None:

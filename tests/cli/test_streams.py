@@ -157,7 +157,6 @@ def test_dumb_terminals_get_plain_text(place):
 
 
 def test_a_terminal_without_arguments(place):
-    assert "autodiff run demo.expr" in on_terminal([], 80)
     assert "there is no program to run" in on_terminal(["run"], 80)
 
 

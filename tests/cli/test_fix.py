@@ -1,0 +1,90 @@
+"""`--fix`: what is corrected, what stays as it was, and that nothing else in a file changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autodiff_cli.cli.fixing import Edit, applied, written_back
+
+
+@pytest.mark.parametrize(
+    ("text", "fixed"),
+    [
+        ("x = 3; loss = x^2", "x = 3; loss = x**2"),
+        ("x = 3; loss = x^2 + (x^3)^2", "x = 3; loss = x**2 + (x**3)**2"),
+        ("A = [1, 2]; loss = sum(a * a)", "A = [1, 2]; loss = sum(A * A)"),
+        ("x = [1, 2]; loss = sum(reul(x))", "x = [1, 2]; loss = sum(relu(x))"),
+        ("x = [1, 2]; loss = x.summ()", "x = [1, 2]; loss = x.sum()"),
+        ("x = [1, 2]; y = sgimoid(x^2)\nloss = y.summ()",
+         "x = [1, 2]; y = sigmoid(x**2)\nloss = y.sum()"),
+        ("import torch\nx = torch.ones(2, requires_grad=True)\nloss = torch.smu(x)\n",
+         "import torch\nx = torch.ones(2, requires_grad=True)\nloss = torch.sum(x)\n"),
+    ],
+)  # fmt: skip
+def test_what_is_corrected(cli, tmp_path: Path, text: str, fixed: str):
+    (tmp_path / "a.expr").write_text(text)
+    result = cli("run", "--fix", "a.expr")
+    assert result.code == 0, result.err
+    assert (tmp_path / "a.expr").read_text() == fixed
+    assert "--- a.expr\n+++ a.expr\n" in result.err
+    again = cli("run", "--fix", "a.expr")
+    assert (again.code, again.err) == (0, "")
+    assert again.out == result.out
+
+
+def test_what_cannot_be_corrected_stays(cli, tmp_path: Path):
+    for text in ("x = 3; loss = x + nothing_like_it", "x = (", "x = [1, 2] + [1, 2, 3]", "x = 2"):
+        (tmp_path / "a.expr").write_text(text)
+        assert cli("run", "--fix", "a.expr")[0::2] == cli("run", "a.expr")[0::2]
+        assert (tmp_path / "a.expr").read_text() == text
+
+
+def test_what_helps_is_kept(cli, tmp_path: Path):
+    (tmp_path / "a.expr").write_text("x = 3\nprint('once')\ny = x^2\nloss = y + unheard_of\n")
+    result = cli("run", "--fix", "a.expr")
+    assert result.code == 3
+    assert "unheard_of" in result.err
+    assert "y = x**2\n" in (tmp_path / "a.expr").read_text()
+    (tmp_path / "a.expr").write_text("x = 3\nprint('once')\nloss = smu(x)\n")
+    assert cli("run", "--fix", "a.expr").out.count("once") == 1
+
+
+def test_texts_without_a_file_are_corrected_too(cli):
+    result = cli("run", "--fix", "-e", "x = 3; loss = x^2")
+    assert "x.grad = 6.0" in result.out
+    assert "+x = 3; loss = x**2" in result.err
+    assert "x.grad = 6.0" in cli("run", "--fix", "-", stdin="x = 3; loss = x^2").out
+    assert cli("run", "-q", "--fix", "-e", "x = 3; loss = x^2").err == ""
+
+
+def test_line_ends_and_marks_stay(cli, tmp_path: Path):
+    data = b"\xef\xbb\xbfx = 3\r\n\rloss = x^2  # \xc3\xa9\n\r\n"
+    (tmp_path / "a.expr").write_bytes(data)
+    assert cli("run", "--fix", "a.expr").code == 0
+    assert (tmp_path / "a.expr").read_bytes() == data.replace(b"^", b"**")
+
+
+@given(st.text(st.sampled_from("ab^\r\n é\ufeff"), max_size=30))
+def test_nothing_else_changes(text: str):
+    data = text.encode("utf-8")
+    seen = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    assert written_back(data, seen) == data
+    edits = [Edit(at, at + 1, "**") for at, char in enumerate(seen) if char == "^"]
+    assert written_back(data, applied(seen, edits)) == data.replace(b"^", b"**")
+
+
+def test_a_file_that_cannot_be_written(cli, tmp_path: Path, monkeypatch):
+    from autodiff_cli.render import files
+
+    def refuse(path: str, data: bytes) -> None:
+        raise files.CannotWrite("cannot write `a.expr`: read-only file system")
+
+    monkeypatch.setattr(files, "write_bytes", refuse)
+    (tmp_path / "a.expr").write_text("x = 3; loss = x^2")
+    result = cli("run", "--fix", "a.expr")
+    assert "read-only" in result.err
+    assert "x.grad = 6.0" in result.out
