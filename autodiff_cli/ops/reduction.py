@@ -265,80 +265,57 @@ BY_DIM = [
 ]
 
 
-@composite(
-    name="max",
-    key="max_full",
-    grad_fn="MaxBackward1",
-    samples=FULL,
-    errors=EMPTY[:1],
-    vjp=_shared_by_all,
-    kink=lambda input: _lead(input, F.amax, ()),
-    properties=frozenset({"selects"}),
-)
-def _max_full(input: Tensor):
-    """Largest of all elements; ties share the slope evenly."""
-    require_elements("max", input, None)
-    return F.amax(input)
+def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
+    """`max` or `min` in its three forms; the first that takes the arguments is meant."""
+
+    def extreme_of(input, dim=(), keepdim=False):
+        return getattr(F, extreme)(input, dim, keepdim)
+
+    @composite(
+        name=name,
+        key=f"{name}_full",
+        grad_fn=f"{name.capitalize()}Backward1",
+        samples=FULL,
+        errors=EMPTY[:1],
+        vjp=_shared_by_all,
+        kink=lambda input: _lead(input, extreme_of, ()),
+        properties=frozenset({"selects"}),
+    )
+    def full(input: Tensor):
+        require_elements(name, input, None)
+        return extreme_of(input)
+
+    full.doc = f"{superlative} of all elements; ties share the slope evenly."
+
+    @composite(
+        name=name,
+        key=f"{name}_dim",
+        grad_fn=f"{name.capitalize()}Backward0",
+        fields=("values", "indices"),
+        samples=BY_DIM,
+        errors=EMPTY[1:],
+        kink=lambda input, dim, keepdim: _lead(input, extreme_of, (dim,)),
+        properties=frozenset({"selects"}),
+    )
+    def along(input: Tensor, dim: StaticDim, keepdim: bool = False):
+        require_elements(name, input, (dim,))
+        return pick(input, dim, getattr(F, place)(input, dim, True), keepdim)
+
+    along.doc = (
+        f"{superlative} elements along `dim` and where they are; the slope goes to the picked ones."
+    )
+
+    @function(
+        name=name, key=f"{name}_other", samples=[S(t(2, 3), t(3)), S(ints(2), ints(values=1))]
+    )
+    def pairs(input: Tensor, other: Tensor):
+        return getattr(F, pairwise)(input, other)
+
+    pairs.doc = f"The {comparative} of two tensors, element by element: `{pairwise}`."
 
 
-@composite(
-    name="max",
-    key="max_dim",
-    grad_fn="MaxBackward0",
-    fields=("values", "indices"),
-    samples=BY_DIM,
-    errors=EMPTY[1:],
-    kink=lambda input, dim, keepdim: _lead(input, F.amax, (dim,)),
-    properties=frozenset({"selects"}),
-)
-def _max_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
-    """Largest elements along `dim` and where they are; the slope goes to the picked ones."""
-    require_elements("max", input, (dim,))
-    return pick(input, dim, F.argmax(input, dim, True), keepdim)
-
-
-@function(name="max", key="max_other", samples=[S(t(2, 3), t(3)), S(ints(2), ints(values=1))])
-def _max_other(input: Tensor, other: Tensor):
-    """The larger of two tensors, element by element: `maximum`."""
-    return F.maximum(input, other)
-
-
-@composite(
-    name="min",
-    key="min_full",
-    grad_fn="MinBackward1",
-    samples=FULL,
-    errors=EMPTY[:1],
-    vjp=_shared_by_all,
-    kink=lambda input: _lead(input, F.amin, ()),
-    properties=frozenset({"selects"}),
-)
-def _min_full(input: Tensor):
-    """Smallest of all elements; ties share the slope evenly."""
-    require_elements("min", input, None)
-    return F.amin(input)
-
-
-@composite(
-    name="min",
-    key="min_dim",
-    grad_fn="MinBackward0",
-    fields=("values", "indices"),
-    samples=BY_DIM,
-    errors=EMPTY[1:],
-    kink=lambda input, dim, keepdim: _lead(input, F.amin, (dim,)),
-    properties=frozenset({"selects"}),
-)
-def _min_dim(input: Tensor, dim: StaticDim, keepdim: bool = False):
-    """Smallest elements along `dim` and where they are; the slope goes to the picked ones."""
-    require_elements("min", input, (dim,))
-    return pick(input, dim, F.argmin(input, dim, True), keepdim)
-
-
-@function(name="min", key="min_other", samples=[S(t(2, 3), t(3)), S(ints(2), ints(values=1))])
-def _min_other(input: Tensor, other: Tensor):
-    """The smaller of two tensors, element by element: `minimum`."""
-    return F.minimum(input, other)
+_declare_extreme("max", "amax", "argmax", "maximum", "Largest", "larger")
+_declare_extreme("min", "amin", "argmin", "minimum", "Smallest", "smaller")
 
 
 @composite(
