@@ -18,7 +18,7 @@ Exit codes of every command
   130  interrupted (Ctrl-C)
   141  the reader of the output closed the pipe
 
-Several files: the first of 70, 3, 4, 1, 0 that occurred.
+Several files: the first of 70, 3, 4, 2, 1, 0 that occurred.
 Explain one error: autodiff help E302
 """,
     "json": """\
@@ -83,5 +83,47 @@ Python's own, torch.tensor(...) makes tensors, and the default is float32.
 
 Data: load("x.npy"), .npz, .csv, .json, from the program's own folder.
 Power is `**`, not `^`. Operations: autodiff ops. Errors: autodiff help E105.
+""",
+    "repl": """\
+A session: autodiff, or autodiff repl FILE...
+
+  ad> x = [1, 2]                statements run as they are entered; a value that
+  ad> sum(x**2)                 stands alone is shown
+  ad> :grad                     commands begin with a colon; :help lists them
+  ad> :undo                     takes back the last statement, exactly
+
+A statement that fails shows its error and changes nothing. An open bracket or
+an indented block goes on in the next line; an empty line ends a block.
+
+  Tab        completes names, operations with their signatures, files, commands
+  Up         searches the history for what begins like the line
+  Ctrl-C     interrupts a computation or drops the line; it never quits
+  Ctrl-D     quits, as :quit does
+
+Pasted prompts (`ad>`, `>>>`, `In [3]:`) are taken away. The history is kept in
+~/.local/state/autodiff/history, or in the file that AUTODIFF_HISTORY names.
+With --simple, or TERM=dumb, lines are read without editing or colours. Input
+that is piped in runs statement by statement; the first error ends it.
+""",
+    "check": """\
+Checks: autodiff check [PATH]...
+
+Every program is its own regression test. Without a word written for it, the
+gradient of every leaf is compared with finite differences.
+
+  loss = sum(x * x)         #=> 30           the value, to the digits written
+  assert A.grad == [[7, 10], [13, 16]]       tolerance by dtype
+  assert allclose(y, z, rtol=1e-3)           another tolerance
+  # check: wrt=A,B rtol=1e-6 hessian         settings of this file
+  # check: nograd x                          x is not checked
+
+  demo.expr.snap            results as plain text, made with --snapshot
+
+--update rewrites expectations and snapshots, --review asks before each.
+-k 'grad[x]' chooses items, -x stops at the first file that fails, --lf runs
+what failed before, -j auto uses all cores, --junit FILE writes a report.
+
+Kinks (relu at 0) are compared with the slopes at both sides. `detach` and
+other cuts are named, and are no faults. pytest collects .expr files as well.
 """,
 }

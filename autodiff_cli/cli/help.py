@@ -43,7 +43,8 @@ def overview() -> str:
     from ..catalogue import TOPICS
 
     lines = ["Commands"]
-    lines += [f"  {name:<8} {text}" for name, (_, text) in COMMANDS.items()]
+    width = max(map(len, COMMANDS))
+    lines += [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
     lines += ["", "Topics", "  " + "  ".join(TOPICS), ""]
     lines += [
         "Also: autodiff help CODE (an error, such as E302), autodiff help NAME (an operation,",
@@ -63,6 +64,8 @@ def _page(word: str, env: Environment) -> bool:
         from .group import run_group
 
         run_group([name, "--help"], env)
+        if name in TOPICS:
+            env.write("\n" + TOPICS[name])
         return True
     if name == "commands":
         env.write(overview())
