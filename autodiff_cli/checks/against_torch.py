@@ -80,6 +80,24 @@ def _compared(check: FileCheck) -> Diagnostic | None:
     return _first_value(program, there) or _first_gradient(check, program, there)
 
 
+class Assigned:
+    """One assignment there: the name, the values at that time, the tensor itself."""
+
+    def __init__(self, name: str, array: Any, value: Any):
+        self.name = name
+        self.array = array
+        self.value = value
+        self.version = value._version
+
+    def gradient(self) -> Any:
+        """Its gradient; None also when it was changed in place since: then the gradient that is
+        kept is the one of the later value."""
+        if self.value._version != self.version:
+            return None
+        grad = getattr(self.value, "grad", None)
+        return None if grad is None else grad.numpy()
+
+
 class Torch:
     """The program's run in PyTorch: every assignment of a tensor, in order."""
 
@@ -91,7 +109,7 @@ class Torch:
         self.python = python
         self.leaves = leaves
         self.constants = constants
-        self.history: list[tuple[str, Any, Any]] = []
+        self.history: list[Assigned] = []
         self.names: dict[str, Any] = {}
 
     def run(self) -> None:
@@ -199,7 +217,7 @@ class Torch:
         if isinstance(value, self.torch.Tensor):
             if value.requires_grad and not value.is_leaf:
                 value.retain_grad()
-            self.history.append((name, value.detach().clone().numpy(), value))
+            self.history.append(Assigned(name, value.detach().clone().numpy(), value))
 
 
 class _Recorder(ast.NodeTransformer):
@@ -207,12 +225,10 @@ class _Recorder(ast.NodeTransformer):
 
     def _after(self, node: Any, targets: list[ast.expr]) -> Any:
         calls = []
-        for target in targets:
-            for part in ast.walk(target):
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                    arguments = [ast.Constant(part.id), ast.Name(part.id, ast.Load())]
-                    call = ast.Call(ast.Name("__record__", ast.Load()), arguments, [])
-                    calls.append(ast.copy_location(ast.Expr(call), node))
+        for name in _roots(targets):
+            arguments = [ast.Constant(name), ast.Name(name, ast.Load())]
+            call = ast.Call(ast.Name("__record__", ast.Load()), arguments, [])
+            calls.append(ast.copy_location(ast.Expr(call), node))
         return [node, *calls]
 
     def visit_Assign(self, node: ast.Assign) -> Any:
@@ -229,49 +245,68 @@ class _Recorder(ast.NodeTransformer):
         return self._after(node, [node.target]) if node.value is not None else node
 
 
+def _roots(targets: list[ast.expr]) -> list[str]:
+    """The names that assignments change, in order, as `watched.target_names` gives them: `x` of
+    `x[0] = 1` and `x.grad = None` too."""
+    found = []
+    pending = list(reversed(targets))
+    while pending:
+        target = pending.pop()
+        if isinstance(target, ast.Name):
+            found.append(target.id)
+        elif isinstance(target, ast.Tuple | ast.List):
+            pending.extend(reversed(target.elts))
+        elif isinstance(target, ast.Subscript | ast.Attribute | ast.Starred):
+            pending.append(target.value)
+    return found
+
+
 # -- comparing ------------------------------------------------------------------------------------
 
 
-def _pairs(program: Watched, there: Torch) -> list[tuple[str, Span, Node, Any, Any]]:
+def _pairs(program: Watched, there: Torch) -> list[tuple[str, Span, Node, Assigned]]:
     """Assignments of both sides, matched by name and turn."""
-    theirs: dict[tuple[str, int], tuple[Any, Any]] = {}
+    theirs: dict[tuple[str, int], Assigned] = {}
     turns: dict[str, int] = {}
-    for name, array, value in there.history:
-        turn = turns.get(name, 0)
-        turns[name] = turn + 1
-        theirs[name, turn] = array, value
+    for assigned in there.history:
+        turn = turns.get(assigned.name, 0)
+        turns[assigned.name] = turn + 1
+        theirs[assigned.name, turn] = assigned
     found = []
     turns = {}
     for name, span, node in program.history:
         turn = turns.get(name, 0)
         turns[name] = turn + 1
         if (name, turn) in theirs:
-            found.append((name, span, node, *theirs[name, turn]))
+            found.append((name, span, node, theirs[name, turn]))
     return found
 
 
 def _first_value(program: Watched, there: Torch) -> Diagnostic | None:
     departed: list[tuple[str, Span, str, list[Any]]] = []
-    for name, span, node, array, _ in _pairs(program, there):
-        text, _, rows = differs(value_of(node), array)
+    for name, span, node, assigned in _pairs(program, there):
+        text, _, rows = differs(value_of(node), assigned.array)
         if text is not None:
             departed.append((name, span, text, rows))
     return _departed(departed, "the value of") if departed else None
 
 
 def _first_gradient(check: FileCheck, program: Watched, there: Torch) -> Diagnostic | None:
-    pairs = _pairs(program, there)
-    wanted = [p for p in pairs if p[2].requires_grad and getattr(p[4], "grad", None) is not None]
+    wanted = []
+    for name, span, node, assigned in _pairs(program, there):
+        gradient = assigned.gradient() if node.requires_grad else None
+        if gradient is not None:
+            wanted.append((name, span, node, gradient))
     if program.backwards != 1 or not wanted:
         return _final_gradients(check, there)
     graph = GraphCheck(program.passes[0], seed=check.settings.seed)
-    wanted = [pair for pair in wanted if pair[2] in graph.replay]
-    nodes = graph.objective.gradients([pair[2] for pair in wanted])
+    wanted = [entry for entry in wanted if entry[2] in graph.replay]
+    nodes = graph.objective.gradients([entry[2] for entry in wanted])
     replay = Replay(nodes)
     departed = []
-    for (name, span, node, _, value), gradient in reversed(list(zip(wanted, nodes, strict=True))):
+    for (name, span, node, theirs), gradient in reversed(list(zip(wanted, nodes, strict=True))):
         ours = np.asarray(replay.value(gradient)).astype(node.dtype)
-        text, _, rows = differs(ours, value.grad.numpy())
+        text, _, rows = differs(ours, theirs)
         if text is not None:
             departed.append((name, span, text, rows))
     return _departed(departed, "the gradient of") if departed else None

@@ -1,5 +1,6 @@
-"""Which rule is to blame for a wrong gradient: the graph is walked from the result towards the
-leaf until the gradient first disagrees."""
+"""Which backward rule is to blame for a wrong gradient: the graph is walked from the result towards
+the leaf until the gradient first disagrees, and where several nodes read that value each of them is
+examined alone."""
 
 from __future__ import annotations
 
@@ -7,38 +8,84 @@ import numpy as np
 
 from ..errors import AutodiffError
 from ..graph.node import Node
-from .differences import GraphCheck, Probe, generator_of, signed_direction
+from ..graph.op import constant
+from .differences import GraphCheck, LeafResult, Objective, Probe, generator_of, signed_direction
 from .replay import Replay
-from .slopes import WRONG
+from .slopes import WRONG, Line
 
 MAX_NODES = 200
 
 
-def blamed(check: GraphCheck, leaf: Node) -> Node | None:
+def blamed(check: GraphCheck, leaf: Node, result: LeafResult) -> Node | None:
     """The node whose rule first gives a wrong cotangent to what the leaf reaches."""
-    path = [leaf, *check.replay.dependents(leaf)]
+    replay = result.replay or check.replay  # without what is cut off
+    path = [leaf, *replay.dependents(leaf)]
     path = [n for n in path if n.requires_grad and n.outputs is None and n.numel]
     consumers: dict[Node, list[Node]] = {}
     for node in path:
-        for needed in node.inputs:
+        for needed in dict.fromkeys(node.inputs):
             consumers.setdefault(needed, []).append(node)
     for node in reversed(path[-MAX_NODES:]):
-        if node in check.objective.nodes:
-            continue
         users = consumers.get(node, [])
-        if users and _wrong(check, node):
-            return max(users, key=lambda n: n.seq)
+        if not users or node in check.objective.nodes:
+            continue
+        point = np.asarray(replay.value(node))
+        direction = signed_direction(generator_of("", check.seed), point)
+        if node is leaf:
+            direction = _worst(result, direction)
+        elif not _wrong(check, node, replay, direction):
+            continue
+        return _guilty(users, node, replay, direction)
     return None
 
 
-def _wrong(check: GraphCheck, node: Node) -> bool:
+def _worst(result: LeafResult, direction: np.ndarray) -> np.ndarray:
+    """The direction of the element that is most wrong, if elements were compared."""
+    index = result.rows[0].index if result.rows else None
+    if index is None:
+        return direction
+    alone = np.zeros(direction.shape)
+    alone[index] = 1.0
+    return alone
+
+
+def _guilty(users: list[Node], node: Node, replay: Replay, direction: np.ndarray) -> Node:
+    """Of all that read a node, the one whose own rule is wrong."""
+    newest = sorted(users, key=lambda user: user.seq, reverse=True)
+    for user in newest if len(newest) > 1 else ():
+        if _wrong_alone(user, node, replay, direction):
+            return user
+    return newest[0]
+
+
+def _wrong(check: GraphCheck, node: Node, replay: Replay, direction: np.ndarray) -> bool:
     """Whether the gradient of an inner node disagrees along a direction."""
     try:
         found = check.objective.gradients([node])[0]
         claimed = np.asarray(Replay([found]).value(found), np.float64)
-        point = np.asarray(check.replay.value(node))
-        direction = signed_direction(generator_of("", check.seed), point)
-        line = Probe(check, check.replay, node, point).line(direction, 1.0)
+        line = Probe(check, replay, node, np.asarray(replay.value(node))).line(direction, 1.0)
+        return line.examine(float(np.vdot(claimed, direction))).kind == WRONG
+    except AutodiffError as error:
+        if error.code == "E508":
+            raise
+        return False
+
+
+def _wrong_alone(user: Node, node: Node, replay: Replay, direction: np.ndarray) -> bool:
+    """Whether the rule of one node disagrees with the values of that node."""
+    weight = signed_direction(generator_of("weight", 0), np.zeros(user.shape))
+    try:
+        seeds = [(user, constant(np.asarray(weight, user.dtype)))]
+        found = Objective(seeds).gradients([node])[0]
+        claimed = np.asarray(Replay([found]).value(found), np.float64)
+        alone = Replay([user], replay.frozen)
+        point = np.asarray(alone.value(node))
+        run = alone.function(node)
+
+        def at(t: complex) -> float:
+            return float(np.vdot(weight, run(point + t.real * direction)[0]))
+
+        line = Line(at, at(0.0), 1.0)
         return line.examine(float(np.vdot(claimed, direction))).kind == WRONG
     except AutodiffError as error:
         if error.code == "E508":

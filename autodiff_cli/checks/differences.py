@@ -54,6 +54,7 @@ class LeafResult:
     kinks: list[Node] = field(default_factory=list)
     gradient: Any = None
     by_direction: bool = False
+    replay: Replay | None = None
     largest: float = 0.0  # difference of claim and measurement
 
 
@@ -109,7 +110,7 @@ class GraphCheck:
         if point.size == 0:
             return LeafResult(RIGHT, gradient=gradient)
         result = self._compare(self.replay, leaf, point, gradient)
-        result.gradient = gradient
+        result.gradient, result.replay = gradient, self.replay
         if result.kind == WRONG:
             result = self._explained(leaf, point, gradient, result)
         if result.kind == WRONG and node is not None:
@@ -132,7 +133,7 @@ class GraphCheck:
             [cut.node for cut in cuts],
         )
         again = self._compare(frozen, leaf, point, gradient)
-        again.gradient = gradient
+        again.gradient, again.replay = gradient, frozen
         if again.kind == WRONG:
             return again
         result.kind, result.cuts = "cut", cuts

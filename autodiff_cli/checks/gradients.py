@@ -77,7 +77,9 @@ def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> 
     started = time.perf_counter()
     try:
         result = graph.check(leaf)
-        guilty = blamed(graph, leaf) if result.kind == WRONG else None
+        guilty = None
+        if result.kind == WRONG:
+            guilty = blamed(graph, leaf, result)
         by_design = None if guilty is None else convention(guilty)
         if by_design is not None:
             result.kind, result.cuts = "cut", [by_design]
@@ -173,8 +175,10 @@ def wrong(leaf: Node, name: str, result: LeafResult, guilty: Node | None) -> Dia
     span, label = leaf.span, _leaf_label(leaf)
     helps: tuple[str, ...] = ("if the difference is meant: `# check: nograd " + name + "`",)
     if guilty is not None and guilty.span is not None:
-        span, label = guilty.span, f"the backward of `{guilty.op.name}` gives another slope"
-        if guilty.op.key == "custom_function":
+        custom = guilty.op.key == "custom_function"
+        rule = guilty.grad_name.removesuffix("Backward") if custom else guilty.op.name
+        span, label = guilty.span, f"the backward of `{rule}` gives another slope"
+        if custom:
             helps = ("correct the `backward` of your Function", *helps)
         else:
             helps = (f"report a bug in the backward rule of `{guilty.op.name}`", *helps)

@@ -309,3 +309,16 @@ def test_time_is_limited() -> None:
     found = check("x = 1\nwhile True:\n    x = x + 1\nloss = x", timeout=0.3, max_steps=10**12)
     assert found.items[0].diagnostic.code == "E508"  # type: ignore[union-attr]
     assert time.perf_counter() - started < 5
+
+
+def test_of_several_readers_of_a_value_the_wrong_one_is_named() -> None:
+    text = (
+        "import torch\n\nclass Ste(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(ctx, x):\n        return torch.sign(x)\n    @staticmethod\n"
+        "    def backward(ctx, g):\n        return g\n\n"
+        "x = torch.tensor([0.3, -1.7, 0.0], requires_grad=True)\nq = Ste.apply(x)\n"
+        "t = x + (torch.round(x) - x).detach()\n((q * 3).sum() + (t * 2).sum()).backward()\n"
+    )
+    found = item(text).diagnostic
+    assert found is not None and found.span is not None and found.code == "E602"
+    assert found.span.text == "Ste.apply(x)" and "`Ste`" in found.label
