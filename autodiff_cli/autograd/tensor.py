@@ -332,6 +332,20 @@ class Tensor:
         return f"Tensor({self._node!r})"
 
 
+class Array(Tensor):
+    """A NumPy array of a program: a tensor whose results are arrays again."""
+
+    __slots__ = ()
+
+
+def as_array(tensor: Tensor) -> Array:
+    """The same handle, as an array."""
+    tensor.__class__ = Array
+    tensor.tag = "numpy"
+    assert isinstance(tensor, Array)
+    return tensor
+
+
 def _check_captured(old: Node, new: Node) -> None:
     """E203 when, inside vmap, one example's values would go into a tensor from outside."""
     if old.seq < STATE.batching and not known(new):

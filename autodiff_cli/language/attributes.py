@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd import calls
-from ..autograd.tensor import GradSlot, Tensor, wrap_view
+from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, number, value_of
@@ -162,8 +162,12 @@ OP_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real"})
 
 
 def _tensor_attribute(tensor: Tensor, name: str) -> Any:
-    if tensor.tag == "numpy" and name in ("size", "shape"):
-        return tensor.node.numel if name == "size" else tuple(tensor.shape)
+    if type(tensor) is Array:
+        from .arrays import attribute
+
+        found = attribute(tensor, name)
+        if found is not None:
+            return found
     getter = ATTRIBUTES.get(name)
     if getter is not None:
         return getter(tensor)
@@ -175,10 +179,6 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
     if not name.startswith("_"):
         ops = calls.method(name)
         if ops:
-            if tensor.tag == "numpy":
-                return Builtin(
-                    name, lambda *args, **kwargs: _array_method(tensor, ops, name, args, kwargs)
-                )
             return Builtin(
                 name, lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs)
             )
@@ -201,19 +201,6 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         help=f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
         notes=(f"PyTorch: 'Tensor' object has no attribute '{name}'",),
     )
-
-
-def _array_method(
-    array: Tensor, ops: list[Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """A method of a NumPy array: the result is one again."""
-    if name == "round" and args:
-        kwargs = {"decimals": args[0]}
-        args = ()
-    result = calls.call_ops(ops, name, (array, *args), kwargs)
-    if isinstance(result, Tensor):
-        result.tag = "numpy"
-    return result
 
 
 def _op_methods() -> list[str]:
@@ -306,9 +293,7 @@ def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
             "numpy() cannot be called on a tensor that requires grad",
             help="write `.detach().numpy()`",
         )
-    array = wrap_view(F.data_alias(tensor.node), tensor)
-    array.tag = "numpy"
-    return array
+    return as_array(wrap_view(F.data_alias(tensor.node), tensor))
 
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -74,7 +74,7 @@ def _numbers(data: Any) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`torch.as_tensor`: a tensor as it is when nothing is to be done."""
     if isinstance(data, Tensor):
-        result = wrap_view(F.alias(data.node), data) if data.tag == "numpy" else data
+        result = wrap_view(F.data_alias(data.node), data) if data.tag == "numpy" else data
         kind = None if dtype is None else to_dtype(dtype)
         return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
     return make_tensor(data, dtype=dtype)

@@ -419,7 +419,7 @@ def member(namespace: Namespace, name: str) -> Any:
             ops = overloads(path)
             if ops:
                 found = OpFunction(name, ops)
-    if found is None:
+    if found is None and not (name == "newaxis" and prefix == "np"):
         raise _no_member(namespace, name)
     return found
 
@@ -427,9 +427,15 @@ def member(namespace: Namespace, name: str) -> Any:
 def _numpy_member(prefix: str, name: str) -> Any:
     if prefix == "np" and name == "linalg":
         return Namespace("np.linalg")
+    if prefix == "np.random":
+        from .arrays import RANDOM as NUMPY_RANDOM
+
+        return NUMPY_RANDOM.get(name)
+    if prefix == "np" and name == "random":
+        return Namespace("np.random")
     if prefix == "np.linalg":
         ops = overloads(f"linalg.{name}")
-        return OpFunction(name, ops) if ops else None
+        return Builtin(name, numpy_function(name, ops)) if ops else None
     found = CONSTANTS.get(name)
     if found is not None:
         return found
@@ -440,6 +446,11 @@ def _numpy_member(prefix: str, name: str) -> Any:
         return found
     if name == "ndarray":
         return TYPES["ndarray"]
+    if MODE.python:
+        from .arrays import FUNCTIONS as ARRAY_FUNCTIONS
+
+        if name in ARRAY_FUNCTIONS:
+            return ARRAY_FUNCTIONS[name]
     dtype = TORCH.get(name.rstrip("_"))
     if (
         dtype is not None
@@ -454,10 +465,18 @@ def _numpy_member(prefix: str, name: str) -> Any:
     return None
 
 
+def _is_data(value: Any) -> bool:
+    """Numbers that are to become an array; a list of arrays stays one."""
+    if isinstance(value, list):
+        return not any(isinstance(item, Tensor) for item in value)
+    return isinstance(value, float)
+
+
 def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
     from ..autograd import calls
+    from .arrays import result as as_result
     from .torch_names import NUMPY_FUNCTIONS
 
     makes = ops[0].family == "creation" and "dtype" in ops[0].index
@@ -471,7 +490,7 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
                 kwargs.setdefault("dtype", FLOAT64)
             result = calls.call_ops(ops, name, args, kwargs)
         else:
-            given = [array(a) if isinstance(a, list | float) else a for a in args]
+            given = [array(a) if _is_data(a) else a for a in args]
             if given and isinstance(given[0], int):
                 given[0] = array(float(given[0]))
             try:
@@ -481,10 +500,7 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
                     raise
                 given = [array(a, FLOAT64) if isinstance(a, Tensor) else a for a in given]
                 result = calls.call_ops(ops, name, tuple(given), kwargs)
-        if isinstance(result, Tensor):
-            result.tag = "numpy"
-            return result.item() if not result.shape else result
-        return result
+        return as_result(result)
 
     return run
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd import calls
 from ..autograd.literals import has_tensor
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.node import Node
 from ..graph.op import number
@@ -138,7 +138,8 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "^":
         _refuse_caret(left, right)
     if symbol == "**":
-        return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
+        power = calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
+        return as_array(power) if Array in (type(left), type(right)) else power
     if symbol == "@" and not MODE.python:
         left, right = calls.float_operand(left), calls.float_operand(right)
     x = _node(left, symbol)
@@ -147,7 +148,7 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
     tensor = calls.wrapped(op, result, (left, right), {})
     if getattr(left, "tag", "numpy") == "numpy" and getattr(right, "tag", "numpy") == "numpy":
-        tensor.tag = "numpy"
+        as_array(tensor)
     return tensor
 
 
@@ -307,11 +308,12 @@ def unary(symbol: str, value: Any) -> Any:
     if isinstance(value, list):
         value = as_operand(value)
     if isinstance(value, Tensor):
-        if symbol == "-":
-            return Tensor(F.neg(value.node))
-        if symbol == "~":
-            return calls.call("bitwise_not", (value,), {})
-        return value
+        if symbol == "+":
+            return value
+        found = (
+            Tensor(F.neg(value.node)) if symbol == "-" else calls.call("bitwise_not", (value,), {})
+        )
+        return as_array(found) if type(value) is Array else found
     if type(value) in _NUMBERS and not (symbol == "~" and type(value) is float):
         return -value if symbol == "-" else +value if symbol == "+" else ~value
     if is_instance(value):
@@ -346,7 +348,8 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         ) and symbol in ("==", "!="):
             return symbol == "!="
         op = getattr(F, COMPARISONS[symbol][0])
-        return Tensor(op(_node(left, symbol), _node(right, symbol)))
+        result = Tensor(op(_node(left, symbol), _node(right, symbol)))
+        return as_array(result) if Array in (type(left), type(right)) else result
     if symbol in ("==", "!="):
         same = equal(left, right)
         return same if symbol == "==" else not same

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import calls
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.params import written_as_int
 from ..graph.registry import F
@@ -47,7 +47,10 @@ def index(value: Any, key: Any) -> Any:
 
 def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    return calls.call_ops([F.getitem], "getitem", (tensor, index_parts(key)), {})
+    found = calls.call_ops([F.getitem], "getitem", (tensor, index_parts(key)), {})
+    if type(tensor) is Array:
+        return as_array(found) if found.shape else found.item()
+    return found
 
 
 def index_parts(key: Any) -> tuple[Any, ...]:

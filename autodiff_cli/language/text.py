@@ -158,7 +158,7 @@ def tensor_text(tensor: Tensor) -> str:
     node = tensor.node
     array = value_of(node)
     if tensor.tag == "numpy":
-        return np.array_str(np.asarray(array)) if array.shape else text(array.item())
+        return str(array)
     name = tensor.grad_name
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
     return format_tensor(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import tensor as handles
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Tensor, as_array
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.params import to_dtype, to_tensor
@@ -348,9 +348,7 @@ def _array(data: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 
         array = array_of(data)
         dtype = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
-    result = make_tensor(data, dtype=dtype)
-    result.tag = "numpy"
-    return result
+    return as_array(make_tensor(data, dtype=dtype))
 
 
 NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
