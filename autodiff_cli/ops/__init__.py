@@ -20,6 +20,7 @@ FAMILIES = (
     "conversion",
     "memory",
     "shape",
+    "transposition",
     "slicing",
     "rearranging",
     "joining",
