@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import reverse
+from ..engine.evaluate import evaluate
 from ..graph import op as ops
 from ..graph.dtypes import is_float
 from ..graph.node import Node
@@ -83,6 +84,7 @@ class GraphCheck:
 
     def __init__(self, seeds: Seeds, *, rtol: float = RTOL, atol: float = ATOL, seed: int = 0):
         self.names: dict[Node, str] = {}
+        self.claimed: dict[Node, tuple[Node, Any]] = {}
         self.objective = Objective(seeds)
         self.rtol = rtol
         self.atol = atol
@@ -101,10 +103,26 @@ class GraphCheck:
 
     def check(self, leaf: Node, claimed: Any = None) -> LeafResult:
         """Compare the gradient of a leaf, or one that somebody claims, with differences."""
+        with np.errstate(all="ignore"):
+            return self._checked(leaf, claimed)
+
+    def claim(self, leaves: list[Node]) -> None:
+        """Run backward once for several leaves that are going to be checked."""
+        nodes = self.objective.gradients(leaves)
+        if self.replay.wide:
+            replay = Replay(nodes)
+            values = [replay.value(node) for node in nodes]
+        else:
+            evaluate(nodes)
+            values = [ops.value_of(node) for node in nodes]
+        self.claimed.update(zip(leaves, zip(nodes, values, strict=True), strict=True))
+
+    def _checked(self, leaf: Node, claimed: Any) -> LeafResult:
         node = None
         if claimed is None:
-            node = self.objective.gradients([leaf])[0]
-            claimed = Replay([node]).value(node)
+            if leaf not in self.claimed:
+                self.claim([leaf])
+            node, claimed = self.claimed[leaf]
         point = np.asarray(self.replay.value(leaf))
         gradient = np.broadcast_to(np.asarray(claimed, np.float64), point.shape)
         if point.size == 0:
@@ -207,6 +225,10 @@ class GraphCheck:
 
     def check_second(self, leaf: Node) -> LeafResult:
         """Compare Hessian-vector products with differences of the gradient."""
+        with np.errstate(all="ignore"):
+            return self._checked_second(leaf)
+
+    def _checked_second(self, leaf: Node) -> LeafResult:
         leaves = self.leaves()
         grads = self.objective.gradients(leaves, create_graph=True)
         point = np.asarray(self.replay.value(leaf))
@@ -285,8 +307,7 @@ class _Second:
             if self.run is None
             else self.run(point)
         )
-        with np.errstate(all="ignore"):
-            return float(sum(np.vdot(w, g) for w, g in zip(self.weights, found, strict=True)))
+        return float(sum(np.vdot(w, g) for w, g in zip(self.weights, found, strict=True)))
 
     def line(self, direction: np.ndarray, check: GraphCheck) -> Line:
         return Line(
@@ -310,14 +331,13 @@ class Probe:
         self.analytic = is_analytic(nodes)
         self.near = check.near_kink(leaf)
         self.here = self.value(point)
-        self.size = max((_largest(replay.value(n)) for n in nodes), default=0.0)
+        self.size = lambda: max((_largest(replay.value(n)) for n in nodes), default=0.0)
 
     def value(self, point: np.ndarray) -> Any:
         values = self.run(point)
         total: Any = 0.0
-        with np.errstate(all="ignore"):
-            for value, weight in zip(values, self.check.weights, strict=False):
-                total = total + (weight * value).sum()
+        for value, weight in zip(values, self.check.weights, strict=False):
+            total = total + (weight * value).sum()
         return total
 
     def line(self, direction: np.ndarray, scale: float) -> Line:
@@ -425,7 +445,8 @@ def signed_direction(generator: Any, point: np.ndarray) -> np.ndarray:
 def _largest(value: Any) -> float:
     if type(value) is tuple:
         return max(map(_largest, value), default=0.0)
-    if not isinstance(value, np.ndarray) or not is_float(value.dtype) or not value.size:
+    value = np.asarray(value)
+    if not is_float(value.dtype) or not value.size:
         return 0.0
     finite = np.abs(value[np.isfinite(value)])
     return float(finite.max()) if finite.size else 0.0

@@ -84,17 +84,23 @@ class Replay:
         if node.op is ops.OUTPUT:
             place, index = slots[node.args[0]], node.args[1]
             return lambda values: values[place][index]
-        kernel: Any = node.op.kernel
+        run: Any = node.op.kernel
+        if wide or node.outputs is not None:
+            kernel = run
+
+            def run(*args: Any) -> Any:
+                return finished(kernel(*args), wide)
+
         if node.inputs is node.args and len(node.args) <= 2:
             places = [slots[arg] for arg in node.args]
             if len(places) == 1:
                 (first,) = places
-                return lambda values: finished(kernel(values[first]), wide)
+                return lambda values: run(values[first])
             if len(places) == 2:
                 first, second = places
-                return lambda values: finished(kernel(values[first], values[second]), wide)
+                return lambda values: run(values[first], values[second])
         readers = [self._reader(arg) for arg in node.args]
-        return lambda values: finished(kernel(*[read(values) for read in readers]), wide)
+        return lambda values: run(*[read(values) for read in readers])
 
     def _reader(self, arg: Any) -> Callable[[list[Any]], Any]:
         if type(arg) is Node:
@@ -122,7 +128,8 @@ class Replay:
         return found
 
     def function(self, leaf: Node) -> Callable[[Any], list[Any]]:
-        """`f(value of the leaf) -> values of the outputs`; only what changes is computed."""
+        """`f(value of the leaf) -> values of the outputs`; only what changes is computed. The
+        caller decides about NumPy's warnings."""
         steps = [step for n in self.dependents(leaf) if (step := self.steps[self.slots[n]])]
         outputs = [self.slots[node] for node in self.outputs]
         base = self.base
@@ -133,9 +140,8 @@ class Replay:
         def run(value: Any) -> list[Any]:
             values = base.copy()
             values[place] = value
-            with np.errstate(all="ignore"):
-                for at, step in steps:
-                    values[at] = step(values)
+            for at, step in steps:
+                values[at] = step(values)
             return [values[at] for at in outputs]
 
         return run
