@@ -10,16 +10,16 @@ import numpy as np
 from ..engine.evaluate import dependencies, evaluate
 from ..errors import Diagnostic, Label
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF
+from ..graph.op import CONSTANT, LEAF, Kind
 
 if TYPE_CHECKING:
     from .report import TensorRecord
 
 
 def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Diagnostic | None:
-    """W501 or W502 for the first expression whose value is not finite although its operands are;
-    None when
-    every result is finite, or the program wrote the value down itself."""
+    """W501 or W502 for the first expression whose value, or what its backward gives, is not finite
+    although its operands are; None when every result is finite, or the program wrote the value
+    down itself."""
     bad: list[tuple[str, Node]] = []
     for name, record in records.items():
         if not _finite(record.value) and record.node.op not in (LEAF, CONSTANT):
@@ -45,7 +45,12 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
             and test(node.value).any()
             and not any(_has(test, i) for i in dependencies(node))
         ):
-            return _describe(node, nan, test, [name for name, _ in bad])
+            values = [record.node for record in records.values()]
+            forward = {n.span: n for n in _ancestors(values) if n.span is not None}
+            made = forward.get(node.span)
+            # The nodes of a backward have the places of the expressions they differentiate.
+            origin = made if made is not None and node.seq > max(n.seq for n in values) else None
+            return _describe(node, origin, nan, test, [name for name, _ in bad])
     return None
 
 
@@ -68,35 +73,57 @@ def _ancestors(targets: list[Node]) -> list[Node]:
     return sorted(seen, key=lambda n: n.seq)
 
 
-def _describe(node: Node, nan: bool, test: Any, reaches: list[str]) -> Diagnostic:
+def _describe(
+    node: Node, origin: Node | None, nan: bool, test: Any, reaches: list[str]
+) -> Diagnostic:
+    """The warning about a node; `origin` is what it is the backward of, if it is one."""
     word = "NaN" if nan else "infinity"
     assert node.span is not None
-    text = node.span.text
-    shown = text if len(text) <= 60 and "\n" not in text else node.op.name
+    text = " ".join(node.span.text.split())
+    shown = text if len(text) <= 60 else (origin or node).op.name
     at = np.argwhere(test(node.value))
     index = [int(i) for i in at[0]]
-    labels = []
-    for operand in node.inputs:
-        if (
-            operand.span is not None
-            and operand.span != node.span
-            and type(operand.value) is not tuple
-        ):
-            value = _operand_value(operand, node, index)
-            if value is not None:
-                labels.append(Label(operand.span, f"{value:.6g} at that place"))
-    where = f"[{', '.join(map(str, index))}]" if index else "the value"
-    count = f"{len(at)} of {node.numel} elements: {where}" if node.numel > 1 else where
+    where = f"[{', '.join(map(str, index))}]" if index else ""
+    made = f"{float(node.value[tuple(index)]):.6g}"
+    if origin is None and node.op.kind is Kind.POINTWISE and len(node.inputs) == 1:
+        operand = _operand_value(node.inputs[0], node, index)
+        made = made if operand is None else f"{node.op.name}({operand:.6g}) = {made}"
+    count = f"{len(at)} of {node.numel} elements: " if node.numel > 1 else ""
+    label = f"{count}{where} = {made}" if where else f"the value = {made}"
+    notes = [f"reaches {', '.join(f'`{r}`' for r in reaches[:6])}"]
+    if origin is not None:
+        label = f"gradient, {label}" if where else f"the gradient = {made}"
+        value = _operand_value(origin, node, index)
+        if value is not None and np.isinf(value):
+            notes.insert(0, f"the value of `{shown}` itself is {value:.6g} there")
     return Diagnostic(
         "W501" if nan else "W502",
-        f"{word} first appears in `{shown}`",
+        f"{word} first appears in {'the backward of ' if origin is not None else ''}`{shown}`",
         node.span,
-        f"{count} = {float(node.value[tuple(index)]):.6g}",
-        tuple(labels[:2]),
-        (f"reaches {', '.join(f'`{r}`' for r in reaches[:6])}",),
-        (_help(node),),
+        label,
+        _labels(origin or node, node, index),
+        tuple(notes),
+        (_help(origin or node),),
         "warning",
     )
+
+
+def _labels(node: Node, bad: Node, index: list[int]) -> tuple[Label, ...]:
+    """What the operands are at the place of the first bad element."""
+    labels = []
+    for operand in node.inputs:
+        span = operand.span
+        if span is None or span == node.span or type(operand.value) is tuple:
+            continue
+        value = _operand_value(operand, bad, index)
+        if value is not None:
+            name = span.assigned or (span.text if span.text.isidentifier() else "")
+            inside = [i for i, size in zip(index[len(index) - operand.ndim :], operand.shape,
+                                           strict=True) if size > 1]  # fmt: skip
+            place = f"[{', '.join(map(str, inside))}]" if inside else ""
+            shown = f"{name}{place} = {value:.6g}" if name else f"{value:.6g} at that place"
+            labels.append(Label(span, shown))
+    return tuple(labels[:2])
 
 
 # Operations of one operand that are finite when it is clamped to a positive number.
