@@ -75,18 +75,20 @@ def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
     return run_programs(values, files, env, lambda: Explainer(values, env), "explain", "explain")
 
 
-class Explainer(Runner):
-    """Explains programs and shows it in the form that is asked for."""
+class Documents(Runner):
+    """What is also written as documents: an option or the suffix of a file chooses which."""
+
+    forms: tuple[str, ...] = ()
 
     def _form(self) -> str:
-        values = self.values
-        for form in ("markdown", "latex"):
-            if values[form]:
+        for form in self.forms:
+            if self.values[form]:
                 return form
         if self.to_file:
             import os
 
-            return SUFFIXES.get(os.path.splitext(str(self.out))[1].lower(), "plain")
+            form = SUFFIXES.get(os.path.splitext(str(self.out))[1].lower(), "plain")
+            return form if form == "json" or form in self.forms else "plain"
         return super()._form()
 
     def check_file(self, path: str, programs: int) -> None:
@@ -97,7 +99,13 @@ class Explainer(Runner):
     def options(self) -> Options:
         """Documents are only the document."""
         options = super().options()
-        return replace(options, write=None) if self.form in ("markdown", "latex") else options
+        return replace(options, write=None) if self.form in self.forms else options
+
+
+class Explainer(Documents):
+    """Explains programs and shows it in the form that is asked for."""
+
+    forms = ("markdown", "latex")
 
     def compute(self, source: Source, options: Options) -> Explanation:
         from ..explain.model import Request

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
@@ -41,32 +42,57 @@ class Observed(Watched):
         return [(name, node) for name, _, node in (*self.before, *self.history)]
 
 
+R = TypeVar("R")  # plain data with `stdout`, `warnings`, `more_errors`
+
+
 def explain_source(source: Source, options: Options, request: Request) -> Explanation:
     """Run a program and explain its last backward pass, or that of what `request.of` names."""
+
+    def make(program: Observed, seeds: Seeds, objective: str) -> Explanation:
+        return explain(
+            program, request, seeds, objective=objective, assigned=program.assigned,
+            backwards=program.backwards,
+        )  # fmt: skip
+
+    return under_observation(
+        source, options, request, make, lambda error: Explanation(source.name, error=error)
+    )
+
+
+def under_observation(
+    source: Source,
+    options: Options,
+    request: Request,
+    make: Callable[[Observed, Seeds, str], R],
+    failed: Callable[[AutodiffError], R],
+) -> R:
+    """Run a program, and make something of what it differentiated last."""
     # A dotted name or an element is no name that the program assigns; it is looked up afterwards.
     plain = tuple(name for name in request.wrt if name.isidentifier() or "*" in name)
     program = Observed(source, replace(options, loss=request.of, wrt=plain))
-    found: Explanation
+    more: tuple[AutodiffError, ...] = ()
+    found: Any
     try:
         program.run()
         seeds, objective = _differentiated(program, request)
         OUTPUT.write = _nowhere  # hooks may print, and they are called again
-        found = explain(
-            program, request, seeds, objective=objective, assigned=program.assigned,
-            backwards=program.backwards,
-        )  # fmt: skip
+        found = make(program, seeds, objective)
     except AutodiffError as error:
-        found = Explanation(source.name, error=error, more_errors=tuple(program.more_errors))
+        found, more = failed(error), tuple(program.more_errors)
     except RecursionError:
-        found = Explanation(source.name, error=fail(
+        found = failed(fail(
             "E507", "the program recurses too deeply", help="use a loop instead of recursion"
         ))  # fmt: skip
     except MemoryError:
-        found = Explanation(source.name, error=fail(
+        found = failed(fail(
             "E505", "the explanation needs more memory than there is", help="choose fewer: --wrt"
         ))  # fmt: skip
     GRAD_READ.clear()
-    return replace(found, stdout="".join(program.printed), warnings=(*COLLECTED, *found.warnings))
+    result: R = replace(
+        found, stdout="".join(program.printed), warnings=(*COLLECTED, *found.warnings),
+        more_errors=more,
+    )  # fmt: skip
+    return result
 
 
 def _nowhere(piece: str) -> None:

@@ -125,19 +125,8 @@ class _Builder:
         return Infix("mul", inner, Call("ones", sizes))
 
     def _summed(self, node: Node, depth: int) -> Expression:
-        """The sum that undoes broadcasting, as the sum over dims that it is."""
         (source,) = node.inputs
-        inner = self.build(source, depth + 1)
-        leading, ones = broadcast_dims(node.shape, source.shape)
-        if leading and ones:
-            return Call("sum_to_size", (inner, *(Number(size) for size in node.shape)))
-        dims = leading or ones
-        if not node.shape or not dims:
-            return Call("sum", (inner,))
-        keywords = [("dim", str(dims[0]) if len(dims) == 1 else str(dims))]
-        if ones:
-            keywords.append(("keepdim", "True"))
-        return Call("sum", (inner,), tuple(keywords))
+        return sum_of(self.build(source, depth + 1), node.shape, source.shape)
 
     def _call(self, node: Node, depth: int) -> Call:
         return call_of(node, lambda part: self.build(part, depth + 1))
@@ -156,6 +145,20 @@ def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
             one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
             keywords.append((param.name, static_text(value[0] if one else value)))
     return Call(node.op.name, tuple(arguments), tuple(keywords))
+
+
+def sum_of(inner: Expression, small: Shape, large: Shape) -> Call:
+    """The sum that undoes broadcasting, as the sum over dims that it is."""
+    leading, ones = broadcast_dims(small, large)
+    if leading and ones:
+        return Call("sum_to_size", (inner, *(Number(size) for size in small)))
+    dims = leading or ones
+    if not small or not dims:
+        return Call("sum", (inner,))
+    keywords = [("dim", str(dims[0]) if len(dims) == 1 else str(dims))]
+    if ones:
+        keywords.append(("keepdim", "True"))
+    return Call("sum", (inner,), tuple(keywords))
 
 
 def transposes(node: Node) -> bool:
@@ -210,8 +213,10 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
             shown = f"{text(left, own, tight)}{gap}{sign}{gap}{text(right, own + 1, tight)}"
             return f"({shown})" if own < priority else shown
         case Negative(inner):
-            shown = f"-{text(inner, NEGATION, tight)}"
-            return f"({shown})" if priority > NEGATION else shown
+            product = isinstance(inner, Infix) and inner.key in ("mul", "div")
+            own = 2 if product else NEGATION
+            shown = f"-{text(inner, own, tight)}"
+            return f"({shown})" if own < priority else shown
         case Index(inner, at):
             return f"{text(inner, ATOM, tight)}[{at}]"
         case Transposed(inner):
@@ -231,6 +236,6 @@ def _listed(parts: list[Any], tight: bool) -> str:
 
 __all__ = [
     "INFIX", "Call", "Expression", "Index", "Infix", "Left", "Name", "Negative", "Number",
-    "Transposed", "broadcast_dims", "call_of", "expression_of", "text",
+    "Transposed", "broadcast_dims", "call_of", "expression_of", "sum_of", "text",
     "transposes",
 ]  # fmt: skip

@@ -7,12 +7,12 @@ work is bounded, and a graph that is too long for a formula is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT
+from ..graph.registry import overloads
 from .expression import (
     Call,
     Expression,
@@ -23,20 +23,26 @@ from .expression import (
     Number,
     Transposed,
     call_of,
+    sum_of,
     text,
     transposes,
 )
 
 MOST = 400  # nodes of one formula
 MOST_TERMS = 24
+LONGEST = 1000  # characters of a factor
 
 # Factors by their text, each with its power; and the coefficient of that product.
 Product = tuple[tuple[str, float], ...]
 Sum = dict[Product, float]
 
 
-class TooLong(Exception):
-    """The graph does not fit into a formula."""
+class NoFormula(Exception):
+    """A graph that is no formula: too long, or `node` has none that a program could say."""
+
+    def __init__(self, node: Node | None = None):
+        super().__init__()
+        self.node = node
 
 
 class Simplifier:
@@ -68,7 +74,7 @@ class Simplifier:
                 pending.extend(missing)
                 continue
             if len(self.known) > MOST:
-                raise TooLong
+                raise NoFormula
             self.known[top] = self._made(top)
             pending.pop()
         return self.known[node]
@@ -86,7 +92,7 @@ class Simplifier:
             flat = node.value.reshape(-1)
             if flat.size and (flat == flat[0]).all():
                 return _number(float(flat[0]))
-            raise TooLong
+            raise NoFormula(node)
         parts = [self.known[n] for n in node.inputs]
         match node.op.key:
             case "cast" | "alias" | "expand" | "clone":
@@ -109,6 +115,8 @@ class Simplifier:
 
     def _factor(self, expression: Expression, shape: Shape) -> Sum:
         key = text(expression)
+        if len(key) > LONGEST:
+            raise NoFormula
         self.factors[key] = expression
         self.shapes[key] = shape
         return {((key, 1.0),): 1.0}
@@ -148,14 +156,12 @@ class Simplifier:
             return base
         if power == 0 or not base:
             return _number(1.0) if power == 0 else self._opaque(node)
-        if len(base) != 1:
+        whole = power == int(power)
+        if len(base) != 1 or (not whole and not _is_plain(base)):
+            # A root of a product is no product of roots where factors are negative.
             base = self._factor(self._of(node.inputs[0]), node.inputs[0].shape)
         ((product, x),) = base.items()
-        if x != 1 and (x < 0 or power != int(power)):
-            return (
-                self._opaque(node) if power != int(power) else {_raised(product, power): x**power}
-            )
-        return {_raised(product, power): x**power}
+        return {tuple((key, p * power) for key, p in product): x**power}
 
     def _opaque(self, node: Node) -> Sum:
         """An op that is written as a call of what goes in."""
@@ -165,8 +171,12 @@ class Simplifier:
             inner = Infix("matmul", *(self._of(n) for n in node.inputs))
         elif node.op.key in ("gt", "ge", "lt", "le", "eq", "ne"):
             inner = Infix(node.op.key, *(self._of(n) for n in node.inputs))
+        elif node.op.key == "summed_to":
+            inner = sum_of(self._of(node.inputs[0]), node.shape, node.inputs[0].shape)
         elif node.op.key == "output":
             inner = Index(self._of(node.args[0]), node.args[1])
+        elif not overloads(node.op.name):
+            raise NoFormula(node)
         else:
             inner = call_of(node, self._of)
         return self._factor(inner, node.shape)
@@ -179,7 +189,7 @@ class Simplifier:
     def _whole(self, terms: Sum, shape: Shape) -> Expression:
         """A sum as an expression of this very shape."""
         if len(terms) > MOST_TERMS:
-            raise TooLong
+            raise NoFormula
         found: Expression | None = None
         made: Shape = ()
         for product, number in _ordered(terms):
@@ -241,18 +251,12 @@ def multiplied(left: Product, right: Product) -> Product:
     return tuple(sorted((key, power) for key, power in powers.items() if power))
 
 
-def _raised(product: Product, power: float) -> Product:
-    return tuple((key, p * power) for key, p in product)
+def _is_plain(terms: Sum) -> bool:
+    """Whether a sum is one factor and nothing else."""
+    return all(number == 1 and len(product) == 1 and product[0][1] == 1
+               for product, number in terms.items())  # fmt: skip
 
 
 def _ordered(terms: Sum) -> list[tuple[Product, float]]:
     """Positive terms first, so that a formula does not begin with a sign."""
     return sorted(terms.items(), key=lambda term: (term[1] < 0, term[0] == ()))
-
-
-def simplified(node: Node, names: Mapping[Node, str]) -> Any:
-    """The formula of a node, or None when it does not fit into one."""
-    try:
-        return Simplifier(names).expression(node)
-    except TooLong:
-        return None

@@ -1,0 +1,104 @@
+"""Derivatives as formulas give the gradients that the program has, or are refused in words."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from autodiff_cli.explain.derive import Derived, derive_source
+from autodiff_cli.explain.model import Request
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+
+from ..properties.test_programs import SETTINGS, expressions, program
+
+
+def derived(text: str, raw: bool = False) -> Derived:
+    return derive_source(Source(text, "test.expr"), Options(), Request(), raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas"),
+    [
+        ("A = [[1, 2], [3, 4]]; B = [[5, 6], [7, 8]]; loss = sum((A + B) * A)",
+         {"A": "2*A + B", "B": "A"}),
+        ("x = 2; loss = x**3 - 2*x", {"x": "3*x**2 - 2"}),
+        ("x = [1, 2]; w = 3; loss = sum(w*x)", {"x": "w*ones(2)", "w": "sum(x)"}),
+        ("x = [1, 2]; loss = sum(tanh(x))", {"x": "1 - tanh(x)**2"}),
+        ("x = [1, 2]; y = [3, 4]; loss = sum(x / y)", {"x": "1/y", "y": "-x/y**2"}),
+        ("W = [[1, 2], [3, 4]]; x = [[1], [2]]; loss = sum(W @ x)",
+         {"W": "ones(2, 1) @ x.T", "x": "W.T @ ones(2, 1)"}),
+        ("x = [3, 1]; k = const([2.5, 5]); loss = sum(x * k)", {"x": "k"}),
+        ("x = -2; loss = (x*x)**0.5", {"x": "x/sqrt(x**2)"}),
+        ("x = 2; loss = x*0 + 1", {"x": "0"}),
+    ],
+)  # fmt: skip
+def test_formulas(text: str, formulas: dict[str, str]) -> None:
+    found = derived(text)
+    assert found.error is None
+    shown = {d.wrt: d.text for d in found.derivatives}
+    if "sqrt" in str(formulas):  # in whichever words
+        assert shown.keys() == formulas.keys()
+    else:
+        assert shown == formulas
+    assert all(d.verified for d in found.derivatives)
+
+
+@given(expressions())
+@SETTINGS
+def test_formulas_are_the_gradients(text: str) -> None:
+    source = program(text)
+    for raw in (False, True):
+        found = derived(source, raw)
+        if found.error is not None:
+            assert found.error.code in ("E404", "E505")
+            continue
+        assert all(d.verified for d in found.derivatives)
+        lines = source + "".join(f"d_{d.wrt} = detach({d.text})\n" for d in found.derivatives)
+        report = run(Source(lines, "test.expr"), Options(loss="loss"))
+        assert report.error is None
+        for d in found.derivatives:
+            gradient = report.tensors[d.wrt].grad
+            assert gradient is not None
+            again = report.tensors[f"d_{d.wrt}"].value
+            scale = max(1.0, float(np.abs(gradient).max()))
+            np.testing.assert_allclose(again, gradient, rtol=1e-7, atol=1e-9 * scale)
+
+
+def test_the_command(cli) -> None:
+    assert cli("derive", "demo.expr").out == "d loss / d A = 2*A + B\nd loss / d B = A\n"
+    assert cli("derive", "demo.expr", "--wrt", "B").out == "d loss / d B = A\n"
+    raw = cli("derive", "demo.expr", "--raw").out
+    assert "d loss / d B = ones(2, 2) * A\n" in raw
+    statements = cli("derive", "demo.expr", "--statements").out
+    assert statements == "dloss_dA = 2*A + B\ndloss_dB = A\n"
+    latex = cli("derive", "demo.expr", "--latex").out
+    assert latex.startswith("\\begin{align*}\n\\frac{\\partial \\mathit{loss}}{\\partial A} &= 2")
+    document = json.loads(cli("derive", "demo.expr", "--format", "json").out)
+    assert document["derivatives"]["A"]["text"] == "2*A + B"
+    assert "\x1b[1md loss / d A\x1b[0m" in cli("derive", "demo.expr", "--color", "always").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "exit_code"),
+    [
+        (["-e", "x = [1, 2]; loss = softmax(x, 0)[0]"], "E404", 3),
+        (["-e", "x = 0.5\nfor i in range(500):\n    x = sin(x) * x\nloss = x"], "E505", 4),
+        (["-e", "x = [1, 2]; y = x*2"], "E401", 3),
+        (["demo.expr", "--wrt", "Q"], "E201", 3),
+    ],
+)
+def test_refusals(cli, arguments: list[str], code: str, exit_code: int) -> None:
+    result = cli("derive", *arguments)
+    assert result.code == exit_code and f"error[{code}]" in result.err and "help:" in result.err
+    document = json.loads(cli("derive", *arguments, "--format", "json", "-q").out)
+    assert document["error"]["code"] == code
+
+
+def test_usage(cli) -> None:
+    assert cli("derive", "demo.expr", "--raw", "--simplify").code == 2
+    assert cli("derive", "demo.expr", "--latex", "--statements").code == 2
+    assert cli("derive", stdin_tty=True).code == 2
