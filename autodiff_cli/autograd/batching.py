@@ -7,7 +7,7 @@ without one is applied example by example, and its derivative is the lifted deri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..graph.op import (
     Kind,
     Op,
     check_size,
+    constant,
     output,
     results_of,
 )
@@ -46,6 +47,19 @@ def _refuse_value() -> Any:
 PLACEHOLDER.kernel = _refuse_value
 
 
+# The traces of `vmap(..., randomness="different")` that are running, the outermost first.
+DIFFERENT: list[Trace] = []
+
+
+def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray]) -> Node:
+    """Random numbers, for each example its own where a vmap asks for that."""
+    array = draw((*(trace.size for trace in DIFFERENT), *shape))
+    node = constant(array)
+    for trace in DIFFERENT:
+        node = trace.placeholder(node)
+    return node
+
+
 class Trace:
     """One batched run: `memo` maps nodes for one example to nodes for all (a tuple of them for a
     node with several results); `plain` are nodes known to be the same for all examples."""
@@ -66,9 +80,12 @@ class Trace:
         return node
 
     @contextmanager
-    def running(self, draws: bool | None = None) -> Iterator[None]:
+    def running(self, draws: bool | None = None, different: bool = False) -> Iterator[None]:
         """While placeholders of this trace may be asked for values, in vain."""
         before = STATE.batching, STATE.draws
+        count = len(DIFFERENT)
+        if different:
+            DIFFERENT.append(self)
         STATE.batching = min(before[0] or self.since, self.since)
         if draws is not None:
             STATE.draws = draws and before[1]
@@ -76,6 +93,7 @@ class Trace:
             yield
         finally:
             STATE.batching, STATE.draws = before
+            del DIFFERENT[count:]
 
     # -- lifting ------------------------------------------------------------------------------
 

@@ -163,7 +163,8 @@ def nadam(p: Node, g: Node, state: State, o: Options) -> Node:
     product = state.get("mu_product")
     # PyTorch keeps the product in a tensor of the default dtype.
     kind = product.dtype if product is not None else _default_dtype()
-    mu_product = float(kind.type((1.0 if product is None else product.item()) * mu))
+    before = kind.type(1.0 if product is None else product.item())
+    mu_product = float(before * kind.type(mu))
     _kept(state, "mu_product", constant(np.asarray(mu_product, kind)))
     mean = _kept(state, "exp_avg", _lerp(_memory(state, "exp_avg", p), g, 1 - beta1))
     square = _averaged_square(_memory(state, "exp_avg_sq", p), g, beta2)

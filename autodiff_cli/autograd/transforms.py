@@ -247,7 +247,12 @@ def jacobian(
 
 
 def vmap(
-    call: Call, args: list[Any], kwargs: dict[str, Any], in_dims: Any, out_dims: Any, draws: bool
+    call: Call,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    in_dims: Any,
+    out_dims: Any,
+    randomness: str = "error",
 ) -> Any:
     """Run the function once, on placeholders for one example, and lift its results."""
     leaves = flatten(args)
@@ -257,7 +262,7 @@ def vmap(
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
     trace = Trace(_batch_size(leaves, dims))
-    with trace.running(draws):
+    with trace.running(randomness != "error", randomness == "different"):
         examples = [
             leaf if source is None else Tensor(trace.placeholder(source))
             for leaf, source in zip(leaves, sources, strict=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
+from ..autograd.batching import DIFFERENT, drawn
 from ..autograd.tensor import Tensor, wrap_view
 from ..errors import fail
 from ..graph.dtypes import is_float
@@ -56,6 +57,9 @@ def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: No
 
 def _factor(tensor: Tensor, p: float) -> Tensor:
     stream = default_stream()
+    if DIFFERENT:
+        spread = drawn(tuple(tensor.shape), lambda shape: stream.dropout(shape, p, tensor.dtype))
+        return Tensor(F.mul(tensor.node, spread))
     noise = in_memory_order(tensor.node, lambda shape: stream.dropout(shape, p, tensor.dtype))
     return Tensor(F.mul(tensor.node, constant(noise)))
 

@@ -7,13 +7,13 @@ catching it would give another result than Python's.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ..errors import AutodiffError, Diagnostic
 from ..graph.params import BindError
 from ..source import Span
 from .classes import Instance, UserClass
+from .pytorch_words import said
 from .text import represent, text
 from .values import Builtin
 
@@ -72,7 +72,7 @@ _TREE = {
     "RuntimeError": "Exception",
     "NotImplementedError": "RuntimeError",
     "RecursionError": "RuntimeError",
-    "LinAlgError": "RuntimeError",
+    "_LinAlgError": "RuntimeError",
     "GradcheckError": "RuntimeError",
     "ValueError": "Exception",
     "TypeError": "Exception",
@@ -127,7 +127,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "E211": ("ValueError",),
     "E304": ("IndexError", "RuntimeError"),
     "E305": ("IndexError", "TypeError", "RuntimeError"),
-    "E503": ("LinAlgError",),
+    "E503": ("_LinAlgError",),
     "E504": ("ZeroDivisionError", "OverflowError", "ValueError", "RuntimeError"),
     "E507": ("RecursionError",),
     "E601": ("AssertionError",),
@@ -145,8 +145,11 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         return ()
     cause = error.__context__
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
-    if code == "E210" and not error.message.startswith("the dict"):
-        names = ("StopIteration",) if "iterator" in error.message else ("IndexError", "ValueError")
+    if code == "E210" and "iterator" in error.message:
+        names = ("StopIteration",)
+    known = said(error)
+    if known is not None and known[1]:
+        names = (known[1],)
     if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
         name = type(cause).__name__
         if name in EXCEPTIONS:
@@ -166,10 +169,6 @@ def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
     return None
 
 
-# What PyTorch and Python say where the words here are others.
-_SAID: tuple[tuple[str, str, str], ...] = ()
-
-
 def _words(error: AutodiffError, kind: str) -> Any:
     """The exception's message, in the words of PyTorch where they are known."""
     for note in error.diagnostic.notes:
@@ -178,9 +177,5 @@ def _words(error: AutodiffError, kind: str) -> Any:
     cause = error.__context__
     if isinstance(cause, Exception) and type(cause).__name__ == kind:
         return cause.args[0] if kind == "KeyError" and cause.args else str(cause)
-    for code, pattern, said in _SAID:
-        if code == error.code:
-            match = re.search(pattern, error.message)
-            if match is not None:
-                return match.expand(said)
-    return error.message
+    known = said(error)
+    return error.message if known is None else known[0]

@@ -23,7 +23,17 @@ from .values import Builtin
 class Module(Instance):
     """A value of `nn.Module` or of a class below it."""
 
-    __slots__ = ("after", "before", "buffers", "modules", "parameters", "ready", "transient")
+    __slots__ = (
+        "after",
+        "before",
+        "buffers",
+        "modules",
+        "parameters",
+        "ready",
+        "reverse",
+        "reverse_before",
+        "transient",
+    )
 
     def __init__(self, cls: UserClass):
         super().__init__(cls)
@@ -34,6 +44,8 @@ class Module(Instance):
         self.transient: set[str] = set()
         self.before: dict[int, Any] = {}
         self.after: dict[int, Any] = {}
+        self.reverse: dict[int, Any] = {}
+        self.reverse_before: dict[int, Any] = {}
         self.ready = False
 
     def held(self) -> list[Any]:
@@ -130,6 +142,12 @@ class Module(Instance):
             given = call_value(hook, [self, tuple(args)], {})
             if given is not None:
                 args = list(given) if isinstance(given, tuple) else [given]
+        watched = None
+        if self.reverse or self.reverse_before:
+            from .module_hooks import Watched
+
+            watched = Watched(self)
+            args = watched.entering(args)
         forward = self.fields.get("forward")
         if forward is not None:
             result = call_value(forward, args, kwargs)
@@ -139,7 +157,7 @@ class Module(Instance):
             given = call_value(hook, [self, tuple(args), result], {})
             if given is not None:
                 result = given
-        return result
+        return result if watched is None else watched.leaving(result)
 
     # -- walking ------------------------------------------------------------------------------
 
@@ -418,6 +436,9 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "extra_repr": lambda self: "",
     "register_forward_pre_hook": _hook(lambda m: m.before),
     "register_forward_hook": _hook(lambda m: m.after),
+    "register_full_backward_hook": _hook(lambda m: m.reverse),
+    "register_backward_hook": _hook(lambda m: m.reverse),
+    "register_full_backward_pre_hook": _hook(lambda m: m.reverse_before),
     "cpu": lambda self: self,
     "share_memory": lambda self: self,
     "compile": lambda self, *args, **kwargs: None,

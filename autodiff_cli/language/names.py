@@ -370,6 +370,10 @@ def torch_member(path: str) -> Any:
     found = TORCH.get(path)
     if found is not None:
         return found
+    if path == "linalg.LinAlgError":
+        from .exceptions import EXCEPTIONS
+
+        return EXCEPTIONS["_LinAlgError"]
     if path == "autograd.Function":
         from .classes import FUNCTION
 

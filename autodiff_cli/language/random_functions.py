@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.batching import DIFFERENT, drawn
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.dtypes import INT64
@@ -100,13 +101,21 @@ def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
 def _uniform(*size: Any, **options: Any) -> Tensor:
     shape = _taken("rand", size, options)
     o = Options("rand", options, STATE.default_dtype)
-    return with_grad(o.stream.rand(shape, o.dtype), o.requires_grad)
+    return _drawn(shape, lambda size: o.stream.rand(size, o.dtype), o.requires_grad)
+
+
+def _drawn(
+    shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray], requires_grad: bool
+) -> Tensor:
+    if DIFFERENT:
+        return Tensor(drawn(shape, draw))
+    return with_grad(draw(shape), requires_grad)
 
 
 def _standard_normal(*size: Any, **options: Any) -> Tensor:
     shape = _taken("randn", size, options)
     o = Options("randn", options, STATE.default_dtype)
-    return with_grad(o.stream.randn(shape, o.dtype), o.requires_grad)
+    return _drawn(shape, lambda size: o.stream.randn(size, o.dtype), o.requires_grad)
 
 
 def _empty(*size: Any, **options: Any) -> Tensor:
@@ -156,7 +165,7 @@ def _randint(*args: Any, **options: Any) -> Tensor:
     high = converted("randint", "high", to_int, given["high"])
     shape = _tuple_size("randint", given["size"])
     o = Options("randint", options, INT64)
-    return with_grad(o.stream.randint(low, high, shape, o.dtype), o.requires_grad)
+    return _drawn(shape, lambda size: o.stream.randint(low, high, size, o.dtype), o.requires_grad)
 
 
 def _randperm(n: Any, **options: Any) -> Tensor:
@@ -176,7 +185,11 @@ def _randn_like(input: Any, **options: Any) -> Tensor:
         "randn_like",
         input,
         options,
-        lambda o, shape: normals(o.stream, node, shape, o.dtype, 0.0, 1.0),
+        lambda o, shape: (
+            o.stream.randn(shape, o.dtype)
+            if DIFFERENT
+            else normals(o.stream, node, shape, o.dtype, 0.0, 1.0)
+        ),
     )
 
 
@@ -207,6 +220,8 @@ def _like(
 ) -> Tensor:
     tensor = tensor_argument(name, input)
     o = Options(name, options, tensor.dtype)
+    if DIFFERENT:
+        return Tensor(drawn(tuple(tensor.shape), lambda size: draw(o, size)))
     return with_grad(in_memory_order(tensor.node, lambda shape: draw(o, shape)), o.requires_grad)
 
 

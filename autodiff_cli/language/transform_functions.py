@@ -161,15 +161,15 @@ def _linearize(func: Any, *primals: Any) -> Any:
     return output, Builtin("jvp_fn", lambda *tangents: push(*[_operand(t) for t in tangents]))
 
 
-def _random(randomness: Any) -> bool:
-    """Whether random draws are allowed: the same for all examples."""
+def _random(randomness: Any) -> str:
+    """Whether random draws are allowed, and whether each example has its own."""
     if randomness not in _RANDOMNESS:
         raise fail(
             "E205",
             f"`vmap` got randomness={randomness!r}"[:120],
             help="one of " + ", ".join(repr(r) for r in _RANDOMNESS),
         )
-    return bool(randomness == "same")
+    return str(randomness)
 
 
 def _chunk(size: Any) -> None:

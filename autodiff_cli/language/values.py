@@ -57,7 +57,10 @@ class GradFn:
         if self.is_leaf:
             return ()
         found: list[tuple[GradFn | None, int]] = []
-        for node in self.node.inputs:
+        inputs = self.node.inputs
+        if len(inputs) == 2 and inputs[0].weak and self.node.op.key in ("add", "mul"):
+            inputs = inputs[::-1]  # PyTorch puts the tensor first
+        for node in inputs:
             while node.op is CAST:
                 node = node.inputs[0]
             if node.dtype.kind != "f":

@@ -1,0 +1,91 @@
+"""Backward hooks of modules: called with the gradients of inputs and outputs of one call.
+
+Inputs and outputs pass through nodes of their own, whose cotangents are what the hooks see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..autograd.tensor import Tensor
+from ..graph.node import Node
+from ..graph.registry import F
+from .functions import call_value
+
+if TYPE_CHECKING:
+    from .modules import Module
+
+NAME = "BackwardHookFunctionBackward"
+
+
+class Watched:
+    """One call of a module with backward hooks."""
+
+    __slots__ = ("arrived", "given", "module", "outputs", "wanted")
+
+    def __init__(self, module: Module):
+        self.module = module
+        self.arrived: dict[int, Tensor] = {}  # gradients of inputs, by place
+        self.given: dict[int, Tensor] = {}  # gradients of outputs, by place
+        self.wanted: list[int] = []
+        self.outputs = 0
+
+    def entering(self, args: list[Any]) -> list[Any]:
+        """The arguments, tensors that require grad as nodes of their own."""
+        passed = list(args)
+        for place, value in enumerate(args):
+            if isinstance(value, Tensor) and value.requires_grad:
+                self.wanted.append(place)
+                passed[place] = _noted(value, lambda g, place=place: self._input(place, g))
+        self.arrived = {}
+        return passed
+
+    def leaving(self, result: Any) -> Any:
+        """The results, seen through as well."""
+        parts = list(result) if isinstance(result, tuple) else [result]
+        self.outputs = len(parts)
+        for place, value in enumerate(parts):
+            if isinstance(value, Tensor) and value.requires_grad:
+                parts[place] = _noted(value, lambda g, place=place: self._output(place, g))
+        return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+    def _output(self, place: int, g: Node) -> Node | None:
+        self.given[place] = Tensor(g)
+        grads = self._grads(self.given, self.outputs)
+        for hook in list(self.module.reverse_before.values()):
+            changed = call_value(hook, [self.module, grads], {})
+            if changed is not None:
+                grads = changed if isinstance(changed, tuple) else (changed,)
+                self.given[place] = grads[place]
+        if not self.wanted:
+            self._called((None,))
+        return self.given[place].node
+
+    def _input(self, place: int, g: Node) -> Node | None:
+        self.arrived[place] = Tensor(g)
+        if len(self.arrived) < len(self.wanted):
+            return None
+        grads = self._called(self._grads(self.arrived, max(self.wanted) + 1))
+        self.arrived = {}
+        found = grads[place]
+        return found.node if isinstance(found, Tensor) else None
+
+    def _called(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        for hook in list(self.module.reverse.values()):
+            outputs = self._grads(self.given, self.outputs)
+            changed = call_value(hook, [self.module, grads, outputs], {})
+            if changed is not None:
+                grads = changed if isinstance(changed, tuple) else (changed,)
+        return grads
+
+    @staticmethod
+    def _grads(found: dict[int, Tensor], count: int) -> tuple[Any, ...]:
+        return tuple(found.get(place) for place in range(count))
+
+
+def _noted(value: Tensor, hook: Any) -> Tensor:
+    node = F.alias(value.node)
+    marks = node.mark()
+    marks.name = NAME
+    marks.hooks[len(marks.hooks) + 1] = hook
+    return Tensor(node)
