@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("diff", "Compare two programs or saved results: the first node that departs."),
     "jacobian": ("jacobian", "All first derivatives of a result, in named blocks."),
     "hessian": ("hessian", "Second derivatives, eigenvalues, Hessian-vector products."),
+    "derive": ("derive", "Derivatives as formulas: text, LaTeX, program text."),
     "explain": ("explain", "The chain rule step by step, with names and numbers."),
     "why": ("why", "Why a gradient is None, zero, NaN or infinite, with a repair that was run."),
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
