@@ -6,6 +6,7 @@ Nothing here prints. Codes are never reused; the first digit is the phase (1 tex
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -24,6 +25,13 @@ class Exit(IntEnum):
     INTERNAL = 70
     INTERRUPTED = 130
     PIPE = 141
+
+    @classmethod
+    def worst(cls, codes: Iterable[Exit]) -> Exit:
+        """The exit code of several results together."""
+        found = set(codes)
+        order = (cls.INTERNAL, cls.PROGRAM, cls.EVALUATION, cls.USAGE, cls.NO, cls.EMPTY)
+        return next((code for code in order if code in found), cls.OK)
 
 
 KINDS: dict[str, str] = {

@@ -47,6 +47,11 @@ def orphans(paths: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
+def arrays_beside(snapshot: str) -> str:
+    """Where `--full` puts all data of a snapshot."""
+    return snapshot.removesuffix(".snap") + ".npz"
+
+
 def _below(top: str, suffix: str = SUFFIX) -> list[str]:
     found: list[str] = []
     ignored = Ignored(top)

@@ -92,13 +92,4 @@ class FileResult:
             for item in self.items
             if item.bad
         ]
-        return worst([Exit.USAGE] if self.unreadable else codes)
-
-
-# The worst of several results, first.
-ORDER = (Exit.INTERNAL, Exit.USAGE, Exit.PROGRAM, Exit.EVALUATION, Exit.NO, Exit.EMPTY)
-
-
-def worst(codes: list[Exit]) -> Exit:
-    """The exit code of several results together."""
-    return next((code for code in ORDER if code in codes), Exit.OK)
+        return Exit.worst([Exit.USAGE] if self.unreadable else codes)

@@ -41,6 +41,7 @@ class Changes:
             try:
                 if new is None:
                     os.unlink(path)
+                    self._prune_arrays(path)
                 else:
                     write_bytes(path, new.encode("utf-8"))
                 self.written += 1
@@ -48,6 +49,14 @@ class Changes:
                 self._unwritable(result, str(problem))
         if result.arrays is not None and result.changes:
             self._write_arrays(result)
+
+    def _prune_arrays(self, path: str) -> None:
+        """A snapshot that goes takes along the arrays that `--full` put beside it."""
+        from ..checks.collect import arrays_beside
+
+        arrays = arrays_beside(path)
+        if os.path.exists(arrays):
+            os.unlink(arrays)
 
     def _write_arrays(self, result: FileResult) -> None:
         from ..render.files import CannotWrite, replace_file, write_npz

@@ -265,10 +265,8 @@ class Checker:
     # -- the end --------------------------------------------------------------------------------
 
     def _finish(self, seconds: float) -> int:
-        from ..checks.model import worst
-
         items = [item for result in self.results for item in result.items]
-        code: Exit = worst([result.exit_code for result in self.results])
+        code: Exit = Exit.worst(result.exit_code for result in self.results)
         if not items and code is Exit.OK and not self.values["allow_empty"]:
             code = Exit.EMPTY
         if self.json:
@@ -379,8 +377,11 @@ class Checker:
     def _remember(self) -> None:
         from .failures import remember
 
-        if not self.values["collect"]:
-            remember(self.env.variables, [i.id for r in self.results for i in r.items if i.bad])
+        if self.values["collect"]:
+            return
+        items = [item for result in self.results for item in result.items]
+        checked = {item.id for item in items}
+        remember(self.env.variables, checked, [item.id for item in items if item.bad])
 
 
 __all__ = ["Checker", "check", "command"]

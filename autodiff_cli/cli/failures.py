@@ -31,8 +31,9 @@ def last_failures(variables: Mapping[str, str]) -> list[str]:
         return []
 
 
-def remember(variables: Mapping[str, str], failed: list[str]) -> None:
-    """Keep the ids that failed now."""
+def remember(variables: Mapping[str, str], checked: set[str], failed: list[str]) -> None:
+    """Keep the ids that failed now, and those that failed before and were not checked now."""
+    failed = [*failed, *(i for i in last_failures(variables) if i not in checked)]
     try:
         path = _path(variables)
         if not failed and not os.path.exists(path):

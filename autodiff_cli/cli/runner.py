@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from ..session import Options
     from ..source import Source
 
-# The worst of several files, first.
-ORDER = (Exit.INTERNAL, Exit.PROGRAM, Exit.EVALUATION, Exit.USAGE, Exit.NO, Exit.OK)
-
-
 def run_programs(
     values: dict[str, Any],
     files: list[str],
@@ -50,7 +46,7 @@ def _once(runner: Runner, names: list[str | None]) -> Exit:
         return Exit.USAGE
     codes = [runner.run_one(name, several=len(names) > 1) for name in names]
     codes.append(runner.finish())
-    return next(code for code in ORDER if code in codes)
+    return Exit.worst(codes)
 
 
 def _watched(names: list[str | None], env: Environment, make: Callable[[], Runner]) -> Exit:

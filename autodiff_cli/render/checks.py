@@ -57,6 +57,12 @@ def counted(items: list[Item]) -> str:
 def failed_line(item: Item) -> str:
     """The id of a failed item and the command that runs it alone."""
     command = f"autodiff check {shlex.quote(item.file)} -k {_quoted(item.label)}"
+    if (
+        item.diagnostic is not None
+        and item.diagnostic.code == "E605"
+        and item.file.endswith(".snap")
+    ):
+        return f"FAILED {printable(item.id, 300)}     remove: autodiff check --prune"
     return f"FAILED {printable(item.id, 300)}     re-run: {printable(command, 400)}"
 
 

@@ -38,6 +38,7 @@ def test_failures_are_shown_with_the_command_that_runs_them_again(run: Run, fold
     assert [item["id"] for item in items] == ["bad.expr::assert[3]", "bad.expr::expect[2]"]
     alone = run("check", "bad.expr", "-k", "assert[3]")
     assert alone.returncode == 1 and "1 file, 1 failed" in alone.stdout
+    assert "1 file, 2 failed" in run("check", "--lf").stdout  # what was not checked is kept
     assert not (folder / ".cache").exists()
 
 
@@ -56,7 +57,9 @@ def test_snapshots_and_orphans(call: Run, folder: Path) -> None:
     assert call("check", "--snapshot").returncode == 0
     assert sorted(os.listdir(folder)) == ["demo.expr", "demo.expr.snap"]
     (folder / "demo.expr").rename(folder / "other.expr")
+    (folder / "demo.expr.npz").write_bytes(b"")  # what --full left
     orphaned = call("check")
+    assert "remove: autodiff check --prune" in orphaned.stdout
     assert orphaned.returncode == 1 and "error[E605]" in orphaned.stderr
     assert call("check", "-k", "grad").returncode == 0
     assert call("check", "--prune").returncode == 0
@@ -111,7 +114,8 @@ def test_bad_files_fail_alone(run: Run, folder: Path) -> None:
         "a_syntax.expr": "E101", "b_bytes.expr": "E109", "d_nan.expr": "E501",
         "f_link.expr": "E701", "g_zero.expr": "E109", "i_deep.expr": "E108",
     }  # fmt: skip
-    assert done.returncode == data["exit_code"] == 2 and "Traceback" not in done.stderr
+    assert done.returncode == data["exit_code"] == 3 and "Traceback" not in done.stderr
+    assert run("check", "f_link.expr", "demo.expr", "-q").returncode == 2
     (folder / "f_link.expr").unlink()
     assert run("check", "--timeout", "0.4", "-q").returncode == 3
     for name in ("a_syntax", "b_bytes", "g_zero", "i_deep"):
