@@ -211,8 +211,8 @@ def run_tool(
     }
     inner = Environment(_Captured("utf-8", program.encode("utf-8", "replace")), out, out, variables)
     code = _call(words, program, inner)
-    inner_text = "".join(out.pieces)
-    return code, inner_text.replace("<stdin>", "<session>")
+    shown = "".join(out.pieces).replace("<stdin>", "<session>").rstrip("\n")
+    return code, f"{shown}\n" if shown else ""
 
 
 def _call(words: list[str], program: str, env: Environment) -> int:
@@ -225,8 +225,10 @@ def _call(words: list[str], program: str, env: Environment) -> int:
     if name == "check":
         return _check(words, program, env)
     form = ["--format", "rich"] if name in ("jacobian", "hessian", "explain", "why") else []
+    # A session has leaves for several results: that one does not depend on another is no news.
+    quiet = [] if name in ("why", "graph") else ["-q"]
     try:
-        return run_group([*words, *form, *read, "-"], env)
+        return run_group([*words, *form, *quiet, *read, "-"], env)
     except AutodiffError as error:
         env.diagnose(error.diagnostic)
         return error.diagnostic.exit_code

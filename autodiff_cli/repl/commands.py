@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..suggest import suggest
@@ -47,6 +48,12 @@ def find(word: str) -> Command:
 _SHORT = {"e": "edit", "h": "help", "l": "list", "q": "quit", "r": "redo", "s": "save", "t": "time"}
 
 
+HELP_END = (
+    "`x?` is `:help x`; `_` is the last value; Ctrl-D leaves. Anything else is a program: "
+    "`A = [[1, 2], [3, 4]]`, `loss = sum(A * A)`, then `:grad`."
+)
+
+
 def _help(loop: Loop, words: str) -> None:
     if words:
         looking.help_about(loop, words, COMMANDS)
@@ -55,8 +62,8 @@ def _help(loop: Loop, words: str) -> None:
     for line in looking.columns(usages, loop):
         loop.say(line)
     loop.say("")
-    loop.say("`x?` is `:help x`; `_` is the last value; Ctrl-D leaves. Anything else is a program:")
-    loop.say("`A = [[1, 2], [3, 4]]`, `loss = sum(A * A)`, then `:grad`.")
+    for line in wrap(HELP_END, max(20, loop.look.width)):
+        loop.say(line)
 
 
 def _undo(loop: Loop, words: str) -> None:

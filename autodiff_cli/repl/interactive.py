@@ -19,6 +19,7 @@ from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, fail
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
+from ..graph.op import LEAF
 from ..language import syntax
 from ..language.expressions import Context, compile_expression, unknown_name
 from ..language.functions import DEPTH
@@ -32,22 +33,24 @@ from ..language.report import Options
 from ..language.scoping import assigned_names, target_names
 from ..language.statements import compile_block
 from ..language.values import Scope
+from ..language.variables import history
 from ..language.watching import SHOWN, WATCH
 from ..source import Source
 from .interrupts import interruptible, uninterrupted
-from .purity import Purity
+from .purity import Definitions, Purity
 from .world import World
 
 
 @dataclass(slots=True)
 class Entry:
-    """What was entered at once. `before`: the names and settings it found; `files`: what its
-    `load` calls read; `seconds`: how long it took."""
+    """What was entered at once. `pure`: it only assigned names; `looks`: it only showed something;
+    `before`: the names and settings it found; `files`: what its `load` calls read."""
 
     source: Source
     trees: list[syntax.Node]
     folder: Path | None
     pure: bool
+    looks: bool
     before: tuple[dict[str, Any], World]
     files: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
@@ -55,11 +58,6 @@ class Entry:
     @property
     def text(self) -> str:
         return self.source.text.strip("\n")
-
-    @property
-    def looks(self) -> bool:
-        """Whether it only showed something: there is nothing in it to take back."""
-        return self.pure and all(isinstance(tree, syntax.ExprStmt) for tree in self.trees)
 
     @property
     def title(self) -> str:
@@ -90,6 +88,7 @@ class Interactive(Program):
         self.python = False
         self.announce: Callable[[], None] | None = None
         self.differentiated_node: GraphNode | None = None
+        self.implicit: list[Any] = []  # leaves that hold a gradient nobody asked backward() for
         self.world = World.fresh(options, self._default_dtype())
 
     # -- running ------------------------------------------------------------------------------
@@ -100,8 +99,7 @@ class Interactive(Program):
         if not trees:
             return Outcome()
         self._choose_dialect(trees)
-        pure = Purity(self.scope.names).of_statements(trees)
-        entry = Entry(source, trees, folder, pure, self._snapshot())
+        entry = self._entry(source, trees, folder)
         start = time.perf_counter()
         try:
             with interruptible(), self._entered(entry):
@@ -115,6 +113,25 @@ class Interactive(Program):
         if not entry.looks:
             self.undone.clear()
         return outcome
+
+    def _entry(self, source: Source, trees: list[syntax.Node], folder: Path | None) -> Entry:
+        names, known = self.scope.names, self._definitions()
+        with self.dialect():
+            gradients = not self._hooks(trees)
+            pure = Purity(names, known, gradients=gradients).of_statements(trees)
+            looks = all(isinstance(tree, syntax.ExprStmt) for tree in trees) and (
+                pure or Purity(names, known).of_statements(trees)
+            )
+        return Entry(source, trees, folder, pure, looks, self._snapshot())
+
+    def _definitions(self) -> Definitions:
+        """The functions that were entered, by the place of their names."""
+        return {
+            tree.name_span: tree
+            for entry in self.entries
+            for tree in entry.trees
+            if isinstance(tree, syntax.FunctionDef) and not tree.decorators
+        }
 
     def _choose_dialect(self, trees: list[syntax.Node]) -> None:
         """The first statements decide: with an import it is a Python session."""
@@ -176,7 +193,7 @@ class Interactive(Program):
     @contextmanager
     def _entered(self, entry: Entry | None = None) -> Iterator[None]:
         """The language's state is this session's meanwhile."""
-        with self.world.entered(self._write, self._hooks()):
+        with self.world.entered(self._write, self._hooks([] if entry is None else entry.trees)):
             FILES.folder = Path.cwd() if entry is None or entry.folder is None else entry.folder
             FILES.kept = None if entry is None else entry.files
             DEPTH.now = 0
@@ -194,6 +211,7 @@ class Interactive(Program):
                 ) from None
             finally:
                 FILES.kept = None
+                self._drop_gradients()
 
     def _write(self, piece: str) -> None:
         if not self.muted:
@@ -204,22 +222,34 @@ class Interactive(Program):
     @property
     def explicit(self) -> bool:
         """Whether the session differentiates by itself: it calls backward()."""
-        return any(calls_backward(tree) for entry in self.entries for tree in entry.trees)  # type: ignore[arg-type]  # any tree is walked
+        return any(_differentiates(entry.trees) for entry in self.entries)
 
-    def _hooks(self) -> list[Callable[[], None]]:
-        return [] if self.python or self.explicit else [self._grad_read]
+    def _hooks(self, trees: list[syntax.Node]) -> list[Callable[[], None]]:
+        """What reading `.grad` does in these statements."""
+        explicit = self.python or self.explicit or _differentiates(trees)
+        return [] if explicit else [self._grad_read]
 
     def _grad_read(self) -> None:
-        """`A.grad` is the gradient of the loss there is now, as in a file that ends here."""
+        """`A.grad` is the gradient of the loss there is now, as in a file that ends here. It is
+        there for this entry only: a later one may have another loss."""
         found = self._choose_loss()
         if found is None or found[1].node is self.differentiated_node:
             return
-        for value in self.scope.names.values():
-            if isinstance(value, Tensor) and value.accumulator is not None:
-                value.accumulator.grad = None
+        self._drop_gradients()
         self.differentiated = False
         self.differentiated_node = found[1].node
+        leaves = [n.args[0] for n in history(found[1].node) if n.op is LEAF]
+        held = {id(leaf): leaf.grad for leaf in leaves if leaf is not None}
         self.differentiate()
+        self.implicit = [
+            leaf for leaf in leaves if leaf is not None and leaf.grad is not held[id(leaf)]
+        ]
+
+    def _drop_gradients(self) -> None:
+        for leaf in self.implicit:
+            leaf.grad = None
+        self.implicit = []
+        self.differentiated_node = None
 
     def _warn_of_unconnected(self) -> None:
         """Most leaves of a session have nothing to do with the loss of the moment."""
@@ -257,7 +287,6 @@ class Interactive(Program):
             self.announce()
         entries = self.entries
         self.scope = Scope(None, True)
-        self.differentiated_node = None
         self.world = World.fresh(self.options, self._default_dtype(), self.python)
         self.entries = []
         with uninterrupted():
@@ -290,19 +319,33 @@ class Interactive(Program):
             self._put_back(gone[0].before)
         else:
             self.rebuild()
-        back = [entry for entry in reversed(gone) if not entry.looks]
-        self.undone.extend(back)
-        return back
+        self.undone.extend(reversed(gone))
+        return [entry for entry in reversed(gone) if not entry.looks]
 
     def redo(self, count: int = 1) -> list[Entry]:
-        """Run again what was taken back."""
+        """Run again what was taken back, with what was only shown in between."""
         done: list[Entry] = []
         with uninterrupted():
             while self.undone and len(done) < count:
                 entry = self.undone.pop()
-                self._again(entry)
-                done.append(entry)
+                try:
+                    self._again(entry)
+                except AutodiffError:
+                    self.undone.append(entry)
+                    self.rebuild()
+                    raise
+                if not entry.looks:
+                    done.append(entry)
         return done
+
+    def drop_last(self) -> None:
+        """Forget the last entry as if it had failed."""
+        self._forget(self.entries.pop())
+
+    def imports_torch(self) -> bool:
+        """Whether the last entry had an import line."""
+        trees = self.entries[-1].trees if self.entries else []
+        return bool(trees) and syntax.has_import(syntax.Module(trees, trees[0].span))
 
     def reset(self) -> None:
         """An empty session; `undo` does not bring the old one back."""
@@ -336,7 +379,10 @@ class Interactive(Program):
     def is_harmless(self, tree: syntax.Node, loops: bool = True) -> bool:
         """Whether evaluating an expression changes nothing."""
         with self._entered():
-            return Purity(self.scope.names, loops).of_expression(tree)
+            purity = Purity(
+                self.scope.names, self._definitions(), loops=loops, gradients=not self._hooks([])
+            )
+            return purity.of_expression(tree)
 
     def look(self, tree: syntax.Node, then: Callable[[Any], Any]) -> Any:
         """What `then` makes of the value of a harmless expression; the session stays as it is."""
@@ -366,6 +412,10 @@ class Interactive(Program):
                 yield
         finally:
             self.world = before
+
+
+def _differentiates(trees: list[syntax.Node]) -> bool:
+    return any(calls_backward(tree) for tree in trees)  # type: ignore[arg-type]  # any tree is walked
 
 
 def _bound(tree: syntax.Node) -> list[str]:

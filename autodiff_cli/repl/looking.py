@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +115,8 @@ def info(loop: Loop, words: str) -> None:
             loop.say(f"{name}  {format_shape(array.shape)} {describe(value)}")
             loop.say("\n".join(f"  {line}" for line in value_lines(value, loop.look, False)))
             if array.size > 1 and array.dtype.kind == "f":
-                loop.say(f"  {statistics(array)}")
+                for line in wrap(statistics(array), loop.look.width - 2, tabsize=1):
+                    loop.say(f"  {line}")
             if value.grad is not None:
                 block = gradient_block(name, value_of(value.grad.node), loop.look)
                 loop.say("\n".join(f"  {line}" for line in block))

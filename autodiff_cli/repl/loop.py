@@ -17,6 +17,7 @@ from ..errors import AutodiffError, Diagnostic, Exit
 from ..language.finite import first_guilty
 from ..language.parser import is_incomplete, parse
 from ..language.report import Options
+from ..language.values import Namespace
 from ..render.diagnostics import render
 from ..render.text import for_encoding
 from ..render.values import Look
@@ -166,12 +167,27 @@ class Loop:
 
     def run(self, source: Source, folder: Path | None = None, echo: bool = True) -> None:
         """Run statements and say what they made."""
-        outcome = self.careful(lambda: self.session.run_text(source, folder))
+        session = self.session
+        first = not session.entries
+        outcome = self.careful(lambda: session.run_text(source, folder))
+        if echo and session.imports_torch() and self.settings.echo != "none":
+            self._say_dialect(first)
         for warning in outcome.warnings:
             self.fail_with(warning)
+        found = self._not_finite(outcome)
         if echo:
             self._echo(outcome)
-        self._check_finite(outcome)
+        if found is not None:
+            self.fail_with(found)
+
+    def _say_dialect(self, first: bool) -> None:
+        """What an import means for the numbers that follow."""
+        if self.session.python and first:
+            self.say("a Python session: numbers are Python's, tensors are float32, `backward()` "
+                     "is yours")  # fmt: skip
+        elif not self.session.python:
+            self.say("PyTorch's names are there without import; numbers go on being tensors "
+                     "(`:reset`, then import, for a Python session)")  # fmt: skip
 
     def careful(self, work: Callable[[], Any]) -> Any:
         """Do what may have to be undone by running the session again, and say so when that
@@ -192,12 +208,12 @@ class Loop:
         if outcome.has_value:
             self.say("\n".join(self._whole(outcome.value)))
         elif self.settings.echo == "short":
-            shown = outcome.assigned[:MOST_ECHOED]
-            for name in shown:
-                if name in names:
-                    self.say(assigned_line(name, names[name], look))
-            if len(outcome.assigned) > MOST_ECHOED:
-                self.say(f"... and {len(outcome.assigned) - MOST_ECHOED} more names (:list)")
+            made = [n for n in outcome.assigned if n in names]
+            made = [n for n in made if not isinstance(names[n], Namespace)]
+            for name in made[:MOST_ECHOED]:
+                self.say(assigned_line(name, names[name], look))
+            if len(made) > MOST_ECHOED:
+                self.say(f"... and {len(made) - MOST_ECHOED} more names (:list)")
         elif self.settings.echo == "full":
             for name in outcome.assigned:
                 if name in names:
@@ -209,10 +225,10 @@ class Loop:
         with self.session.aside():
             return value_lines(value, self.look, self.session.python)
 
-    def _check_finite(self, outcome: Outcome) -> None:
+    def _not_finite(self, outcome: Outcome) -> Diagnostic | None:
         """W501 and W502 for what a statement made, or its failure with `:set nan error`."""
         if self.settings.nan == "ignore":
-            return
+            return None
         names = self.session.scope.names
         made = {name: names[name] for name in outcome.assigned if name in names}
         if outcome.has_value:
@@ -225,14 +241,13 @@ class Loop:
             }
             found = first_guilty(records, {})
         if found is None:
-            return
+            return None
         helps = tuple(text.partition("   (--nan")[0] for text in found.helps)
         found = replace(found, helps=helps)
         if self.settings.nan == "error":
-            self.session.undo()
-            self.session.undone.pop()
+            self.session.drop_last()
             raise AutodiffError(replace(found, code="E" + found.code[1:], severity="error"))
-        self.fail_with(found)
+        return found
 
     # -- showing ------------------------------------------------------------------------------
 

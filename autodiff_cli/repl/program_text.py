@@ -43,7 +43,7 @@ def saved(entries: list[Entry], python: bool) -> tuple[str, int]:
     settled: set[str] = set()  # names whose last assignment was met
     kept: list[Line] = []
     for line in reversed(lines):
-        if line.pure and line.looking:
+        if line.looking:
             continue
         if line.pure and line.binds and not (line.binds & later):
             wanted = any(name in needed or name not in settled for name in line.binds)
@@ -63,14 +63,18 @@ def _joined(lines: list[Line]) -> str:
 
 def _lines(entries: list[Entry], python: bool) -> list[Line]:
     lines: list[Line] = []
-    trees = [(tree, entry.pure) for entry in entries for tree in entry.trees]
-    for at, (tree, pure) in enumerate(trees):
+    trees = [(tree, entry) for entry in entries for tree in entry.trees]
+    for at, (tree, entry) in enumerate(trees):
         text = statement_text(tree)
-        looking = isinstance(tree, syntax.ExprStmt)
+        pure = entry.pure
+        looking = isinstance(tree, syntax.ExprStmt) and (pure or entry.looks)
         binds, reads = assigned_names([tree])[0], _reads(tree)
         if looking and _is_last_value_read([t for t, _ in trees[at + 1 :]]):
             # `_` means nothing in a file: it gets the name that the statements below read.
-            text, binds, looking = f"_ = {text}", {"_"}, False
+            # A literal alone would become a tensor there: it is taken out of a pair.
+            literal = not any(isinstance(n, syntax.Name) for n in syntax.walk(tree))
+            text = f"_ = ({text},)[0]" if literal else f"_ = {text}"
+            binds, looking = {"_"}, False
         if isinstance(tree, syntax.Import | syntax.ImportFrom) and not python:
             text = _without_import(tree) or text
             if not text.strip("#"):

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
+from ..graph.op import Op
 from ..graph.registry import overloads
 from ..language import syntax
+from ..language.builtins import TYPES
 from ..language.names import builtin, member
+from ..language.random_names import RANDOM_METHOD_NAMES
 from ..language.scoping import assigned_names, target_names
-from ..language.values import Builtin, Namespace, OpFunction, TypeName
+from ..language.values import Builtin, Device, Namespace, OpFunction, TypeName, UserFunction
+from ..source import Span
 
 # Functions of the language that only look at their arguments and make something new.
 HARMLESS = frozenset([
@@ -49,18 +55,41 @@ _EXPRESSIONS = (
 _STATEMENTS = (
     syntax.ExprStmt, syntax.Assign, syntax.AnnAssign, syntax.Assert, syntax.Pass, syntax.Import,
     syntax.ImportFrom, syntax.Alias, syntax.If, syntax.For, syntax.While, syntax.Break,
-    syntax.Continue,
+    syntax.Continue, syntax.Return,
 )  # fmt: skip
 _LOOPS = (syntax.ListComp, syntax.SetComp, syntax.GeneratorExp, syntax.DictComp)
 
 
-class Purity:
-    """Judges trees against the names that a session has."""
+# Values that operators, attributes and loops only look at.
+PLAIN = (
+    Tensor, int, float, str, list, tuple, set, slice, range, np.dtype, type(None), Namespace,
+    TypeName, Builtin, OpFunction, UserFunction, Device,
+)  # fmt: skip
+Definitions = dict[Span, syntax.FunctionDef]
 
-    def __init__(self, names: dict[str, Any], loops: bool = True):
+
+class Purity:
+    """Judges trees against the names that a session has.
+
+    `definitions` are the session's functions by the place of their names, so that calls of them
+    can be judged; without `loops` nothing that repeats is accepted; `gradients` says that reading
+    `.grad` only looks.
+    """
+
+    def __init__(
+        self,
+        names: dict[str, Any],
+        definitions: Definitions,
+        *,
+        loops: bool = True,
+        gradients: bool = True,
+    ):
         self.names = names
+        self.definitions = definitions
         self.loops = loops
+        self.gradients = gradients
         self.assigned: set[str] = set()
+        self.judged: dict[Span, bool] = {}
 
     def of_statements(self, trees: list[syntax.Node]) -> bool:
         """Whether these statements only assign names."""
@@ -87,9 +116,19 @@ class Purity:
         if isinstance(tree, syntax.AnnAssign):
             value = tree.value
             return _binds_names(tree.target) and (value is None or self._all(value))
+        if isinstance(tree, syntax.AugAssign):
+            target = tree.target
+            if not isinstance(target, syntax.Name) or not self._is_number(target.id):
+                return False  # a tensor or a list is changed in place
+            return self._all(tree.value)
+        if isinstance(tree, syntax.For | syntax.While) and not self.loops:
+            return False
         if isinstance(tree, syntax.For) and not _binds_names(tree.target):
             return False
         return isinstance(tree, _STATEMENTS) and all(map(self._below, syntax.children(tree)))
+
+    def _is_number(self, name: str) -> bool:
+        return type(self.names.get(name)) in (int, float, bool, str, tuple)
 
     def _below(self, tree: syntax.Node) -> bool:
         expression = isinstance(tree, (*_EXPRESSIONS, syntax.Call, syntax.Attribute))
@@ -109,10 +148,11 @@ class Purity:
                 pending += node.keywords
                 continue
             if isinstance(node, syntax.Attribute):
-                if node.attr in GRADIENTS and not self._namespace(node.value):
+                if node.attr in GRADIENTS and not (self.gradients or self._namespace(node.value)):
                     return False
             elif isinstance(node, syntax.Name):
-                if hasattr(self.names.get(node.id), "set_attribute"):
+                value = self.names.get(node.id)
+                if type(value) is not dict and not isinstance(value, PLAIN):
                     return False  # a value of a class: operators and attributes may be its own
             elif not isinstance(node, _EXPRESSIONS) or (
                 not self.loops and isinstance(node, _LOOPS)
@@ -122,17 +162,21 @@ class Purity:
         return True
 
     def _call(self, tree: syntax.Call) -> bool:
-        if any(k.name in ("out", "inplace", "generator", "key", None) for k in tree.keywords):
+        if any(k.name in _CHANGING_KEYWORDS for k in tree.keywords):
             return False
         function = tree.func
         if isinstance(function, syntax.Name):
-            if function.id in self.names or function.id in self.assigned:
-                return self._harmless(self.names.get(function.id), function.id)
+            if function.id in self.assigned:
+                return False
+            if function.id in self.names:
+                return self._harmless(self.names[function.id], function.id)
             return self._harmless(builtin(function.id), function.id)
         if not isinstance(function, syntax.Attribute):
             return False
         namespace = self._namespace(function.value)
         if namespace is not None:
+            if namespace.path in ("math", "np", "np.linalg"):
+                return not function.attr.endswith("_")
             try:
                 return self._harmless(member(namespace, function.attr), function.attr)
             except AutodiffError:
@@ -141,12 +185,32 @@ class Purity:
 
     def _harmless(self, value: Any, name: str) -> bool:
         if isinstance(value, OpFunction):
-            return not name.endswith("_") and not any("draw" in op.properties for op in value.ops)
+            return not name.endswith("_") and not any(map(_draws, value.ops))
+        if isinstance(value, UserFunction):
+            return self._function(value)
         if isinstance(value, TypeName):
-            return True
+            return TYPES.get(value.name.rpartition(".")[2]) is value
         if not self.loops and name in ("print", "range"):
             return False
         return isinstance(value, Builtin) and value.name.rpartition(".")[2] in HARMLESS
+
+    def _function(self, function: UserFunction) -> bool:
+        """Whether a function of the session only computes; a recursive call is judged once."""
+        tree = self.definitions.get(function.span)
+        if tree is None or function.wrappers:
+            return False
+        if function.span in self.judged:
+            return self.judged[function.span]
+        self.judged[function.span] = True
+        local, outer = assigned_names(tree.body)
+        inner = Purity(self.names, self.definitions, loops=self.loops, gradients=self.gradients)
+        inner.assigned = local | {param.name for param in tree.params}
+        inner.judged = self.judged
+        for statement in tree.body:
+            inner._bind_loops(statement)
+        pure = not outer and all(map(inner._statement, tree.body))
+        self.judged[function.span] = pure
+        return pure
 
     def _method(self, tree: syntax.Attribute) -> bool:
         name = tree.attr
@@ -161,13 +225,15 @@ class Purity:
             return False
         if name in LOOKING:
             return True
-        return bool(overloads(name)) and not any("draw" in op.properties for op in overloads(name))
+        if name in RANDOM_METHOD_NAMES:
+            return False
+        return bool(overloads(name)) and not any(map(_draws, overloads(name)))
 
     def _instance(self, tree: syntax.Node) -> bool:
         """Whether a method may be the program's own: its class gives any name any meaning."""
         if isinstance(tree, syntax.Name):
             if tree.id in self.assigned:
-                return True
+                return any(not isinstance(v, (*PLAIN, dict)) for v in self.names.values())
             value = self.names.get(tree.id)
             return not isinstance(value, Tensor | str | int | float | dict | list | tuple)
         if isinstance(tree, syntax.Attribute):
@@ -196,6 +262,15 @@ class Purity:
             except AutodiffError:
                 return None
         return value if isinstance(value, Namespace) else None
+
+
+_CHANGING_KEYWORDS = frozenset(["out", "inplace", "generator", "key", "dropout_p", None])
+_RANDOM_FAMILIES = frozenset(["noise", "dropout", "fractional_pooling", "attention"])
+
+
+def _draws(op: Op) -> bool:
+    """Whether an op may take random numbers; attention has a dropout of its own."""
+    return op.family in _RANDOM_FAMILIES or op.key == "rrelu" or "draw" in op.properties
 
 
 def _binds_names(tree: syntax.Node) -> bool:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from ..language.lexer import tokenize
 from ..language.tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE
 from ..source import Source
+from .pasted import without_prompts
 
-_COMMAND = re.compile(r"[:%][A-Za-z]|\?{1,2}\s*\w|[\w.]+\?{1,2}\s*$|(ad>|>>>|In \[)")
+_COMMAND = re.compile(r"[:%][A-Za-z]|\?{1,2}\s*\w|[\w.]+\?{1,2}\s*$")
 _GOES_ON = frozenset(KIND[name] for name in ("ELSE", "ELIF") if name in KIND)
 _AT = KIND.get("AT", -1)
 MOST_NUMBERED = 5000  # lines; later pieces are numbered from here
@@ -21,6 +22,7 @@ MOST_NUMBERED = 5000  # lines; later pieces are numbered from here
 
 def pieces(text: str) -> Iterator[str]:
     """The inputs of a script, each as it would be entered."""
+    text = without_prompts(text)
     chunk: list[str] = []
     for number, line in enumerate(text.split("\n")):
         if _COMMAND.match(line):

@@ -57,7 +57,7 @@ def summary(value: Any, look: Look) -> str:
     if isinstance(value, UserFunction):
         return f"function({', '.join([*value.params.positional, *value.params.keyword])})"
     if isinstance(value, list | tuple | dict | set):
-        return f"{kind_of(value)} of {len(value)}"
+        return f"{type(value).__name__} of {len(value)}"
     if isinstance(value, Namespace | OpFunction):
         return clip(printable(represent(value), 200), 60, _ellipsis(look))
     return kind_of(value)
@@ -83,7 +83,7 @@ def table(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
         parts = wrap(row[-1], max(16, width - start)) or [""]
         head = "  ".join(pad(cell, size) for cell, size in zip(row, sizes, strict=False))
         if not sizes:
-            lines.append("  ".join(cell for cell in row[:-1] if cell))
+            lines += wrap("  ".join(cell for cell in row[:-1] if cell), max(16, width))
             lines += [f"    {part}" for part in parts if part]
             continue
         lines.append(f"{head}  {parts[0]}".rstrip())

@@ -197,6 +197,7 @@ class Terminal:
             event.current_buffer.complete_state = None
 
         @keys.add("escape", "enter", filter=editing)
+        @keys.add("escape", "c-j", filter=editing)
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.newline(copy_margin=True)
 

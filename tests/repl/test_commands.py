@@ -1,0 +1,228 @@
+"""Commands: what each shows, what wrong words get, and that the table is what people read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autodiff_cli.repl.commands import COMMANDS, find
+from autodiff_cli.repl.settings import SETTINGS
+
+DEMO = ["A = [[1, 2], [3, 4]]", "B = [[1, 1], [1, 1]]", "loss = sum((A + B) * A)"]
+
+
+@pytest.fixture
+def demo(session: Any) -> Any:
+    for line in DEMO:
+        session(line)
+    return session
+
+
+def test_gradients_side_by_side(demo: Any) -> None:
+    assert demo(":grad") == (
+        "A.grad  [[3, 5],     B.grad  [[1, 2],\n"
+        "         [7, 9]]              [3, 4]]\n"
+    )  # fmt: skip
+
+
+def test_gradients_below_each_other(make_session: Callable[..., Any]) -> None:
+    session = make_session(width=lambda: 30)
+    for line in DEMO:
+        session(line)
+    assert session(":grad").splitlines()[2].startswith("B.grad")
+
+
+def test_gradients_of_and_with_respect_to(demo: Any) -> None:
+    demo("other = sum(A)")
+    assert demo(":grad other") == "A.grad  [[1, 1],\n         [1, 1]]\n"
+    assert "A.grad" not in demo(":grad loss B")
+    assert "E201" in demo.fails(":grad los")
+    assert "E201" in demo.fails(":grad loss nothing")
+    demo("y = A * 2")
+    output = demo.fails(":grad y")
+    assert "E401" in output
+    assert ":jac y" in output
+
+
+def test_gradients_change_nothing(demo: Any) -> None:
+    demo("seen = []")
+    demo("h = A.register_hook(lambda g: seen.append(1))")
+    before = demo.state()
+    demo(":grad")
+    demo(":grad")
+    assert demo.state() == before
+    demo("loss.backward()")
+    assert demo(":grad").startswith("A.grad")
+
+
+def test_gradients_of_an_empty_session(session: Any) -> None:
+    assert "E402" in session.fails(":grad")
+    session("x = const([1.0])")
+    session("loss = sum(x)")
+    assert "E402" in session.fails(":grad")
+
+
+def test_large_gradients_are_summed_up(session: Any) -> None:
+    session("x = ones(20, 20, requires_grad=True)")
+    session("loss = sum(x * x)")
+    output = session(":grad")
+    assert "(20, 20)  norm 40" in output
+    assert "..." in output
+
+
+def test_list(demo: Any) -> None:
+    demo("n = 3")
+    assert demo(":list").splitlines()[2:] == [
+        "loss  ()      float64 <SumBackward0>  40",
+        "n     ()      float64 leaf            3",
+    ]
+    assert len(demo(":list leaves").splitlines()) == 3
+    assert demo(":list defs").splitlines()[:3] == DEMO
+    assert "loss = 40" in demo(":list values")
+    assert "leaves, values or defs" in demo.fails(":list nonsense")
+
+
+def test_info(demo: Any) -> None:
+    output = demo(":info A")
+    assert "A  (2, 2) float64 leaf" in output
+    assert "made by   A = [[1, 2], [3, 4]]" in output
+    assert "used by   loss" in output
+    assert "did you mean `loss`?" in demo.fails(":info los")
+    assert "takes a name" in demo.fails(":info")
+
+
+def test_jacobian_and_hessian(demo: Any) -> None:
+    demo("y = A[0] * 2")
+    output = demo(":jac y A")
+    assert "d y / d A  (2,)x(2, 2)" in output
+    assert "d2 loss / d A d B" in demo(":hess loss")
+    assert "did you mean" in demo.fails(":jac los")
+
+
+def test_check(demo: Any) -> None:
+    assert "3 passed" in demo(":check")
+    demo("d = sum(A * A.detach())")
+    demo("loss = d")
+    assert "session.expr" in demo.loop.feed(":check").output
+
+
+def test_tools_need_statements(session: Any) -> None:
+    for name in ("jac", "hess", "check", "graph", "explain"):
+        assert "no statements yet" in session.fails(f":{name}")
+    assert "takes a name" in session.fails(":why")
+
+
+def test_time(demo: Any) -> None:
+    assert "best of" in demo(":time A @ B")
+    assert "with gradient" in demo(":time sum(A @ B)")
+    demo("def f(x):\n  return x * 2\n\n")
+    assert "best of" in demo(":time f(A)")
+    demo("c = const([1.0])")
+    before = demo.state()
+    assert "undone" in demo(":time c.add_(1)")
+    assert demo.state() == before
+    assert "takes an expression" in demo.fails(":time")
+    assert "E102" in demo.fails(":time x = 3")
+    assert "E201" in demo.fails(":time nothing + 1")
+
+
+def test_help_lists_every_command(session: Any) -> None:
+    output = session(":help")
+    for name in COMMANDS:
+        assert f":{name}" in output
+    assert session(":help :undo").startswith(":undo [N]")
+    assert session("undo?").startswith(":undo [N]")
+
+
+def test_help_about_things(demo: Any) -> None:
+    assert "softmax(" in demo("softmax?")
+    assert "E301" in demo(":help E301")
+    assert "(2, 2) float64 leaf" in demo("A?")
+    assert "did you mean `loss`?" in demo.fails(":help los")
+    assert demo.fails(":help xyzzy123")
+
+
+def test_settings(session: Any) -> None:
+    for name in SETTINGS:
+        assert name in session(":set")
+        assert name in session(f":set {name}")
+    assert session(":set precision 3") == "precision 3\n"
+    assert session("2 / 3") == "0.667\n"
+    session(":set echo full")
+    assert session("x = [1.0, 2.0]") == "x  (2,)\n  [1, 2]\n"
+    session(":set echo none")
+    assert session("x = [1.0, 2.0]") == ""
+    assert "did you mean `precision`?" in session.fails(":set precison 3")
+    assert "a whole number" in session.fails(":set precision many")
+    assert "one of" in session.fails(":set nan maybe")
+    assert "on or off" in session.fails(":set hint 3")
+    assert "before the first statement" in session.fails(":set dtype float32")
+    session(":reset")
+    session(":set dtype float32")
+    session("x = [1.0]")
+    assert session("x.dtype") == "torch.float32\n"
+    session(":undo")
+    session("x = [1.0]")
+    assert session("x.dtype") == "torch.float32\n"
+
+
+def test_prompt_setting(session: Any) -> None:
+    session(":set prompt >")
+    assert session.loop.settings.prompt == "> "
+    session(":set prompt 'a b '")
+    assert session.loop.settings.prompt == "a b "
+
+
+def test_reset(demo: Any) -> None:
+    assert "3 entries" in demo(":reset")
+    assert demo.state() == {}
+    assert "nothing to undo" in demo.fails(":undo")
+
+
+def test_history(demo: Any) -> None:
+    assert demo(":history 3").splitlines() == [*DEMO[1:], ":history 3"]
+
+
+def test_unknown_commands(session: Any) -> None:
+    assert "did you mean `:list`" in session.fails(":lsit")
+    assert "`:help` lists" in session.fails(":xyzzy")
+    assert "`:help` lists" in session.fails(":")
+    assert find("hi").name == "history"
+    assert find("q").name == "quit"
+    assert session.loop.feed(":quit").status == "quit"
+
+
+def test_documentation_has_every_command(project: Path) -> None:
+    text = (project / "docs" / "repl.md").read_text("utf-8")
+    for command in COMMANDS.values():
+        assert f"`:{command.name}" in text
+    for name in SETTINGS:
+        assert f"`{name}`" in text
+
+
+def test_edit(make_session: Callable[..., Any]) -> None:
+    given: list[str] = []
+    texts = ["x = 5\n", "x = 6 # better\ny = undefined\n", "x = 7\ny = 1\n", None]
+
+    def change(text: str) -> str | None:
+        given.append(text)
+        return texts.pop(0)
+
+    session = make_session(edit=change)
+    session("x = 1  # first")
+    assert "names: x" in session(":edit")
+    assert session("x") == "5\n"
+    assert "E201" in session.fails(":edit")
+    assert session("x") == "5\n"
+    assert "names: x, y" in session(":edit")
+    assert given[0] == "x = 1  # first\n"
+    assert given[2] == "x = 6 # better\ny = undefined\n"
+    assert "nothing is changed" in session.fails(":edit")
+    assert session("x + y") == "8\n"
+
+
+def test_edit_without_a_terminal(session: Any) -> None:
+    assert "no terminal" in session.fails(":edit")

@@ -1,0 +1,301 @@
+"""Keys in a real pseudo-terminal, shown by a terminal emulator. Every step waits for what it
+expects to see, never for a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pexpect = pytest.importorskip("pexpect")
+pyte = pytest.importorskip("pyte")
+
+PATIENCE = 20.0  # seconds; only a failure waits so long
+UP, TAB, CTRL_C, CTRL_D, ENTER, ALT_ENTER = "\x1b[A", "\t", "\x03", "\x04", "\r", "\x1b\r"
+RIGHT = "\x1b[C"
+
+
+class Terminal:
+    """A command at a terminal of 80 by 24, and what its screen shows."""
+
+    def __init__(self, folder: Path, *words: str, columns: int = 80, **variables: str):
+        project = str(Path(__file__).resolve().parents[2])
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "PYTHONPATH": project,
+            "AUTODIFF_HISTORY": str(folder / "history"),
+            **variables,
+        }
+        self.screen = pyte.HistoryScreen(columns, 24, history=1000)
+        self.screen.write_process_input = self.answer
+        self.stream = pyte.Stream(self.screen)
+        self.child = pexpect.spawn(
+            sys.executable, ["-m", "autodiff_cli", *words], env=environment, cwd=str(folder),
+            dimensions=(24, columns), encoding="utf-8", echo=False,
+        )  # fmt: skip
+        self.child.delaybeforesend = None
+
+    def answer(self, data: str) -> None:
+        """What a terminal sends back when it is asked where the cursor is."""
+        self.child.send(data)
+
+    def send(self, *keys: str) -> None:
+        for key in keys:
+            self.child.send(key)
+
+    @property
+    def text(self) -> str:
+        lines = [line.rstrip() for line in self.screen.display]
+        return "\n".join(lines).rstrip()
+
+    def sees(self, text: str, times: int = 1) -> None:
+        """Wait until the screen shows a text so often."""
+        end = time.monotonic() + PATIENCE
+        while self.text.count(text) < times:
+            assert time.monotonic() < end, f"no {text!r} in\n{self.text}"
+            self._read()
+
+    def sees_no(self, text: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while text in self.text:
+            assert time.monotonic() < end, f"still {text!r} in\n{self.text}"
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            self.stream.feed(self.child.read_nonblocking(65536, 0.1))
+        except pexpect.TIMEOUT:
+            pass
+        except pexpect.EOF:
+            time.sleep(0.01)
+
+    def ready(self) -> None:
+        """Wait for the next prompt: what is typed before it may get lost."""
+        end = time.monotonic() + PATIENCE
+        while not self.text.endswith(("ad>", "..")):
+            assert time.monotonic() < end, f"no prompt in\n{self.text}"
+            self._read()
+
+    def enter(self, line: str, sees: str) -> None:
+        """Type a line and wait for its answer and the next prompt."""
+        self.send(line, ENTER)
+        self.sees(sees)
+        self.ready()
+
+    def code(self) -> int:
+        """The exit code, once the command has ended."""
+        end = time.monotonic() + PATIENCE
+        while self.child.isalive() and time.monotonic() < end:
+            self._read()
+        self.child.close()
+        return int(self.child.exitstatus)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def terminal(folder: Path) -> Iterator[Terminal]:
+    found = Terminal(folder)
+    found.sees("ad>")
+    yield found
+    with suppress(OSError):
+        found.child.close(force=True)
+
+
+def test_statements_gradients_and_leaving(terminal: Terminal) -> None:
+    terminal.sees("names: none yet")
+    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
+    terminal.enter("loss = sum(A * A)", "loss  30")
+    terminal.enter(":grad", "A.grad  [[2, 4],")
+    terminal.enter("A @ [1, 2, 3]", "error[E301]")
+    terminal.enter("1 + 1", "\n2\n")
+    terminal.send(CTRL_D)
+    assert terminal.code() == 0
+
+
+def test_several_lines_and_alt_enter(terminal: Terminal) -> None:
+    terminal.send("C = [[1, 2],", ENTER)
+    terminal.sees("\n ..")
+    terminal.enter("[3, 4]]", "C  (2, 2)")
+    terminal.send("def f(x):", ENTER, "return x * 2", ENTER)
+    terminal.sees("\n ..", 3)
+    terminal.send(ENTER)
+    terminal.sees("f  function(x)")
+    terminal.ready()
+    terminal.send("x = 1", ALT_ENTER)
+    terminal.sees("\n ..", 4)
+    terminal.enter("y = f(x) + 7", "y  9")
+
+
+def test_paste_is_one_entry(terminal: Terminal) -> None:
+    text = "ad> A = [1.0, 2.0]\nA  (2,)\nad> def f(t):\n ..   return t\n ..\nad> loss = sum(f(A))"
+    terminal.send(f"\x1b[200~{text}\x1b[201~")
+    terminal.sees("loss = sum(f(A))")
+    terminal.send(ENTER)
+    terminal.sees("loss  3")
+    terminal.enter(":undo", "undone: A = [1.0, 2.0] ...")
+    terminal.enter(":list", "there are no names yet")
+
+
+def test_history_prefix_search_and_suggestion(terminal: Terminal, folder: Path) -> None:
+    terminal.enter("first = 11", "first  11")
+    terminal.enter("second = 22", "second  22")
+    terminal.enter("first + 1", "12")
+    terminal.send("sec", UP)
+    terminal.sees("second = 22", 2)
+    terminal.send(ENTER)
+    terminal.sees("second  22", 2)
+    terminal.send("fir")
+    terminal.sees("first + 1", 2)  # the grey suggestion
+    terminal.send(RIGHT, ENTER)
+    terminal.sees("\n12\n", 2)
+    terminal.send(CTRL_D)
+    assert terminal.code() == 0
+    again = Terminal(folder)
+    again.sees("ad>")
+    again.send("sec", UP)
+    again.sees("second = 22")
+    again.send(CTRL_C)
+    again.sees("ad>", 2)
+    again.send(CTRL_D)
+    assert again.code() == 0
+    assert (folder / "history").read_text().count("+second = 22") >= 1
+
+
+def test_completion(terminal: Terminal) -> None:
+    terminal.enter("weights = [1.0, 2.0]", "weights  (2,)")
+    terminal.send("sum(wei", TAB)
+    terminal.sees("sum(weights")
+    terminal.send(")", ENTER)
+    terminal.sees("\n3\n")
+    terminal.send(":und", TAB)
+    terminal.sees(":undo")
+    terminal.send(ENTER)
+    terminal.sees("undone: weights")
+
+
+def test_live_hint(terminal: Terminal) -> None:
+    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
+    terminal.send("A + A")
+    terminal.sees("(2, 2) float64   [[2, 4], [6, 8]]")
+    terminal.send(" @ ones(3, 3)")
+    terminal.sees("needs matching inner sizes: (2, 2) @ (3, 3)")
+    terminal.send(CTRL_C)
+    terminal.enter(":list", "A  (2, 2)  float64 leaf")
+    terminal.enter(":set hint off", "hint off")
+    terminal.send("A - A")
+    terminal.sees("A - A")
+    terminal.send(ENTER)
+    terminal.sees("[[0, 0],")
+
+
+def test_ctrl_c_never_leaves(terminal: Terminal) -> None:
+    terminal.send("text that is not run")
+    terminal.sees("not run")
+    terminal.send(CTRL_C)
+    terminal.sees("ad>", 2)
+    terminal.send(CTRL_C)
+    terminal.sees("Ctrl-D or :quit to leave")
+    terminal.enter("n = 5", "n  5")
+    terminal.send("print('go')", ALT_ENTER, "while True:", ENTER, "n = n + 1", ENTER, ENTER)
+    terminal.sees("\ngo")
+    terminal.send(CTRL_C)
+    terminal.sees("interrupted; the session is as it was")
+    terminal.ready()
+    terminal.enter("n", "\n5\n")
+    terminal.send(":quit", ENTER)
+    assert terminal.code() == 0
+
+
+def test_the_corrected_line_is_offered(terminal: Terminal) -> None:
+    terminal.enter("x = [1.0, 2.0]", "x  (2,)")
+    terminal.send("y = sum(x^2)", ENTER)
+    terminal.sees("error[E105]")
+    terminal.sees("ad> y = sum(x**2)")
+    terminal.send(ENTER)
+    terminal.sees("y  5")
+
+
+def test_editor(folder: Path) -> None:
+    editor = folder / "editor"
+    editor.write_text('#!/bin/sh\necho "x = 42" >> "$1"\n')
+    editor.chmod(0o755)
+    terminal = Terminal(folder, EDITOR=str(editor))
+    terminal.sees("ad>")
+    terminal.enter("x = 1", "x  1")
+    terminal.enter(":edit", "names: x")
+    terminal.enter("x + 0", "42")
+    terminal.send(CTRL_D)
+    assert terminal.code() == 0
+
+
+def test_simple(folder: Path) -> None:
+    (folder / "a.expr").write_text("A = [1.0, 2.0]\n")
+    terminal = Terminal(folder, "repl", "a.expr", TERM="dumb")
+    terminal.sees("1 statement loaded")
+    terminal.sees("names: A")
+    terminal.enter("def f(x):", " ..")
+    terminal.send("  return x * 2\n\n")
+    terminal.sees("f  function(x)")
+    terminal.enter("sum(f(A))", "6\n")
+    terminal.send("[1,\n")
+    terminal.send(CTRL_C)
+    terminal.sees("ad>", 4)
+    terminal.send(CTRL_C)
+    terminal.sees("Ctrl-D or :quit")
+    assert "\x1b" not in terminal.text
+    terminal.send(CTRL_D)
+    assert terminal.code() == 0
+
+
+def test_narrow_without_colours_and_unwritable_history(folder: Path) -> None:
+    (folder / "file").touch()
+    terminal = Terminal(
+        folder, columns=44, NO_COLOR="1", LANG="C", AUTODIFF_HISTORY=str(folder / "file" / "no")
+    )
+    terminal.sees("ad>")
+    terminal.enter("A = [[1, 2], [3, 4]]", "A  (2, 2)")
+    terminal.enter("loss = sum(A * A)", "loss  30")
+    terminal.child.setwinsize(24, 30)
+    terminal.screen.resize(24, 30)
+    terminal.enter(":grad", "A.grad  [[2, 4],")
+    terminal.send(CTRL_D)
+    assert terminal.code() == 0
+
+
+def test_the_terminal_is_closed(terminal: Terminal) -> None:
+    terminal.enter("n = 5", "n  5")
+    pid: Any = terminal.child.pid
+    os.close(terminal.child.child_fd)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        done, _ = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return
+        time.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError("it still runs")
+
+
+def test_the_prompt_comes_soon(folder: Path) -> None:
+    times = []
+    for _ in range(3):
+        start = time.monotonic()
+        terminal = Terminal(folder)
+        terminal.sees("ad>")
+        times.append(time.monotonic() - start)
+        terminal.child.close(force=True)
+    assert min(times) < 2.0  # 0.2 s on a quiet machine

@@ -1,0 +1,199 @@
+"""What is shown while typing: completion, the live hint, colours; none of it changes a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pygments.token import Token
+
+from autodiff_cli.repl.complete import candidates, open_call
+from autodiff_cli.repl.hints import hint
+from autodiff_cli.repl.lexer import ExprLexer
+from autodiff_cli.repl.words import Hint
+
+SETUP = [
+    "weights = [[1.0, 2.0], [3.0, 4.0]]",
+    "well = const(3)",
+    "def scale(x, factor=2):\n  return x * factor\n\n",
+    "net = nn.Linear(2, 1)",
+]
+
+
+@pytest.fixture
+def typing(session: Any) -> Any:
+    for line in SETUP:
+        session(line)
+    return session
+
+
+def texts(session: Any, before: str) -> list[str]:
+    state = session.state()
+    found = [c.text for c in candidates(before, session.loop)]
+    assert session.state() == state
+    return found
+
+
+COMPLETIONS = [
+    ("we", "weights"),
+    ("sum(we", "well"),
+    ("soft", "softmax"),
+    ("sca", "scale"),
+    ("weights.", "grad"),
+    ("weights.", "T"),
+    ("weights.su", "sum("),
+    ("(weights + 1).su", "sum("),
+    ("torch.soft", "softmax"),
+    ("F.rel", "relu"),
+    ("torch.nn.functional.rel", "relu"),
+    ("torch.lin", "linalg"),
+    ("np.arct", "arctan2"),
+    ("math.sq", "sqrt"),
+    ("nn.Lin", "Linear"),
+    ("net.", "weight"),
+    ("softmax(weights, d", "dim="),
+    ("scale(weights, fa", "factor="),
+    ("sum(weights, kee", "keepdim="),
+    ("def f(x):\n  ret", "return"),
+    (":li", "list"),
+    (":list le", "leaves"),
+    (":info we", "weights"),
+    (":grad we", "weights"),
+    (":set prec", "precision"),
+    (":set nan e", "error"),
+    (":help :un", ":undo"),
+    (":help softm", "softmax"),
+]
+
+
+@pytest.mark.parametrize(("before", "expected"), COMPLETIONS)
+def test_completion(typing: Any, before: str, expected: str) -> None:
+    assert expected in texts(typing, before)
+
+
+def test_completion_says_what_things_are(typing: Any) -> None:
+    about = {c.text: c.about() for c in candidates("we", typing.loop)}
+    assert about["weights"] == "(2, 2) float64"
+    about = {c.text: c.about() for c in candidates("softm", typing.loop)}
+    assert about["softmax"].startswith("softmax(input, dim")
+
+
+def test_completion_of_files(typing: Any) -> None:
+    Path("data").mkdir()
+    for name in ("a.npy", "b.csv", "c.expr", "d.bin", "data/e.npz"):
+        Path(name).touch()
+    assert texts(typing, 'x = load("') == ["a.npy", "b.csv", "data/"]
+    assert texts(typing, "x = load('data/") == ["e.npz"]
+    assert texts(typing, "x = load('nowhere/") == []
+    assert texts(typing, ":load ") == ["c.expr", "data/"]
+
+
+def test_completion_of_nothing(typing: Any) -> None:
+    for before in ("nothing.", "'weights.", "1.", ":xyzzy ", "weights.grad.", "((((", "x" * 30_000):
+        texts(typing, before)
+    assert "weights" in texts(typing, "")
+    assert "softmax" not in texts(typing, "")
+
+
+def test_fuzzy(typing: Any) -> None:
+    assert "weights" not in texts(typing, "wghts")
+    typing(":set fuzzy on")
+    assert "weights" in texts(typing, "wghts")
+
+
+@pytest.mark.parametrize(
+    ("before", "call"),
+    [
+        ("f(", ("f", 0)),
+        ("f(1, 2", ("f", 1)),
+        ("f(g(1), ", ("f", 1)),
+        ("f([1, 2], g(", ("g", 0)),
+        ("f('(', ", ("f", 1)),
+        ("torch.sum(x, ", ("torch.sum", 1)),
+        ("f(1)", None),
+        ("x = (1, ", None),
+        ("if (", None),
+        ("", None),
+    ],
+)
+def test_open_call(before: str, call: tuple[str, int] | None) -> None:
+    assert open_call(before) == call
+
+
+HINTS = [
+    ("weights @ weights", "(2, 2) float64   [[ 7, 10], [15, 22]]"),
+    ("y = weights + 1", "(2, 2) float64   [[2, 3], [4, 5]]"),
+    ("sum(weights)", "() float64   10"),
+    ("2 ** 10", "1024"),
+    ("scale(weights)", "(2, 2) float64   [[2, 4], [6, 8]]"),
+    ("ones(3000, 3000) * 2", "(3000, 3000) float64"),
+    ("ones(90, 90) @ ones(90, 90)", "(90, 90) float64"),
+    ("softmax(weights, ", "softmax(input, dim, dtype=None)"),
+    ("scale(", "scale(x, factor)"),
+    (":undo", ":undo [N]   take back the last N entries, changes in place too"),
+    ("weights", "(2, 2) float64   [[1, 2], [3, 4]]"),
+    ("ad> sum(weights)", "() float64   10"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), HINTS)
+def test_hints(typing: Any, text: str, expected: str) -> None:
+    state = typing.state()
+    found = hint(text, len(text), typing.loop)
+    assert found.text.startswith(expected[: len(found.text) - 1] if "…" in found.text else expected)
+    assert not found.error
+    assert typing.state() == state
+
+
+def test_hints_of_what_is_wrong(typing: Any) -> None:
+    found = hint("weights @ ones(3, 2)", 20, typing.loop)
+    assert found == Hint("`@` needs matching inner sizes: (2, 2) @ (3, 2)", True)
+    assert hint("weigths + 1", 11, typing.loop).error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "   ", "x = [1,", "def f(x):", "y = weights; z = 1", "weights.zero_()", "net(weights)",
+        "rand(2)", "print(3)", "[i for i in range(10**9)]", "weights.grad", "torch.manual_seed(1)",
+        "while True: pass", "x" * 5000,
+    ],
+)  # fmt: skip
+def test_no_hint(typing: Any, text: str) -> None:
+    state = typing.state()
+    assert hint(text, len(text), typing.loop) == Hint()
+    assert typing.state() == state
+
+
+def test_lexer() -> None:
+    text = "def f(x):  # note\n    return relu(x.grad) ** 2.5e-3 + 'text'\n:undo 2\n"
+    found = [(kind, word) for kind, word in ExprLexer().get_tokens(text) if word.strip()]
+    assert "".join(word for _, word in ExprLexer().get_tokens(text)) == text
+    for expected in [
+        (Token.Keyword, "def"),
+        (Token.Name.Function, "f"),
+        (Token.Comment.Single, "# note"),
+        (Token.Name.Function, "relu"),
+        (Token.Name.Attribute, "grad"),
+        (Token.Literal.Number.Float, "2.5e-3"),
+        (Token.Literal.String.Single, "'text'"),
+        (Token.Keyword.Pseudo, ":undo"),
+    ]:
+        assert expected in found
+    assert not [word for kind, word in found if kind is Token.Error]
+
+
+def test_lexer_reads_samples(project: Path) -> None:
+    for path in sorted((project / "samples").glob("*.expr")):
+        text = path.read_text("utf-8")
+        kinds = {kind for kind, _ in ExprLexer().get_tokens(text)}
+        assert Token.Error not in kinds
+
+
+def test_lexer_is_declared(project: Path) -> None:
+    import tomllib
+
+    data = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))
+    entry = data["project"]["entry-points"]["pygments.lexers"]["autodiff"]
+    assert entry == f"{ExprLexer.__module__}:{ExprLexer.__qualname__}"
