@@ -45,7 +45,10 @@ def ones_like(node: Node) -> Node:
 
 class Pass:
     """One backward pass: the cotangents of all leaves that the seeds' nodes depend on, or those of
-    `targets`; with targets, only what leads to them is visited."""
+    `targets`; with targets, only what leads to them is visited. `hooked` counts how often hooks
+    ran in any pass."""
+
+    hooked = 0
 
     def __init__(
         self,
@@ -126,6 +129,8 @@ class Pass:
 
     def _marked(self, marks: Any, g: Node) -> Node:
         """Show a cotangent to hooks, which may replace it, and to who keeps it."""
+        if marks.hooks:
+            Pass.hooked += 1
         for hook in list(marks.hooks.values()):
             replaced = hook(g)
             if replaced is not None:

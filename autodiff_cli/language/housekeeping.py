@@ -15,17 +15,24 @@ from .values import Scope
 
 class Housekeeping:
     """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, the
-    tensors that names hold are evaluated and their finished history is let go."""
+    tensors that names hold are evaluated and their finished history is let go.
 
-    __slots__ = ("every", "mark", "start")
+    `recording`: a step is being recorded, nothing is settled; `replays`: whether steps may be
+    replayed at all.
+    """
+
+    __slots__ = ("every", "mark", "recording", "replays", "start")
 
     def __init__(self) -> None:
         self.every = 50_000
+        self.recording = False
+        self.replays = True
         self.restart()
 
     def restart(self) -> None:
         """Called when a program begins."""
         self.start = self.mark = GraphNode.counter()
+        self.recording = False
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""

@@ -218,7 +218,7 @@ def _step(rule: optim.Rule) -> Callable[..., Any]:
 
 def settle(nodes: list[Node]) -> None:
     """Evaluate what a step made and let go of its history."""
-    if STATE.batching:
+    if STATE.batching or HOUSEKEEPING.recording:
         return
     evaluate(nodes)
     release(nodes, 0)

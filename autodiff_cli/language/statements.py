@@ -25,6 +25,7 @@ from .housekeeping import HOUSEKEEPING
 from .names import import_module, import_name
 from .operand_labels import placed
 from .operations import count_step, iterate
+from .repeated import repeated
 from .scoping import assigned_names, declares, yields
 from .values import Scope, UserFunction
 from .watching import SHOWN, WATCH
@@ -109,11 +110,15 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
     orelse = compile_block(tree.orelse, context) if tree.orelse else None
     span = tree.iter.span
     whole = tree.span
+    replay = repeated(tree, context)
 
     def run(scope: Scope) -> Signal:
         STATE.span = span
         try:
-            for item in iterate(source(scope)):
+            items = source(scope)
+            if replay is not None and type(items) is range:
+                items = replay.run(scope, items, assign, body)
+            for item in iterate(items):
                 assign(scope, item)
                 signal = body(scope)
                 if signal is not None:
