@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -154,3 +155,17 @@ def _short(value: bool | int | float) -> str:
     if "." in short or "e" in short:
         return short
     return repr(value)
+
+
+def rewritten(raw: str, edits: list[tuple[int, int, str]]) -> str:
+    """The text of a file with new values; `edits` count characters of the decoded program, where a
+    line end is one character and a byte-order mark is none."""
+    mark = raw.startswith("\ufeff")
+    breaks = [match.start() for match in re.finditer("\r\n", raw)]
+    # In the decoded text each line end before a place has made it one character earlier.
+    ends = [at - mark - number for number, at in enumerate(breaks)]
+    for start, end, fresh in sorted(edits, reverse=True):
+        first, last = (at + mark + bisect_left(ends, at) for at in (start, end))
+        gap = "" if first and raw[first - 1].isspace() else " "
+        raw = raw[:first] + gap + fresh + raw[last:]
+    return raw

@@ -258,18 +258,15 @@ class FileCheck:
         """New text of the file: only the values change, line ends and a byte-order mark stay."""
         assert self.path is not None
         with open(self.path, "rb") as file:
-            raw = file.read().decode("utf-8")
-        mark = "\ufeff" if raw.startswith("\ufeff") else ""
-        body = raw[len(mark) :]
-        text = self.source.text
-        for start, end, fresh in sorted(edits, reverse=True):
-            gap = "" if start > 0 and text[start - 1].isspace() else " "
-            text = text[:start] + gap + fresh + text[end:]
-        if "\r\n" in body and "\n" not in body.replace("\r\n", ""):
-            text = text.replace("\n", "\r\n")
-        elif "\r" in body:
-            return  # mixed line ends: rewriting would change lines that nobody selected
-        self.result.changes.append((self.path, raw, mark + text))
+            data = file.read(MAX_FILE)
+        if decode(data, self.path).text != self.source.text:
+            raise fail(
+                "E603",
+                f"`{self.path}` was changed while it was checked; nothing is written",
+                help="run the update again",
+            )
+        raw = data.decode("utf-8")
+        self.result.changes.append((self.path, raw, expectations.rewritten(raw, edits)))
 
     # -- snapshots ------------------------------------------------------------------------------
 

@@ -83,6 +83,20 @@ def test_update_rewrites_values_and_nothing_else(folder: Path) -> None:
     assert check(path).exit_code == 0 and not check(path, update=True).changes
 
 
+@pytest.mark.parametrize("ends", [["\n"], ["\r\n"], ["\r"], ["\r\n", "\n"], ["\n", "\r\n", "\r"]])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_update_keeps_every_line_end(folder: Path, ends: list[str], mark: str) -> None:
+    lines = ["# é", "x = [1, 2]", "y = x * 3  #=> 1", "#=> y [0]", "loss = sum(y)  #=>"]
+    text = mark + "".join(line + ends[i % len(ends)] for i, line in enumerate(lines))
+    path = folder / "a.expr"
+    path.write_bytes(text.encode())
+    apply(check(path, update=True))
+    wanted = text.replace("#=> 1", "#=> [3, 6]").replace("y [0]", "y [3, 6]")
+    wanted = wanted.replace("(y)  #=>", "(y)  #=> 9")
+    assert path.read_bytes().decode() == wanted
+    assert check(path).exit_code == 0
+
+
 def test_update_touches_only_what_was_selected(folder: Path) -> None:
     path = folder / "a.expr"
     path.write_text("x = 3  #=> 1\nloss = x * x  #=> 1\n")

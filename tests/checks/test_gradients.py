@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from autodiff_cli.checks import replay as replays
 from autodiff_cli.checks.analytic import ANALYTIC
 from autodiff_cli.checks.model import FileResult, Item, Settings
-from autodiff_cli.checks.runner import check_source
+from autodiff_cli.checks.runner import check_file, check_source
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F, op
 from autodiff_cli.ops import index  # noqa: F401  # the table finds its families
@@ -274,6 +275,19 @@ def test_a_leaf_of_a_thousand_elements_is_quick() -> None:
     )
     found = item(text)
     assert found.status == "passed" and found.seconds < 1
+
+
+def test_a_leaf_of_a_thousand_elements_of_the_sample_is_quick(project: Path) -> None:
+    wide = "tensor((({}) * 0.618 % 1 - 0.5).reshape({}).tolist(), requires_grad=True)"
+    defines = (
+        ("W1", wide.format("arange(1000)", "2, 500"), False),
+        ("b1", wide.format("arange(500)", "500"), False),
+        ("W2", wide.format("arange(1000)", "500, 2"), False),
+    )
+    result = check_file(str(project / "samples" / "mlp.expr"), Settings(defines=defines))
+    items = {i.label: i for i in result.items}
+    assert [items[f"grad[{name}]"].status for name in ("W1", "b1", "W2")] == ["passed"] * 3
+    assert items["grad[W1]"].seconds < 1
 
 
 def test_kernels_of_analytic_ops_continue_analytically() -> None:
