@@ -242,7 +242,7 @@ def tree_of(
     assert found.outline is not None
     deep = everything(width)
     limit = 1 << 60 if most is None else most
-    bounds = deep if all else Bounds(limit, 5000, deep.depth, False, " (--all, --max-nodes)")
+    bounds = deep if all else Bounds(limit, 5000, deep.depth, False, " (--all, --max-nodes)", "")
     return Tree(found.outline, bounds, _remarks(found.by_node, found.root, precision)).draw()
 
 

@@ -26,9 +26,9 @@ def scale_of(array: np.ndarray) -> float:
 
 def background(share: float) -> str:
     """The colour of a value between -1 (blue), 0 (none) and 1 (red)."""
-    share = max(-1.0, min(1.0, share))
     if not abs(share) >= 0.02:  # nan too
         return ""
+    share = max(-1.0, min(1.0, share))
     depth = round(60 + 150 * abs(share))
     return f"rgb({depth},20,30)" if share > 0 else f"rgb(20,40,{depth})"
 

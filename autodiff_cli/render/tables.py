@@ -31,9 +31,11 @@ NAME, OP, DIM, TITLE = "bold", "cyan", "dim", "bold"
 
 
 class Cell(list[Text]):
-    """The lines of one cell; `scale` is what colours of its numbers are relative to, 0 for none."""
+    """The lines of one cell; `scale` is what colours of its numbers are relative to, 0 for none;
+    `columns` how many numbers a row of it has, shown or not."""
 
     scale = 0.0
+    columns: int | None = None
 
 
 def cell(text: str, style: str = "") -> Cell:
@@ -184,6 +186,7 @@ class Page:
         lines = cell_lines(array, self.look, signs=gradient)
         numbers = Cell(heated(line, scale) for line in lines)
         numbers.scale = scale
+        numbers.columns = array.shape[-1] if array.ndim else None
         return numbers
 
     # -- layouts --------------------------------------------------------------------------------
@@ -271,17 +274,23 @@ class Page:
         """A row whose value or gradient is no wider than `width`, in more lines."""
         fitted = Cell()
         fitted.scale = scale = row[body].scale
+        fitted.columns = columns = row[body].columns
         cut = self.look.width < STACKED
         for line in row[body]:
             if width_of(line.plain) <= width:
                 fitted.append(line)
             else:
-                fitted += [heated(piece, scale) for piece in _pieces(line.plain, width, cut)]
+                fitted += [
+                    heated(piece, scale) for piece in _pieces(line.plain, width, cut, columns)
+                ]
         return [*row[:body], fitted, *row[body + 1 :]]
 
 
-def _pieces(line: str, width: int, cut: bool) -> list[str]:
+def _pieces(line: str, width: int, cut: bool, columns: int | None) -> list[str]:
     """A line that is too wide as several: statistics at their gaps, rows between entries."""
+    if line.startswith("log10|g|"):
+        head, low, bars, high = line.split()
+        return [f"{head}  {low} to {high}", bars]
     if "[" not in line and "   " in line:
         rows: list[str] = []
         for part in line.split("   "):
@@ -290,7 +299,7 @@ def _pieces(line: str, width: int, cut: bool) -> list[str]:
             else:
                 rows.append(part)
         return rows
-    return fit_lines([line], width, cut=cut)
+    return fit_lines([line], width, cut=cut, columns=columns)
 
 
 def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:

@@ -32,18 +32,19 @@ class Row(NamedTuple):
 
 class Bounds(NamedTuple):
     """What is drawn: graphs of at most `nodes` nodes, at most so many rows, so deep; `constants`
-    one by one; `hint` says how to see more."""
+    one by one; `hint` says how to see more, `instead` what to do with a graph too large."""
 
     nodes: int = 200
     rows: int = 40
     depth: int = 8
     constants: bool = False
     hint: str = " (--all)"
+    instead: str = "a picture: autodiff graph -f dot"
 
 
 def everything(width: int) -> Bounds:
     """All that can be drawn in this width."""
-    return Bounds(1 << 60, 5000, max(8, min(200, (width - 24) // 2)), True, "")
+    return Bounds(1 << 60, 5000, max(8, min(200, (width - 24) // 2)), True, "", "")
 
 
 Remarks = Callable[["Node"], list[str]]
@@ -63,7 +64,7 @@ class Tree:
         """The rows, or a count of ops when the graph is too large for a tree."""
         outline, bounds = self.outline, self.bounds
         if len(outline.nodes) > bounds.nodes:
-            return summary(outline, bounds.hint)
+            return summary(outline, bounds)
         # (node, name, branches of its own row, branches of rows below, depth)
         pending: list[tuple[Node | None, str | None, str, str, int]] = [
             (outline.root, outline.names.get(outline.out), "", "", 0)
@@ -149,18 +150,20 @@ class Tree:
         return Row(own, label, op, note, bad, shown)
 
 
-def summary(outline: Outline, hint: str = "") -> list[Row]:
+def summary(outline: Outline, bounds: Bounds) -> list[Row]:
     """How often each op occurs."""
     from ..autograd.tensor import grad_fn_name
 
     counts = Counter(
         "AccumulateGrad" if n.op.key == "leaf" else grad_fn_name(n) for n in outline.nodes
     )
-    rows = [Row("", f"{len(outline.nodes)} nodes, too many for a tree{hint}")]
+    rows = [Row("", f"{len(outline.nodes)} nodes, too many for a tree{bounds.hint}")]
     frequent = counts.most_common(12)
     rows += [Row("  ", f"{count:>7}", f"<{name}>") for name, count in frequent]
     others = len(outline.nodes) - sum(count for _, count in frequent)
-    return [*rows, Row("  ", f"{others:>7}", "others")] if others else rows
+    if others:
+        rows.append(Row("  ", f"{others:>7}", "others"))
+    return [*rows, Row("", bounds.instead)] if bounds.instead else rows
 
 
 _NARROW = (("├── ", "├ "), ("└── ", "└ "), ("│   ", "│ "), ("    ", "  "))

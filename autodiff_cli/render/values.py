@@ -149,25 +149,28 @@ def sparkline(array: np.ndarray, bins: int = 16) -> str:
 _OPENING = re.compile(r" *\[+")
 
 
-def fit_lines(lines: list[str], width: int, *, cut: bool = False) -> list[str]:
+def fit_lines(
+    lines: list[str], width: int, *, cut: bool = False, columns: int | None = None
+) -> list[str]:
     """Lines no wider than `width`: a row goes on in further lines, or with `cut` ends with the
-    count of the columns left out. A single number is never broken."""
+    count of the columns left out, of `columns` when the lines show only some. A single number is
+    never broken."""
     if all(len(line) <= width for line in lines):
         return lines
     result: list[str] = []
     for line in lines:
-        result += [line] if len(line) <= width else _fit(line, width, cut)
+        result += [line] if len(line) <= width else _fit(line, width, cut, columns)
     return result
 
 
-def _fit(line: str, width: int, cut: bool) -> list[str]:
+def _fit(line: str, width: int, cut: bool, columns: int | None) -> list[str]:
     opening = _OPENING.match(line)
     start = opening.end() if opening else 0
     entries = line[start:].split(", ")
     if len(entries) == 1:
         return [line]
     if cut:
-        return [_cut(line[:start], entries, width)]
+        return [_cut(line[:start], entries, width, columns)]
     rows: list[str] = []
     row = line[:start] + entries[0]
     for entry in entries[1:]:
@@ -180,12 +183,14 @@ def _fit(line: str, width: int, cut: bool) -> list[str]:
     return rows
 
 
-def _cut(head: str, entries: list[str], width: int) -> str:
+def _cut(head: str, entries: list[str], width: int, columns: int | None) -> str:
     last = entries[-1]
     closing = last[len(last.rstrip("],")) :]
-    for kept in range(len(entries) - 1, 0, -1):
-        left = len(entries) - kept
-        row = f"{head}{', '.join(entries[:kept])}, … {format_count(left, 'more column')}{closing}"
+    total = len(entries) if columns is None else columns
+    most = entries.index("...") if "..." in entries else len(entries) - 1
+    for kept in range(most, 0, -1):
+        left = format_count(total - kept, "more column")
+        row = f"{head}{', '.join(entries[:kept])}, … {left}{closing}"
         if len(row) <= width:
             break
     return row

@@ -1,0 +1,220 @@
+"""What a person sees: recorded output at four widths with and without colour, degraded streams,
+terminals that close."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from autodiff_cli.render.heat import background, heated, scale_of
+from autodiff_cli.render.pictures import COLUMNS, ROWS, picture
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+WIDTHS = (120, 80, 44, 30)
+
+# Whole numbers and quarters, so that every machine prints the same digits.
+PROGRAMS = {
+    "demo": "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n",
+    "layers": (
+        "X = const([[1.0, -2, 5], [3, 4, -1]])\n"
+        "W = (arange(72) - 36.0).reshape(3, 24).requires_grad_()\n"
+        "b = [0.25, -0.5, 0.75, -1]\n"
+        "h = relu(X @ W)\n"
+        "k = h[:, :4] + b\n"
+        "unused = [1.5, 2]\n"
+        "n = 2\n"
+        "loss = sum(k * k) / n + sum(h) * 0.25\n"
+    ),
+    "nan": "x = [-1, 0, 4]\nloss = sum(sqrt(x))\n",
+    "heat": "W = (arange(48) - 20.0).reshape(4, 12).requires_grad_()\nloss = sum(W * W)\n",
+}
+EXTRA = {"heat": ("--heat", "W,W.grad")}
+COLORS = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+
+@pytest.mark.parametrize("colors", [False, True], ids=["", "color"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_recorded(cli, tmp_path: Path, name: str, width: int, colors: bool):
+    (tmp_path / f"{name}.expr").write_text(PROGRAMS[name])
+    variables = COLORS if colors else {"NO_COLOR": "1"}
+    result = cli(f"{name}.expr", *EXTRA.get(name, ()), tty=True, COLUMNS=str(width), **variables)
+    assert result.code == 0
+    path = SNAPSHOTS / f"{name}-{width}{'-color' if colors else ''}.txt"
+    if os.environ.get("RECORD_LOOKS"):
+        path.write_text(result.out, "utf-8")
+    assert result.out == path.read_text("utf-8")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", result.out)
+    assert all(len(line) <= width for line in plain.splitlines())
+    if colors and name != "heat":  # colours change nothing but colours
+        assert plain == (SNAPSHOTS / f"{name}-{width}.txt").read_text("utf-8")
+
+
+def test_no_value_is_lost_at_any_width(cli):
+    text = "x = [123.456, -7.25]\ny = 98765.4\nloss = sum(x * y) / 1000\n"
+    for width in range(20, 130, 5):
+        out = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS=str(width)).out
+        for number in ("123.456", "-7.25", "98765.4", "11477", "98.7654"):
+            assert number in out, (width, number)
+
+
+# ------------------------------------------------------------------ degraded streams
+
+
+def test_no_color_has_no_bold_either(cli):
+    out = cli("demo.expr", tty=True, NO_COLOR="1", TERM="xterm-256color").out
+    assert "\x1b" not in out
+    assert cli("demo.expr", tty=True, NO_COLOR="", TERM="xterm-256color").out != out
+
+
+@pytest.mark.parametrize(("level", "code"), [("1", "\x1b[36m"), ("2", "48;5;"), ("3", "48;2;")])
+def test_forced_colors_have_levels(tmp_path: Path, project: Path, level: str, code: str):
+    # A process for each: rich keeps the codes of a style for the first terminal it met.
+    (tmp_path / "demo.expr").write_text(PROGRAMS["demo"])
+    done = subprocess.run(
+        [sys.executable, "-m", "autodiff_cli", "demo.expr", "--format", "rich"],
+        capture_output=True, text=True, cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(project), "FORCE_COLOR": level,
+             "PYTHONIOENCODING": "utf-8"},
+    )  # fmt: skip
+    assert code in done.stdout
+    assert ("48;" in done.stdout) == (level != "1")
+
+
+def test_a_dumb_terminal(cli):
+    assert cli("demo.expr", tty=True, TERM="dumb").out.startswith("# autodiff.plain/1")
+    forced = cli("demo.expr", "--format", "rich", tty=True, TERM="dumb", COLUMNS="60").out
+    assert forced.startswith("Values")
+    assert "\x1b" not in forced
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_without_unicode(cli, tmp_path: Path, name: str):
+    (tmp_path / f"{name}.expr").write_text(PROGRAMS[name])
+    argv = (f"{name}.expr", *EXTRA.get(name, ()))
+    for width in WIDTHS:
+        out = cli(*argv, tty=True, encoding="ascii", COLUMNS=str(width), **COLORS).out
+        assert out.isascii()
+        assert "log10" not in out
+    assert cli("graph", f"{name}.expr", tty=True, encoding="ascii").out.isascii()
+
+
+def test_forced_tables_in_a_pipe_are_100_wide(cli):
+    text = "x = [" + ", ".join(f"{i}.125" for i in range(40)) + "]; loss = sum(x)"
+    lines = cli("-e", text, "--format", "rich").out.splitlines()
+    assert 80 < max(map(len, lines)) <= 100
+
+
+# ------------------------------------------------------------------ colours of numbers
+
+
+def test_colours_are_symmetric():
+    assert background(0.0) == "" == background(float("nan"))
+    red, blue = background(1.0), background(-1.0)
+    assert re.findall(r"\d+", red)[0] == re.findall(r"\d+", blue)[2] == "210"
+    sizes = [int(re.findall(r"\d+", background(v))[0]) for v in (0.1, 0.4, 0.7, 1.0)]
+    assert sizes == sorted(set(sizes))
+
+
+def test_only_numbers_are_coloured():
+    text = heated("[ 1, -2, nan, … 4 more columns]", 2.0)
+    assert [text.plain[s.start : s.end] for s in text.spans] == ["1", "-2", "nan"]
+    assert heated("37% zero   0 nan   0 inf", 1.0).spans[0].style == "dim"
+    assert scale_of(np.array([1.0, -3.0, np.inf, np.nan])) == 3.0
+    assert scale_of(np.array([True])) == scale_of(np.zeros(0)) == 0.0
+
+
+def test_a_wrapped_row_keeps_the_colours_of_the_whole(cli):
+    text = "x = [" + ", ".join(["1.125"] * 30 + ["9.5"]) + "]; loss = sum(x)"
+    out = cli("-e", text, "--only", "values", tty=True, COLUMNS="44", **COLORS).out
+    colours = set(re.findall(r"48;2;([\d;]+)m1\.125", out))
+    assert len(colours) == 1
+
+
+# ------------------------------------------------------------------ pictures
+
+
+@pytest.mark.parametrize("color", [False, True])
+@pytest.mark.parametrize("shape", [(), (7,), (3, 4), (300, 200), (1, 1000), (1000, 1), (2, 3, 50)])
+def test_pictures_are_bounded(shape: tuple[int, ...], color: bool):
+    array = np.linspace(-1, 1, int(np.prod(shape, dtype=int))).reshape(shape)
+    for width in (120, 44, 30, 8):
+        title, *lines = picture("x", array, color=color, unicode=True, width=width)
+        drawn = [line for line in lines if not line.plain.startswith("  ")]
+        assert 1 <= len(drawn) <= (ROWS // 2 if color else ROWS)
+        assert all(len(line.plain) <= min(width, 1 + 2 * COLUMNS) for line in drawn)
+        assert title.plain.startswith("x")
+
+
+def test_pictures_of_odd_tensors():
+    for array in (np.zeros((0, 3)), np.array(["a"]), np.zeros((2, 2)), np.array([np.nan, np.inf])):
+        for color in (False, True):
+            assert picture("x", array, color=color, unicode=True, width=40)
+    (_, line) = picture("x", np.array([0.0, 1.0, np.nan, 0.3]), color=False, unicode=True, width=60)
+    assert line.plain == "   ██!!░░"
+
+
+def test_names_of_pictures(cli):
+    assert cli("demo.expr", "--heat", "C").code == 2
+    assert "did you mean `loss`" in cli("demo.expr", "--heat", "los").err
+    none = cli("-e", "x = const([1, 2]); w = 2; loss = w * 3", "--heat", "x.grad")
+    assert (none.code, none.out) == (2, "")
+    assert "`x` has no gradient" in none.err
+
+
+# ------------------------------------------------------------------ large and many
+
+
+def test_many_names_and_gradients(cli):
+    lines = ["w = [1, 2]", "h0 = w * 1"] + [f"h{i} = h{i - 1} + 1" for i in range(1, 40)]
+    out = cli("-", stdin="\n".join([*lines, "loss = sum(h39)"]), tty=True, NO_COLOR="1").out
+    assert "… 39 intermediate values not shown (--all, --show 'h*')" in out
+    assert "… (--all)" in out
+    assert re.search(r"w +\(2,\) +\[1, 1\]", out)
+
+
+def test_a_guilty_node_of_a_loop_is_marked_once(cli):
+    text = "x = [1.5, 3]\nfor i in range(4):\n    x = sqrt(x - 1)\nloss = sum(x)\n"
+    out = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS="100").out
+    assert out.count("<- nan starts here") == 1
+    inf = cli("-e", "x = [0, 1]; loss = sum(1 / x)", tty=True, NO_COLOR="1").out
+    assert inf.count("<- inf starts here") == 1
+
+
+# ------------------------------------------------------------------ terminals
+
+
+def test_a_terminal_that_closes(tmp_path: Path, project: Path):
+    import pty
+
+    (tmp_path / "long.expr").write_text(
+        "x = 1.0\nfor i in range(400000):\n    print(i)\nloss = x * x\n"
+    )
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autodiff_cli", "long.expr"], stdin=subprocess.DEVNULL,
+        stdout=follower, stderr=subprocess.PIPE, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(project), "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(follower)
+    assert os.read(leader, 100)
+    os.close(leader)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (4, 141)
+    assert b"Traceback" not in err
+
+
+def test_a_terminal_of_no_size(cli, monkeypatch):
+    def nothing(descriptor: int) -> os.terminal_size:
+        return os.terminal_size((0, 0))
+
+    monkeypatch.setattr(os, "get_terminal_size", nothing)
+    assert cli("demo.expr", tty=True, NO_COLOR="1").out == (SNAPSHOTS / "demo-80.txt").read_text(
+        "utf-8"
+    )
