@@ -34,9 +34,13 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
         return
     for node in order:
         if node.shape and prod(node.shape) >= FUSE_FROM and node.op.kind in FUSED:
-            run_fused(order, uses, targets, last)
-            return
-    run(order, uses, last)
+            break
+    else:
+        if len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
+            run(order, uses, last)
+        return
+    if not run_planned(order, targets, last):
+        run(order, uses, last)
 
 
 def dependencies(node: Node) -> tuple[Node, ...]:
@@ -103,35 +107,91 @@ def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
 
 PLANS: dict[Any, Plan] = {}
 MOST_PLANS = 64
+SEEN: dict[int, None] = {}  # hashes of structures that came by once
+MOST_SEEN = 256
+FEWEST, MOST = 4, 4096  # nodes of small tensors for which a plan may be kept
 
 
-def run_fused(order: list[Node], uses: dict[Node, int], targets: list[Node], last: bool) -> None:
-    """Run nodes of big tensors by a plan that holds for every order of the same structure; set
-    the values that somebody may ask for, and let go of those that nobody will."""
-    for node in order:
-        if node.op.kind is SOURCE and not node.inputs:
+def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
+    """Run nodes by a plan that holds for every order of the same structure, made when it is not
+    there; False where the structure cannot be told."""
+    found = _structured(order, targets, last)
+    if found is None:
+        return False
+    made = PLANS.get(found.key)
+    if made is None:
+        if len(PLANS) >= MOST_PLANS:
+            del PLANS[next(iter(PLANS))]
+        made = PLANS[found.key] = Plan(found.order, found.outside, found.wanted)
+    found.run(made)
+    return True
+
+
+def run_again(order: list[Node], targets: list[Node], last: bool) -> bool:
+    """The same for small tensors: a plan is made when a structure comes by again; False when the
+    nodes have not been run."""
+    found = _structured(order, targets, last)
+    if found is None:
+        return False
+    made = PLANS.get(found.key)
+    if made is not None:
+        found.run(made)
+        return True
+    mark = hash(found.key)
+    if mark in SEEN:
+        return run_planned(order, targets, last)
+    if len(SEEN) >= MOST_SEEN:
+        del SEEN[next(iter(SEEN))]
+    SEEN[mark] = None
+    return False
+
+
+class _Structured:
+    """Nodes to run, those they read, and the structure they have."""
+
+    __slots__ = ("asked", "key", "last", "order", "outside", "wanted")
+
+    def __init__(
+        self,
+        key: Any,
+        order: list[Node],
+        outside: list[Node],
+        wanted: list[Node],
+        asked: set[Node],
+        last: bool,
+    ):
+        self.key = key
+        self.order = order
+        self.outside = outside
+        self.wanted = wanted
+        self.asked = asked
+        self.last = last
+
+    def run(self, plan_: Plan) -> None:
+        """Set the values that somebody may ask for, and let go of those that nobody will."""
+        plan_.check(STATE.max_bytes)
+        values = plan_.run([node.value for node in self.outside])
+        for node, value in zip(self.wanted, values, strict=True):
+            node.value = value
+        for node in self.outside:
+            if node not in self.asked and not _stays(node, self.last):
+                node.value = None
+
+
+def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structured | None:
+    sources = [node for node in order if node.op.kind is SOURCE and not node.inputs]
+    if sources:
+        for node in sources:
             node.value = compute(node)
-    order = [node for node in order if node.value is None]
+        order = [node for node in order if node.value is None]
     wanted = [node for node in dict.fromkeys(targets) if node.value is None]
     asked = set(targets)
     wanted += [node for node in order if node not in asked and _stays(node, last)]
     found = structure(order, wanted)
     if found is None:
-        run(order, uses, last)
-        return
+        return None
     key, outside = found
-    made = PLANS.get(key)
-    if made is None:
-        if len(PLANS) >= MOST_PLANS:
-            del PLANS[next(iter(PLANS))]
-        made = PLANS[key] = Plan(order, outside, wanted)
-    made.check(STATE.max_bytes)
-    values = made.run([node.value for node in outside])
-    for node, value in zip(wanted, values, strict=True):
-        node.value = value
-    for node in outside:
-        if node not in asked and not _stays(node, last):
-            node.value = None
+    return _Structured(key, order, outside, wanted, asked, last)
 
 
 def _stays(node: Node, last: bool) -> bool:

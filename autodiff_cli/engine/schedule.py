@@ -21,11 +21,14 @@ from ..graph.node import Node
 from ..graph.op import bytes_text
 from ..graph.state import STATE
 from ..transform.simplify import representatives
-from .groups import FUSE_FROM, Group, Grouping
+from .fixed import Fixed, Unfit
+from .groups import FUSE_FROM, POINTWISE, Group, Grouping
 from .memory import allocate
 from .tiles import Tiled
 
 STATIC, VALUE, VALUES = range(3)
+VIEWS = frozenset({"reshapes", "expands"})
+FIXED_AFTER = 2  # runs without memory of its own, before a plan gets it
 
 
 def too_large(span: Any) -> AutodiffError:
@@ -46,13 +49,32 @@ class Step:
     registers that nobody reads afterwards.
     """
 
-    __slots__ = ("bytes", "done", "form", "kernel", "name", "places", "result", "shape", "span")
+    __slots__ = (
+        "bytes",
+        "done",
+        "dtype",
+        "form",
+        "kernel",
+        "moves",
+        "name",
+        "places",
+        "pointwise",
+        "result",
+        "several",
+        "shape",
+        "span",
+    )
 
     def __init__(self, kernel: Callable[..., Any], name: str, node: Node):
         self.kernel = kernel
         self.name = name
         self.shape = node.shape
         self.span = node.span
+        self.dtype = node.dtype
+        kind = node.op.kind
+        self.moves = node.op.view or node.op is ops.OUTPUT or bool(node.op.properties & VIEWS)
+        self.pointwise = kind is POINTWISE
+        self.several = node.outputs is not None
         self.bytes = 0 if node.op.view else prod(node.shape) * node.dtype.itemsize
         self.result = 0
         self.places: tuple[int, ...] = ()
@@ -76,7 +98,9 @@ class Plan:
         self._chosen, computed = representatives([node for node in order if node not in given])
         self._build(_living(computed, self._chosen, targets), targets)
         self.targets = [self._at(node) for node in targets]
-        self._twice = len(set(self.targets)) < len(self.targets)
+        self.runs = 0
+        self.fixed: Fixed | None = None
+        self.fixable = not any(isinstance(step, Tiled) for step in self.steps)
         del self._place, self._chosen
         self._let_go()
 
@@ -187,6 +211,13 @@ class Plan:
 
     def run(self, arrays: list[Any]) -> list[Any]:
         """The targets' values for these inputs, of the shapes and dtypes of the first ones."""
+        fixed = self.fixed
+        if fixed is not None and fixed.fits(arrays):
+            with np.errstate(all="ignore"):
+                return fixed.run(arrays)
+        self.runs += 1
+        if self.fixable and self.runs % FIXED_AFTER == 0:  # now and then: big inputs may change
+            self.fixed = self._fix(arrays)
         registers = self.constants.copy()
         for at, array in zip(self.inputs, arrays, strict=True):
             registers[at] = array
@@ -204,6 +235,15 @@ class Plan:
                 for at in step.done:
                     registers[at] = None
         return [registers[at] for at in self.targets]
+
+    def _fix(self, arrays: list[Any]) -> Fixed | None:
+        """The same steps in memory that stays, where they are small."""
+        try:
+            with np.errstate(all="ignore"):
+                return Fixed(self.steps, self.constants, self.inputs, arrays, self.targets)
+        except Unfit:
+            self.fixable = False
+            return None
 
 
 def _living(computed: list[Node], chosen: dict[Node, Node], targets: list[Node]) -> list[Node]:
