@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .options import RUN_OPTIONS, Option, choice
-from .runner import Guarded, Runner, run_programs
+from .runner import Runner, run_programs
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -118,13 +118,4 @@ class BlockRunner(Runner):
     def _blocks(self, report: Derivatives, several: bool) -> None:
         from ..render.blocks import print_blocks
 
-        env = self.env
-        if several:
-            self.title(report)
-        stream: Any = Guarded(env)
-        print_blocks(
-            report, stream, self.look(), env.colors(env.stdout, self.values["color"]),
-            dict(env.variables), flat=self.flat,
-        )  # fmt: skip
-        if several:
-            env.write("\n")
+        self.draw(report, several, print_blocks, flat=self.flat)

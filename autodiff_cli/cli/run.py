@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .runner import Guarded, Runner, run_programs
+from .runner import Runner, run_programs
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -156,13 +156,5 @@ class Run(Runner):
     def _tables(self, report: Report, several: bool) -> None:
         from ..render.tables import print_report
 
-        env = self.env
-        if several:
-            self.title(report)
-        stream: Any = Guarded(env)
-        print_report(
-            report, stream, self.look(), env.colors(env.stdout, self.values["color"]),
-            dict(env.variables), only=self.only, show=self.globs, all=self.values["all"],
-        )  # fmt: skip
-        if several:
-            env.write("\n")
+        chosen: dict[str, Any] = {"only": self.only, "show": self.globs, "all": self.values["all"]}
+        self.draw(report, several, print_report, **chosen)

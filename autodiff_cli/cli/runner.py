@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..session import Options
     from ..source import Source
 
+
 def run_programs(
     values: dict[str, Any],
     files: list[str],
@@ -264,6 +265,18 @@ class Runner:
 
         title = printable(f"── {report.file} ──", 300)
         self.env.write(for_encoding(title, getattr(self.env.stdout, "encoding", None)) + "\n")
+
+    def draw(
+        self, report: Any, several: bool, printer: Callable[..., None], **options: Any
+    ) -> None:
+        """Let `printer` draw results on the terminal, one of several programs with its title."""
+        env = self.env
+        if several:
+            self.title(report)
+        color = env.colors(env.stdout, self.values["color"])
+        printer(report, Guarded(env), self.look(), color, dict(env.variables), **options)
+        if several:
+            env.write("\n")
 
     def finish(self) -> Exit:
         """Write what was collected for `-o`."""
