@@ -83,3 +83,35 @@ def test_the_plugin_imports_nothing_before_it_sees_a_program(run: Run, folder: P
     )
     done = run(*PLUGIN, module="pytest", **QUICK)
     assert done.returncode == 0, done.stdout
+
+
+TREE = """\
+def pytest_collection_finish(session):
+    with open("tree.txt", "w") as file:
+        for item in session.items:
+            path, line, name = item.location
+            kind = type(item.parent).__name__
+            print(kind, item.parent.path.name, path, line, item.nodeid, file=file)
+"""
+
+
+def test_editors_see_items_below_files_at_lines_from_0(run: Run, folder: Path) -> None:
+    """What VS Code's adapter reads of an item: its place, and a file node with a path above it."""
+    (folder / "conftest.py").write_text(TREE)
+    (folder / "sub").mkdir()
+    (folder / "sub" / "a.expr").write_text("x = 2\nloss = x * x  #=> 4\nassert loss == 4\n")
+    assert run(*PLUGIN, "sub", "--collect-only", module="pytest", **QUICK).returncode == 0
+    assert (folder / "tree.txt").read_text().splitlines() == [
+        f"ExprFile a.expr {Path('sub/a.expr')} {line} sub/a.expr::{label}"
+        for label, line in (("run", 0), ("assert[3]", 2), ("expect[2]", 1), ("grad[x]", 0))
+    ]
+
+
+def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> None:
+    """Nothing is kept between items, so any process may run any of them (pytest-xdist)."""
+    (folder / "conftest.py").write_text(
+        "def pytest_collection_modifyitems(items):\n    items[:] = items[::-1][::2]\n"
+    )
+    done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
+    assert done.returncode == 0 and "2 passed" in done.stdout
+    assert "demo.expr::grad[B]" in done.stdout and "demo.expr::run" in done.stdout
