@@ -203,7 +203,7 @@ class _Builder:
 
     def _seed(self, node: Node, g: Node) -> Seed:
         value = value_of(g)
-        one = not value.shape and value == 1
+        one = value.size == 1 and value.item() == 1
         return Seed(self.names[self.shown(node)], value, not one)
 
     def _forward(self, unit: Unit) -> Forward:

@@ -18,6 +18,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
 from ..graph.state import grad_mode
 from ..language.expressions import Context, compile_expression
+from ..language.operations import MODE
 from ..language.parser import parse
 from ..language.syntax import ExprStmt
 from ..language.values import Scope
@@ -163,6 +164,7 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
     for node, shown in names.items():
         if shown.isidentifier():
             scope.names[shown] = Tensor(constant(value_of(node)))
+    before, MODE.python = MODE.python, False  # formulas have the names of native programs
     try:
         (statement,) = parse(Source(formula, "<derivative>")).body
         if not isinstance(statement, ExprStmt):
@@ -170,6 +172,8 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
         result = compile_expression(statement.value, Context(True))(scope)
     except (AutodiffError, RecursionError, ValueError):
         return None
+    finally:
+        MODE.python = before
     found = result.numpy() if isinstance(result, Tensor) else np.asarray(result)
     expected = value_of(gradient)
     if found.shape != expected.shape:

@@ -96,11 +96,14 @@ class Names:
         for read in node.inputs:
             if read in self.of or read.requires_grad or read.weak:
                 continue
-            name = self.bound.get(read)
+            given = read
+            while given.op.key == "cast":  # a constant in the dtype that it is used in
+                given = given.inputs[0]
+            name = self.bound.get(given)
             if name is None and read.op is CONSTANT and not read.shape:
                 continue
             if name is None:
-                name = _written(read, node)
+                name = _written(given, node)
             if name is not None:
                 self.of[read] = name
 

@@ -136,15 +136,27 @@ def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
     """A node as the call that made it; `shown` tells what its operands look like."""
     arguments: list[Any] = []
     keywords: list[tuple[str, str]] = []
-    for param, value in zip(node.op.params, node.args, strict=False):
+    pairs = list(zip(node.op.params, node.args, strict=False))
+    operands = [at for at, (_, value) in enumerate(pairs) if _operands(value)]
+    last = operands[-1] if operands else -1
+    for at, (param, value) in enumerate(pairs):
         if isinstance(value, Node):
             arguments.append(shown(value))
-        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+        elif _operands(value):
             arguments.append([shown(v) if isinstance(v, Node) else Name(str(v)) for v in value])
+        elif at < last:  # what stands before an operand is no keyword
+            arguments.append(Name(static_text(value)))
         elif value != param.default:
             one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
             keywords.append((param.name, static_text(value[0] if one else value)))
     return Call(node.op.name, tuple(arguments), tuple(keywords))
+
+
+def _operands(value: Any) -> bool:
+    """Whether an argument is a node, or a tuple with nodes."""
+    if isinstance(value, tuple):
+        return any(isinstance(part, Node) for part in value)
+    return isinstance(value, Node)
 
 
 def sum_of(inner: Expression, small: Shape, large: Shape) -> Call:
@@ -206,6 +218,8 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
             return name if priority == 0 or _ATOMIC.fullmatch(name) else f"({name})"
         case Number(value):
             shown = f"{value:g}" if isinstance(value, int | float) else str(value)
+            if tight and isinstance(value, float) and float(shown) != value:
+                shown = repr(value)  # formulas to be computed with
             return f"({shown})" if shown.startswith("-") and priority > 1 else shown
         case Infix(key, left, right):
             sign, own = INFIX[key]

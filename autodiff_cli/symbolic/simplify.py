@@ -7,6 +7,7 @@ work is bounded, and a graph that is too long for a formula is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 import numpy as np
 
@@ -210,8 +211,9 @@ class Simplifier:
         return Infix("mul", found, Call("ones", sizes))
 
     def _term(self, product: Product, number: float) -> Expression:
-        above: Expression | None = None if number == 1 else Number(number)
-        below: Expression | None = None
+        top, bottom = _fraction(number)
+        above: Expression | None = None if top == 1 else Number(top)
+        below: Expression | None = None if bottom == 1 else Number(bottom)
         for key, power in product:
             factor = self.factors[key]
             size = abs(power)
@@ -223,6 +225,15 @@ class Simplifier:
         if above is None:
             above = Number(1.0)
         return above if below is None else Infix("div", above, below)
+
+
+def _fraction(number: float) -> tuple[float, float]:
+    """1/3 as a fraction, 0.25 as the number that it is."""
+    if len(repr(number)) <= 8 or not 1e-6 < abs(number) < 1e6:
+        return number, 1.0
+    close = Fraction(number).limit_denominator(1000)
+    exact = close.numerator / close.denominator == number
+    return (float(close.numerator), float(close.denominator)) if exact else (number, 1.0)
 
 
 def _number(value: float) -> Sum:

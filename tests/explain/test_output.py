@@ -154,6 +154,11 @@ def test_the_last_backward_is_explained(cli):
     assert "backward 3 of 3" in out and "g(w) = 1 * 2" in out
 
 
+def test_a_loss_of_one_element_starts_with_one(cli):
+    out = cli("explain", "-e", "x = [2]; loss = x*x").out
+    assert "d loss / d v" in out and "given" not in out
+
+
 def test_hooks(cli):
     text = (
         "import torch\nx = torch.tensor([1., 2.], requires_grad=True)\nh = x*2\n"
