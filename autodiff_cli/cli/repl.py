@@ -121,6 +121,7 @@ def _options(values: dict[str, Any]) -> Options:
 
 def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
     from ..repl.loop import Settings, Surroundings
+    from .crash import crashed
 
     settings = Settings(
         precision=values["precision"],
@@ -132,6 +133,7 @@ def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
         width=lambda: env.width(env.stdout),
         color=env.colors(env.stdout, values["color"]),
         encoding=getattr(env.stdout, "encoding", None) or "utf-8",
+        crashed=lambda error: crashed(error, env, values["debug"]).diagnostic,
         tool=lambda words, program: run_tool(words, program, values, env),
         settings=settings,
     )

@@ -44,14 +44,17 @@ from .world import World
 @dataclass(slots=True)
 class Entry:
     """What was entered at once. `pure`: it only assigned names; `looks`: it only showed something;
-    `before`: the names and settings it found; `files`: what its `load` calls read."""
+    `explicit`: it calls backward(); `found`: what the names it assigns were before, and `world` the
+    settings; `files`: what its `load` calls read."""
 
     source: Source
     trees: list[syntax.Node]
     folder: Path | None
     pure: bool
     looks: bool
-    before: tuple[dict[str, Any], World]
+    explicit: bool
+    found: dict[str, Any]
+    world: World
     files: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -102,7 +105,7 @@ class Interactive(Program):
         entry = self._entry(source, trees, folder)
         start = time.perf_counter()
         try:
-            with interruptible(), self._entered(entry):
+            with self._entered(entry), interruptible():
                 self._refuse_unknown(trees)
                 outcome = self._run(entry)
                 entry.seconds = time.perf_counter() - start
@@ -117,12 +120,16 @@ class Interactive(Program):
     def _entry(self, source: Source, trees: list[syntax.Node], folder: Path | None) -> Entry:
         names, known = self.scope.names, self._definitions()
         with self.dialect():
-            gradients = not self._hooks(trees)
+            gradients = not self._hooks(_differentiates(trees))
             pure = Purity(names, known, gradients=gradients).of_statements(trees)
             looks = all(isinstance(tree, syntax.ExprStmt) for tree in trees) and (
                 pure or Purity(names, known).of_statements(trees)
             )
-        return Entry(source, trees, folder, pure, looks, self._snapshot())
+        entry = Entry(
+            source, trees, folder, pure, looks, _differentiates(trees), {}, self.world.copy()
+        )
+        self._note(entry)
+        return entry
 
     def _definitions(self) -> Definitions:
         """The functions that were entered, by the place of their names."""
@@ -150,7 +157,7 @@ class Interactive(Program):
         for tree in entry.trees:
             SHOWN.clear()
             compile_block([tree], Context(True))(self.scope)
-            self._settle(tree)
+            self._settle(tree, entry)
             for name in _bound(tree):
                 if name not in outcome.assigned:
                     outcome.assigned.append(name)
@@ -161,7 +168,7 @@ class Interactive(Program):
         outcome.warnings = self.world.collected()
         return outcome
 
-    def _settle(self, tree: syntax.Node) -> None:
+    def _settle(self, tree: syntax.Node, entry: Entry) -> None:
         """Compute what the names hold, so that what is wrong with a value is its statement's."""
         names = self.scope.names
         value = SHOWN.value
@@ -169,7 +176,8 @@ class Interactive(Program):
             names.pop("_", None)  # it comes last, so that a name of its own is found before
             names["_"] = value
         nodes: list[GraphNode] = []
-        for held in names.values():
+        changed = [names.get(name) for name in entry.found] if entry.pure else names.values()
+        for held in changed:
             for part in (held,) if isinstance(held, Tensor) else contents(held):
                 if isinstance(part, Tensor):
                     nodes.append(part.node)
@@ -193,7 +201,8 @@ class Interactive(Program):
     @contextmanager
     def _entered(self, entry: Entry | None = None) -> Iterator[None]:
         """The language's state is this session's meanwhile."""
-        with self.world.entered(self._write, self._hooks([] if entry is None else entry.trees)):
+        explicit = entry is not None and entry.explicit
+        with self.world.entered(self._write, self._hooks(explicit)):
             FILES.folder = Path.cwd() if entry is None or entry.folder is None else entry.folder
             FILES.kept = None if entry is None else entry.files
             DEPTH.now = 0
@@ -222,12 +231,11 @@ class Interactive(Program):
     @property
     def explicit(self) -> bool:
         """Whether the session differentiates by itself: it calls backward()."""
-        return any(_differentiates(entry.trees) for entry in self.entries)
+        return any(entry.explicit for entry in self.entries)
 
-    def _hooks(self, trees: list[syntax.Node]) -> list[Callable[[], None]]:
-        """What reading `.grad` does in these statements."""
-        explicit = self.python or self.explicit or _differentiates(trees)
-        return [] if explicit else [self._grad_read]
+    def _hooks(self, explicit: bool = False) -> list[Callable[[], None]]:
+        """What reading `.grad` does; nothing where backward() is called."""
+        return [] if explicit or self.python or self.explicit else [self._grad_read]
 
     def _grad_read(self) -> None:
         """`A.grad` is the gradient of the loss there is now, as in a file that ends here. It is
@@ -265,19 +273,28 @@ class Interactive(Program):
 
     # -- taking back --------------------------------------------------------------------------
 
-    def _snapshot(self) -> tuple[dict[str, Any], World]:
-        return dict(self.scope.names), self.world.copy()
+    def _note(self, entry: Entry) -> None:
+        """Keep what an entry may replace, in case it is undone."""
+        entry.world = self.world.copy()
+        if entry.pure:
+            names = self.scope.names
+            bound = [*assigned_names(entry.trees)[0], "_"]
+            entry.found = {name: names.get(name, _MISSING) for name in bound}
 
-    def _put_back(self, before: tuple[dict[str, Any], World]) -> None:
-        names, world = before
-        self.scope.names.clear()
-        self.scope.names.update(names)
-        self.world = world.copy()
+    def _put_back(self, entry: Entry) -> None:
+        """Undo a pure entry, the last one."""
+        names = self.scope.names
+        for name, value in entry.found.items():
+            if value is _MISSING or name == "_":
+                names.pop(name, None)
+            if value is not _MISSING:
+                names[name] = value
+        self.world = entry.world.copy()
 
     def _forget(self, entry: Entry) -> None:
         """Undo what a statement that failed may have done."""
         if entry.pure:
-            self._put_back(entry.before)
+            self._put_back(entry)
         else:
             self.rebuild()
 
@@ -295,7 +312,7 @@ class Interactive(Program):
 
     def _again(self, entry: Entry) -> None:
         """Run an entry without its output, and put it at the end of the list."""
-        entry.before = self._snapshot()
+        self._note(entry)
         self.muted = True
         try:
             with self._entered(entry):
@@ -316,7 +333,8 @@ class Interactive(Program):
             return []
         del self.entries[at:]
         if all(entry.pure for entry in gone):
-            self._put_back(gone[0].before)
+            for entry in reversed(gone):
+                self._put_back(entry)
         else:
             self.rebuild()
         self.undone.extend(reversed(gone))
@@ -380,7 +398,7 @@ class Interactive(Program):
         """Whether evaluating an expression changes nothing."""
         with self._entered():
             purity = Purity(
-                self.scope.names, self._definitions(), loops=loops, gradients=not self._hooks([])
+                self.scope.names, self._definitions(), loops=loops, gradients=not self._hooks()
             )
             return purity.of_expression(tree)
 
@@ -388,7 +406,7 @@ class Interactive(Program):
         """What `then` makes of the value of a harmless expression; the session stays as it is."""
         before = self.world.copy()
         try:
-            with interruptible(), self._entered():
+            with self._entered(), interruptible():
                 WATCH.wrt = {}
                 return then(compile_expression(tree, Context(True))(self.scope))
         finally:
@@ -408,10 +426,13 @@ class Interactive(Program):
         """Work with the session's values that keeps no state: gradients, descriptions."""
         before = self.world.copy()
         try:
-            with interruptible(), self._entered():
+            with self._entered(), interruptible():
                 yield
         finally:
             self.world = before
+
+
+_MISSING = object()
 
 
 def _differentiates(trees: list[syntax.Node]) -> bool:

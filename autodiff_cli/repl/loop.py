@@ -24,6 +24,7 @@ from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
 from .interactive import Entry, Interactive, Outcome
+from .interrupts import uninterrupted
 from .pasted import without_prompts
 from .show import assigned_line, value_lines
 
@@ -71,7 +72,8 @@ class Settings:
 @dataclass(slots=True)
 class Surroundings:
     """What the loop knows of where it runs. `width` is asked anew for every output; `write`
-    receives output as it comes; `tool` runs other commands; `edit` lets the user change a text."""
+    receives output as it comes; `tool` runs other commands; `edit` lets the user change a text;
+    `crashed` reports a fault of this program."""
 
     width: Callable[[], int] = lambda: 80
     color: bool = False
@@ -79,6 +81,7 @@ class Surroundings:
     write: Callable[[str], Any] | None = None
     tool: Tool | None = None
     edit: Callable[[str], str | None] | None = None
+    crashed: Callable[[Exception], Diagnostic] | None = None
     history: Callable[[], list[str]] | None = None
     settings: Settings = field(default_factory=Settings)
 
@@ -110,7 +113,8 @@ class Loop:
         self.inputs.append(text.strip("\n"))
         suggestion = ""
         try:
-            self._dispatch(text, name)
+            with uninterrupted():  # but for what runs programs
+                self._dispatch(text, name)
         except Quit:
             return Reply("quit", "".join(self.pieces))
         except AutodiffError as error:
@@ -123,6 +127,10 @@ class Loop:
             self.code = Exit.INTERRUPTED
         except OSError as error:
             self.complain(Problem(_words(error), code=Exit.EVALUATION))
+        except Exception as error:
+            if self.around.crashed is None:
+                raise
+            self.fail_with(self.around.crashed(error))
         status = "ok" if self.code == Exit.OK else "error"
         return Reply(status, "".join(self.pieces), suggestion)
 

@@ -169,7 +169,8 @@ class Terminal:
         if not found.text:
             return None
         style = "class:bottom-toolbar.error" if found.error else "class:bottom-toolbar"
-        return [(style, f" ─ {found.text} ─ ")]
+        line = "─" if self.made is None or self.made.look.unicode else "-"
+        return [(style, f" {line} {found.text} {line} ")]
 
     # -- keys ---------------------------------------------------------------------------------
 

@@ -106,21 +106,17 @@ def test_save_what_cannot_be_saved(session: Any) -> None:
     assert "nothing to save" in session.fails(":save it.expr")
     session("B = 3")
     Path("folder").mkdir()
+    Path("a.txt").touch()
     for name, message in [
         ("missing/it.expr", "no such file or directory"),
         ("folder", "is a directory"),
+        ("/dev/full", "no space left"),
+        ("a.txt/it.expr", "not a directory"),
         ("", "takes one file name"),
     ]:
         assert message in session.fails(f":save {name}"), name
     assert session("B") == "3\n"
-    assert sorted(os.listdir()) == ["folder"]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_save_without_permission(session: Any) -> None:
-    Path("folder").mkdir(mode=0o500)
-    session("B = 3")
-    assert "permission denied" in session.fails(":save folder/it.expr")
+    assert sorted(os.listdir()) == ["a.txt", "folder"]
 
 
 def test_spaces_in_names(session: Any) -> None:

@@ -239,3 +239,37 @@ def test_sessions_do_not_disturb_each_other(make_session: Callable[..., Any]) ->
     assert native("z = [3.0]") == "z  (1,)\n"
     assert python("z = [3.0]") == "z  list of 1\n"
     assert python("y.dtype") == "torch.float32\n"
+
+
+def test_a_fault_of_the_program_keeps_the_session(
+    make_session: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autodiff_cli.errors import Diagnostic
+    from autodiff_cli.repl import interactive
+
+    session = make_session(crashed=lambda error: Diagnostic("E900", f"a fault: {error}"))
+    session("x = [1.0, 2.0]")
+    before = session.state()
+    with monkeypatch.context() as patched:
+        patched.setattr(interactive, "compile_block", lambda *given: 1 // 0)
+        assert "error[E900]: a fault" in session.fails("y = x + 1")
+    assert session.state() == before
+    assert session("y = x + 1") == "y  (2,)\n"
+
+
+def test_long_sessions_stay_quick(session: Any) -> None:
+    import time
+
+    session(":set echo none")
+    start = time.perf_counter()
+    for n in range(300):
+        session(f"x{n} = {n} * 2")
+    early = time.perf_counter() - start
+    for n in range(300, 1200):
+        session(f"x{n} = {n} * 2")
+    start = time.perf_counter()
+    for n in range(1200, 1500):
+        session(f"x{n} = {n} * 2")
+    assert time.perf_counter() - start < 5 * early + 0.5
+    session(":undo 1000")
+    assert len(session.state()) == 500

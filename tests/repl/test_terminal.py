@@ -12,10 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pexpect
+import pyte
 import pytest
-
-pexpect = pytest.importorskip("pexpect")
-pyte = pytest.importorskip("pyte")
 
 PATIENCE = 20.0  # seconds; only a failure waits so long
 UP, TAB, CTRL_C, CTRL_D, ENTER, ALT_ENTER = "\x1b[A", "\t", "\x03", "\x04", "\r", "\x1b\r"

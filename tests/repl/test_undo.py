@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.repl.conftest import Session
@@ -188,6 +188,7 @@ def test_a_failure_in_the_middle_of_a_change(session: Any) -> None:
     assert session.state() == before
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(CHANGES), min_size=1, max_size=5))
 def test_any_sequence(changes: list[str]) -> None:
     session = started()
