@@ -60,8 +60,8 @@ OPTIONS = (
            choice("auto", "rich", "plain", "json"), "auto"),
     Option(("--nan",), "nan", "What a NaN or an infinity is: warn, error or ignore.", "ACTION",
            choice("warn", "error", "ignore"), "error"),
-    *_common("define", "color", "diagnostics", "max_memory", "max_steps", "timeout", "quiet",
-             "verbose", "debug"),
+    *_common("define", "color", "diagnostics", "max_memory", "max_steps", "timeout", "watch",
+             "quiet", "verbose", "debug"),
 )  # fmt: skip
 DEFAULT_TIMEOUT = 60.0
 
@@ -83,7 +83,8 @@ def command() -> Any:
 
 def check(values: dict[str, Any], paths: list[str], env: Environment) -> int:
     """Check every file; the worst exit code."""
-    return Checker(values, paths or ["."], env).run()
+    checker = Checker(values, paths or ["."], env)
+    return checker.watched() if values["watch"] else checker.run()
 
 
 class Checker:
@@ -109,6 +110,30 @@ class Checker:
         for text in helps:
             self.env.note(f"help: {printable(text)}")
         return Exit.USAGE
+
+    def watched(self) -> int:
+        """Check again and again; an interrupt ends it."""
+        from .watch import watch
+
+        if any(self.values[word] for word in ("update", "review", "snapshot", "prune")):
+            return self._refuse("--watch writes nothing", "update once, without --watch")
+
+        def run() -> set[str]:
+            checker = Checker(self.values, self.paths, self.env)
+            checker.run()
+            return checker.read()
+
+        watch(run, self.paths, self.env)
+        return Exit.OK
+
+    def read(self) -> set[str]:
+        """Programs, snapshots and data that the check depends on, and folders that may get more."""
+        from ..language.loading import FILES
+
+        found = {result.file for result in self.results}
+        found |= {f"{path}.snap" for path in found}
+        found |= {os.path.dirname(path) or "." for path in found}
+        return found | {str(path) for path in FILES.read}
 
     # -- all of it ------------------------------------------------------------------------------
 

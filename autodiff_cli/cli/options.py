@@ -228,7 +228,7 @@ RUN_OPTIONS = (
     Option(("--allow-read",), "allow_read", "A further folder that load() may read.", "DIR",
            folder, repeat=True),
     Option(("--timeout",), "timeout", "Stop after so many seconds.", "SECONDS", seconds),
-    Option(("-w", "--watch"), "watch", "Run again when FILE changes, or a file that it read."),
+    Option(("-w", "--watch"), "watch", "Run again when a FILE changes, or data that it read."),
     Option(("--fix",), "fix", "Apply corrections of errors to FILE: `**` for `^`, misspelt names."),
     Option(("-q", "--quiet"), "quiet", "Nothing but data and errors."),
     Option(("-v", "--verbose"), "verbose", "Say on stderr what was done."),

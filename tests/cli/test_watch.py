@@ -157,3 +157,31 @@ def test_the_sign_leaves_before_anything_is_written(place: Path):
     lines = [line.rstrip() for line in screen.display]
     assert lines[:2] == ["half", "Values"]
     assert not any(re.search(r"running|steps", line) for line in lines)
+
+
+def test_checks_are_watched_too(place: Path):
+    (place / "a.expr").write_text("x = 2; loss = x * x  #=> 4\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autodiff_cli", "check", "--watch"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout is not None
+
+    def until(text: str) -> None:
+        assert any(text in line for line in process.stdout), text
+
+    until("passed in")
+    replaced(place / "a.expr", "x = 2; loss = x * x  #=> 5\n")
+    until("FAILED a.expr::expect[1]")
+    until("failed in")
+    (place / "new.expr").write_text("x = 3; loss = x * x  #=> 9\n")
+    until("new.expr")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    refused = subprocess.run(
+        [sys.executable, "-m", "autodiff_cli", "check", "-w", "--update"], capture_output=True
+    )
+    assert refused.returncode == 2
