@@ -86,14 +86,12 @@ x = load("X.npy")
 target = load("t.npy")
 w = torch.zeros(x.shape[1], dtype=x.dtype, requires_grad=True)
 b = torch.zeros((), dtype=x.dtype, requires_grad=True)
+optimizer = torch.optim.SGD([w, b], lr=0.1)
 for i in range(STEPS):
+    optimizer.zero_grad()
     loss = F.binary_cross_entropy_with_logits(x @ w + b, target)
     loss.backward()
-    with torch.no_grad():
-        w -= 0.1 * w.grad
-        b -= 0.1 * b.grad
-    w.grad = None
-    b.grad = None
+    optimizer.step()
 """
 
 
@@ -112,6 +110,17 @@ loss = y
 
 def scalars(x: Any, steps: Any) -> Job:
     return _graded(SCALARS.replace("STEPS", str(steps)), {"x": x})
+
+
+def scalars_program(x: Any, steps: Any) -> Job:
+    """Built, run and differentiated anew by each call."""
+    text = f"x = {float(x)!r}\n" + SCALARS.replace("STEPS", str(steps))
+
+    def job() -> Results:
+        report = autodiff_cli.run(text)["tensors"]
+        return {"loss": report["loss"]["value"], "x": report["x"]["grad"]}
+
+    return job
 
 
 RNN = """\

@@ -129,6 +129,9 @@ def scalars(x: Any, steps: Any) -> Job:
     return job
 
 
+scalars_program = scalars
+
+
 def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:
     def job() -> Results:
         h = np.zeros(len(W))

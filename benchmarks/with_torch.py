@@ -66,14 +66,12 @@ def logistic(X: Any, t: Any, steps: Any) -> Job:
     def job() -> Results:
         w = torch.zeros(x.shape[1], dtype=x.dtype, requires_grad=True)
         b = torch.zeros((), dtype=x.dtype, requires_grad=True)
+        optimizer = torch.optim.SGD([w, b], lr=0.1)
         for _ in range(int(steps)):
+            optimizer.zero_grad()
             loss = F.binary_cross_entropy_with_logits(x @ w + b, target)
             loss.backward()
-            with torch.no_grad():
-                w -= 0.1 * w.grad
-                b -= 0.1 * b.grad
-            w.grad = None
-            b.grad = None
+            optimizer.step()
         return {"w": w.detach().numpy(), "b": b.item()}
 
     return job
@@ -88,6 +86,9 @@ def scalars(x: Any, steps: Any) -> Job:
         return y
 
     return _graded(loss, {"x": x})
+
+
+scalars_program = scalars
 
 
 def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:

@@ -182,7 +182,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         "logistic",
-        "logistic regression, 1000 steps on [1000, 20], a program with its own loop",
+        "logistic regression, 1000 steps on [1000, 20], a program with torch.optim.SGD",
         _logistic,
         {"rows": 1000, "columns": 20, "steps": 1000},
         {"rows": 20, "columns": 3, "steps": 4},
@@ -195,6 +195,14 @@ WORKLOADS: tuple[Workload, ...] = (
         {"steps": 20_000},
         {"steps": 20},
         goals={"torch": 0.5},
+    ),
+    Workload(
+        "scalars-program",
+        "the same as a program that is built, run and differentiated by each call",
+        _scalars,
+        {"steps": 20_000},
+        {"steps": 20},
+        goals={"torch": 1.0},
     ),
     Workload(
         "rnn",
