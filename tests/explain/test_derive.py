@@ -33,8 +33,8 @@ def derived(text: str, raw: bool = False) -> Derived:
          {"W": "ones(2, 1) @ x.T", "x": "W.T @ ones(2, 1)"}),
         ("x = [3, 1]; k = const([2.5, 5]); loss = sum(x * k)", {"x": "k"}),
         ("x = [1, 2, 4]; loss = mean(x)", {"x": "1/3*ones(3)"}),
-        ("x = [1, 2]; loss = sum(sort(x)[0] * const([3, 5]))",
-         {"x": "scatter_add(zeros(2), 0, argsort(x, dim=0), const([3, 5]))"}),
+        ("x = [1, 2]; loss = sum(sort(x)[0] * const([3.5, 5]))",
+         {"x": "scatter_add(zeros(2), 0, argsort(x, dim=0), const([3.5, 5]))"}),
         ("x = 2; loss = 0.1*x**3/3", {"x": "0.1*x**2"}),
         ("import torch\nx = torch.tensor([1., 2.], requires_grad=True)\nloss = torch.exp(x).sum()\n"
          "loss.backward()", {"x": "exp(x)"}),
