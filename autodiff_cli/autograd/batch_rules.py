@@ -466,6 +466,9 @@ def _all(rule: Rule, keys: str) -> dict[str, Rule]:
 
 
 RULES: dict[str, Rule] = {
+    "depends": lambda trace, node: F.depends(
+        trace.full(node.args[0]), trace.memo.get(node.args[1], node.args[1])
+    ),
     "masked_fill": _masked_fill,
     "fill": _filled,
     "continued": _continued,

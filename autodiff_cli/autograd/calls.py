@@ -99,7 +99,7 @@ def wrapped(op: Op, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if op.fields:
             named = Results(parts)
             named.fields = op.fields
-            named.name = op.name
+            named.name = op.name.replace(".", "_")
             return named
         return tuple(parts)
     return result

@@ -27,6 +27,16 @@ def spread(g: Node, input: Node, dim: Dims) -> Node:
     return F.expand(restored(g, input, dim) if g.shape else g, input.shape)
 
 
+def flat(g: Node, on: Node, name: str) -> Node:
+    """A cotangent that does not change with `on`, but that PyTorch computes from it: when it may be
+    differentiated again it requires grad, and the gradient of `on` is zeros instead of missing."""
+    if not (STATE.grad and on.requires_grad):
+        return g
+    result = F.depends(g, on)
+    result.mark().name = name
+    return result
+
+
 def shifted(x: Node, dim: int, first: float) -> Node:
     """`x` moved on by one along `dim`, with `first` in front."""
     n = x.shape[dim]

@@ -119,6 +119,22 @@ SIGNATURES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+# The order in which a parameter group has the options, where it is not that of the signature.
+_SHOWN: dict[str, str] = {
+    "SGD": "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
+    "Adam": "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
+    "AdamW": "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
+    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+    "capturable differentiable",
+    "RAdam": "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay",
+    "RMSprop": "lr momentum alpha eps centered weight_decay capturable foreach maximize",
+    "Adagrad": "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize",
+    "Adadelta": "lr rho eps weight_decay maximize capturable foreach differentiable",
+    "Rprop": "lr etas step_sizes foreach maximize differentiable capturable",
+    "ASGD": "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable",
+}
+
+
 def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Options]:
     """The parameters and the options of `name(*args, **kwargs)`; E205 when they do not fit."""
     _, positional, keywords = SIGNATURES[name]
@@ -146,7 +162,8 @@ def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
         options["decoupled_weight_decay"] = True
     if name == "LBFGS" and options["max_eval"] is None:
         options["max_eval"] = options["max_iter"] * 5 // 4
-    return params, options
+    shown = _SHOWN.get(name, "").split()
+    return params, {**{key: options[key] for key in shown}, **options}
 
 
 _NOT_NEGATIVE = ("lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho")

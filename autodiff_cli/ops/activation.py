@@ -13,7 +13,7 @@ from ..errors import fail
 from ..graph.declare import Dim, Scalar, Tensor, composite, function, pointwise
 from ..graph.op import constant, value_of
 from ..graph.registry import F
-from ..graph.rules import random_stream, refuse_bools, require_float
+from ..graph.rules import flat, random_stream, refuse_bools, require_float
 from ..graph.samples import Bad, S, ints, t
 
 ALL = (S(t(2, 3)), S(t()))
@@ -38,7 +38,7 @@ def functional_relu(input: Tensor, inplace: bool = False):
     lambda x: np.maximum(x, 0),
     check=lambda input: refuse_bools("relu", input),
     kink=lambda input: F.abs(input),
-    vjp=lambda g, out, input: F.where(F.le(out, 0), 0, g),
+    vjp=lambda g, out, input: flat(F.where(F.le(out, 0), 0, g), out, "ThresholdBackwardBackward0"),
     samples=[*KINKS, S(ints(3, low=-2))],
     properties=frozenset({"rectifies"}),
     phrase="passes where the input is positive",
@@ -55,6 +55,9 @@ def _to_bounds(input, low, high):
 @composite(
     name="nn.functional.leaky_relu",
     grad_fn="LeakyReluBackward0",
+    vjp=lambda g, out, input, slope, inplace: flat(
+        F.where(F.gt(input, 0), g, g * slope), input, "LeakyReluBackwardBackward0"
+    ),
     samples=[*KINKS, S(t(3), 0.2)],
     kink=lambda input, *rest: F.abs(input),
 )
@@ -164,7 +167,8 @@ def rrelu(
 
 def _prelu_vjp(g, out, input, weight):
     above = F.gt(input, 0)
-    return F.where(above, g, weight * g), F.where(above, 0, input * g)
+    to_input = flat(F.where(above, g, weight * g), input, "PreluKernelBackwardBackward0")
+    return to_input, F.where(above, 0, input * g)
 
 
 @composite(
@@ -214,7 +218,7 @@ def prelu(input: Tensor, weight: Tensor):
 
 
 def _threshold_vjp(g, out, input, threshold, value, inplace):
-    return F.where(F.le(input, threshold), 0, g)
+    return flat(F.where(F.le(input, threshold), 0, g), input, "ThresholdBackwardBackward0")
 
 
 @composite(
@@ -258,7 +262,9 @@ def _within(input, bound):
     name="nn.functional.hardtanh",
     grad_fn="HardtanhBackward0",
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
-    vjp=lambda g, out, input, low, high, inplace: F.where(_between(input, low, high), g, 0),
+    vjp=lambda g, out, input, low, high, inplace: flat(
+        F.where(_between(input, low, high), g, 0), input, "HardtanhBackwardBackward0"
+    ),
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
     properties=frozenset({"clamps"}),
 )
@@ -321,14 +327,16 @@ def hardswish(input: Tensor, inplace: bool = False):
     return _held(input, -3, 3, input * (input + 3) / 6, 0.0, input)
 
 
-def _shrunk_vjp(g, out, input, lambd):
-    return F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0)
+def _shrunk_vjp(name):
+    return lambda g, out, input, lambd: flat(
+        F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0), input, name
+    )
 
 
 @composite(
     name="nn.functional.softshrink",
     grad_fn="SoftshrinkBackward0",
-    vjp=_shrunk_vjp,
+    vjp=_shrunk_vjp("SoftshrinkBackwardBackward0"),
     samples=[*KINKS, S(t(3), 1.0)],
     errors=[Bad("E205", t(2), -1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
@@ -349,7 +357,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
 
 @composite(
     aliases=_functional("hardshrink"),
-    vjp=_shrunk_vjp,
+    vjp=_shrunk_vjp("HardshrinkBackwardBackward0"),
     samples=[*KINKS, S(t(3), 1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
     properties=frozenset({"clamps"}),

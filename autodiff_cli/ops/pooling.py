@@ -14,6 +14,7 @@ from ..errors import fail
 from ..graph.declare import Any, Ints, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
 from ..graph.registry import F
+from ..graph.rules import flat
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
 from ..graph.windows import lead_shape, pooled_size, spread, tap, taps
@@ -94,7 +95,8 @@ def max_windows(input: Tensor, rules: Any):
 
 @max_windows.vjp
 def _(g, out, input, rules):
-    return (F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :]),)
+    found = F.unpool(g, F.max_window_indices(input, rules), input.shape[-len(rules) :])
+    return (flat(found, input, _max_name(input, rules)[:-1] + "Backward0"),)
 
 
 @opaque(
