@@ -114,12 +114,19 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
 
 def draw_program(program: Program, wanted: Wanted, found: Drawing) -> None:
     """Collect the graph of a program that has run, or of a session so far."""
-    from ..language.variables import named_tensors, objective_of
+    from ..language.variables import history, named_tensors, objective_of
 
+    objective = objective_of(program, wanted.of, "jacobian")
     names: dict[Node, str] = {}
+    owners: dict[Any, str] = {}
     for name, tensor in named_tensors(program).items():
         names.setdefault(tensor.node, name)
-    objective = objective_of(program, wanted.of, "jacobian")
+        if tensor.accumulator is not None:
+            owners.setdefault(tensor.accumulator, name)
+    # A parameter that was stepped afterwards shows another node now, with the same accumulator.
+    for node in history(objective.node):
+        if node.op.key == "leaf" and node.args[0] in owners:
+            names.setdefault(node, owners[node.args[0]])
     draw(objective.node, names, objective.name, wanted, found)
 
 

@@ -74,7 +74,7 @@ def test_gradients_are_those_of_run(cli):
 def test_a_gradient_is_that_of_the_values_at_the_time():
     found = drawn(PROGRAMS["steps"], grads=True, values=True)
     (leaf,) = [vertex for vertex in found.vertices if vertex.kind == "leaf"]
-    assert (float(leaf.value), float(leaf.grad)) == (2.0, 12.0)
+    assert (leaf.name, float(leaf.value), float(leaf.grad)) == ("w", 2.0, 12.0)
 
 
 def test_names_of_modules_and_lists():
