@@ -194,9 +194,7 @@ class GraphCheck:
         self, replay: Replay, leaf: Node, point: np.ndarray, gradient: np.ndarray
     ) -> LeafResult:
         probe = Probe(self, replay, leaf, point)
-        started = time.perf_counter()
-        probe.value(point)
-        expected = (time.perf_counter() - started) * 2 * point.size
+        expected = probe.cost * 2 * point.size
         if point.size <= MAX_ELEMENTS and expected <= min(PATIENCE, BUDGET - self.spent):
             self.spent += expected
             return probe.elements(gradient)
@@ -330,7 +328,9 @@ class Probe:
         nodes = replay.dependents(leaf)
         self.analytic = is_analytic(nodes)
         self.near = check.near_kink(leaf)
+        started = time.perf_counter()
         self.here = self.value(point)
+        self.cost = time.perf_counter() - started
         self.size = lambda: max((_largest(replay.value(n)) for n in nodes), default=0.0)
 
     def value(self, point: np.ndarray) -> Any:

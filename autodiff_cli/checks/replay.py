@@ -30,6 +30,7 @@ class Replay:
     def __init__(self, outputs: Iterable[Node], frozen: Iterable[Node] = ()):
         self.outputs = list(outputs)
         self.frozen = set(frozen)
+        self.reached: dict[Node, list[Node]] = {}
         self.order = self._ordered()
         self.slots = {node: at for at, node in enumerate(self.order)}
         self.wide = any(node.dtype.kind == "f" and node.dtype != FLOAT64 for node in self.order)
@@ -117,6 +118,12 @@ class Replay:
 
     def dependents(self, leaf: Node) -> list[Node]:
         """The nodes whose values change with a leaf, in the order in which they run."""
+        found = self.reached.get(leaf)
+        if found is None:
+            found = self.reached[leaf] = self._dependents(leaf)
+        return found
+
+    def _dependents(self, leaf: Node) -> list[Node]:
         reached = {leaf}
         found = []
         for node in self.order:
