@@ -170,7 +170,11 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
         if not isinstance(statement, ExprStmt):
             return None
         result = compile_expression(statement.value, Context(True))(scope)
-    except (AutodiffError, RecursionError, ValueError):
+    except AutodiffError as error:
+        if error.code == "E508":
+            raise
+        return None
+    except (RecursionError, ValueError):
         return None
     finally:
         MODE.python = before

@@ -93,3 +93,9 @@ def test_changes_in_place_and_freed_graphs_do_not_matter(cli):
     )
     out = cli("explain", "-e", text).out
     assert "g(x) = [2, 4]" in out
+
+
+def test_the_time_limit_holds(cli):
+    text = "x = [0.5, 1]\nfor i in range(100000):\n    x = sin(x) + x\nloss = sum(x)"
+    result = cli("explain", "-e", text, "--timeout", "0.3")
+    assert result.code == 4 and "E508" in result.err and result.out == ""
