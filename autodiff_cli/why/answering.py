@@ -3,6 +3,7 @@ repairs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
-from ..graph.state import STATE
 from ..language.report import Options
 from ..source import Source
 from .flow import Flow
@@ -21,8 +21,6 @@ from .record import Recorder, lookup
 from .structure import Missing
 from .words import shown
 from .zeros import TINY, Zeros, faded
-
-MOST_TRIED = 40
 
 
 class Inquiry:
@@ -76,6 +74,8 @@ class Inquiry:
             cause = faded(flow, self.name, target, tiny & ~exact)
             if cause is not None:
                 return "zero", cause
+        if exact.any() and not self._agrees(flow, target, exact):
+            return ("zero" if exact.all() else "partly-zero"), self._changed_afterwards("zero")
         if exact.any():
             cause = Zeros(flow, self.name).cause(target, exact)
             if cause is None:
@@ -117,12 +117,18 @@ class Inquiry:
         if not passes:
             return Flow([]), None
         names = {binding.node: binding.name for binding in self.program.bindings}
+        zero = self.gradient() == 0
         for seeds in (passes[-1], [pair for found in passes for pair in found]):
             flow = Flow(seeds, names)
             target = self._target(flow)
-            if target is not None:
+            if target is not None and self._agrees(flow, target, zero):
                 return flow, target
-        return flow, None
+        return flow, target
+
+    @staticmethod
+    def _agrees(flow: Flow, target: Node, zero: Any) -> bool:
+        """Whether what is zero now was zero when backward came."""
+        return not np.asarray(value_of(flow.cotangents[target]))[zero].any()
 
     def _target(self, flow: Flow) -> Node | None:
         tensor = self.tensor
@@ -138,16 +144,19 @@ class Inquiry:
 
     # -- running it again -----------------------------------------------------------------------
 
+    @property
+    def limited(self) -> Options:
+        """The options of a run that should take about as long: other numbers may end no loop."""
+        steps = min(self.options.max_steps, 4 * self.program.steps + 2000)
+        return replace(self.options, max_steps=steps)
+
     def again(self, changes: frozenset[tuple[int, int]]) -> Recorder | None:
         """The program with other numbers at some places; None when that makes it fail."""
-        state = STATE.span
-        other = Recorder(self.source, self.options, changes)
+        other = Recorder(self.source, self.limited, changes)
         try:
             other.run()
         except AutodiffError:
             return None
-        finally:
-            STATE.span = state
         return other
 
 

@@ -49,7 +49,7 @@ class Text:
             place = node.span
             if place.start <= span.start and span.end <= place.end:
                 smaller = best is None or (
-                    place.end - place.start < best.span.end - best.span.start
+                    place.end - place.start <= best.span.end - best.span.start
                 )
                 if smaller:
                     best = node

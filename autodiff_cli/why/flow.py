@@ -175,6 +175,23 @@ class Probe:
         with np.errstate(all="ignore"):
             return float(self(parts)[index])
 
+    def elsewhere(self, index: tuple[int, ...]) -> float:
+        """The same element for the given cotangents, were the operand small numbers."""
+        node, operand = self.node, self.operand
+        if node.outputs is not None or node.op.vjp_rule is None:
+            return 0.0
+        random = np.random.RandomState(5).uniform(0.1, 0.9, operand.shape)
+        other = constant(np.asarray(random, operand.dtype))
+        other.requires_grad = True
+        with grad_mode(False), np.errstate(all="ignore"):
+            moved = node.op.apply([other if arg is operand else arg for arg in node.args])
+            g = constant(self.given[0])
+            found = [g for x, g in pullback(moved, {0: g}) if x is other]
+            total = np.zeros(operand.shape)
+            for part in found:
+                total = total + value_of(part)
+            return float(total[index])
+
     def influencing(
         self, allowed: dict[int, Any], index: tuple[int, ...]
     ) -> tuple[int, tuple[int, ...]] | None:

@@ -38,6 +38,12 @@ def attached(text: Text, span: Span | None) -> Iterator[str]:
     here = _stripped(text, node)
     statement = text.statement(node)
     inside = [] if statement is None else list(s.walk(statement))
+    yield from _filled(text, node)
+    for outer in text.around(node, s.Call):
+        if outer is not node and callee(outer) == "float":
+            edit = _stripped(text, outer)
+            if edit is not None:
+                yield text.changed([edit])
     if here is not None:
         further = [e for e in _arrays(text) if not (here.start <= e.start < here.end)]
         outer = _as_torch(text, [n for n in inside if _contains(n, here)], here)
@@ -45,6 +51,15 @@ def attached(text: Text, span: Span | None) -> Iterator[str]:
         yield text.changed([here, *_as_torch(text, inside, here), *further])
     yield text.changed(_scrubbed(text, inside))
     yield text.changed(_scrubbed(text, text.nodes))
+
+
+def _filled(text: Text, node: s.Node) -> Iterator[str]:
+    """`full(size, value)` as a product, which has a slope."""
+    for call in text.around(node, s.Call):
+        if callee(call) == "full" and len(call.args) >= 2:
+            size, value = call.args[:2]
+            product = f"{text.written(_core(value))} * torch.ones({text.plain(size)})"
+            yield text.changed([text.replaced(call, product)])
 
 
 def _contains(node: s.Node, edit: Edit) -> bool:
@@ -91,7 +106,9 @@ def _stripped(text: Text, node: s.Node) -> Edit | None:
             ):
                 return None
             return text.replaced(node, f"torch.stack({text.plain(inner)})")
-        if isinstance(inner, s.NumList | s.Constant):
+        if isinstance(inner, s.JoinedStr):
+            inner = next((p.value for p in inner.parts if isinstance(p, s.FormattedValue)), inner)
+        if isinstance(inner, s.NumList | s.Constant | s.JoinedStr):
             return None
         return text.replaced(node, text.written(_core(inner)))
     if isinstance(node, s.Call) and isinstance(node.func, s.Attribute):
@@ -213,8 +230,9 @@ def requiring(text: Text, name: str, span: Span | None) -> Iterator[str]:
     if isinstance(statement, s.ExprStmt) and "requires_grad_" in plain:
         yield text.changed([text.removed(statement)])
     value = getattr(statement, "value", None)
-    if isinstance(value, s.Call):
-        yield from _made_with(text, value)
+    for call in dict.fromkeys((value, node)):
+        if isinstance(call, s.Call):
+            yield from _made_with(text, call)
     if name.isidentifier() and isinstance(statement, s.Assign | s.AnnAssign):
         yield text.changed([text.after(statement, f"{name}.requires_grad_()")])
         yield text.changed([text.after(statement, f"{name} = {name}.float().requires_grad_()")])

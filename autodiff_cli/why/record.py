@@ -69,6 +69,7 @@ class Recorder(Watched):
         self.seeds: list[list[tuple[Node, Node]]] = []
         self.attempted: list[Node] = []
         self.failure: AutodiffError | None = None
+        self.steps = 0
 
     # -- what observers call --------------------------------------------------------------------
 
@@ -113,6 +114,7 @@ class Recorder(Watched):
                 raise
             self.failure = error
         finally:
+            self.steps = STATE.steps
             handles.ATTEMPTS.clear()
             READERS.clear()
             GRAD_READ.clear()
@@ -153,14 +155,14 @@ def changed(value: Any) -> Any:
     if isinstance(value, int):
         return value + 1
     if isinstance(value, float):
-        return value * (1 + 1e-3) + 1e-3
+        return value * 1.37 + 1.13
     if isinstance(value, list):
         return [changed(part) for part in value]
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "b":
             return ~value
-        factor = 1 + 1e-3 if is_float(value.dtype) else 1
-        return (value * factor + (1e-3 if is_float(value.dtype) else 1)).astype(value.dtype)
+        moved = value * 1.37 + 1.13 if is_float(value.dtype) else value + 1
+        return moved.astype(value.dtype)
     return value
 
 

@@ -52,7 +52,7 @@ class Trial:
         self.seen.add(text)
         self.left -= 1
         try:
-            return Inquiry(Source(text, inquiry.source.name), inquiry.name, inquiry.options)
+            return Inquiry(Source(text, inquiry.source.name), inquiry.name, inquiry.limited)
         except (AutodiffError, RecursionError, MemoryError):
             return None
 

@@ -61,6 +61,8 @@ def leaky(text: Text, span: Span | None) -> Iterator[str]:
         if callee(node) in ("relu", "relu_") and operand is not None:
             prefix = "torch.nn.functional." if text.python else ""
             form = f"{prefix}leaky_relu({text.plain(operand)}, {slope})"
+            if callee(node) == "relu_" and isinstance(text.parents.get(id(node)), s.ExprStmt):
+                form = f"{text.plain(operand)} = {form}"
             yield text.changed([text.replaced(node, form)])
         if layers:
             edits = []
@@ -76,7 +78,9 @@ def steeper(text: Text, span: Span | None) -> Iterator[str]:
     operand = None if node is None else operand_of(node)
     if node is None or operand is None:
         return
-    for factor in ("0.1", "0.01", "1e-3", "1e-4", "1e-6"):
+    for factor in ("0.1", "0.01", "1e-3", "1e-4", "1e-6", "4"):
         scaled = f"{text.written(operand)} * {factor}"
         method = isinstance(node, s.Call) and operand not in node.args
         yield text.changed([text.replaced(operand, f"({scaled})" if method else scaled)])
+    value = text.written(operand)
+    yield text.changed([text.replaced(node, f"({value} + {text.plain(node)})")])

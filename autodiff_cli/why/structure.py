@@ -6,26 +6,25 @@ by running the program again with other numbers at that place and looking whethe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..autograd.reverse import ones_like, parents
 from ..autograd.tensor import AccumulateGrad, Tensor
-from ..engine.evaluate import dependencies
 from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import CAST, CONSTANT, LEAF, OUTPUT, value_of
+from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.state import grad_mode
 from ..source import Span
-from .flow import pullback
+from .flow import Flow, pullback
 from .model import Cause
 from .record import Binding, Exit, Recorder
+from .ways import DETACHING, Ways, from_array
 from .words import shown, shown_place
 
-DETACHING = ("detach", "data_alias")
 MOST_TRIALS = 12
 
 
@@ -44,11 +43,7 @@ class Missing:
         self.tensor = tensor
         self.again = again
         self.bindings = program.of(name)
-        self.arrays = {
-            id(exit.value): exit.node
-            for exit in program.exits
-            if isinstance(exit.value, np.ndarray)
-        }
+        self.ways = Ways(program)
 
     # -- the answer -----------------------------------------------------------------------------
 
@@ -76,7 +71,7 @@ class Missing:
         if found is not None:
             return found
         if not self.tensor.requires_grad:
-            own = self._cut(self.tensor.node)
+            own = self.ways.cut(self.tensor.node)
             if own is not None:
                 return own
         return self._not_reached(roots)
@@ -87,7 +82,7 @@ class Missing:
         found.update(b.node for b in self.bindings if b.tensor is tensor)
         accumulator = tensor.accumulator
         if accumulator is not None:
-            for node in self._everything(self.program.roots):
+            for node in self.ways.everything(self.program.roots):
                 if node.op is LEAF and node.args[0] is accumulator:
                     found.add(node)
         if tensor.node.op is LEAF and tensor.node.inputs:
@@ -110,7 +105,7 @@ class Missing:
 
     def _without_rule(self, roots: list[Node], targets: set[Node]) -> Cause | None:
         """The first op that backward cannot pass, because PyTorch has no derivative for it."""
-        for node in self._leading(roots, targets):
+        for node in self.ways.leading(roots, targets):
             if node.op.vjp_rule is None or node.outputs is not None or not node.requires_grad:
                 continue
             try:
@@ -121,95 +116,18 @@ class Missing:
                 return Cause("flat-op", node.span, message)
         return None
 
-    # -- dependencies ---------------------------------------------------------------------------
-
-    def _needed(self, node: Node) -> list[Node]:
-        """Everything the value of a node was made of."""
-        if node.op is LEAF or node.op is CONSTANT:
-            origin = self.arrays.get(id(node.value))
-            found = list(node.inputs)
-            return found if origin is None else [*found, origin]
-        found = list(dict.fromkeys((*node.inputs, *nodes_in(node.args))))
-        if node.body is not None:
-            found.extend(dependencies(node))
-        return found
-
-    def _everything(self, roots: Iterable[Node]) -> list[Node]:
-        """The roots and all they were made of, newest first."""
-        seen = set(roots)
-        pending = list(seen)
-        while pending:
-            for needed in self._needed(pending.pop()):
-                if needed not in seen:
-                    seen.add(needed)
-                    pending.append(needed)
-        return sorted(seen, key=lambda node: node.seq, reverse=True)
-
-    def _leading(self, roots: Iterable[Node], targets: set[Node]) -> list[Node]:
-        """The nodes between the roots and the targets, newest first."""
-        everything = self._everything(roots)
-        leading: set[Node] = set()
-        for node in reversed(everything):
-            if node in targets or any(n in leading for n in self._needed(node)):
-                leading.add(node)
-        return [node for node in everything if node in leading]
-
     def _walk(self, roots: list[Node], targets: set[Node]) -> Cause | None:
         """The first node from the loss on that lets no gradient through; None when nothing leads
         there."""
-        for node in self._leading(roots, targets):
+        for node in self.ways.leading(roots, targets):
             if node in targets:
                 if node.requires_grad or self.tensor.node not in targets:
                     continue
                 return self._own(node)
-            found = self._cut(node)
+            found = self.ways.cut(node)
             if found is not None:
                 return found
         return None
-
-    def _cut(self, node: Node) -> Cause | None:
-        """Why a node lets no gradient through; None when it does."""
-        if node.span is None and node.op is CONSTANT:
-            return None
-        text = shown(node.span)
-        op = node.op
-        if op.key in DETACHING:
-            return Cause(
-                "detached", node.span, f"{text} leaves the graph: backward sees a constant"
-            )
-        if op is CONSTANT or op is LEAF:
-            if id(node.value) in self.arrays and not self._is_array(node):
-                return Cause("detached", node.span, f"{text} copies numbers, the graph ends here")
-            return None
-        if node.dtype.kind == "b" and not node.outputs:
-            return Cause("comparison", node.span, f"{text} is true or false: it has no slope")
-        if node.dtype.kind != "f" and not node.outputs:
-            if op is CAST:
-                return Cause(
-                    "integer", node.span, f"{text} makes whole numbers: they have no slope"
-                )
-            if op is OUTPUT or any(is_float(n.dtype) for n in node.inputs):
-                return Cause("flat-op", node.span, f"{text} gives whole numbers: it has no slope")
-            return None
-        if not node.requires_grad and any(n.requires_grad for n in node.inputs):
-            if not op.differentiable:
-                return Cause("flat-op", node.span, f"{text} has no slope (`{op.name}`)")
-            return Cause(
-                "no-grad", node.span, f"{text} was computed while gradients were switched off"
-            )
-        return None
-
-    def _is_array(self, node: Node) -> bool:
-        """Whether a constant was made of a NumPy array, which had left the graph before."""
-        origin = self.arrays.get(id(node.value))
-        handle = None if origin is None or origin.handle is None else origin.handle()
-        while origin is not None and not origin.requires_grad:
-            if origin.op.key in DETACHING:
-                return True
-            if not origin.inputs:
-                break
-            origin = origin.inputs[0]
-        return isinstance(handle, Tensor) and handle.tag == "numpy"
 
     # -- numbers --------------------------------------------------------------------------------
 
@@ -223,7 +141,7 @@ class Missing:
                 continue
             if trials >= MOST_TRIALS:
                 break
-            if not self._leading([exit.node], targets):
+            if not self.ways.leading([exit.node], targets):
                 continue
             tried.add(exit.place)
             trials += 1
@@ -242,7 +160,7 @@ class Missing:
     def _exit(self, exit: Exit, targets: set[Node]) -> Cause:
         text = shown(exit.span)
         node = exit.node
-        if not is_float(node.dtype) or isinstance(exit.value, bool):
+        if not is_float(node.dtype) or isinstance(exit.value, bool) or from_array(node):
             found = self._walk([node], targets)
             if found is not None:
                 return found
@@ -267,7 +185,7 @@ class Missing:
         if accumulator is not None:
             leaves = [
                 n
-                for n in self._everything([*self.program.roots, node])
+                for n in self.ways.everything([*self.program.roots, node])
                 if n.op is LEAF and n.args[0] is accumulator
             ]
             if leaves:
@@ -293,9 +211,12 @@ class Missing:
         forgotten = f"`{name}` was made without requires_grad=True"
         if node.op.key in DETACHING and not node.inputs[0].requires_grad:
             return Cause("requires-grad-false", span, forgotten)
-        found = self._cut(node)
+        found = self.ways.cut(node)
         if found is not None:
             return found
+        behind = self._cut_behind(node)
+        if behind is not None:
+            return behind
         if self._written_as_constant():
             return Cause("requires-grad-false", span, f"`{name}` was written as a constant")
         if node.dtype.kind == "b":
@@ -305,6 +226,15 @@ class Missing:
                 "integer", span, f"`{name}` holds whole numbers ({node.dtype.name}): no gradient"
             )
         return Cause("requires-grad-false", span, forgotten)
+
+    def _cut_behind(self, node: Node) -> Cause | None:
+        """Where what a result was made of lost the gradient of something that has one."""
+        for part in self.ways.everything([node])[1:]:
+            if any(n.requires_grad for n in self.ways.everything([part])):
+                found = self.ways.cut(part)
+                if found is not None:
+                    return found
+        return None
 
     def _written_as_constant(self) -> bool:
         """Whether the program says `const(...)`."""
@@ -321,6 +251,10 @@ class Missing:
                 span,
                 f"`{self.name}` is a result, not a leaf: its gradient is computed but not kept",
             )
+        silent = self._silent()
+        if silent is not None:
+            text = f"the backward of {shown(silent.span)} returns None"
+            return Cause("flat-op", silent.span, f"{text} for what `{self.name}` leads to")
         if self.program.failure is not None:
             return Cause("not-reached", span, f"backward failed before it came to `{self.name}`")
         return Cause(
@@ -330,9 +264,20 @@ class Missing:
             "`.grad = None`)",
         )
 
+    def _silent(self) -> Node | None:
+        """A function of the program, on the way, whose backward gave its operand nothing."""
+        targets = self._versions(self.tensor)
+        flow = Flow([pair for seeds in self.program.seeds for pair in seeds])
+        if any(target in flow.cotangents for target in targets):
+            return None
+        for node in flow.cotangents:
+            if node.op.key == "custom_function" and self.ways.leading([node], targets):
+                return node
+        return None
+
     def _earlier(self, roots: list[Node], targets: set[Node]) -> Cause | None:
         """The loss used what the name meant before."""
-        everything = set(self._everything(roots))
+        everything = set(self.ways.everything(roots))
         used: Binding | None = None
         following: Binding | None = None
         for binding in self.bindings:
@@ -377,7 +322,7 @@ class Missing:
         )
 
     def _earlier_tensor(self, roots: list[Node]) -> Binding | None:
-        everything = set(self._everything(roots))
+        everything = set(self.ways.everything(roots))
         return next((b for b in reversed(self.bindings) if b.node in everything), None)
 
 
@@ -397,19 +342,4 @@ def assigned_at(program: Recorder, name: str) -> Span | None:
     for statement in walk(program.tree) if program.tree is not None else ():
         if name in target_names(statement):
             found = statement.span
-    return found
-
-
-def nodes_in(value: Any) -> list[Node]:
-    """Nodes anywhere in arguments: also in indices, which are tuples with slices."""
-    found: list[Node] = []
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if type(item) is Node:
-            found.append(item)
-        elif type(item) is tuple or type(item) is list:
-            pending.extend(item[:1000])
-        elif type(item) is slice:
-            pending.extend((item.start, item.stop, item.step))
     return found

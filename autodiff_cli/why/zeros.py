@@ -120,7 +120,8 @@ class Zeros:
             if not self._flat(probe.at(kept, at)):
                 return Kill(source, "cancelled", at, operand), []
         place = probe.influencing({i: ~mask for i, mask in alive.items()}, at)
-        if place is None:
+        elsewhere = declared(source) == "saturated" and not self._flat(probe.elsewhere(at))
+        if place is None or elsewhere:
             return Kill(source, "slope", at, operand), []
         part, index = place
         if source.outputs is None:

@@ -47,7 +47,7 @@ def run(text: str, name: str, saturated: bool) -> tuple[str, float | None]:
         except RuntimeError as error:
             if "does not require grad" not in str(error) and "not implemented" not in str(error):
                 raise
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             if "NoneType" not in str(error):
                 raise
         if "loss" in scope and ".backward(" not in text:
@@ -81,7 +81,11 @@ def main() -> None:
     for question in questions():
         if question.native:
             continue
-        found, loss = run(question.text, question.name, "saturated" in question.causes)
+        try:
+            found, loss = run(question.text, question.name, "saturated" in question.causes)
+        except Exception as error:
+            print(f"{question.id}: {type(error).__name__}: {error}")
+            continue
         recorded[question.id] = found
         if found not in question.verdicts:
             print(f"{question.id}: PyTorch says {found}, the question {question.verdicts}")
