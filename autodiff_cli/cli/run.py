@@ -8,6 +8,7 @@ from .runner import Runner, run_programs
 from .streams import Environment
 
 if TYPE_CHECKING:
+    from ..errors import Diagnostic
     from ..session import Options, Report
     from ..source import Source
 
@@ -74,6 +75,21 @@ class Run(Runner):
         if options.write is not None:
             options.write(report.stdout)
         return report
+
+    def worded(self, diagnostic: Diagnostic, report: Report) -> Diagnostic:
+        """An error that `--fix` corrects says so."""
+        from dataclasses import replace
+
+        from .fixing import edit_of
+
+        span = diagnostic.span
+        correctable = not (self.values["fix"] or self.values["expr"] or report.file[:1] == "<")
+        if not correctable or span is None or span.source.name != report.file:
+            return diagnostic
+        if edit_of(diagnostic, span.source) is None:
+            return diagnostic
+        help = f"`autodiff run --fix {report.file}` applies this"
+        return replace(diagnostic, helps=(*diagnostic.helps, help))
 
     def _keep(self, source: Source, changed: Source) -> None:
         """Show the corrections and write them into the file."""

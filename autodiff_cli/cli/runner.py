@@ -15,6 +15,7 @@ from .streams import Environment, is_terminal, is_unicode
 from .waiting import waiting
 
 if TYPE_CHECKING:
+    from ..errors import Diagnostic
     from ..render.values import Look
     from ..session import Options
     from ..source import Source
@@ -105,6 +106,10 @@ class Runner:
     def show(self, report: Any, several: bool) -> bool:
         """Write what was made; False when it could not be written."""
         raise AssertionError("every command has its own")
+
+    def worded(self, diagnostic: Diagnostic, report: Any) -> Diagnostic:
+        """An error as people are told it; documents have it as it is."""
+        return diagnostic
 
     # -- before -----------------------------------------------------------------------------------
 
@@ -235,7 +240,9 @@ class Runner:
                 self.env.note(f"help: {printable(text)}")
             return
         for error in (report.error, *report.more_errors):
-            self.env.diagnose(error.diagnostic, values["diagnostics"], values["color"])
+            self.env.diagnose(
+                self.worded(error.diagnostic, report), values["diagnostics"], values["color"]
+            )
 
     @property
     def plain_color(self) -> bool:

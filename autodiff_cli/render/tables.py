@@ -258,7 +258,7 @@ class Page:
                 if header == "norm" or large:
                     parts.append((f"  {header} {other[0].plain}", ""))
             else:
-                gap = "  " if header == "shape" else " "
+                gap = "  " if len(parts) == 1 else " "
                 parts.append((gap + other[0].plain, DIM if header == "shape" else ""))
         head = Text()
         for part, style in parts:

@@ -88,3 +88,12 @@ def test_a_file_that_cannot_be_written(cli, tmp_path: Path, monkeypatch):
     result = cli("run", "--fix", "a.expr")
     assert "read-only" in result.err
     assert "x.grad = 6.0" in result.out
+
+
+def test_it_is_proposed(cli, tmp_path: Path):
+    (tmp_path / "a.expr").write_text("x = 3; loss = x^2\n")
+    assert cli("a.expr").err.endswith("\nhelp: `autodiff run --fix a.expr` applies this\n\n")
+    assert "--fix" not in cli("a.expr", "--format", "json").out
+    assert "--fix" not in cli("-e", "x = 3; loss = x^2").err
+    (tmp_path / "a.expr").write_text("x = 3; loss = x + [1, 2] + [1, 2, 3]\n")
+    assert "--fix" not in cli("a.expr").err
