@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ def start() -> dict[str, Any]:
 
 def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """A session to its end; the exit code."""
+    gc.enable()  # a session may last for days
     preloaded = [(":load", name) for name in files]
     preloaded += [("", text) for text in values["expr"]]
     if env.stdin is None:

@@ -65,12 +65,12 @@ def candidates(before: str, loop: Loop) -> list[Candidate]:
         found = _attributes(dotted[1], dotted[2], loop, match)
     else:
         found = _names(before, loop, match)
-    result: list[Candidate] = []
+    result: dict[str, Candidate] = {}
     for candidate in found:
-        result.append(candidate)
+        result.setdefault(candidate.text, candidate)
         if len(result) >= MOST:
             break
-    return result
+    return list(result.values())
 
 
 Matcher = Callable[[str, str], bool]

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autodiff_cli.repl.complete import candidates
+from autodiff_cli.repl.hints import hint
+from tests.repl.conftest import Session
 
 DEMO = ["A = [[1, 2], [3, 4]]", "B = [[1, 1], [1, 1]]", "loss = sum((A + B) * A)"]
 
@@ -255,6 +261,34 @@ def test_a_fault_of_the_program_keeps_the_session(
         assert "error[E900]: a fault" in session.fails("y = x + 1")
     assert session.state() == before
     assert session("y = x + 1") == "y  (2,)\n"
+
+
+WORDS = [
+    "A", "B", "x", "loss", "f(", "(", ")", "[", "]", "[1,", "2.0]", "=", "==", "+", "-", "*",
+    "@", "**", "^", ",", ";", ":", ".", ".grad", ".T", ".sum()", ".add_(1)", ":undo", ":redo",
+    ":grad", ":list", ":info", ":set", ":time", ":save", ":load", ":jac", "sum(", "for", "if",
+    "def", "in", "range(3)", "\\n", "\\n\\n", "\\t", "#", "'", "\"", "with", "no_grad():",
+    "lambda", "return", "_", "?", "%x", "é", "\x00", "\x1b", "rand(2)", "load('x')", "import",
+    "torch", "del", "1e999", "-1",
+]  # fmt: skip
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=8), max_size=4))
+def test_whatever_is_typed(inputs: list[list[str]]) -> None:
+    session = Session(tool=None)
+    session("A = [[1.0, 2.0], [3.0, 4.0]]")
+    for words in inputs:
+        text = " ".join(words).replace("\\n", "\n").replace("\\t", "\t")
+        if ":save" in text:
+            continue
+        before = session.state()
+        hint(text, len(text), session.loop)
+        candidates(text, session.loop)
+        assert session.state() == before
+        reply = session.loop.feed(text)
+        assert reply.status in ("ok", "error", "incomplete")
+        if reply.status != "ok":
+            assert session.state() == before
 
 
 def test_long_sessions_stay_quick(session: Any) -> None:
