@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
+from ..language.contrast import both
 from ..language.text import text as shown_text
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan|True\b|False\b)")
@@ -125,6 +126,18 @@ def compare(text: str, value: Any) -> str | None:
         f"{len(bad)} of {array.size} elements differ, most at {list(at)}: written "
         f"{wanted.values[at]:.9g}, found {found[at]:.9g}"
     )
+
+
+def sides(text: str, value: Any) -> tuple[str, ...]:
+    """What is written and what was found, side by side, when both are arrays of numbers."""
+    array = as_numbers(value)
+    try:
+        wanted = read(text).values
+    except (Unreadable, OverflowError):
+        return ()
+    if array is None or max(array.size, wanted.size) <= 1:
+        return ()
+    return (both(wanted, array, titles=("written", "found")),)
 
 
 def written(value: Any) -> str | None:

@@ -231,6 +231,7 @@ class FileCheck:
                 "E603",
                 f"expectation failed: {text}",
                 wish.span,
+                notes=expectations.sides(wish.text, value),
                 helps=(f"if the new value is right: {self.accepting(item)}",),
             )
         if edits and self.path is not None:

@@ -51,14 +51,19 @@ def elements(
     return summary, "\n" + "\n".join(lines)
 
 
-def both(x: np.ndarray, y: np.ndarray, near: np.ndarray | None = None) -> str:
+def both(
+    x: np.ndarray,
+    y: np.ndarray,
+    near: np.ndarray | None = None,
+    titles: tuple[str, str] = ("left", "right"),
+) -> str:
     """Both arrays side by side, and, where `near` says which elements agree, their difference."""
-    blocks = [_block("left", x), _block("right", y)]
+    blocks = [_block(titles[0], x), _block(titles[1], y)]
     if near is not None and x.size <= MAX_ELEMENTS:
         with np.errstate(all="ignore"):
             difference = (x - y).astype(object)
         difference[near] = "."
-        blocks.append(["left - right", *matrix_lines(difference.tolist())])
+        blocks.append([" - ".join(titles), *matrix_lines(difference.tolist())])
     widths = [max(map(len, block)) for block in blocks]
     if sum(widths) + len(GAP) * (len(blocks) - 1) > WIDTH:
         return "\n" + "\n".join(line for block in blocks for line in block)

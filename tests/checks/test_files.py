@@ -67,6 +67,15 @@ def test_expectations(folder: Path, line: str, good: bool) -> None:
         assert bad[0].diagnostic is not None and bad[0].diagnostic.code == "E603"
 
 
+def test_a_failed_expectation_shows_both_sides(folder: Path) -> None:
+    (folder / "a.expr").write_text(
+        "x = [1, 2]  #=> [1, 2.5]\nx = [1, 2]  #=> [[1]]\nx = 1  #=> 2\n"
+    )
+    first, shapes, scalar = [i.diagnostic for i in check("a.expr").items if i.diagnostic]
+    assert "written  (2,)         found  (2,)\n" in first.notes[0] and "[1, 2]" in first.notes[0]
+    assert "written  (1, 1)" in shapes.notes[0] and not scalar.notes
+
+
 def test_update_rewrites_values_and_nothing_else(folder: Path) -> None:
     text = (
         "\ufeff# head\r\nx = [1, 2]   # two  #=> no\r\ny = x * 3  #=>  [1, 1] \r\n"
