@@ -72,7 +72,8 @@ class Run:
         arrays, recording = recorded
         while self.at < len(self.items) - AFTER and STATE.steps + each <= STATE.max_steps:
             if not self._special():
-                arrays = recording.run(arrays)
+                if slots:  # else a step leaves nothing
+                    arrays = recording.run(arrays)
                 self.at += 1
                 STATE.steps += each
                 continue
