@@ -7,6 +7,7 @@ result needs `amsmath` and nothing else.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
 
 from .expression import (
@@ -48,13 +49,19 @@ _GREEK = frozenset(
 
 
 def escaped(text: str) -> str:
-    """Text for LaTeX's text mode."""
-    return "".join(
-        _SPECIAL.get(char, char if char.isascii() and char.isprintable() else "?")
-        if not char.isalpha()
-        else char
-        for char in " ".join(text.split())
-    )
+    """Text for LaTeX's text mode; letters that its fonts lack are numbers."""
+    return "".join(map(_escaped, " ".join(text.split())))
+
+
+def _escaped(char: str) -> str:
+    if char in _SPECIAL:
+        return _SPECIAL[char]
+    if char.isascii():
+        return char if char.isprintable() else "?"
+    if char.isalpha() and char < "\u0180":
+        return char
+    greek = unicodedata.name(char, "").removeprefix("GREEK SMALL LETTER ").lower()
+    return rf"\ensuremath{{\{greek}}}" if greek in _GREEK else f"[U+{ord(char):04X}]"
 
 
 def name(text: str) -> str:
@@ -75,7 +82,7 @@ def name(text: str) -> str:
         return f"{numbered[1]}_{{{numbered[2]}}}"
     if text in _GREEK:
         return "\\" + text
-    if text.isidentifier():
+    if text.isidentifier() and text.isascii():
         return rf"\mathit{{{escaped(text)}}}"
     return rf"\texttt{{{escaped(text)}}}"
 

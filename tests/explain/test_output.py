@@ -202,6 +202,12 @@ def test_latex_of_the_demo(cli):
     assert out == (SNAPSHOTS / "demo.tex").read_text("utf-8")
 
 
+def test_latex_of_letters_that_fonts_lack(cli):
+    out = cli("explain", "-e", NAMES, "--latex").out
+    assert r"\texttt{\ensuremath{\pi}}" in out and r"\texttt{[U+65E5][U+672C]}" in out
+    out.encode("ascii")
+
+
 def test_markdown_of_the_demo(cli):
     out = cli("explain", "demo.expr", "--markdown").out
     assert out == (SNAPSHOTS / "demo.md").read_text("utf-8")
