@@ -25,7 +25,7 @@ def interruptible() -> Iterator[None]:
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Ctrl-C waits: the session is being put back together."""
-    with _handling(signal.SIG_IGN):
+    with _handling(_wait):
         yield
 
 
@@ -39,6 +39,10 @@ def _handling(action: Any) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _wait(number: int, frame: Any) -> None:
+    """Not SIG_IGN, which an editor that is started meanwhile would inherit."""
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -102,6 +102,47 @@ def test_jacobian_and_hessian(demo: Any) -> None:
     assert "did you mean" in demo.fails(":jac los")
 
 
+def test_explain_why_graph_derive(demo: Any) -> None:
+    assert "g(A) = [[3, 5], [7, 9]]" in demo(":explain A")
+    demo("C = [1.0]")
+    assert "C.grad is None" in demo(":why C")
+    assert "<session>:4:1" in demo(":why C.grad")
+    assert "E201" in demo.fails(":why nothing")
+    assert "<SumBackward0>" in demo(":graph")
+    assert demo(":graph it.mmd") == "written: it.mmd\n"
+    assert Path("it.mmd").read_text().startswith("flowchart")
+    assert ".dot" in demo.fails(":graph it.png")
+    assert demo.fails(":graph missing/it.dot")
+    assert "d loss / d A = 2*A + B" in demo(":derive")
+    assert "W403" not in demo(":jac loss")
+
+
+def test_tools_leave_the_session(demo: Any) -> None:
+    demo("torch.manual_seed(1)")
+    demo("r = rand(2)")
+    before = demo.state()
+    for command in (":explain", ":why A", ":graph", ":derive", ":check", ":jac", ":hess"):
+        demo(command)
+    assert demo.state() == before
+    first = demo("rand(3)")
+    demo(":undo")
+    demo(":check")
+    assert demo("rand(3)") == first
+
+
+def test_words_that_cannot_be_read(demo: Any) -> None:
+    assert "cannot be read" in demo.fails(":jac 'loss")
+    assert "no option" in demo.fails(":jac --nonsense")
+
+
+def test_a_long_restoration_is_announced(demo: Any) -> None:
+    demo("c = const([1.0])")
+    demo("c += 1")
+    demo.loop.session.entries[0].seconds = 3.0
+    assert "putting the session back together, about 3.0 s" in demo(":undo")
+    assert demo("c") == "[1]\n"
+
+
 def test_check(demo: Any) -> None:
     assert "3 passed" in demo(":check")
     demo("d = sum(A * A.detach())")
