@@ -43,13 +43,18 @@ def test_a_process_end_to_end(place):
 
 def test_a_closed_pipe_is_silent(place):
     (place / "big.expr").write_text("x = 1\nv = arange(200000) * x\nloss = sum(v)\n")
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(
-        [*COMMAND, "run", "--format", "json", "big.expr"], stdout=writer, stderr=subprocess.PIPE
-    )
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
+    for argv in (
+        ["run", "--format", "json"],
+        ["run", "--format", "rich"],
+        ["run", "--heat", "v"],
+        ["graph", "--values"],
+        ["graph", "-f", "json", "--values"],
+    ):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([*COMMAND, *argv, "big.expr"], stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (141, b""), argv
 
 
 def test_closed_and_full_streams(place):
