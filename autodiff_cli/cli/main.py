@@ -42,8 +42,9 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
     gc.disable()  # start-up makes many objects and no garbage; commands turn it on again
     env = Environment.current() if environment is None else environment
     words = sys.argv[1:] if argv is None else list(argv)
-    for variable in THREAD_VARIABLES:
-        os.environ.setdefault(variable, "1")
+    if not any(variable in os.environ for variable in THREAD_VARIABLES):
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+        os.environ["AUTODIFF_BLAS"] = "managed"  # big products get more threads (engine/blas.py)
     asked = env.variables.get("_AUTODIFF_COMPLETE")
     try:
         code = _dispatch(words, env) if asked is None else _complete(asked, env)

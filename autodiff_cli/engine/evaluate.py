@@ -17,11 +17,13 @@ from ..graph import op as ops
 from ..graph.node import Node
 from ..graph.op import Kind
 from ..graph.state import STATE
+from . import blas
 from .groups import FUSE_FROM
+from .parts import is_cut
 from .schedule import Plan, too_large
 from .structure import structure
 
-MOVEMENT, SOURCE = Kind.MOVEMENT, Kind.SOURCE
+MOVEMENT, SOURCE, CONTRACTION = Kind.MOVEMENT, Kind.SOURCE, Kind.CONTRACTION
 FUSED = frozenset({Kind.POINTWISE, Kind.REDUCTION})
 SEQUENCE = attrgetter("seq")
 
@@ -33,8 +35,10 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
     if not order:
         return
     for node in order:
-        if node.shape and prod(node.shape) >= FUSE_FROM and node.op.kind in FUSED:
-            break
+        if node.shape and prod(node.shape) >= FUSE_FROM:
+            kind = node.op.kind
+            if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
+                break
     else:
         if len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
             run(order, uses, last)

@@ -8,6 +8,7 @@ last reader is done. A run copies the inputs in, makes the calls and copies the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ class Fixed:
                 function(*args)
         except AutodiffError as error:
             if error.span is None:
-                at = len(self.calls) - calls.__length_hint__() - 1
+                at = len(self.calls) - length_hint(calls) - 1
                 error.amend(span=self.spans[at])
             raise
         return [_copied(value) for value in self.targets]
@@ -192,18 +193,18 @@ class _Builder:
         values: list[Any] = [arg for arg in args if isinstance(arg, np.ndarray)]
         if result < len(values) or any(not isinstance(i.function, np.ufunc) for i in instructions):
             return False
-        made: list[np.ndarray] = []
+        scratch: list[np.ndarray] = []
         for instruction in instructions:
             operands = [values[x.at] if type(x) is Place else x for x in instruction.operands]
             shape = np.broadcast_shapes(*[x.shape for x in operands])
             array = self._new(shape, instruction.dtype)
-            made.append(array)
+            scratch.append(array)
             values.append(array)
             self._call(step, instruction.function, (*operands, array))
         out = values[result]
         if out.shape != step.shape:
             raise Unfit
-        for array in made:
+        for array in scratch:
             if array is not out:
                 self._give_back(array)
         self._release(n)

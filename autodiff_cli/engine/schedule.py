@@ -24,6 +24,7 @@ from ..transform.simplify import representatives
 from .fixed import Fixed, Unfit
 from .groups import FUSE_FROM, POINTWISE, Group, Grouping
 from .memory import allocate
+from .parts import kernel_of
 from .tiles import Tiled
 
 STATIC, VALUE, VALUES = range(3)
@@ -149,8 +150,7 @@ class Plan:
             step = Step(itemgetter(index), "output", node)
             step.places = (self._at(parent),)
         else:
-            kernel: Any = node.op.kernel
-            step = Step(kernel, node.op.name, node)
+            step = Step(kernel_of(node), node.op.name, node)
             if node.inputs is node.args:
                 step.places = tuple([self._at(x) for x in node.inputs])
             else:

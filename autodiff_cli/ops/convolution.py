@@ -183,6 +183,7 @@ ONE = Steps((1,), (0,), (1,), 1)
 @opaque(
     _convolve,
     public=False,
+    properties=frozenset({"samplewise"}),
     samples=[S(t(1, 2, 4), t(3, 2, 2), ONE, (3,))],
     shape=lambda input, weight, steps, sizes: (
         (input.shape[0], weight.shape[0], *sizes),
@@ -204,6 +205,7 @@ def _(g, out, input, weight, steps, sizes):
 @opaque(
     _convolve_input,
     public=False,
+    properties=frozenset({"samplewise"}),
     samples=[S(t(1, 3, 3), t(3, 2, 2), ONE, (4,))],
     shape=lambda g, weight, steps, sizes: (
         (g.shape[0], weight.shape[1] * steps.groups, *sizes),
@@ -225,6 +227,7 @@ def _(g, out, given, weight, steps, sizes):
 @opaque(
     _convolve_weight,
     public=False,
+    properties=frozenset({"sums samples"}),
     samples=[S(t(1, 2, 4), t(1, 3, 3), ONE, (2,))],
     shape=lambda input, g, steps, kernel: (
         (g.shape[1], input.shape[1] // steps.groups, *kernel),
