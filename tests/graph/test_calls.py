@@ -1,0 +1,73 @@
+"""Calls that were bound before are applied as they would be anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autodiff_cli.autograd import calls  # noqa: F401  # the table
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.op import constant, number, value_of
+from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.language.compiled import Compiled
+from autodiff_cli.language.housekeeping import HOUSEKEEPING
+from autodiff_cli.source import Source
+
+X = np.arange(6.0).reshape(2, 3)
+
+
+def test_true_is_not_one() -> None:
+    x = constant(X)
+    for _ in range(2):
+        assert F.sum(x, 1, True).shape == (2, 1)
+        with pytest.raises(AutodiffError):
+            F.sum(x, True)
+        assert F.sum(x, 1).shape == (2,)
+
+
+def test_dims_count_from_the_tensor_given() -> None:
+    for shape in ((2, 3), (2, 3, 4), (2, 3), (5,)):
+        for _ in range(2):
+            assert F.sum(constant(np.ones(shape)), -1).shape == shape[:-1]
+
+
+def test_dtypes_are_told_apart() -> None:
+    for dtype, result in (("float32", "float32"), ("int8", "int64"), ("float64", "float64")):
+        for _ in range(2):
+            assert F.sum(constant(X.astype(dtype))).dtype.name == result
+
+
+def test_the_size_limit_holds_for_shapes_that_fitted_before() -> None:
+    x = constant(np.ones((50, 50)))
+    before = STATE.max_bytes
+    for apply in (
+        lambda: F.matmul(x, x),
+        lambda: x + x,
+        lambda: F.exp(x),
+        lambda: F.sum(x, (), True),
+    ):
+        apply()
+    try:
+        STATE.max_bytes = 10_000
+        for apply in (lambda: F.matmul(x, x), lambda: x + x, lambda: F.exp(x)):
+            with pytest.raises(AutodiffError, match="E505"):
+                apply()
+    finally:
+        STATE.max_bytes = before
+
+
+def test_zeros_keep_their_sign() -> None:
+    for _ in range(2):
+        assert np.signbit(value_of(number(-0.0)))
+        assert not np.signbit(value_of(number(0.0)))
+
+
+def test_a_long_chain_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HOUSEKEEPING, "every", 50)
+    function = Compiled(
+        Source("y = x\nfor i in range(200):\n    y = sin(y) * 1.5\nloss = y\n"), ("x",), "loss"
+    )
+    found = [function(x=np.array(0.3)) for _ in range(3)]
+    assert all(known is not None for known in function.plans.values())
+    assert found[0] == found[1] == found[2]
