@@ -106,7 +106,7 @@ class Interactive(Program):
         start = time.perf_counter()
         try:
             with self._entered(entry), interruptible():
-                self._refuse_unknown(trees)
+                self._refuse_unknown(trees[0])
                 outcome = self._run(entry)
                 entry.seconds = time.perf_counter() - start
         except BaseException:
@@ -185,18 +185,14 @@ class Interactive(Program):
                         nodes.append(part.grad.node)
         evaluate([node for node in nodes if node.value is None])
 
-    def _refuse_unknown(self, trees: list[syntax.Node]) -> None:
-        """A slip in a name is found before anything ran, so that nothing has to be undone."""
-        known = set(self.scope.names) | assigned_names(trees)[0]
-        for tree in trees:
-            for name in _names_read(tree):
-                if name.id not in known and builtin(name.id) is None:
-                    called = any(
-                        isinstance(node, syntax.Call) and node.func is name
-                        for node in syntax.walk(tree)
-                    )
-                    if not called:  # the call itself knows better what is near
-                        raise unknown_name(name.id, name.span, self.scope)
+    def _refuse_unknown(self, tree: syntax.Node) -> None:
+        """A slip in a name of the first statement is found before anything ran, so that nothing
+        has to be undone. A call itself knows better which functions have such a name."""
+        called = {id(n.func) for n in syntax.walk(tree) if isinstance(n, syntax.Call)}
+        for name in _names_read(tree):
+            known = name.id in self.scope.names or builtin(name.id) is not None
+            if not known and id(name) not in called:
+                raise unknown_name(name.id, name.span, self.scope)
 
     @contextmanager
     def _entered(self, entry: Entry | None = None) -> Iterator[None]:

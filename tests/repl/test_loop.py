@@ -169,6 +169,12 @@ def test_import_in_a_native_session(session: Any) -> None:
     assert session("torch.sum(A)") == "3\n"
 
 
+def test_names_that_appear_while_an_entry_runs(session: Any) -> None:
+    session("def f():\n  global z\n  z = 3\n\n")
+    assert session("f(); z + 1") == "4\n"
+    assert session("y = z") == "y  3\n"
+
+
 def test_gradient_is_of_the_loss_there_is(session: Any) -> None:
     for line in DEMO:
         session(line)

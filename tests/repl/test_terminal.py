@@ -16,7 +16,7 @@ import pexpect
 import pyte
 import pytest
 
-PATIENCE = 20.0  # seconds; only a failure waits so long
+PATIENCE = 60.0  # seconds; only a failure waits so long
 UP, TAB, CTRL_C, CTRL_D, ENTER, ALT_ENTER = "\x1b[A", "\t", "\x03", "\x04", "\r", "\x1b\r"
 RIGHT = "\x1b[C"
 
