@@ -10,13 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Diagnostic, fail
+from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
@@ -28,55 +27,20 @@ from ..language.loading import FILES
 from ..language.names import builtin
 from ..language.operations import MODE
 from ..language.parser import parse
-from ..language.program import Program, calls_backward
+from ..language.program import Program
 from ..language.report import Options
-from ..language.scoping import assigned_names, target_names
+from ..language.scoping import assigned_names
 from ..language.statements import compile_block
 from ..language.values import Scope
 from ..language.variables import history
 from ..language.watching import SHOWN, WATCH
 from ..source import Source
+from .entries import Entry, Outcome, bound_names, differentiates, names_read
 from .interrupts import interruptible, uninterrupted
 from .purity import Definitions, Purity
 from .world import World
 
-
-@dataclass(slots=True)
-class Entry:
-    """What was entered at once. `pure`: it only assigned names; `looks`: it only showed something;
-    `explicit`: it calls backward(); `found`: what the names it assigns were before, and `world` the
-    settings; `files`: what its `load` calls read."""
-
-    source: Source
-    trees: list[syntax.Node]
-    folder: Path | None
-    pure: bool
-    looks: bool
-    explicit: bool
-    found: dict[str, Any]
-    world: World
-    files: dict[Any, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @property
-    def text(self) -> str:
-        return self.source.text.strip("\n")
-
-    @property
-    def title(self) -> str:
-        """The first line, marked when there are more."""
-        first, _, rest = self.text.partition("\n")
-        return f"{first} ..." if rest.strip() else first
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What an entry did: names it assigned, the value of a last bare expression, warnings."""
-
-    assigned: list[str] = field(default_factory=list)
-    value: Any = None
-    has_value: bool = False
-    warnings: list[Diagnostic] = field(default_factory=list)
+_MISSING = object()
 
 
 class Interactive(Program):
@@ -120,13 +84,13 @@ class Interactive(Program):
     def _entry(self, source: Source, trees: list[syntax.Node], folder: Path | None) -> Entry:
         names, known = self.scope.names, self._definitions()
         with self.dialect():
-            gradients = not self._hooks(_differentiates(trees))
+            gradients = not self._hooks(differentiates(trees))
             pure = Purity(names, known, gradients=gradients).of_statements(trees)
             looks = all(isinstance(tree, syntax.ExprStmt) for tree in trees) and (
                 pure or Purity(names, known).of_statements(trees)
             )
         entry = Entry(
-            source, trees, folder, pure, looks, _differentiates(trees), {}, self.world.copy()
+            source, trees, folder, pure, looks, differentiates(trees), {}, self.world.copy()
         )
         self._note(entry)
         return entry
@@ -158,7 +122,7 @@ class Interactive(Program):
             SHOWN.clear()
             compile_block([tree], Context(True))(self.scope)
             self._settle(tree, entry)
-            for name in _bound(tree):
+            for name in bound_names(tree):
                 if name not in outcome.assigned:
                     outcome.assigned.append(name)
         last = entry.trees[-1]
@@ -189,7 +153,7 @@ class Interactive(Program):
         """A slip in a name of the first statement is found before anything ran, so that nothing
         has to be undone. A call itself knows better which functions have such a name."""
         called = {id(n.func) for n in syntax.walk(tree) if isinstance(n, syntax.Call)}
-        for name in _names_read(tree):
+        for name in names_read(tree):
             known = name.id in self.scope.names or builtin(name.id) is not None
             if not known and id(name) not in called:
                 raise unknown_name(name.id, name.span, self.scope)
@@ -426,42 +390,3 @@ class Interactive(Program):
                 yield
         finally:
             self.world = before
-
-
-_MISSING = object()
-
-
-def _differentiates(trees: list[syntax.Node]) -> bool:
-    return any(calls_backward(tree) for tree in trees)  # type: ignore[arg-type]  # any tree is walked
-
-
-def _bound(tree: syntax.Node) -> list[str]:
-    """Names a statement assigns, in the order of its text."""
-    if isinstance(tree, syntax.Assign):
-        return [name for target in tree.targets for name in target_names(target)]
-    return sorted(assigned_names([tree])[0])
-
-
-def _names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
-    """Names that a statement certainly reads here: not those of bodies that run later, or never."""
-    if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
-        pending: list[syntax.Node] = [tree.value]
-    elif isinstance(tree, syntax.For):
-        pending = [tree.iter]
-    elif isinstance(tree, syntax.If | syntax.While):
-        pending = [tree.test]
-    else:
-        return
-    while pending:
-        node = pending.pop()
-        if isinstance(node, syntax.Name):
-            yield node
-        elif not isinstance(
-            node,
-            syntax.Lambda | syntax.ListComp | syntax.SetComp | syntax.GeneratorExp
-            | syntax.DictComp | syntax.IfExp | syntax.BoolOp,
-        ):  # fmt: skip
-            pending += syntax.children(node)
-
-
-__all__ = ["AutodiffError", "Entry", "Interactive", "Outcome"]

@@ -23,7 +23,8 @@ from ..render.text import for_encoding
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
-from .interactive import Entry, Interactive, Outcome
+from .entries import Outcome
+from .interactive import Interactive
 from .interrupts import uninterrupted
 from .pasted import without_prompts
 from .show import assigned_line, value_lines
@@ -349,6 +350,3 @@ def _words(error: OSError) -> str:
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     name = f" `{error.filename}`" if error.filename else ""
     return f"cannot use{name}: {reason}"
-
-
-__all__ = ["Entry", "Loop", "Options", "Problem", "Quit", "Reply", "Settings", "Surroundings"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..language import syntax
 from ..language.names import MODULES, PREDEFINED
 from ..language.scoping import assigned_names, target_names
-from .interactive import Entry
+from .entries import Entry
 
 
 class Line(NamedTuple):

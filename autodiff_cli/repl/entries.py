@@ -1,0 +1,86 @@
+"""What a session is a list of: entries, each some statements that were entered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import Diagnostic
+from ..language import syntax
+from ..language.program import calls_backward
+from ..language.scoping import assigned_names, target_names
+from ..source import Source
+from .world import World
+
+
+@dataclass(slots=True)
+class Entry:
+    """What was entered at once. `pure`: it only assigned names; `looks`: it only showed something;
+    `explicit`: it calls backward(); `found`: what the names it assigns were before, and `world` the
+    settings; `files`: what its `load` calls read."""
+
+    source: Source
+    trees: list[syntax.Node]
+    folder: Path | None
+    pure: bool
+    looks: bool
+    explicit: bool
+    found: dict[str, Any]
+    world: World
+    files: dict[Any, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return self.source.text.strip("\n")
+
+    @property
+    def title(self) -> str:
+        """The first line, marked when there are more."""
+        first, _, rest = self.text.partition("\n")
+        return f"{first} ..." if rest.strip() else first
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an entry did: names it assigned, the value of a last bare expression, warnings."""
+
+    assigned: list[str] = field(default_factory=list)
+    value: Any = None
+    has_value: bool = False
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+
+def differentiates(trees: list[syntax.Node]) -> bool:
+    return any(calls_backward(tree) for tree in trees)  # type: ignore[arg-type]  # any tree is walked
+
+
+def bound_names(tree: syntax.Node) -> list[str]:
+    """Names a statement assigns, in the order of its text."""
+    if isinstance(tree, syntax.Assign):
+        return [name for target in tree.targets for name in target_names(target)]
+    return sorted(assigned_names([tree])[0])
+
+
+def names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
+    """Names that a statement certainly reads here: not those of bodies that run later, or never."""
+    if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
+        pending: list[syntax.Node] = [tree.value]
+    elif isinstance(tree, syntax.For):
+        pending = [tree.iter]
+    elif isinstance(tree, syntax.If | syntax.While):
+        pending = [tree.test]
+    else:
+        return
+    while pending:
+        node = pending.pop()
+        if isinstance(node, syntax.Name):
+            yield node
+        elif not isinstance(
+            node,
+            syntax.Lambda | syntax.ListComp | syntax.SetComp | syntax.GeneratorExp
+            | syntax.DictComp | syntax.IfExp | syntax.BoolOp,
+        ):  # fmt: skip
+            pending += syntax.children(node)
