@@ -55,6 +55,7 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
         env.note("help: autodiff why NAME FILE, for example `autodiff why w train.py`")
         return Exit.USAGE
     name, *files = words
+    name = name.removesuffix(".grad")
     unused = {"wrt": (), "nan": "ignore", "precision": 6, "sci": False, "max_elements": 64}
     values = {**unused, **values}
     return run_programs(

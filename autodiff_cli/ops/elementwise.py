@@ -356,6 +356,7 @@ def _without_nan(x, nan, posinf, neginf):
 
 @pointwise(
     _without_nan,
+    properties=frozenset({"selects"}),
     samples=[S(t(2, 3)), S(t(values=[math.nan, math.inf, 1.0]), 2.0, 3.0, order=0, because="nan")],
 )
 def nan_to_num(

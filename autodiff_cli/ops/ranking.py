@@ -306,6 +306,7 @@ def _in_range(name, target, classes, low):
         S(t(3), ints(high=3), weight=t(3, low=0.1, grad=False)),
     ],
     errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))],
+    properties=frozenset({"clamps"}),
 )
 def multi_margin_loss(
     input: Tensor,
@@ -357,6 +358,7 @@ def multi_margin_loss(
         S(t(3), ints(3, values=[1, 2, -1])),
     ],
     errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))],
+    properties=frozenset({"clamps"}),
 )
 def multilabel_margin_loss(
     input: Tensor,

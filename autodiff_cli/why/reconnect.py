@@ -281,6 +281,10 @@ def renamed(text: Text, name: str, span: Span | None) -> Iterator[str]:
     if not isinstance(statement, s.Assign) or not name.isidentifier():
         return
     value = statement.value
+    while isinstance(value, s.Call) and callee(value) in ("detach", "requires_grad_", "clone"):
+        if not isinstance(value.func, s.Attribute):
+            break
+        value = value.func.value
     if isinstance(value, s.BinOp) and value.op in "+-*/":
         left = value.left
         if isinstance(left, s.Name) and left.id == name:

@@ -18,6 +18,7 @@ from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.state import grad_mode
+from ..language import syntax
 from ..source import Span
 from .flow import Flow, pullback
 from .model import Cause
@@ -257,12 +258,28 @@ class Missing:
             return Cause("flat-op", silent.span, f"{text} for what `{self.name}` leads to")
         if self.program.failure is not None:
             return Cause("not-reached", span, f"backward failed before it came to `{self.name}`")
+        if "backward" not in self.program.source.text and self.program.loss is None:
+            text = "`autograd.grad` returns gradients and leaves"
+            return Cause("not-reached", span, f"{text} `{self.name}.grad` None")
+        cleared = self._cleared()
         return Cause(
             "not-reached",
             span,
-            f"the gradient of `{self.name}` was computed and then cleared (zero_grad, or "
-            "`.grad = None`)",
+            f"the gradient of `{self.name}` was computed and then cleared",
+            places=() if cleared is None else ((cleared, "cleared here"),),
         )
+
+    def _cleared(self) -> Span | None:
+        """The last place of the program that may clear gradients."""
+        found = None
+        for part in syntax.walk(self.program.tree) if self.program.tree is not None else ():
+            word = part.attr if isinstance(part, syntax.Attribute) else ""
+            if word == "zero_grad" or (
+                isinstance(part, syntax.Assign)
+                and any(isinstance(t, syntax.Attribute) and t.attr == "grad" for t in part.targets)
+            ):
+                found = part.span
+        return found
 
     def _silent(self) -> Node | None:
         """A function of the program, on the way, whose backward gave its operand nothing."""

@@ -111,7 +111,7 @@ def test_another_loss(cli) -> None:
         (["why", "w"], 2, ""),
         (["why", "w", "missing.py"], 2, "missing.py"),
         (["why", "ww", "cut.py"], 3, "did you mean `w`?"),
-        (["why", "w.grad", "cut.py"], 3, "is not a name"),
+        (["why", "w.data", "cut.py"], 3, "is not a name"),
         (["why", "1 +", "cut.py"], 3, "error"),
         (["why", "h[0]", "-e", "h = [1, 2"], 3, "E101"),
         (["why", "x", "-e", "x = [1, 2]; y = x @ [[1, 2, 3]]"], 3, "E301"),
