@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..autograd import calls
 from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
-from ..graph.op import LEAF, cast, number, value_of
+from ..graph.op import LEAF, cast, constant, number, value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.state import STATE, taken_out
@@ -390,6 +392,29 @@ def _tolist(tensor: Tensor) -> Any:
     return taken_out(tensor.node, value_of(tensor.node).tolist())
 
 
+def _first_place(tensor: Tensor) -> int:
+    """Where in the memory of the whole a view begins."""
+    node = tensor.node
+    storage = tensor.storage
+    if storage is None or not tensor.steps or not node.numel:
+        return 0
+    whole = storage.node
+    places = F.reshape(constant(np.arange(whole.numel)), whole.shape)
+    for op, rest, part in tensor.steps:
+        found = op.apply([places, *rest])
+        places = found if part < 0 else found[part]
+    return int(value_of(places).flat[0])
+
+
+def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor:
+    tensor.check_writable()
+    mask = np.zeros(tensor.shape, bool)
+    np.fill_diagonal(mask, True, truth(wrap))
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    tensor.write(F.masked_fill(tensor.node, constant(mask), value))
+    return tensor
+
+
 def _retain(tensor: Tensor) -> None:
     tensor.retain_grad()
 
@@ -426,6 +451,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "detach": _detach,
     "detach_": _detach_,
     "numpy": _numpy,
+    "data_ptr": lambda t: id(t.share()) + t.dtype.itemsize * _first_place(t),
+    "storage_offset": lambda t: _first_place(t),
     "cpu": lambda t, *a, **k: t,
     "cuda": lambda t, *a, **k: check_device("cuda"),
     "to": _to,
@@ -433,6 +460,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "type_as": lambda t, other: _to(t, other),
     "copy_": _copy_,
     "zero_": _zero_,
+    "fill_diagonal_": _fill_diagonal,
     "register_hook": _register_hook,
     "is_floating_point": lambda t: is_float(t.dtype),
     "is_complex": lambda t: False,

@@ -119,7 +119,7 @@ class UserClass:
     a `fixed` class came with the language, programs cannot change it.
     """
 
-    __slots__ = ("annotated", "bases", "fixed", "make", "mro", "name", "names", "span")
+    __slots__ = ("annotated", "bases", "finish", "fixed", "make", "mro", "name", "names", "span")
 
     def __init__(self, name: str, bases: list[UserClass], names: dict[str, Any], span: Any):
         self.name = name
@@ -128,6 +128,10 @@ class UserClass:
         self.span = span
         self.fixed = False
         self.annotated: list[str] = []
+        # What makes of a class below this one what its name means, when that is no class.
+        self.finish: Callable[[UserClass], Any] | None = next(
+            (b.finish for b in bases if b.finish is not None), None
+        )
         self.make: type[Instance] = next(
             (b.make for b in bases if b.make is not Instance), Instance
         )
@@ -413,7 +417,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
             for function in (value.function, value.setter) if wrapped else (value,):
                 if isinstance(function, UserFunction) and function.scope is body:
                     function.scope = cell
-        made: Any = cls
+        made: Any = cls if cls.finish is None else cls.finish(cls)
         for decorate, span in reversed(decorators):
             STATE.span = span
             try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.reverse import zeros_like
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node
@@ -33,14 +34,17 @@ class Context:
         self.materialize = True
 
     def _save(self, *tensors: Any) -> None:
-        for tensor in tensors:
+        self.saved = tensors
+
+    def check_saved(self) -> None:
+        """Told of by the call of `apply`, as in PyTorch."""
+        for tensor in self.saved:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise fail(
                     "E409",
                     f"save_for_backward takes tensors, not {kind_of(tensor)}",
                     help="keep other values as `ctx.name = value`",
                 )
-        self.saved = tensors
 
     def _mark(self, *tensors: Any) -> None:
         self.non_differentiable.extend(tensors)
@@ -131,6 +135,10 @@ def _rule(
     g: Any, out: Any, inputs: tuple[Node, ...], outputs: tuple[Node, ...], call: Call
 ) -> tuple[Any, Any]:
     parts = g if type(g) is tuple else (g,)
+    if call.context.materialize:
+        parts = tuple(
+            zeros_like(o) if p is None else p for p, o in zip(parts, outputs, strict=True)
+        )
     found = call.backward([None if p is None else Tensor(p) for p in parts])
     fitted = []
     for x, part in zip(inputs, found, strict=True):
@@ -186,6 +194,7 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             result = call_value(forward, list(args), kwargs)
             call_value(setup, [context, tuple(args), result], {})
     STATE.span = span
+    context.check_saved()
     results = list(result) if type(result) is tuple else [result]
     tensors = [r for r in results if isinstance(r, Tensor)]
     if not tensors:

@@ -87,6 +87,7 @@ MODULES: dict[str, str] = {
             "itertools",
             "operator",
             "dataclasses",
+            "enum",
             "contextlib",
             "collections",
             "collections.abc",

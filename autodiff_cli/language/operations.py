@@ -113,6 +113,8 @@ def as_operand(value: Any) -> Any:
 
 def binary(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`."""
+    if symbol == "%" and type(left) is str:
+        return python_binary(symbol, left, right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return tensor_binary(symbol, left, right)
     if isinstance(left, list) or isinstance(right, list):

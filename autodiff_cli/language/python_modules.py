@@ -260,6 +260,14 @@ def member(module: str, name: str) -> Any:
         from .module_state import NAMES
 
         return NAMES["python.collections.OrderedDict"]
+    if module == "enum":
+        from .enumerations import ENUM
+
+        return ENUM.get(name)
+    if module == "typing" and name == "NamedTuple":
+        from .enumerations import NAMED_TUPLE
+
+        return NAMED_TUPLE
     if module in ("typing", "collections.abc"):
         return _any_type()
     return _TABLE.get(module, {}).get(name)

@@ -12,10 +12,23 @@ from ..errors import fail
 from ..graph.dtypes import is_float
 from .operations import equal, items_of, kind_of
 from .subscripts import dict_key
-from .text import str_format
+from .text import represent, str_format
 from .values import Builtin, Device, GradFn, Size
 
 Getter = Callable[[Any], Any]
+
+
+class View(list):
+    """The keys, values or items of a dict, as they were when asked for."""
+
+    __slots__ = ("what",)
+
+    def __init__(self, found: Any, what: str):
+        super().__init__(found)
+        self.what = what
+
+    def describe(self) -> str:
+        return f"dict_{self.what}({represent(list(self))})"
 
 
 def _bound(name: str, function: Callable[..., Any]) -> Getter:
@@ -168,9 +181,9 @@ _LISTS: dict[str, Getter] = {
 _TUPLES: dict[str, Getter] = {"index": _LISTS["index"], "count": _LISTS["count"]}
 
 _DICTS: dict[str, Getter] = {
-    "items": _bound("items", lambda v: list(v.items())),
-    "keys": _bound("keys", lambda v: list(v.keys())),
-    "values": _bound("values", lambda v: list(v.values())),
+    "items": _bound("items", lambda v: View(v.items(), "items")),
+    "keys": _bound("keys", lambda v: View(v.keys(), "keys")),
+    "values": _bound("values", lambda v: View(v.values(), "values")),
     "get": _bound("get", _get),
     "pop": _bound("pop", _pop_key),
     "setdefault": _bound(

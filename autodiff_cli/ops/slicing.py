@@ -208,15 +208,15 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -
 
 
 @movement(
-    lambda x, offset: np.diagonal(x, offset).copy(),
+    lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2).copy(),
     grad_fn="DiagonalBackward0_copy",
     method=False,
-    shape=lambda input, offset: _diagonal_shape(input, offset, 0, 1),
-    vjp=lambda g, out, input, offset: _embed("diagonal", g, input, offset, 0, 1),
-    samples=[S(t(2, 3), 1)],
+    shape=lambda input, offset, dim1, dim2: _diagonal_shape(input, offset, dim1, dim2),
+    vjp=lambda g, out, input, offset, dim1, dim2: _embed("diagonal", g, input, offset, dim1, dim2),
+    samples=[S(t(2, 3), 1), S(t(2, 3, 3), 0, 1, 2)],
 )
-def diagonal_copy(input: Tensor, offset: int = 0):
-    """The diagonal of a matrix, copied."""
+def diagonal_copy(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1):
+    """The diagonals of the matrices in two dims, copied, as the last dim."""
 
 
 def _embed_dims(input, offset, dim1, dim2):
