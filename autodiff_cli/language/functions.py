@@ -224,12 +224,35 @@ def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's
     factories do."""
     wants_grad = kwargs.get("requires_grad", False)
+    if isinstance(kwargs.get("out"), Tensor):
+        return _written(callee, args, dict(kwargs))
     if MODE.python:
         _refuse_python_operands(callee, args, kwargs)
     result = calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
     if wants_grad is True and isinstance(result, Tensor):
         result.set_requires_grad(True)
     return result
+
+
+def _written(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Tensor:
+    """`torch.add(x, y, out=z)`: the result is written into a tensor that is there."""
+    out: Tensor = kwargs.pop("out")
+    found = call_op(callee, args, kwargs)
+    if not isinstance(found, Tensor):
+        raise fail(
+            "E203", f"`{callee.name}` takes no out= here", help="assign the results to names"
+        )
+    if STATE.grad and (found.requires_grad or out.requires_grad):
+        raise fail(
+            "E404",
+            "functions with out=... arguments don't support automatic differentiation",
+            help="assign the result to a name",
+        )
+    if tuple(out.shape) == tuple(found.shape):
+        out.write(found.node)
+    else:
+        out.adopt(found)
+    return out
 
 
 def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:

@@ -113,6 +113,7 @@ def test_another_loss(cli) -> None:
         (["why", "ww", "cut.py"], 3, "did you mean `w`?"),
         (["why", "w.data", "cut.py"], 3, "is not a name"),
         (["why", "1 +", "cut.py"], 3, "error"),
+        (["why", "p", "-e", "p = {'a': tensor(1.)}; w = 2; loss = w * p['a']"], 3, "`p['a']`"),
         (["why", "h[0]", "-e", "h = [1, 2"], 3, "E101"),
         (["why", "x", "-e", "x = [1, 2]; y = x @ [[1, 2, 3]]"], 3, "E301"),
     ],
