@@ -97,10 +97,12 @@ class Flow:
         for x, g in pullback(node, parts):
             self._give(x, node, g)
 
-    def called(self, node: Node) -> str:
-        """A node by its name in the program, else by its text."""
+    def called(self, node: Node, by: Node) -> str:
+        """An operand of `by` by its name in the program, else by its text if it has its own."""
         name = self.names.get(node)
-        return shown(node.span) if name is None else f"`{name}`"
+        if name is not None:
+            return f"`{name}`"
+        return "its operand" if node.span is None or node.span == by.span else shown(node.span)
 
 
 def reached(roots: list[Node]) -> list[Node]:

@@ -99,7 +99,7 @@ class Birth:
         if g is not None and g.shape == operand.shape:
             incoming = f"; the gradient that comes in is {number(np.asarray(value_of(g))[at])}"
         what = "makes NaN" if nan else "is infinite"
-        where = f"where {self.flow.called(operand)} is {value}{place}"
+        where = f"where {self.flow.called(operand, node)} is {value}{place}"
         message = f"the slope of {shown(span)} {what} {where}{incoming}"
         return Cause("nan-backward" if nan else "inf-backward", span, message)
 
@@ -168,7 +168,7 @@ class Birth:
                 value = number(np.asarray(value_of(operand))[index])
                 named = operand.span is not None and operand.span != node.span
                 named = named or operand in self.flow.names
-                found.append(f"{self.flow.called(operand)} = {value}" if named else value)
+                found.append(f"{self.flow.called(operand, node)} = {value}" if named else value)
         return " and ".join(found[:2])
 
 

@@ -23,10 +23,12 @@ from ..language import syntax
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
 from ..language.classes import Instance
+from ..language.operations import kind_of
 from ..language.parser import parse
 from ..language.program import calls_backward
 from ..language.report import Options
 from ..language.values import Scope
+from ..language.variables import named_tensors
 from ..source import Source, Span
 
 MOST_BINDINGS = 100_000
@@ -178,11 +180,28 @@ def lookup(program: Recorder, name: str) -> Any:
             "E201", f"`{name}` is not a name", help="for example `w`, `model.weight`, `layers[0]`"
         )
     if isinstance(expression.value, syntax.Name):
-        return _named(program, name)
-    try:
-        return program.evaluate_text(name, "<name>")
-    except AutodiffError as error:
-        raise error.amend(span=None, labels=()) from None
+        value = _named(program, name)
+    else:
+        try:
+            value = program.evaluate_text(name, "<name>")
+        except AutodiffError as error:
+            raise error.amend(span=None, labels=()) from None
+    _refuse_several(program, name, value)
+    return value
+
+
+def _refuse_several(program: Recorder, name: str, value: Any) -> None:
+    """E208 for modules and containers: only their tensors have gradients."""
+    if not isinstance(value, list | tuple | dict) and not hasattr(value, "parameters"):
+        return
+    inside = [n for n in named_tensors(program) if n.startswith((f"{name}.", f"{name}["))]
+    raise fail(
+        "E208",
+        f"`{name}` is {kind_of(value)}: gradients belong to tensors",
+        help=f"ask about one of {', '.join(f'`{n}`' for n in inside[:4])}"
+        if inside
+        else "ask about a tensor",
+    )
 
 
 def _is_path(tree: syntax.Node) -> bool:

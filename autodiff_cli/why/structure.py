@@ -19,6 +19,7 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.state import grad_mode
 from ..language import syntax
+from ..language.operations import kind_of
 from ..source import Span
 from .flow import Flow, pullback
 from .model import Cause
@@ -331,23 +332,18 @@ class Missing:
             return Cause(
                 "rebound",
                 span,
-                f"`{self.name}` now means {kind(value)}, not the tensor that the loss used",
+                f"`{self.name}` now means {kind_of(value)}, not the tensor that the loss used",
                 places=((used.span, "the loss used this one"),),
             )
         return Cause(
-            "requires-grad-false", span, f"`{self.name}` is {kind(value)}, not a tensor with grad"
+            "requires-grad-false",
+            span,
+            f"`{self.name}` is {kind_of(value)}, not a tensor with grad",
         )
 
     def _earlier_tensor(self, roots: list[Node]) -> Binding | None:
         everything = set(self.ways.everything(roots))
         return next((b for b in reversed(self.bindings) if b.node in everything), None)
-
-
-def kind(value: Any) -> str:
-    """What a value is, for messages."""
-    from ..language.operations import kind_of
-
-    return kind_of(value)
 
 
 def assigned_at(program: Recorder, name: str) -> Span | None:

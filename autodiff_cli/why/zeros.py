@@ -188,7 +188,7 @@ class Zeros:
         at = element(kill.at)
         value = self._value(kill.operand, kill.at)
         place = f" at {at}" if at else ""
-        here = f"where {self.flow.called(kill.operand)} is {value}{place}"
+        here = f"where {self.flow.called(kill.operand, node)} is {value}{place}"
         match code:
             case "dead-relu":
                 operand = np.asarray(value_of(kill.operand))
@@ -217,13 +217,13 @@ class Zeros:
             values = np.asarray(value_of(other))
             if at is not None and values[at] == 0:
                 where = f" at {element(at)}" if at else ""
-                called = self.flow.called(other) if other.span is not None else "a number"
+                called = self.flow.called(other, node) if other.span is not None else "a number"
                 return f"{text} multiplies with {called}, which is 0{where}"
             if not values.any() and values.size:
-                return f"{text} multiplies with {self.flow.called(other)}, which is 0"
+                return f"{text} multiplies with {self.flow.called(other, node)}, which is 0"
         value = self._value(kill.operand, kill.at)
         place = f" at {element(kill.at)}" if kill.at else ""
-        operand = self.flow.called(kill.operand)
+        operand = self.flow.called(kill.operand, node)
         if node.op.kind is Kind.CONTRACTION:
             return f"{text} multiplies {operand}{place} only with zeros"
         return f"the slope of {text} is exactly 0 where {operand} is {value}{place}"
