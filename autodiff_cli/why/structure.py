@@ -168,7 +168,9 @@ class Missing:
                 return found
         if isinstance(exit.value, bool):
             return Cause("comparison", exit.span, f"{text} is true or false: it has no slope")
-        return Cause("detached", exit.span, f"{text} is a number: it has left the graph")
+        return Cause(
+            "detached", exit.span, f"{text} takes numbers out of the graph: backward sees constants"
+        )
 
     # -- the tensor itself ----------------------------------------------------------------------
 
