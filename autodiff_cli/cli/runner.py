@@ -218,7 +218,7 @@ class Runner:
 
             options = self.options()
             gc.freeze()
-            gc.set_threshold(50_000, 20, 50)  # graphs are many objects and few cycles
+            gc.set_threshold(200_000, 20, 50)  # graphs are many objects and few cycles
             gc.enable()
             return self.compute(source, options)
 

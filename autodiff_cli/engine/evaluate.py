@@ -19,8 +19,10 @@ from ..graph.op import Kind
 from ..graph.state import STATE
 from . import blas
 from .groups import FUSE_FROM
+from .observing import OBSERVED
 from .parts import is_cut
-from .schedule import Plan, too_large
+from .scalars import all_scalars, run_scalars
+from .schedule import Plan, planned, too_large
 from .structure import structure
 
 MOVEMENT, SOURCE, CONTRACTION = Kind.MOVEMENT, Kind.SOURCE, Kind.CONTRACTION
@@ -31,6 +33,10 @@ SEQUENCE = attrgetter("seq")
 def evaluate(targets: list[Node], last: bool = False) -> None:
     """Compute `targets` and whatever they need, all in one pass; in the `last` one nothing is kept
     for a backward to come."""
+    observer = OBSERVED.by
+    if observer is not None and not observer.inside:
+        observer.evaluate(targets, last)
+        return
     order, uses = plan(targets)
     if not order:
         return
@@ -40,10 +46,16 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
             if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
                 break
     else:
-        if len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
+        if observer is not None:
+            observer.small(order, targets)
+        if observer is None and len(order) > MOST and all_scalars(order):
+            run_scalars(order, uses, last, compute, _is_dead)
+        elif len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
             run(order, uses, last)
         return
     if not run_planned(order, targets, last):
+        if observer is not None:
+            observer.unplanned(order, targets)
         run(order, uses, last)
 
 
@@ -81,13 +93,14 @@ def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
     ask for it."""
     held = 0
     limit = STATE.max_bytes
+    make = compute if OBSERVED.by is None else OBSERVED.by.compute
     with np.errstate(all="ignore"):
         for node in order:
             large = node.shape and prod(node.shape) * node.dtype.itemsize > limit - held
             if large and node.op.kind is not MOVEMENT:
                 raise too_large(node.span)
             try:
-                value = compute(node)
+                value = make(node)
             except AutodiffError as error:
                 if error.span is None:
                     error.amend(span=node.span)
@@ -126,7 +139,7 @@ def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
     if made is None:
         if len(PLANS) >= MOST_PLANS:
             del PLANS[next(iter(PLANS))]
-        made = PLANS[found.key] = Plan(found.order, found.outside, found.wanted)
+        made = PLANS[found.key] = planned(found.order, found.outside, found.wanted)
     found.run(made)
     return True
 
@@ -185,8 +198,9 @@ class _Structured:
 def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structured | None:
     sources = [node for node in order if node.op.kind is SOURCE and not node.inputs]
     if sources:
+        make = compute if OBSERVED.by is None else OBSERVED.by.compute
         for node in sources:
-            node.value = compute(node)
+            node.value = make(node)
         order = [node for node in order if node.value is None]
     wanted = [node for node in dict.fromkeys(targets) if node.value is None]
     asked = set(targets)
@@ -195,6 +209,8 @@ def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structur
     if found is None:
         return None
     key, outside = found
+    if OBSERVED.by is not None:
+        key = OBSERVED.by.key(key, order)
     return _Structured(key, order, outside, wanted, asked, last)
 
 

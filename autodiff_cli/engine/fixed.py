@@ -48,7 +48,7 @@ class Fixed:
         targets: list[int],
     ):
         self.calls: list[Call] = []
-        self.spans: list[Any] = []
+        self.steps: list[Any] = []  # of each call the step it is part of
         self.bytes = 0
         self.copied: list[tuple[int, np.ndarray]] = []
         self.bound: list[tuple[int, np.ndarray]] = []
@@ -89,7 +89,7 @@ class Fixed:
         except AutodiffError as error:
             if error.span is None:
                 at = len(self.calls) - length_hint(calls) - 1
-                error.amend(span=self.spans[at])
+                error.amend(span=self.steps[at].span)
             raise
         return [_copied(value) for value in self.targets]
 
@@ -126,7 +126,7 @@ class _Builder:
 
     def _call(self, step: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fixed.calls.append((_KEYWORDS.get(function, function), args))
-        self.fixed.spans.append(step.span)
+        self.fixed.steps.append(step)
 
     # -- memory -----------------------------------------------------------------------------------
 

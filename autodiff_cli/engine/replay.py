@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graph.node import Node
 from ..graph.op import Kind, Op
-from .schedule import Plan
+from .schedule import planned
 
 
 class Given:
@@ -50,7 +50,7 @@ class Recording:
     """The plan that leads from `arguments` to `targets`; `order` is what there is to compute."""
 
     def __init__(self, order: list[Node], arguments: list[Node], targets: list[Node]):
-        self.plan = Plan(order, arguments, targets)
+        self.plan = planned(order, arguments, targets)
 
     def run(self, arrays: list[np.ndarray]) -> list[Any]:
         """The targets' values for these arrays, of the shapes and dtypes of the first ones; none

@@ -24,6 +24,7 @@ from ..transform.simplify import representatives
 from .fixed import Fixed, Unfit
 from .groups import FUSE_FROM, POINTWISE, Group, Grouping
 from .memory import allocate
+from .observing import OBSERVED
 from .parts import kernel_of
 from .tiles import Tiled
 
@@ -90,6 +91,8 @@ class Step:
 class Plan:
     """The steps from `inputs` to `targets`; `order` is what has to be computed, in order."""
 
+    tiled = Tiled
+
     def __init__(self, order: list[Node], inputs: list[Node], targets: list[Node]):
         self.constants: list[Any] = []
         self.steps: list[Step | Tiled] = []
@@ -130,7 +133,7 @@ class Plan:
         for unit in _in_order(living, grouping):
             if isinstance(unit, Group):
                 outputs = [node for node in unit.members if node in outside]
-                self.steps.append(Tiled(unit, grouping, outputs, self._at, self._new))
+                self.steps.append(self.tiled(unit, grouping, outputs, self._at, self._new))
             else:
                 self._add(unit)
 
@@ -246,6 +249,13 @@ class Plan:
             return None
 
 
+def planned(order: list[Node], inputs: list[Node], targets: list[Node]) -> Plan:
+    """A plan, of the kind that whoever observes wants."""
+    kind = Plan if OBSERVED.by is None else OBSERVED.by.plan
+    made: Plan = kind(order, inputs, targets)
+    return made
+
+
 def _living(computed: list[Node], chosen: dict[Node, Node], targets: list[Node]) -> list[Node]:
     """The nodes that the targets need."""
     needed = {chosen.get(node, node) for node in targets}
@@ -336,4 +346,4 @@ def _arguments(form: tuple[tuple[int, Any], ...], registers: list[Any]) -> list[
     return found
 
 
-__all__ = ["Plan", "too_large"]
+__all__ = ["Plan", "planned", "too_large"]

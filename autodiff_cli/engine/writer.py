@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,18 @@ COSTS: dict[Any, float] = {
 }  # fmt: skip
 DEFAULT = 0.25
 UNTRACED = 5.0
+REDUCED = 0.28  # a reduction, of each element of its operand
+
+
+class Member(NamedTuple):
+    """A node of a group as plans remember it: `seq` tells when it was made, `cost` are nanoseconds
+    of one thread, `flops` elements that ufuncs work on."""
+
+    name: str
+    span: Any
+    seq: int
+    cost: float
+    flops: int
 
 
 class Ref:
@@ -81,8 +93,17 @@ class Writer:
         self.inputs: list[tuple[Node, Ref]] = []
         self.finals: dict[Node, str] = {}
         self.cost = 0.0
+        self.flops = 0
+        self.members: list[Member] = []
         for node in group.members:
+            cost, flops = self.cost, self.flops
             self._write(node)
+            spent = self.cost - cost, self.flops - flops
+            self.members.append(Member(node.op.name, node.span, node.seq, *spent))
+
+    def _spend(self, cost: float, elements: int) -> None:
+        self.cost += cost * elements
+        self.flops += elements
 
     # -- names ------------------------------------------------------------------------------------
 
@@ -207,7 +228,7 @@ class Writer:
     def _untraced(self, node: Node, kernel: Callable[..., Any], numbers: list[Any]) -> Ref:
         refs = [x for x in numbers if type(x) is Ref]
         rows, rest = _common(refs)
-        self.cost += UNTRACED * self._elements(rows, rest)
+        self._spend(UNTRACED, self._elements(rows, rest))
         texts = [x.name if type(x) is Ref else self._global(x) for x in numbers]
         return self._call(f"{self._global(kernel)}({', '.join(texts)})", refs, rows, rest, node)
 
@@ -222,7 +243,7 @@ class Writer:
             else:
                 texts.append(self._global(operand))
         rows, rest = _common(refs)
-        self.cost += COSTS.get(function, DEFAULT) * self._elements(rows, rest)
+        self._spend(COSTS.get(function, DEFAULT), self._elements(rows, rest))
         listed = ", ".join(texts)
         if isinstance(function, np.ufunc):
             result = self._new(rows, rest, instruction.dtype)
@@ -260,14 +281,14 @@ class Writer:
             else:
                 texts.append(self._global(arg - self.depth + 1 if i == at else arg))
         rest = node.shape[self.depth :]
-        self.cost += UNTRACED * self._elements(True, rest)
+        self._spend(UNTRACED, self._elements(True, rest))
         text = f"{self._global(node.op.kernel)}({', '.join(texts)})"
         return self._call(text, refs, True, rest, node)
 
     def _reduction(self, node: Node) -> None:
         x = self.chosen.get(node.inputs[0], node.inputs[0])
         ref = self._wide(self._ref(x), x.shape[self.depth :], node)
-        self.cost += 0.28 * self._elements(True, ref.rest)
+        self._spend(REDUCED, self._elements(True, ref.rest))
         dims = reduced_dims(node)
         partial = node in self.group.partials
         inner = tuple(d - self.depth + 1 for d in dims if d >= self.depth)

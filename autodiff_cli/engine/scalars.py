@@ -1,0 +1,94 @@
+"""Long graphs of single numbers, run on Python floats.
+
+An operation on a 0-d array costs several times what it costs on a float, and sums, differences and
+products of floats are the same IEEE numbers. Everything else is computed by its kernel; arrays are
+made again of the values that stay.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import AutodiffError
+from ..graph.dtypes import FLOAT64
+from ..graph.node import Node
+
+BINARY: dict[Any, Callable[[float, float], float]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+}
+
+
+def all_scalars(order: list[Node]) -> bool:
+    """Whether every node is a single float64 number."""
+    for node in order:  # a generator costs more than the test
+        if node.shape or node.dtype is not FLOAT64 or node.outputs is not None:
+            return False
+    return True
+
+
+def run_scalars(
+    order: list[Node],
+    uses: dict[Node, int],
+    last: bool,
+    compute: Callable[[Node], Any],
+    is_dead: Callable[[Node], bool],
+) -> None:
+    """Run the nodes in order; a value goes when it was read for the last time."""
+    binary = BINARY.get
+    ufunc = np.ufunc
+    try:
+        with np.errstate(all="ignore"):
+            for node in order:
+                inputs = node.inputs
+                if inputs is node.args and node.body is None:
+                    kernel = node.op.kernel
+                    function = binary(kernel)
+                    if function is not None:
+                        x, y = inputs
+                        a, b = x.value, y.value
+                        node.value = function(
+                            a if type(a) is float else a.item(),
+                            b if type(b) is float else b.item(),
+                        )
+                    elif len(inputs) == 1 and type(kernel) is ufunc:
+                        node.value = float(kernel(inputs[0].value))
+                    else:
+                        _by_kernel(node, inputs, compute)
+                else:
+                    inputs = inputs if node.body is None else (node.body,)
+                    _by_kernel(node, inputs, compute)
+                for needed in inputs:
+                    left = uses[needed] - 1
+                    if left:
+                        uses[needed] = left
+                    elif last or not needed.requires_grad or _is_freed(needed):
+                        handle = needed.handle
+                        if (handle is None or handle() is None) and is_dead(needed):
+                            needed.value = None
+    finally:
+        for node in order:
+            if type(node.value) is float:
+                node.value = np.array(node.value)
+
+
+def _is_freed(node: Node) -> bool:
+    marks = node.marks
+    return marks is not None and marks.freed is not None
+
+
+def _by_kernel(node: Node, inputs: tuple[Node, ...], compute: Callable[[Node], Any]) -> None:
+    for x in inputs:
+        if type(x.value) is float:
+            x.value = np.array(x.value)
+    try:
+        node.value = compute(node)
+    except AutodiffError as error:
+        if error.span is None:
+            error.amend(span=node.span)
+        raise
