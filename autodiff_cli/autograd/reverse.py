@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
+from ..engine.observing import OBSERVED
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
 from ..graph.node import FREED, Node, tick
@@ -98,6 +99,9 @@ class Pass:
 
     def run(self) -> dict[Node, Node]:
         """Run to the end; the cotangents of leaves and targets."""
+        observer = OBSERVED.by
+        if observer is not None:
+            observer.backward_begins()
         with grad_mode(self.create_graph):
             before = STATE.span
             take, visit = self.cotangents.pop, self._visit
@@ -107,6 +111,8 @@ class Pass:
                     STATE.span = node.span
                     visit(node, g)
             STATE.span = before
+        if observer is not None:
+            observer.backward_ends()
         return self.reached
 
     def _visit(self, node: Node, g: Any) -> None:
