@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
+from ..graph.cascade import LIMIT, cascade_sum
 from ..graph.declare import (
     Dim,
     Dims,
@@ -69,6 +70,17 @@ def _sum_dtype(input, dtype=None):
 
 
 def _sum(x, dim, keepdim, dtype=None):
+    size = x.size
+    if (
+        size
+        and dtype is None
+        and size <= LIMIT.get(x.itemsize, 0)
+        and x.dtype.kind == "f"
+        and (not dim or x.ndim == 1)
+        and x.flags.c_contiguous
+    ):
+        total = cascade_sum(x.ravel())
+        return total.reshape((1,) * x.ndim) if keepdim else total
     return np.add.reduce(x, axis=dim or None, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
 
 
