@@ -180,6 +180,9 @@ def _work(connection: Any, settings: Settings) -> None:
     import gc
     import signal
 
+    from ..engine.threads import WORKERS
+
+    WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
     gc.freeze()
     gc.enable()
