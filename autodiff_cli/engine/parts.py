@@ -30,6 +30,8 @@ def kernel_of(node: Node) -> Kernel:
     op = node.op
     kernel: Any = op.kernel
     if op.kind is Kind.CONTRACTION:
+        if "matrices" in op.properties and all(len(x.shape) < 3 for x in node.inputs):
+            kernel = np.matmul
         if node.inputs and node.inputs[0].shape:
             work = prod(node.shape) * node.inputs[0].shape[-1]
             if work >= BLAS_FROM:

@@ -112,6 +112,7 @@ def _row(x):
 
 @contraction(
     _matmul,
+    properties=frozenset({"matrices"}),
     shape=_matmul_shape,
     grad_fn=_matmul_name,
     aliases=["linalg.matmul"],
