@@ -39,6 +39,9 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise fail("E202", f"unknown operation `{name}`", help="list all: autodiff ops")
     if ops[0].family in FLOATING and any(isinstance(a, list) for a in args):
         args = tuple(float_operand(a) for a in args)
+    place = ops[0].index.get("inplace")
+    if place is not None and (kwargs.get("inplace") or (len(args) > place and args[place])):
+        return _in_place_by_option(ops, name, args, kwargs, place)
     nodes = tuple([a.node if type(a) is Tensor else a for a in args])
     op = ops[0]
     if op.arity == len(nodes) and not kwargs:
@@ -59,6 +62,21 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
             raise does_not_fit(name, [(op, error)]) from None
         return wrapped(op, result, args, kwargs)
     raise does_not_fit(name, problems)
+
+
+def _in_place_by_option(
+    ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any], place: int
+) -> Any:
+    """`F.relu(x, inplace=True)`: the result is written into the first argument."""
+    plain = (*args[:place], False, *args[place + 1 :]) if len(args) > place else args
+    options = {key: value for key, value in kwargs.items() if key != "inplace"}
+    target = args[0] if args else kwargs.get("input")
+    if not isinstance(target, Tensor):
+        return call_ops(ops, name, plain, options)
+    target.check_writable()
+    result = call_ops(ops, name, plain, options)
+    target.write(result.node, result.node)
+    return target
 
 
 # Families whose operands are floats: a list of whole numbers means floats there.

@@ -288,6 +288,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         name: _argument(name)
         for name in (
+            "round",
+            "around",
             "unique",
             "polyfit",
             "polyval",
