@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 
 
 def run(source: Source, options: Options | None = None) -> Report:
-    """Run one program to its end and report; what it does wrong is in the report too."""
+    """Run one program to its end and report; what it does wrong is in the report too.
+
+    Programs of several threads run one after the other.
+    """
+    from .graph.state import LOCK
     from .language.program import run_program
 
-    return run_program(source, options or Options())
+    with LOCK:
+        return run_program(source, options or Options())
 
 
 __all__ = ["Options", "Report", "TensorRecord", "run"]

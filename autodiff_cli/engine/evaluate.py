@@ -16,7 +16,7 @@ from ..errors import AutodiffError
 from ..graph import op as ops
 from ..graph.node import Node
 from ..graph.op import Kind
-from ..graph.state import STATE
+from ..graph.state import LOCK, STATE
 from . import blas
 from .groups import FUSE_FROM
 from .observing import OBSERVED
@@ -33,30 +33,31 @@ SEQUENCE = attrgetter("seq")
 def evaluate(targets: list[Node], last: bool = False) -> None:
     """Compute `targets` and whatever they need, all in one pass; in the `last` one nothing is kept
     for a backward to come."""
-    observer = OBSERVED.by
-    if observer is not None and not observer.inside:
-        observer.evaluate(targets, last)
-        return
-    order, uses = plan(targets)
-    if not order:
-        return
-    for node in order:
-        if node.shape and prod(node.shape) >= FUSE_FROM:
-            kind = node.op.kind
-            if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
-                break
-    else:
-        if observer is not None:
-            observer.small(order, targets)
-        if observer is None and len(order) > MOST and all_scalars(order):
-            run_scalars(order, uses, last, compute, _is_dead)
-        elif len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
+    with LOCK:
+        observer = OBSERVED.by
+        if observer is not None and not observer.inside:
+            observer.evaluate(targets, last)
+            return
+        order, uses = plan(targets)
+        if not order:
+            return
+        for node in order:
+            if node.shape and prod(node.shape) >= FUSE_FROM:
+                kind = node.op.kind
+                if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
+                    break
+        else:
+            if observer is not None:
+                observer.small(order, targets)
+            if observer is None and len(order) > MOST and all_scalars(order):
+                run_scalars(order, uses, last, compute, _is_dead)
+            elif len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
+                run(order, uses, last)
+            return
+        if not run_planned(order, targets, last):
+            if observer is not None:
+                observer.unplanned(order, targets)
             run(order, uses, last)
-        return
-    if not run_planned(order, targets, last):
-        if observer is not None:
-            observer.unplanned(order, targets)
-        run(order, uses, last)
 
 
 def dependencies(node: Node) -> tuple[Node, ...]:

@@ -76,7 +76,8 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
         add(node.shape)
         add(node.dtype.num)
         if not node.shape:
-            add(special(node))
+            value = special(node)
+            add(value or repr(value))  # 0.0 and -0.0 are equal
         if type(node.value) is tuple:
             return None
     key = (STATE.default_dtype.num, *parts)

@@ -13,6 +13,8 @@ from queue import SimpleQueue
 import numpy as np
 
 Job = Callable[[], None]
+Done = SimpleQueue[tuple[int, BaseException | None]]  # which job is done, and its failure
+Inbox = SimpleQueue[tuple[int, Job, int | None, Done]]
 
 
 def available() -> list[int]:
@@ -28,8 +30,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.limit = 0
-        self._inbox: SimpleQueue[tuple[int, Job, int | None]] = SimpleQueue()
-        self._done: SimpleQueue[tuple[int, BaseException | None]] = SimpleQueue()
+        self._inbox: Inbox = SimpleQueue()
         self._started = 0
         self._process = 0
         self._busy = False
@@ -49,17 +50,25 @@ class Workers:
         places = available()
         pinned = len(places) >= len(jobs) and hasattr(os, "sched_setaffinity")
         failures: list[tuple[int, BaseException]] = []
+        done: Done = SimpleQueue()
+        given = 0
         try:
-            for at, job in enumerate(jobs[1:], 1):
-                self._inbox.put((at, job, places[at] if pinned else None))
-            if pinned:
-                os.sched_setaffinity(0, {places[0]})
             try:
+                for at, job in enumerate(jobs[1:], 1):
+                    self._inbox.put((at, job, places[at] if pinned else None, done))
+                    given += 1
+                if pinned:
+                    os.sched_setaffinity(0, {places[0]})
                 jobs[0]()
             except BaseException as failure:
                 failures.append((0, failure))
-            for _ in jobs[1:]:
-                at, failed = self._done.get()
+            while given:  # even when interrupted: the others write to arrays that are ours
+                try:
+                    at, failed = done.get()
+                except BaseException as failure:
+                    failures.append((0, failure))
+                    continue
+                given -= 1
                 if failed is not None:
                     failures.append((at, failed))
         finally:
@@ -75,20 +84,16 @@ class Workers:
         if self._process != os.getpid():  # threads do not survive a fork
             self._process = os.getpid()
             self._started = 0
-            self._inbox, self._done = SimpleQueue(), SimpleQueue()
+            self._inbox = SimpleQueue()
         while self._started < wanted:
-            inbox, done = self._inbox, self._done
-            threading.Thread(target=_work, args=(inbox, done), daemon=True).start()
+            threading.Thread(target=_work, args=(self._inbox,), daemon=True).start()
             self._started += 1
 
 
-def _work(
-    inbox: SimpleQueue[tuple[int, Job, int | None]],
-    done: SimpleQueue[tuple[int, BaseException | None]],
-) -> None:
+def _work(inbox: Inbox) -> None:
     with np.errstate(all="ignore"):
         while True:
-            at, job, place = inbox.get()
+            at, job, place, done = inbox.get()
             try:
                 if place is not None:
                     os.sched_setaffinity(0, {place})
@@ -97,7 +102,7 @@ def _work(
                 done.put((at, failure))
             else:
                 done.put((at, None))
-            del job
+            del job, done
 
 
 WORKERS = Workers()

@@ -5,6 +5,8 @@ One mutable object, because ops read it on every application; `session` resets i
 
 from __future__ import annotations
 
+import os
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +57,14 @@ class State:
 
 
 STATE = State()
+
+# Held by the thread that runs a program, calls a compiled one, or evaluates: they share the state,
+# the workers, and the memory that plans keep. Nobody forks in the middle of it.
+LOCK = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
 
 # Called with the node and the numbers whenever a program takes numbers out of the graph (`item()`,
 # `tolist()`, an index, `torch.tensor(t)`); what they return is what the program gets.

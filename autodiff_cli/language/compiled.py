@@ -12,7 +12,7 @@ from ..errors import fail
 from ..graph.dtypes import FLOAT32, FLOAT64, is_float
 from ..graph.node import Node
 from ..graph.op import LEAF, leaf, value_of
-from ..graph.state import STATE
+from ..graph.state import LOCK, STATE
 from ..source import Source
 from . import syntax
 from .expressions import Context
@@ -66,6 +66,10 @@ class Compiled:
             AutodiffError: E205 for a name the program does not have, and whatever the program does
             wrong.
         """
+        with LOCK:
+            return self._call(arrays)
+
+    def _call(self, arrays: dict[str, object]) -> tuple[float, dict[str, np.ndarray]]:
         STATE.reset()
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         given = {name: self._array(name, value) for name, value in arrays.items()}
