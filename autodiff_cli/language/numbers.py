@@ -1,8 +1,9 @@
 """Numbers and lists of numbers: from their text to Python's int, float and nested lists.
 
 Very long regular lists become an array at once (`number_arrays`). Other long lists are converted
-by the JSON decoder, at C speed and in linear time whatever the brackets do; lists that it refuses
-go through the grammar like any other list.
+by the JSON decoder, at C speed and in linear time whatever the brackets do; short vectors and
+matrices are split at their commas. What neither accepts goes through the grammar like any other
+list, which makes the same node of the same text.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _VERY_LONG = 1 << 15
 
 _PIECE_SIZE = 1 << 16
 _NUMERIC_BYTES = b"0123456789-+eE._,[] \t\n\r"
+_PLAIN_BYTES = b"0123456789-., \n"
 # Kept as text: `re` compiles, and remembers, the few that a program needs.
 _NUMBERS_ONLY = r"[-+0-9eE._,\[\]\s]*+"
 _BEGINS_NUMERIC = r"\[[\s\[]{0,400}+[-+.0-9]"
@@ -133,6 +135,52 @@ def nested_too_deep(source: Source, start: int, what: str = "brackets") -> Autod
     )
 
 
+def _whole(text: str) -> int:
+    """An integer; ValueError for one with leading zeros too, which the grammar refuses."""
+    value = int(text)
+    if value and text.lstrip(" -\n")[0] == "0":
+        raise ValueError(text)
+    return value
+
+
+def _short_row(text: str, at: int, end: int) -> tuple[list, int] | None:
+    """Values and end of a plain `[1, -2.5]` that is closed before `end`."""
+    close = text.find("]", at, end)
+    row = text[at + 1 : close]
+    if close < 0 or row.encode("ascii", "replace").translate(None, _PLAIN_BYTES):
+        return None
+    try:
+        return [float(p) if "." in p else _whole(p) for p in row.split(",")], close + 1
+    except ValueError:
+        return None
+
+
+def _after_blanks(text: str, at: int, end: int) -> int:
+    while at < end and text[at] in " \n":
+        at += 1
+    return at
+
+
+def short_list(text: str, at: int) -> tuple[list, int] | None:
+    """Values and end of a short vector or matrix of plain numbers; None for anything else."""
+    end = min(at + _LONG, len(text))
+    begin = _after_blanks(text, at + 1, end)
+    if not text.startswith("[", begin, end):
+        return _short_row(text, at, end)
+    rows = []
+    while (found := _short_row(text, begin, end)) is not None:
+        rows.append(found[0])
+        begin = _after_blanks(text, found[1], end)
+        if text.startswith("]", begin, end):
+            return rows, begin + 1
+        if not text.startswith(",", begin, end):
+            return None
+        begin = _after_blanks(text, begin + 1, end)
+        if not text.startswith("[", begin, end):
+            return None
+    return None
+
+
 class NumListScanner:
     """Finds lists of numbers in one text, looking at every character a bounded number of times.
 
@@ -150,9 +198,11 @@ class NumListScanner:
     def scan(self, at: int) -> tuple[list | NumberArray | None, int] | None:
         """Values and end of the list of numbers at `at`; None to leave it to the grammar.
 
-        Short lists are left to the grammar too, which makes the same node of them. The values are
-        None if there are too many to hold.
+        The values are None if there are too many to hold.
         """
+        short = short_list(self.text, at)
+        if short is not None:
+            return short
         if at < self.plain_until or at in self.doomed:
             return None
         if at >= self.run_end:

@@ -62,7 +62,12 @@ _MODULE = _NONTERMINALS.index("module")
 _COMPOUND = _NONTERMINALS.index("compound")
 _STATEMENTS = _NONTERMINALS.index("statements")
 _PASS_THROUGH = [name == "-" for name in _METHODS]
-_KINDS = len(TERMINALS) + 1
+_RULES: list[tuple[int, int, Callable[..., Any] | None]] = [
+    (size, origin, None if name == "-" else getattr(Builder, name))
+    for size, origin, name in zip(_SIZES, _ORIGINS, _METHODS, strict=True)
+]
+_steps: dict[int, int] = {}
+"""The action of a state before a terminal, as in ACTIONS: a memo."""
 _jumps: dict[int, int] = {}
 """Where a nonterminal leads from a state before a terminal, unit reductions done: a memo."""
 
@@ -95,59 +100,61 @@ class Machine:
         self.values: list[Any] = []
         self.begins: list[int] = []
         self.index = 0
-        methods: list[Callable[..., Any] | None] = [
-            None if name == "-" else getattr(self.builder, name) for name in _METHODS
-        ]
-        self.methods = methods
 
     def run(self) -> Module:
         """Parse to the end; AutodiffError of a wrong token or node, SyntaxProblem otherwise."""
         states, values, begins = self.states, self.values, self.begins
-        tokens, methods = self.tokens, self.methods
+        tokens, builder = self.tokens, self.builder
         kinds, starts, ends = tokens.kinds, tokens.starts, tokens.ends
         if tokens.refused is not None:
             raise tokens.refused
-        actions, sizes, origins, jumps = ACTIONS, _SIZES, _ORIGINS, _jumps
-        while True:
-            index = self.index
-            kind = kinds[index]
-            state = states[-1]
+        steps, rules, jumps = _steps, _RULES, _jumps
+        index, state = self.index, states[-1]
+        try:
             while True:
-                action = actions[state].get(kind, 0)
-                if action >= 0:
-                    break
-                rule = -1 - action
-                size = sizes[rule]
-                if size:
-                    arguments = values[-size:]
-                    start = begins[-size]
-                    del values[-size:], states[-size:], begins[-size:]
-                else:
-                    arguments = []
-                    start = starts[index]
-                method = methods[rule]
-                if method is None:
-                    value = arguments[0]
-                else:
-                    value = method(arguments, start, ends[index - 1] if index else 0)
-                origin = origins[rule]
-                if origin == _MODULE:
-                    return value
-                key = (states[-1] * 128 + origin) * 128 + kind
-                state = jumps.get(key, -1)
-                if state < 0:
-                    state = jumps[key] = _jump(states[-1], origin, kind)
-                states.append(state)
-                values.append(value)
-                begins.append(start)
-            if action == 0:
-                raise SyntaxProblem(index)
-            states.append(action)
-            values.append(index)
-            begins.append(starts[index])
-            self.index = index + 1
-            if len(states) > MAX_STACK:
-                raise too_complex(tokens.span(index))
+                kind = kinds[index]
+                while True:
+                    action = steps.get(state << 7 | kind)
+                    if action is None:
+                        action = steps[state << 7 | kind] = ACTIONS[state].get(kind, 0)
+                    if action >= 0:
+                        break
+                    size, origin, method = rules[~action]
+                    if size == 1:
+                        arguments = [values.pop()]
+                        start = begins.pop()
+                        states.pop()
+                    elif size:
+                        arguments = values[-size:]
+                        start = begins[-size]
+                        del values[-size:], states[-size:], begins[-size:]
+                    else:
+                        arguments = []
+                        start = starts[index]
+                    if method is None:
+                        value = arguments[0]
+                    else:
+                        value = method(builder, arguments, start, ends[index - 1] if index else 0)
+                    if origin == _MODULE:
+                        return value
+                    key = (states[-1] << 7 | origin) << 7 | kind
+                    state = jumps.get(key, -1)
+                    if state < 0:
+                        state = jumps[key] = _jump(states[-1], origin, kind)
+                    states.append(state)
+                    values.append(value)
+                    begins.append(start)
+                if action == 0:
+                    raise SyntaxProblem(index)
+                state = action
+                states.append(action)
+                values.append(index)
+                begins.append(starts[index])
+                index += 1
+                if len(states) > MAX_STACK:
+                    raise too_complex(tokens.span(index - 1))
+        finally:
+            self.index = index
 
     def accepts(self, kind: int) -> bool:
         """Whether a token of this kind would fit now; reductions alone do not tell."""
