@@ -471,10 +471,18 @@ def calls_backward(tree: syntax.Module) -> bool:
 
 def run_program(source: Source, options: Options) -> Report:
     """Run one program and report; see `session.run`."""
+    if options.profile or options.plan:
+        from .measured import run_measured
+
+        return run_measured(source, options)
+    return report_of(Program(source, options))
+
+
+def report_of(program: Program) -> Report:
+    """Run a program that was made and report."""
     from .report import Report
 
-    report = Report(source.name)
-    program = Program(source, options)
+    report = Report(program.source.name)
     try:
         program.run()
         program.fill(report)
@@ -501,4 +509,4 @@ def run_program(source: Source, options: Options) -> Report:
     return report
 
 
-__all__ = ["Diagnostic", "Program", "run_program"]
+__all__ = ["Diagnostic", "Program", "report_of", "run_program"]

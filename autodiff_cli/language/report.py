@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from ..engine.describe import PlanData
+    from ..engine.profile import Profile
     from ..errors import AutodiffError, Diagnostic
     from ..graph.node import Node
 
@@ -26,7 +28,8 @@ class Options:
     (globs) that are
     differentiated; `grad_output`: expression text of the upstream gradient; `folder`: where `load`
     reads, default
-    the folder of the program's file; `write`: receives what `print` writes, as it is written.
+    the folder of the program's file; `write`: receives what `print` writes, as it is written;
+    `profile` and `plan`: measure the run, describe the plan of its last big evaluation.
     """
 
     loss: str | None = None
@@ -42,6 +45,8 @@ class Options:
     nan: str = "warn"
     backward: bool = True
     write: Callable[[str], Any] | None = None
+    profile: bool = False
+    plan: bool = False
 
 
 @dataclass(slots=True)
@@ -76,6 +81,8 @@ class Report:
     warnings: list[Diagnostic] = field(default_factory=list)
     graph: Node | None = None
     shown: str | None = None
+    profile: Profile | None = None
+    plan: PlanData | None = None
 
     @property
     def exit_code(self) -> Exit:
