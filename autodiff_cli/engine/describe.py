@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph.node import Node, Shape
 from ..graph.op import Kind
+from ..transform.simplify import special
 from . import blas
 from .groups import POINTWISE, reduces
 from .parts import CUT, PARTS, is_cut
@@ -249,14 +250,11 @@ def _multiplications(node: Node) -> int:
 def _ufuncs(node: Node) -> list[Any]:
     """The ufuncs a pointwise kernel is made of."""
     kernel: Any = node.op.kernel
-    args = [
-        arg
-        if type(arg) is not Node
-        else Unknown(arg.dtype)
-        if arg.shape
-        else np.ones((), arg.dtype)
-        for arg in node.args
-    ]
+    args: list[Any] = []
+    for arg in node.args:
+        if type(arg) is Node:
+            arg = Unknown(arg.dtype) if special(arg) is None else arg.value
+        args.append(arg)
     traced = trace(kernel, args, node.dtype)
     return [kernel] if traced is None else [step.function for step in traced[0]]
 
