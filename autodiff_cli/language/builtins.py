@@ -243,13 +243,13 @@ def sorted_values(values: Any, key: Any = None, reverse: Any = False) -> list[An
 
 
 def _any(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args):
+    if _tensor_argument(args) and not MODE.python:
         return calls.call("any", args, kwargs)
     return any(truth(v) for v in iterate(args[0]))
 
 
 def _all(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args):
+    if _tensor_argument(args) and not MODE.python:
         return calls.call("all", args, kwargs)
     return all(truth(v) for v in iterate(args[0]))
 

@@ -424,9 +424,35 @@ def member(namespace: Namespace, name: str) -> Any:
             ops = overloads(path)
             if ops:
                 found = OpFunction(name, ops)
+            elif name.endswith("_") and prefix in ("", "nn.functional"):
+                found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
+                _IN_PLACE[path] = found
     if found is None and not (name == "newaxis" and prefix == "np"):
         raise _no_member(namespace, name)
     return found
+
+
+_IN_PLACE: dict[str, Builtin | None] = {}
+
+
+def _in_place(path: str, name: str) -> Builtin | None:
+    """`torch.relu_(x)`: the method of that name, as a function."""
+    from ..autograd import calls
+    from .attributes import METHODS
+
+    method = METHODS.get(name)
+    if method is not None:
+        return Builtin(name, method)
+    ops = overloads(path)
+    if not ops or (path.startswith("nn.functional.") and "inplace" not in ops[0].index):
+        return None
+
+    def run(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, Tensor):
+            raise fail("E208", f"`{name}` needs a tensor, not {kind_of(input)}", help="give one")
+        return calls.in_place(input, ops, name, args, kwargs)
+
+    return Builtin(name, run)
 
 
 def _numpy_member(prefix: str, name: str) -> Any:

@@ -19,7 +19,7 @@ from ..graph.node import Node
 from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
-from .values import Namespace, UserFunction, is_callable
+from .values import Namespace, OpFunction, Size, UserFunction, is_callable
 
 MAX_BITS = 1_000_000
 MAX_ITEMS = 10_000_000
@@ -230,7 +230,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)
         ):
             _bound_length(len(left) + len(right), a)
-            return left + right
+            return Size(left + right) if a is Size else left + right
         if symbol == "*" and ((a in _SEQUENCES and b is int) or (b in _SEQUENCES and a is int)):
             sequence, times = (left, right) if a in _SEQUENCES else (right, left)
             _bound_length(len(sequence) * max(times, 0), type(sequence))
@@ -333,7 +333,11 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
         return left is right or (
-            isinstance(left, np.dtype) and isinstance(right, np.dtype) and left == right
+            type(left) is type(right)
+            and (
+                (isinstance(left, np.dtype) and left == right)
+                or (isinstance(left, OpFunction) and left.ops == right.ops)
+            )
         )
     if symbol == "is not":
         return not compare("is", left, right)
@@ -382,7 +386,7 @@ def equal(left: Any, right: Any) -> bool:
             if a.keys() != b.keys():
                 return False
             pending.extend((a[k], b[k]) for k in a)
-        elif a != b:
+        elif a != b and not compare("is", a, b):
             return False
     return True
 
