@@ -7,6 +7,8 @@ Source of the rules: PyTorch's "Tensor Attributes" page and `c10/core/ScalarType
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from operator import attrgetter
 
 import numpy as np
 
@@ -37,6 +39,9 @@ DTYPES: dict[str, np.dtype] = {
     "uint8": UINT8,
     "bool": BOOL,
 }
+
+name_of = cache(attrgetter("name"))
+"""The name of a dtype; NumPy makes it anew each time."""
 
 # PyTorch's short names in messages ("expected m1 and m2 to have the same dtype, but got: double !=
 # float").

@@ -11,6 +11,7 @@ from ..engine.evaluate import dependencies, evaluate
 from ..errors import Diagnostic, Label
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, Kind
+from .report import is_finite
 
 if TYPE_CHECKING:
     from .report import TensorRecord
@@ -22,9 +23,9 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
     down itself."""
     bad: list[tuple[str, Node]] = []
     for name, record in records.items():
-        if not _finite(record.value) and record.node.op not in (LEAF, CONSTANT):
+        if not is_finite(record.value) and record.node.op not in (LEAF, CONSTANT):
             bad.append((name, record.node))
-        if record.grad is not None and not _finite(record.grad):
+        if record.grad is not None and not is_finite(record.grad):
             bad.append((f"{name}.grad", grads[name]))
     if not bad:
         return None
@@ -52,10 +53,6 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
             origin = made if made is not None and node.seq > max(n.seq for n in values) else None
             return _describe(node, origin, nan, test, [name for name, _ in bad])
     return None
-
-
-def _finite(array: Any) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _has(test: Any, node: Node) -> bool:

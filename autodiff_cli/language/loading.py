@@ -35,7 +35,7 @@ class Files:
     __slots__ = ("allowed", "folder", "kept", "read")
 
     def __init__(self) -> None:
-        self.folder: Path | None = None
+        self.folder: Path | str | None = None
         self.allowed: tuple[Path, ...] = ()
         self.read: list[Path] = []
         self.kept: dict[tuple[str, bool], Loaded] | None = None
@@ -112,7 +112,7 @@ def shown(text: str) -> str:
 # -- where a file is ------------------------------------------------------------------------------
 
 
-def _resolved(text: str, folder: Path) -> str:
+def _resolved(text: str, folder: Path | str) -> str:
     """The absolute path with all links followed."""
     if not text or "\0" in text:
         raise fail(

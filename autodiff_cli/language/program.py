@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from os.path import dirname
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..autograd.literals import array_of
 from ..autograd.tensor import GradSlot, Tensor, new_leaf
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, fail
-from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float
+from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF, constant, value_of
 from ..graph.params import to_tensor
@@ -30,8 +31,10 @@ from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .functions import DEPTH
 from .housekeeping import HOUSEKEEPING
+from .loading import FILES, read_array
 from .operations import MODE, is_numeric_list
 from .parser import parse, parse_all
+from .report import Report, TensorRecord
 from .statements import compile_block
 from .text import text
 from .values import Scope
@@ -39,8 +42,11 @@ from .warnings import COLLECTED
 from .watching import OVERRIDES, SHOWN, WATCH
 
 if TYPE_CHECKING:
-    from .report import Options, Report
+    from pathlib import Path
 
+    from .report import Options
+
+DERIVATIVES = ("backward", "grad", "jacobian", "hessian", "vjp", "jvp")
 LONG_TEXT = 1_000_000  # characters; beyond, only the first syntax error is reported
 RECURSION_LIMIT = 30_000
 
@@ -115,13 +121,9 @@ class Program:
             raise
 
     def _set_folder(self) -> None:
-        from pathlib import Path
-
-        from .loading import FILES
-
-        folder = self.options.folder
+        folder: str | Path | None = self.options.folder
         if folder is None and not self.source.name.startswith("<"):
-            folder = Path(self.source.name).parent
+            folder = dirname(self.source.name)
         FILES.folder = folder
         FILES.allowed = tuple(self.options.allow_read)
 
@@ -133,6 +135,8 @@ class Program:
     # -- defines ------------------------------------------------------------------------------
 
     def _prepare_defines(self, tree: syntax.Module) -> None:
+        if not self.options.defines:
+            return
         known = module_names(tree)
         for name, value, add in self.options.defines:
             if not add and name not in known:
@@ -156,8 +160,6 @@ class Program:
 
     def _defined_value(self, name: str, value: str) -> Any:
         if value.startswith("@"):
-            from .loading import read_array
-
             path, _, key = value[1:].partition(":")
             return read_array(path, key or None)
         return self.evaluate_text(value, f"<-D {name}>")
@@ -332,8 +334,6 @@ class Program:
         if given == "ones":
             return Tensor(F.ones_like(loss.node))
         if given.startswith("@"):
-            from .loading import read_array
-
             path, _, key = given[1:].partition(":")
             value: Any = read_array(path, key or None)
         else:
@@ -349,8 +349,6 @@ class Program:
 
     def fill(self, report: Report) -> None:
         """Evaluate everything that is shown, in one plan, and write it into the report."""
-        from .report import TensorRecord
-
         tensors = {
             n: v for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.tag != "numpy"
         }
@@ -368,7 +366,7 @@ class Program:
             report.tensors[name] = TensorRecord(
                 name,
                 tuple(node.shape),
-                node.dtype.name,
+                name_of(node.dtype),
                 node.requires_grad,
                 tensor.is_leaf,
                 tensor.grad_name,
@@ -391,7 +389,7 @@ class Program:
 
     def check_finite(self, report: Report) -> None:
         """Warn of the first NaN or infinity that reached a result, or fail with E501/E502."""
-        if self.options.nan == "ignore":
+        if self.options.nan == "ignore" or report.finite:
             return
         from .finite import first_guilty
 
@@ -452,17 +450,13 @@ def module_names(tree: syntax.Module) -> set[str]:
 
 def calls_backward(tree: syntax.Module) -> bool:
     """Whether the program differentiates by itself: `x.backward()`, `autograd.grad(...)`."""
+    text = tree.span.source.text
+    if text.isascii() and not any(word in text for word in DERIVATIVES):
+        return False
     for node in syntax.walk(tree):
         if isinstance(node, syntax.Call):
             function = node.func
-            if isinstance(function, syntax.Attribute) and function.attr in (
-                "backward",
-                "grad",
-                "jacobian",
-                "hessian",
-                "vjp",
-                "jvp",
-            ):
+            if isinstance(function, syntax.Attribute) and function.attr in DERIVATIVES:
                 return True
             if isinstance(function, syntax.Name) and function.id in ("grad", "backward"):
                 return True
@@ -480,8 +474,6 @@ def run_program(source: Source, options: Options) -> Report:
 
 def report_of(program: Program) -> Report:
     """Run a program that was made and report."""
-    from .report import Report
-
     report = Report(program.source.name)
     try:
         program.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Exit
@@ -49,6 +50,20 @@ class Options:
     plan: bool = False
 
 
+FEW = 16  # numbers up to which Python's floats are quicker than NumPy's
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether an array has no NaN and no infinity."""
+    if array.dtype.kind != "f":
+        return True
+    if array.size <= FEW:
+        return all(map(isfinite, array.ravel().tolist()))
+    from numpy import isfinite as finite
+
+    return bool(finite(array).all())
+
+
 @dataclass(slots=True)
 class TensorRecord:
     """A tensor bound to a top-level name when the program ended."""
@@ -83,6 +98,14 @@ class Report:
     shown: str | None = None
     profile: Profile | None = None
     plan: PlanData | None = None
+
+    @property
+    def finite(self) -> bool:
+        """Whether no value and no gradient is NaN or infinite."""
+        return all(
+            is_finite(record.value) and (record.grad is None or is_finite(record.grad))
+            for record in self.tensors.values()
+        )
 
     @property
     def exit_code(self) -> Exit:
