@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import AutodiffError
 from .tracing import Place, Unknown, trace
 
-MOST_BYTES = 8 << 20  # of all arrays of one plan
+MOST_BYTES = 8 << 20  # of all arrays of one plan, and those from outside that it keeps
 COPIED = 64 << 10  # bytes of an input up to which it is copied, not bound
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -66,11 +66,19 @@ class Fixed:
         if type(array) is not np.ndarray:
             raise Unfit
         if array.nbytes > COPIED:
+            held = array.base if isinstance(array.base, np.ndarray) else array
+            self.take(held.nbytes)
             self.bound.append((number, array))
             return array
         own = np.array(array, order="K")
         self.copied.append((number, own))
         return own
+
+    def take(self, size: int) -> None:
+        """Count bytes that stay."""
+        self.bytes += size
+        if self.bytes > MOST_BYTES:
+            raise Unfit
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -135,9 +143,7 @@ class _Builder:
         if ready:
             return ready.pop()
         made = np.empty(shape, dtype)
-        self.fixed.bytes += made.nbytes
-        if self.fixed.bytes > MOST_BYTES:
-            raise Unfit
+        self.fixed.take(made.nbytes)
         return made
 
     def _give_back(self, array: np.ndarray) -> None:

@@ -15,8 +15,18 @@ from ..graph.node import Shape
 
 POOLED_FROM = 1 << 20  # bytes
 MOST_BYTES = 512 << 20
-FREE = 3  # references to an array nobody else holds: the list's, a local's, the call's
 
+
+def _references() -> int:
+    """What `getrefcount` tells of an array that nobody but a list and a loop over it holds; it
+    differs between versions of Python."""
+    count = 0
+    for array in [np.empty(0)]:
+        count = getrefcount(array)
+    return count
+
+
+FREE = _references()
 _POOL: dict[tuple[Shape, np.dtype], list[np.ndarray]] = {}
 _held = 0
 

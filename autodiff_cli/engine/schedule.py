@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from math import prod
 from operator import itemgetter
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -243,10 +244,31 @@ class Plan:
         """The same steps in memory that stays, where they are small."""
         try:
             with np.errstate(all="ignore"):
-                return Fixed(self.steps, self.constants, self.inputs, arrays, self.targets)
+                made = Fixed(self.steps, self.constants, self.inputs, arrays, self.targets)
         except Unfit:
             self.fixable = False
             return None
+        _held(self, made.bytes)
+        return made
+
+
+HOLDING: dict[ref[Plan], int] = {}  # plans with memory that stays, and its bytes
+MOST_HELD = 64 << 20
+
+
+def _held(plan: Plan, size: int) -> None:
+    """Note that a plan holds memory; the oldest ones give theirs back when it is too much."""
+    own = ref(plan)
+    HOLDING.pop(own, None)
+    for other in [other for other in HOLDING if other() is None]:
+        del HOLDING[other]
+    HOLDING[own] = size
+    while sum(HOLDING.values()) > MOST_HELD:
+        oldest = next(iter(HOLDING))
+        del HOLDING[oldest]
+        holder = oldest()
+        if holder is not None:
+            holder.fixed = None
 
 
 def planned(order: list[Node], inputs: list[Node], targets: list[Node]) -> Plan:

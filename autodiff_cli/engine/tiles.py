@@ -23,8 +23,12 @@ from .writer import Line, Ref, Writer
 
 TILE_BYTES = 256 << 10  # of one buffer
 SCRATCH_BYTES = 8 << 20  # of all buffers of one thread: a quarter of a usual last-level cache
+LEAST_SCRATCH = 1 << 20  # bytes made at once
+ALIGNMENT = 64
 SHARE_FROM = 0.5e6  # predicted nanoseconds from which a second thread pays
 SHARE_ELEMENTS = 16_384  # elements of a tile from which it does
+
+SCRATCH: dict[int, np.ndarray] = {}  # of each worker
 
 
 class Tiled:
@@ -58,7 +62,7 @@ class Tiled:
         self.places = tuple(at for at, _, _ in self.inputs)
         self.results = [at for at, *_ in self.outputs] + [final.result for final in self.finals]
         self.span = self.spans[0] if self.spans else None
-        self._scratch: dict[int, list[np.ndarray]] = {}
+        self._scratch: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
 
     def bytes(self) -> dict[int, int]:
         """What each result takes."""
@@ -208,13 +212,26 @@ class Tiled:
             program(t, lo, lo + n, n, x, y, z, scratch)
 
     def _buffers(self, worker: int) -> list[np.ndarray]:
+        """The scratch buffers, in memory that all groups share: one runs at a time."""
+        memory = SCRATCH.get(worker)
         found = self._scratch.get(worker)
-        if found is None:
-            found = self._scratch[worker] = [
-                np.empty((self.tile, *rest) if rows else rest, dtype)
-                for rest, rows, dtype in self.buffers
-            ]
-        return found
+        if found is not None and found[0] is memory:
+            return found[1]
+        forms = [
+            ((self.tile, *rest) if rows else rest, dtype) for rest, rows, dtype in self.buffers
+        ]
+        ends = [0]
+        for shape, dtype in forms:
+            ends.append(ends[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
+        if memory is None or memory.nbytes < ends[-1]:
+            size = max(ends[-1], LEAST_SCRATCH)
+            memory = SCRATCH[worker] = np.empty(1 << (size - 1).bit_length(), np.uint8)
+        buffers = [
+            np.ndarray(shape, dtype, memory, at)
+            for (shape, dtype), at in zip(forms, ends, strict=False)
+        ]
+        self._scratch[worker] = memory, buffers
+        return buffers
 
     def _span(self, error: AutodiffError) -> Any:
         """The span of the line that raised."""
