@@ -83,6 +83,7 @@ MAX_INDENT = 10_000
 _BRACKETS = frozenset([LPAR, LSQB, LBRACE, RPAR, RSQB, RBRACE])
 _FIELD_MARKS = frozenset([COLON, WALRUS, EQUAL])
 _TOKEN = re.compile(tables.PATTERN)
+_BEFORE_CODE = " \t\f\r\n#\ufeff"
 _BLANK_LINES = re.compile(r"(?:[ \t\f\r]*+(?:#[^\n]*+)?+\n)*+")
 _INDENTATION = re.compile(r"[ \t\f]*+")
 # Kept as text: rarely needed, so compiled when they are.
@@ -180,7 +181,7 @@ class Lexer:
         tokens = self.tokens
         kinds, starts, ends, values = tokens.kinds, tokens.starts, tokens.ends, tokens.values
         at = self.at
-        keywords, literals, name_kind = KEYWORDS, LITERALS, NAME
+        keywords, literals, name_kind, fstrings = KEYWORDS, LITERALS, NAME, self.fstrings
         while True:
             match = match_token(text, at)
             if match is None:
@@ -202,7 +203,7 @@ class Lexer:
             elif group == 4:
                 start, at = match.span(4)
                 kind = literals[match[4]]
-                if kind in _BRACKETS or (self.fstrings and kind in _FIELD_MARKS):
+                if kind in _BRACKETS or (fstrings and kind in _FIELD_MARKS):
                     self.at = at
                     if not self.bracket(kind, start, at):
                         return
@@ -248,6 +249,8 @@ class Lexer:
     def begin_line(self) -> None:
         """Skip blank lines and compare the indentation of the next one with the open blocks."""
         text = self.text
+        if len(self.indents) == 1 and text[self.at : self.at + 1] not in _BEFORE_CODE:
+            return
         if self.at == 0 and text.startswith("\ufeff"):
             self.at = 1
         blank = _BLANK_LINES.match(text, self.at)
@@ -320,9 +323,8 @@ class Lexer:
                 span = Span(self.source, start, rest.end())
                 self.error(invalid_number(text[start : min(rest.end(), start + 400)], span))
                 return
-        span = Span(self.source, start, end)
         try:
-            self.emit(NUMBER, start, end, parse_number(text[start:end], span))
+            self.emit(NUMBER, start, end, parse_number(text[start:end], self.source, start))
         except AutodiffError as error:
             self.error(error)
 
@@ -333,15 +335,18 @@ class Lexer:
 
         False when the mode or the place of reading has changed.
         """
-        if kind in _FIELD_MARKS:
-            return self.field_mark(kind, start, end)
         if kind in CLOSER:
             if kind == LSQB and self.number_list(start):
                 return True
             self.open(kind, start)
-            self.emit(kind, start, end)
-            return True
-        return self.close(kind, start, end)
+        elif kind in _FIELD_MARKS:
+            return self.field_mark(kind, start, end)
+        elif self.brackets and CLOSER[self.brackets[-1][0]] == kind:
+            self.brackets.pop()
+        else:
+            return self.close(kind, start, end)
+        self.emit(kind, start, end)
+        return True
 
     def open(self, kind: int, start: int) -> None:
         if len(self.brackets) >= MAX_NESTING:
@@ -367,11 +372,8 @@ class Lexer:
         return True
 
     def close(self, kind: int, start: int, end: int) -> bool:
+        """End a field of an f-string; anything else closes what is not open."""
         opened = self.brackets[-1] if self.brackets else None
-        if opened and CLOSER[opened[0]] == kind:
-            self.brackets.pop()
-            self.emit(kind, start, end)
-            return True
         if opened and opened[0] == FIELD_START and kind == RBRACE:
             self.brackets.pop()
             self.emit(FIELD_END, start, end)

@@ -50,29 +50,29 @@ _REPLACED = (
 """From Python's spellings of numbers to JSON's, where no character before or after tells else."""
 
 
-def parse_number(text: str, span: Span) -> int | float:
-    """The value of a NUMBER token; E110 or E106 where it is none."""
+def parse_number(text: str, source: Source, start: int) -> int | float:
+    """The value of a NUMBER token at `start`; E110 or E106 where it is none."""
     head = text[:2].lower()
     try:
         if head in ("0x", "0o", "0b"):
             if len(text) > MAX_DIGITS:
-                raise _too_long(text, span)
+                raise _too_long(text, Span(source, start, start + len(text)))
             return int(text, 0)
         if "." in text or "e" in text or "E" in text:
             return float(text)
         if len(text) > MAX_DIGITS:
-            raise _too_long(text, span)
+            raise _too_long(text, Span(source, start, start + len(text)))
         if text[0] == "0" and text.strip("0_"):
             plain = text.lstrip("0_")
             raise fail(
                 "E110",
                 f"the number `{_short(text)}` begins with a zero",
-                span,
+                Span(source, start, start + len(text)),
                 help=f"write `{_short(plain)}`, or `0o{_short(plain)}` for an octal number",
             )
         return int(text)
     except ValueError:
-        raise invalid_number(text, span) from None
+        raise invalid_number(text, Span(source, start, start + len(text))) from None
 
 
 def invalid_number(text: str, span: Span) -> AutodiffError:
