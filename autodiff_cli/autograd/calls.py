@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import ops as _ops  # noqa: F401  # importing it makes the table known
 from ..errors import AutodiffError, fail
 from ..graph import params
@@ -158,8 +160,21 @@ def in_place(
             f"{tuple(result.shape)}",
             help="write `x = x ...` to make a new tensor",
         )
+    check_storable(f"{name}()", result.dtype, tensor.dtype)
     tensor.write(result.node, result.node)
     return tensor
+
+
+def check_storable(what: str, result: np.dtype, target: np.dtype) -> None:
+    """E307 when a result would lose its kind in the tensor that is changed: floats in integers,
+    numbers in bools."""
+    if (result.kind == "f" and target.kind != "f") or (result.kind != "b" and target.kind == "b"):
+        name = "float" if result.kind == "f" else "long"
+        raise fail(
+            "E307",
+            f"`{what}` gives {result.name}, which cannot be stored in a {target.name} tensor",
+            help=f"convert first: `x = x.{name}()`",
+        )
 
 
 def node_of_list(values: Any) -> Node:

@@ -221,7 +221,7 @@ class Pass:
             raise fail(
                 "E404",
                 f"`{node.op.name}` has no derivative here",
-                node.span,
+                labels=(Label(node.span, "made here"),) if node.span else (),
                 help="detach the value if its gradient is not wanted",
             )
         if not self.retain:

@@ -19,6 +19,7 @@ from .dtypes import BOOL, INT64, result_dtype
 from .node import Node, Shape
 from .params import REQUIRED, BindError, Param
 from .state import STATE
+from .varying import Given, Varying
 
 # NumPy's names of keywords.
 NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": "correction"}
@@ -216,8 +217,9 @@ class Op:
             for name, value in kwargs.items():
                 at = index.get(name)
                 if at is None:
-                    at = index.get(NUMPY_KEYWORDS.get(name, ""))
-                    if at is None:
+                    alias = NUMPY_KEYWORDS.get(name, "")
+                    at = index.get(alias)
+                    if at is None or alias in kwargs:
                         raise BindError(f"got an unexpected keyword argument `{name}`", name)
                 if at < n:
                     raise BindError(f"got several values for argument `{name}`", name)
@@ -702,6 +704,8 @@ def constant(value: Any) -> Node:
 
 def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
     """A Python number as a weak 0-d node; with `dtype` it is of that dtype already."""
+    if type(value) is Varying:
+        return varying(value, dtype)
     if dtype is None:
         kind = type(value)
         dtype = BOOL if kind is bool else INT64 if kind is int else STATE.default_dtype
@@ -725,6 +729,22 @@ def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
     return node
 
 
+ARGUMENT = _source("argument")
+ARGUMENT.kernel = Given.look
+
+
+def argument(array: np.ndarray, of: Varying | None = None) -> Node:
+    """A node of an array that may be another one when the plan runs again."""
+    return Node(ARGUMENT, (Given(array, of),), (), array.shape, array.dtype)
+
+
+def varying(value: Varying, dtype: np.dtype | None, weak: bool = True) -> Node:
+    """The node of a number that may be another one when the plan runs again."""
+    if dtype is None:
+        dtype = INT64 if type(value.value) is int else STATE.default_dtype
+    return value.node(dtype, weak)
+
+
 def leaf(value: Any, accumulator: Any, requires_grad: bool = True) -> Node:
     """A leaf of the autograd graph. `value` is an array or a node whose value it takes on."""
     if isinstance(value, Node):
@@ -737,7 +757,8 @@ def cast(x: Node, dtype: np.dtype) -> Node:
     if x.dtype == dtype:
         return x
     if x.weak:
-        return number(x.args[0] if x.args else x.value.item(), dtype)
+        known = x.args[0] if x.args else x.value.item()
+        return number(known.number if type(known) is Given else known, dtype)
     needs = STATE.grad and x.requires_grad and dtype.kind == "f"
     node = Node(CAST, (x, dtype), (x,), x.shape, dtype, needs)
     if x.op is CONSTANT and x.value is not None and not x.shape:

@@ -339,13 +339,7 @@ def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:
             f"{tuple(result.shape)}",
             help=f"write `x = x {symbol} ...` to make a new tensor",
         )
-    if result.dtype.kind == "f" and current.dtype.kind != "f":
-        raise fail(
-            "E307",
-            f"`{symbol}=` gives {result.dtype.name}, which cannot be stored in a "
-            f"{current.dtype.name} tensor",
-            help="use a float tensor: `x = x.float()` first",
-        )
+    calls.check_storable(f"{symbol}=", result.dtype, current.dtype)
 
 
 def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:

@@ -20,7 +20,7 @@ from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.state import STATE, taken_out
 from ..suggest import suggest
-from .operations import MODE, kind_of, truth
+from .operations import MODE, flag, kind_of, truth
 from .random_names import RANDOM_METHOD_NAMES
 from .subscripts import index
 from .value_attributes import VALUE_ATTRIBUTES, Getter
@@ -231,7 +231,7 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
             )
         tensor.adopt(new)
     elif name == "requires_grad":
-        tensor.set_requires_grad(truth(new))
+        tensor.set_requires_grad(flag("requires_grad", new))
     else:
         raise fail(
             "E207",
@@ -258,6 +258,12 @@ def _backward(
     from ..autograd import tensor as handles
 
     if gradient is not None and not isinstance(gradient, Tensor):
+        if MODE.python:
+            raise fail(
+                "E208",
+                f"the gradient given to backward() is a tensor or None, not {kind_of(gradient)}",
+                help="write `torch.ones_like(y)`, or `torch.tensor(...)` around it",
+            )
         gradient = (
             Tensor(calls.node_of_list(gradient))
             if isinstance(gradient, list | tuple)
@@ -275,7 +281,7 @@ def _backward(
 
 
 def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
-    tensor.set_requires_grad(truth(requires_grad))
+    tensor.set_requires_grad(flag("requires_grad", requires_grad))
     return tensor
 
 
@@ -328,12 +334,23 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
         return f"torch.{names[tensor.dtype.name]}Tensor"
     if isinstance(dtype, str):
         short = dtype.removeprefix("torch.").removesuffix("Tensor").lower()
-        dtype = DTYPES.get({"char": "int8", "byte": "uint8"}.get(short, short))
+        found = DTYPES.get({"char": "int8", "byte": "uint8"}.get(short, short))
+        if found is None:
+            raise fail(
+                "E205", f"invalid type: {dtype!r}", help='write `x.type("torch.FloatTensor")`'
+            )
+        dtype = found
     return _to(tensor, dtype)
 
 
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     tensor.check_writable()
+    if isinstance(src, list) and MODE.python:
+        raise fail(
+            "E208",
+            "copy_() copies a tensor, not a list",
+            help="write `torch.tensor(...)` around it",
+        )
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
     tensor.write(F.copy_over(tensor.node, node))
     return tensor

@@ -15,6 +15,8 @@ from .attributes import ATTRIBUTES, METHODS, OP_ATTRIBUTES, get_attribute
 from .expressions import Context, callee, compile_expression, elements, keyword_dict
 from .functions import call_op, call_value, guarded
 from .operand_labels import placed, placed_call
+from .operations import MODE
+from .plain_operands import refuse_plain
 from .values import Namespace, OpFunction, Scope
 
 Run = Callable[[Scope], Any]
@@ -93,6 +95,9 @@ def _method_call(tree: syntax.Call, function: syntax.Attribute, context: Context
                 return call_value(value, args, kwargs, scope)
             if method is not None:
                 return guarded(name, method, [owner, *args], kwargs)
+            assert ops is not None
+            if MODE.python and (args or kwargs):
+                refuse_plain(ops, name, (owner, *args), kwargs, 1)
             return guarded(name, calls.call_ops, [ops, name, (owner, *args), kwargs], {})
         except AutodiffError as error:
             if error.span is None:

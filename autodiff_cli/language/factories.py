@@ -14,7 +14,7 @@ from ..graph.op import value_of
 from ..graph.params import to_dtype
 from ..graph.registry import F
 from ..graph.state import taken_out
-from .operations import iterate, kind_of, truth
+from .operations import flag, iterate, kind_of
 
 
 def make_tensor(
@@ -32,12 +32,12 @@ def make_tensor(
                 help="`tensor(data, dtype=None, requires_grad=False)`",
             )
     kind = None if dtype is None else to_dtype(dtype)
-    flag = truth(requires_grad)
+    wanted = flag("requires_grad", requires_grad)
     if isinstance(data, Tensor):
         array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
     else:
         array = array_of(_numbers(data), kind)
-    return with_grad(array, flag)
+    return with_grad(array, wanted)
 
 
 def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
@@ -98,7 +98,7 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
             help="write `torch.nn.Parameter(torch.tensor(...))`",
         )
     result = Tensor(F.detach(data.node))
-    if truth(requires_grad):
+    if flag("requires_grad", requires_grad):
         result.set_requires_grad(True)
     result.is_parameter = True
     return result

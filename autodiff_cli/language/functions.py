@@ -8,18 +8,22 @@ from typing import Any
 from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
+from ..graph.params import BindError
 from ..graph.state import STATE, grad_mode
 from . import syntax
+from .housekeeping import HOUSEKEEPING
 from .operations import MODE, count_step, kind_of
+from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, OpFunction, Scope, TypeName, UserFunction
 
 
 class Parameters:
     """A signature of a `def`, and how arguments are bound to it."""
 
-    __slots__ = ("keyword", "keywords", "names", "positional", "rest")
+    __slots__ = ("keyword", "keywords", "names", "positional", "rest", "tree")
 
-    def __init__(self, params: list[syntax.Param]):
+    def __init__(self, params: list[syntax.Param], tree: syntax.Node | None = None):
+        self.tree = tree  # of the whole function
         self.positional = [p.name for p in params if p.kind == "normal"]
         self.keyword = [p.name for p in params if p.kind == "keyword"]
         self.rest = next((p.name for p in params if p.kind == "rest"), None)
@@ -187,13 +191,24 @@ def guarded(
     name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     """Call Python code with a program's arguments: its complaints become diagnostics."""
+    if HOUSEKEEPING.called is not None:
+        HOUSEKEEPING.called.append((name, function))
     try:
         return function(*args, **kwargs)
     except AutodiffError:
         raise
+    except BindError as error:
+        raise fail(
+            "E205", f"`{name}`: a value {error.message}", help=f"see `autodiff help {name}`"
+        ) from None
     except TypeError as error:
         raise fail(
             "E205", f"`{name}` {_words(error, name)}", help=f"see `autodiff help {name}`"
+        ) from None
+    except AttributeError:
+        given = ", ".join(kind_of(v) for v in [*args, *kwargs.values()][:4])
+        raise fail(
+            "E205", f"`{name}` cannot take {given}", help=f"see `autodiff help {name}`"
         ) from None
     except ValueError as error:
         raise fail(
@@ -258,6 +273,14 @@ def _written(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Ten
 def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:
     """PyTorch's functions do not take plain lists or numbers where the first tensor stands."""
     op = callee.ops[0]
+    for value in args:
+        if type(value) is not Tensor:
+            refuse_plain(callee.ops, callee.name, args, kwargs, 1)
+            break
+    else:
+        if kwargs:
+            refuse_plain(callee.ops, callee.name, args, kwargs, 1)
+        return
     if not op.params or op.params[0].annotation != "Tensor" or not args:
         return
     first = args[0]

@@ -267,6 +267,14 @@ def check_name(self: Module, name: Any, what: str) -> str:
             f"a {self.cls.name} has an attribute `{name}` already",
             help="choose another name",
         )
+    other = self.parameters if what == "buffer" else self.buffers
+    if name in other:
+        raise fail(
+            "E205",
+            f"attribute '{name}' already exists: it is a "
+            f"{'parameter' if what == 'buffer' else 'buffer'} of this {self.cls.name}",
+            help="choose another name",
+        )
     self._check_ready(f"{what}s")
     return name
 

@@ -19,6 +19,7 @@ from ..graph.node import Node
 from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
+from ..graph.varying import Aside, Varying
 from .values import Namespace, OpFunction, Size, UserFunction, is_callable
 
 MAX_BITS = 1_000_000
@@ -157,6 +158,8 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
 def _operand(value: Any, symbol: str) -> Any:
     if isinstance(value, Tensor | bool | int | float):
         return value
+    if type(value) is Varying:
+        raise Aside  # what a power is made of depends on the exponent
     return Tensor(_node(value, symbol))
 
 
@@ -164,7 +167,7 @@ def _node(value: Any, symbol: str) -> Node:
     if isinstance(value, Tensor):
         return value.node
     kind = type(value)
-    if kind is int or kind is float or kind is bool:
+    if kind is int or kind is float or kind is bool or kind is Varying:
         return number(value)
     if (
         isinstance(value, list | tuple)
@@ -251,6 +254,8 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             f"{str(left)[:30]} {symbol} {str(right)[:30]} is too large for a float",
             help="use smaller numbers, or tensors",
         ) from None
+    if Varying in (a, b) and symbol in BINARY:
+        return BINARY[symbol][1](left, right)
     raise fail(
         "E208",
         f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
@@ -318,6 +323,8 @@ def unary(symbol: str, value: Any) -> Any:
         return as_array(found) if type(value) is Array else found
     if type(value) in _NUMBERS and not (symbol == "~" and type(value) is float):
         return -value if symbol == "-" else +value if symbol == "+" else ~value
+    if type(value) is Varying and symbol != "~":
+        return -value if symbol == "-" else value
     if is_instance(value):
         method = value.special({"-": "__neg__", "+": "__pos__", "~": "__invert__"}[symbol])
         if method is not None:
@@ -405,7 +412,12 @@ def contains(container: Any, item: Any) -> bool:
         except TypeError:
             return False
     if isinstance(container, Tensor):
-        return truth(Tensor(F.any(compare("==", container, item).node)))
+        hits = compare("==", container, item)
+        if isinstance(hits, Tensor):
+            return truth(Tensor(F.any(hits.node)))
+        raise fail(
+            "E208", f"a tensor cannot contain {kind_of(item)}", help="look for a number: `2.0 in x`"
+        )
     if isinstance(container, range):
         return item in container if isinstance(item, int | float) else False
     if isinstance(container, list | tuple):
@@ -442,6 +454,17 @@ def truth(value: Any) -> bool:
     return bool(value) if not is_callable(value) else True
 
 
+def flag(name: str, value: Any) -> bool:
+    """The value of an option that is True or False, and nothing else."""
+    if isinstance(value, bool):
+        return value
+    raise fail(
+        "E208",
+        f"{name} must be True or False, not {kind_of(value)}",
+        help=f"write `{name}=True`",
+    )
+
+
 def count_step(n: int = 1) -> None:
     """Count a loop step, call or comprehension item against the limit."""
     STATE.steps += n
@@ -455,24 +478,30 @@ def count_step(n: int = 1) -> None:
 
 def iterate(value: Any) -> Iterator[Any]:
     """The items a `for` goes through, each counted as a step."""
+    return _counted(_items(value))
+
+
+def _items(value: Any) -> Any:
     if isinstance(value, Tensor):
         if not value.shape:
             raise fail(
                 "E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`"
             )
-        items: Any = calls.call("unbind", (value, 0), {})
-    elif isinstance(
+        return calls.call("unbind", (value, 0), {})
+    if isinstance(
         value, list | tuple | dict | str | range | set | frozenset | Iterator | ItemsView | KeysView
     ):
-        items = value
-    elif hasattr(value, "items") and not isinstance(value, type):
-        items = value.items()
-    else:
-        raise fail(
-            "E208",
-            f"{kind_of(value)} cannot be iterated over",
-            help="loop over range(n), a list, a tuple or the rows of a tensor",
-        )
+        return value
+    if hasattr(value, "items") and not isinstance(value, type):
+        return value.items()
+    raise fail(
+        "E208",
+        f"{kind_of(value)} cannot be iterated over",
+        help="loop over range(n), a list, a tuple or the rows of a tensor",
+    )
+
+
+def _counted(items: Any) -> Iterator[Any]:
     state = STATE
     try:
         for item in items:

@@ -156,6 +156,41 @@ def _state(match: re.Match[str]) -> str:
 
 _SHAPE = r"(\([\d, ]*\))"
 
+# Kernels that PyTorch has for no integers, or for no floats, by the function's name.
+_KERNELS = {
+    "softmax": "softmax_lastdim_kernel_impl",
+    "log_softmax": "log_softmax_lastdim_kernel_impl",
+    "gelu": "GeluKernelImpl",
+    "layer_norm": "LayerNormKernelImpl",
+    "mse_loss": "mse_cpu",
+    "softplus": "softplus_cpu",
+    "elu": "elu_cpu",
+    "selu": "elu_cpu",
+    "celu": "elu_cpu",
+    "abs": "abs_cpu",
+    "lerp": "lerp_kernel_scalar",
+    "bincount": "bincount_cpu",
+    "bernoulli": "bernoulli_tensor_cpu_p_",
+    "bitwise_and": "bitwise_and_cpu",
+    "bitwise_or": "bitwise_or_cpu",
+    "bitwise_xor": "bitwise_xor_cpu",
+    "bitwise_left_shift": "lshift_cpu",
+    "bitwise_right_shift": "rshift_cpu",
+}
+_SCALAR_TYPES = {
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "float64": "Double", "float32": "Float", "float16": "Half",
+}  # fmt: skip
+
+
+def _kernel(match: re.Match[str]) -> str:
+    kernel = _KERNELS[match[1]]
+    return f"\"{kernel}\" not implemented for '{_SCALAR_TYPES[match[2]]}'"
+
+
+_DTYPE = f"({'|'.join(_SCALAR_TYPES)})"
+_KERNEL_NAMES = f"({'|'.join(_KERNELS)})"
+
 # code, pattern of the message, what to say (a text with groups, or a function of the match), and
 # the exception where it is not the usual one of the code.
 _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
@@ -175,6 +210,30 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
         "optimizer got an empty parameter list",
         "ValueError",
     ),
+    ("E205", r"^(padding_idx must be within num_embeddings)", "Padding_idx must be within "
+     "num_embeddings", "AssertionError"),
+    ("E205", r"^(embed_dim must be divisible by num_heads)", r"\1", "AssertionError"),
+    ("E205", r"^`interpolate` has no mode", r"\g<0>", "NotImplementedError"),
+    ("E205", r"^pad mode must be .* not '(\w+)'", r"Unrecognised padding mode \1",
+     "NotImplementedError"),
+    ("E205", r"^attribute '\w+' already exists", r"\g<0>", "KeyError"),
+    ("E205", r"^`grad` needs at least one input", "`inputs` argument to `grad()` cannot be empty.",
+     "RuntimeError"),
+    ("E205", r"^invalid type: (.*)", r"invalid type: \1", "ValueError"),
+    ("E205", r"^`([\w.]+)` argument `(\w+)` must be a tensor, not an? (\w+)",
+     r"\1(): argument '\2' must be Tensor, not \3", "TypeError"),
+    ("E207", r"^module \[(\w+)\] is missing the required \"forward\" function",
+     r'Module [\1] is missing the required "forward" function', "NotImplementedError"),
+    ("E208", r"^a Parameter is made of a tensor, not of an? (\w+)",
+     r"'\1' object has no attribute 'detach'", "AttributeError"),
+    ("E209", r"`([\w.]+)` has no `(\w+)` here",
+     r"cannot import name '\2' from '\1'", "ImportError"),
+    ("E304", r"^`vmap` got in_dim=", r"\g<0>", "ValueError"),
+    ("E308", r"^Size mismatch between tensors", r"\g<0>", "AssertionError"),
+    ("E308", r"^`interpolate` needs 3 to 5 dims", r"\g<0>", "NotImplementedError"),
+    ("E308", r"^`cross_entropy` with scores of shape \((\d+), \d+\) needs targets of shape "
+     r"\(\1,\), got \(\1, \d+\)", "0D or 1D target tensor expected, multi-target not supported",
+     "RuntimeError"),
     ("E206", r"`(\w+)` is assigned in this function", r"cannot access local variable '\1' where "
      "it is not associated with a value", ""),
     ("E207", r"an? (\w+) has no attribute `(\w+)`", _attribute, ""),
@@ -220,9 +279,28 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
         r"index \1 is out of bounds for dimension \2 with size \3",
         "",
     ),
+    ("E305", r"slice step must be positive, got 0", "slice step cannot be zero", "ValueError"),
+    ("E305", r"slice step must be positive", "step must be greater than zero", "ValueError"),
+    ("E305", r"^`one_hot` cannot take class -", "Class values must be non-negative.",
+     "RuntimeError"),
+    ("E305", r"^`one_hot` cannot take class", "Class values must be smaller than num_classes.",
+     "RuntimeError"),
+    ("E305", r"^class (-?\d+) is out of range: there",
+     r"Target \1 is out of bounds.", "IndexError"),
     ("E305", r"too many indices: \d+ for a tensor of (\d+)",
      r"too many indices for tensor of dimension \1", ""),
     ("E306", r"", _FLOATS, ""),
+    (
+        "E307",
+        rf"^`?{_KERNEL_NAMES}`? (?:needs (?!operands)|works|does).*?{_DTYPE}(?: tensors)?$",
+        _kernel,
+        "NotImplementedError",
+    ),
+    ("E307", r"gives (\w+), which cannot be stored in a (\w+) tensor",
+     lambda m: f"result type {_SCALAR_TYPES[m[1]]} can't be cast to the desired output type "
+     f"{_SCALAR_TYPES[m[2]]}", "RuntimeError"),
+    ("E307", r"`allclose` compares tensors of one dtype, got (\w+) and (\w+)",
+     lambda m: f"{_SCALAR_TYPES[m[1]]} did not match {_SCALAR_TYPES[m[2]]}", "RuntimeError"),
     ("E307", r"(expected m1 and m2 to have the same dtype.*)", r"\1", ""),
     ("E3", rf"cat along dim (\d+): shape {_SHAPE} of tensor (\d+) does not fit {_SHAPE}",
      _cat, ""),

@@ -16,7 +16,7 @@ from ..graph.state import STATE
 from .attributes import check_device
 from .builtins import TENSOR_TYPE, TYPES
 from .factories import as_tensor, const, make_tensor, parameter
-from .operations import items_of, kind_of, truth
+from .operations import MODE, items_of, kind_of, truth
 from .values import CPU, Builtin, Device, GradMode, TypeName
 
 
@@ -57,6 +57,10 @@ def _grad(
     materialize_grads: Any = False,
 ) -> Any:
     outs = _tensors(outputs, "outputs")
+    if isinstance(inputs, list | tuple) and not inputs:
+        raise fail(
+            "E205", "`grad` needs at least one input", help="write `torch.autograd.grad(loss, x)`"
+        )
     unused = truth(materialize_grads) if allow_unused is None else truth(allow_unused)
     grad = handles.grad
     if truth(is_grads_batched):
@@ -160,6 +164,14 @@ def _allclose(
 ) -> bool:
     from .assertions import all_close
 
+    if MODE.python and type(input) is Tensor and type(other) is Tensor:
+        left, right = input.dtype.name, other.dtype.name
+        if left != right:
+            raise fail(
+                "E307",
+                f"`allclose` compares tensors of one dtype, got {left} and {right}",
+                help=f"convert one: `torch.allclose(a, b.to(torch.{left}))`",
+            )
     return all_close(input, other, rtol, atol, truth(equal_nan))
 
 

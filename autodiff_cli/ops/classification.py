@@ -63,7 +63,6 @@ def _class_targets(name, input, target, weight, ignore_index):
         raise fail(
             "E305",
             f"class {wrong[0]} is out of range: there are {classes} classes",
-            target.span,
             help=f"classes are numbered 0 to {classes - 1}",
         )
     return bool(ignored.any())

@@ -284,7 +284,6 @@ def ctc_loss(
         raise fail(
             "E305",
             f"`ctc_loss` with {classes} classes got targets from {used.min()} to {used.max()}",
-            targets.span,
             help=f"labels are numbered 0 to {classes - 1}",
         )
     rows = np.where(np.arange(rows.shape[1]) < wanted[:, None], rows, blank)

@@ -44,9 +44,9 @@ def one_hot(input: Mask, num_classes: int = -1):
         wrong = values.min() if values.min() < 0 else values.max()
         raise fail(
             "E305",
-            f"class {wrong} is out of range: there are {classes} classes",
-            input.span,
-            help="classes are numbered from 0",
+            f"`one_hot` cannot take class {wrong}: "
+            + ("classes are numbered from 0" if wrong < 0 else f"there are {classes} classes"),
+            help="number classes from 0, and leave num_classes out to take the largest plus 1",
         )
     check_size((*input.shape, classes), INT64)
     check_size((classes,), INT64)
@@ -175,7 +175,6 @@ def _offsets(offsets, entries, include_last):
         raise fail(
             "E305",
             f"`embedding_bag` got offsets {starts.tolist()[:8]} for {entries} indices",
-            offsets.span,
             help="offsets begin with 0 and ascend to at most the number of indices",
         )
     return starts
@@ -236,7 +235,6 @@ def embedding_bag(
         raise fail(
             "E305",
             f"index {wrong} is out of range for {count} rows of weights",
-            input.span,
             help=f"indices are 0 to {count - 1}",
         )
     if len(input.shape) == 2:

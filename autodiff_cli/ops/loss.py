@@ -296,7 +296,6 @@ def _variance(input, var):
         raise fail(
             "E504",
             "`gaussian_nll_loss` has a negative variance",
-            var.span,
             help="pass variances, for example `sigma ** 2`",
         )
     if var.shape != input.shape:

@@ -293,7 +293,6 @@ def _in_range(name, target, classes, low):
         raise fail(
             "E305",
             f"class {wrong[0]} is out of range for `{name}`: there are {classes} classes",
-            target.span,
             help=f"classes are numbered 0 to {classes - 1}",
         )
 
