@@ -53,7 +53,8 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
         The document of `autodiff run --format json` as data: `file`, `status`, `loss`, `tensors`
         (name -> `shape`, `dtype`,
         `requires_grad`, `is_leaf`, `grad_fn`, `value`, `grad`), `scalars`, `stdout`; arrays stay
-        NumPy arrays.
+        NumPy arrays. With `profile=True` or `plan=True` also a `profile` (`engine.profile.Profile`)
+        or a `plan` (`engine.describe.PlanData`).
 
     Raises:
         AutodiffError: what the program or its data did wrong.
@@ -82,6 +83,8 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
         },
         "scalars": dict(report.scalars),
         "stdout": report.stdout,
+        **({"profile": report.profile} if report.profile is not None else {}),
+        **({"plan": report.plan} if report.plan is not None else {}),
     }
 
 

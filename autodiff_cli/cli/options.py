@@ -209,6 +209,10 @@ RUN_OPTIONS = (
     Option(("--all",), "all", "Print every name and the whole graph."),
     Option(("--heat",), "heat", "Print only a picture of the magnitudes in NAME, or NAME.grad.",
            "NAME,...", names, repeat=True),
+    Option(("--profile",), "profile", "Measure time and bytes of each expression, forward and "
+           "backward."),
+    Option(("--plan",), "plan", "Show how the last big evaluation was run: groups, tiles, threads, "
+           "memory; with -v the code."),
     Option(("--asserts",), "asserts", "Print the results as assertions."),
     Option(("-p", "--precision"), "precision", "Significant digits in tables.", "N",
            whole(1, 17), 6),

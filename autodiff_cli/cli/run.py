@@ -42,6 +42,9 @@ def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int
     return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
 
 
+WIDTH = 120  # cells of plans and profiles where there is no terminal
+
+
 class Run(Runner):
     """Evaluates and differentiates; shows values, graph and gradients."""
 
@@ -112,10 +115,13 @@ class Run(Runner):
         if self.form == "json":
             from ..render.document import dump
 
-            self.emit(dump(report))
+            self.emit(dump(report, self.values["plan"]))
             return True
         if report.error is not None:
             return True
+        return self._results(report, several) and self._measured(report)
+
+    def _results(self, report: Report, several: bool) -> bool:
         if self.values["heat"]:
             return self._pictures(report)
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
@@ -131,6 +137,34 @@ class Run(Runner):
                 report, only=self.only, show=self.globs, asserts=self.values["asserts"],
                 all=self.values["all"], color=self.plain_color,
             ))  # fmt: skip
+        return True
+
+    def _measured(self, report: Report) -> bool:
+        """The plan and the profile, after the results."""
+        values, env = self.values, self.env
+        if not (values["plan"] or values["profile"]):
+            return True
+        from ..render.plain import comments
+        from ..render.plan import plan_lines
+        from ..render.profile import profile_lines
+
+        rich = self.form == "rich"
+        width = self.look().width if rich else WIDTH
+        parts = []
+        if values["plan"]:
+            parts.append(plan_lines(report.plan, width, values["all"], values["verbose"]))
+        if report.profile is not None:
+            parts.append(profile_lines(report.profile, report.file, width, values["all"]))
+        for lines in parts:
+            if rich:
+                from ..render.tables import print_lines
+
+                env.write("\n")
+                self.draw(lines, False, print_lines)
+            elif self.to_file and not str(self.out).lower().endswith(".txt"):
+                env.write(comments(lines, False))
+            else:
+                self.emit(comments(lines, self.plain_color))
         return True
 
     def _arrays(self, report: Report) -> bool:

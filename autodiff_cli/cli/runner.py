@@ -162,6 +162,8 @@ class Runner:
             max_depth=values["max_depth"],
             nan=values["nan"],
             backward=not values.get("no_backward"),
+            profile=bool(values.get("profile")),
+            plan=bool(values.get("plan")),
             write=self.env.write if self.form != "json" else None,
         )
 

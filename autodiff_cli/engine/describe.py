@@ -18,7 +18,7 @@ from ..graph.op import Kind
 from ..transform.simplify import special
 from . import blas
 from .groups import POINTWISE, reduces
-from .parts import CUT, PARTS, is_cut
+from .parts import BLAS_FROM, CUT, PARTS, is_cut, multiplications
 from .schedule import Plan, Step
 from .threads import WORKERS
 from .tiles import Tiled
@@ -125,6 +125,7 @@ class DescribedTiled(Tiled):
             _array(f"x[{i}]", node.shape, node.dtype) for i, (node, _) in enumerate(writer.inputs)
         ]
         self.made = [(node.span, node.seq, _bytes(node)) for node in (*wanted, *writer.finals)]
+        self.names = writer.globals
         self.rests = [ref.rest for _, ref in writer.inputs if ref.rows]
         self.rests += [line.result.rest for line in writer.lines if line.result is not None]
         super()._compile(writer, wanted)
@@ -136,13 +137,13 @@ class Detail:
 
     __slots__ = ("cost", "flops", "many", "parts", "product", "read", "seq")
 
-    def __init__(self, node: Node, kernel: Any):
+    def __init__(self, node: Node):
         self.seq = node.seq
         self.read = 0 if node.op.view else sum(_bytes(x) for x in node.inputs)
         self.flops, self.cost = predicted(node)
         self.parts = min(node.inputs[0].shape[0], PARTS) if is_cut(node) else 1
         self.product = node.op.kind is Kind.CONTRACTION
-        self.many = self.product and blas.MANAGED and kernel is not node.op.kernel
+        self.many = self.product and blas.MANAGED and multiplications(node) >= BLAS_FROM
 
 
 class Described(Plan):
@@ -158,7 +159,7 @@ class Described(Plan):
         super()._add(node)
         step = self.steps[-1]
         assert isinstance(step, Step)
-        self.details[step.result] = Detail(node, step.kernel)
+        self.details[step.result] = Detail(node)
 
 
 def describe(plan: Described, is_backward: IsBackward, how: str = "plan") -> PlanData:
@@ -197,8 +198,17 @@ def _group(step: DescribedTiled, is_backward: IsBackward) -> GroupPlan:
     return GroupPlan(
         _pieces(step.members, is_backward), step.nodes, step.rows, max(step.rests, key=prod),
         step.tile, step.tiles, threads, tuple(step.read), tuple(buffers), tuple(outputs),
-        moved, step.flops, nanoseconds * 1e-9, step.source,
+        moved, step.flops, nanoseconds * 1e-9, _legend(step.names) + step.source,
     )  # fmt: skip
+
+
+def _legend(names: dict[str, Any]) -> str:
+    """What the numbered names of a source stand for, as a comment."""
+    found = []
+    for name, value in names.items():
+        if name != getattr(value, "__name__", ""):
+            found.append(f"{name} {getattr(value, '__name__', None) or value!s}".partition("\n")[0])
+    return f"# {', '.join(found)}\n" if found else ""
 
 
 def _kernel(step: Step, detail: Detail, is_backward: IsBackward) -> KernelPlan:
@@ -221,7 +231,8 @@ def predicted(node: Node) -> tuple[int, float]:
     if op.view or not node.inputs:
         return 0, 0.0
     if op.kind is Kind.CONTRACTION or not op.properties.isdisjoint(CUT):
-        flops = _multiplications(node) * 2
+        product = op.kind is Kind.CONTRACTION
+        flops = 2 * (multiplications(node) if product else _convolved(node))
         if flops:
             return flops, PRODUCT * flops * node.dtype.itemsize / 8
     elements = max(prod(node.shape), *[prod(x.shape) for x in node.inputs])
@@ -234,11 +245,9 @@ def predicted(node: Node) -> tuple[int, float]:
     return len(functions) * elements, cost * elements
 
 
-def _multiplications(node: Node) -> int:
-    """Of a product of matrices, or of a convolution and its adjoints; 0 for what is no product."""
+def _convolved(node: Node) -> int:
+    """Multiplications of a convolution or one of its adjoints; 0 for what is none."""
     shapes = [x.shape for x in node.inputs]
-    if node.op.kind is Kind.CONTRACTION:
-        return prod(node.shape) * (shapes[0][-1] if shapes[0] else 1)
     if len(shapes) < 2:
         return 0
     if "samplewise" in node.op.properties:  # N, C, ... and weights

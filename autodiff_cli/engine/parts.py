@@ -32,17 +32,19 @@ def kernel_of(node: Node) -> Kernel:
     if op.kind is Kind.CONTRACTION:
         if "matrices" in op.properties and all(len(x.shape) < 3 for x in node.inputs):
             kernel = np.matmul
-        if node.inputs and node.inputs[0].shape:
-            work = prod(node.shape) * node.inputs[0].shape[-1]
-            if work >= BLAS_FROM:
-                return _threaded(kernel)
-        return kernel
+        return _threaded(kernel) if multiplications(node) >= BLAS_FROM else kernel
     if "samplewise" in op.properties:
         if _cut(node.inputs[0].shape) and node.shape[:1] == node.inputs[0].shape[:1]:
             return _samplewise(kernel, node.shape, node.dtype)
     elif "sums samples" in op.properties and _cut(node.inputs[0].shape):
         return _summed(kernel)
     return kernel
+
+
+def multiplications(node: Node) -> int:
+    """How many a product of matrices takes."""
+    shape = node.inputs[0].shape if node.inputs else ()
+    return prod(node.shape) * shape[-1] if shape else 0
 
 
 def is_cut(node: Node) -> bool:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 SCHEMA = "autodiff.run/1"
 
 
-def document(report: Report) -> dict[str, Any]:
-    """The report as data for `json.dumps`; nothing is left out or shortened."""
+def document(report: Report, plan: bool = False) -> dict[str, Any]:
+    """The report as data for `json.dumps`; nothing is left out or shortened. `plan`: it was asked
+    for."""
     result: dict[str, Any] = {
         "schema": SCHEMA,
         "file": strict_text(report.file),
@@ -38,6 +39,14 @@ def document(report: Report) -> dict[str, Any]:
             for name, record in report.tensors.items()
         }
         result["scalars"] = {name: strict_number(value) for name, value in report.scalars.items()}
+        if report.profile is not None:
+            from .profile import profile_data
+
+            result["profile"] = profile_data(report.profile)
+        if plan:
+            from .plan import plan_data
+
+            result["plan"] = plan_data(report.plan)
     result["stdout"] = strict_text(report.stdout)
     if report.warnings:
         result["warnings"] = [problem(warning) for warning in report.warnings]
@@ -59,9 +68,9 @@ def problem(diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def dump(report: Report) -> str:
+def dump(report: Report, plan: bool = False) -> str:
     """The document as one line, with its line end."""
-    return json.dumps(document(report), allow_nan=False, check_circular=False) + "\n"
+    return json.dumps(document(report, plan), allow_nan=False, check_circular=False) + "\n"
 
 
 def strict_text(text: str) -> str:

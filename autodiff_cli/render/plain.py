@@ -17,6 +17,7 @@ from .values import shortest
 
 if TYPE_CHECKING:
     from ..session import Report, TensorRecord
+    from .profile import StyledLine
 
 VERSION = "autodiff.plain/1"
 BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -134,6 +135,12 @@ def assertion(name: str, array: np.ndarray) -> str:
         other = f"tensor({text}, dtype=torch.{array.dtype.name})"
         return f"assert allclose({name}, {other}, equal_nan=True)"
     return f"assert {name} == {text}"
+
+
+def comments(lines: Iterable[StyledLine], color: bool) -> str:
+    """Lines with styles as comments of program text."""
+    texts = ["# " + "".join(text for text, _ in line).rstrip() for line in lines]
+    return "".join((_painted(text) if color else text) + "\n" for text in texts)
 
 
 def _painted(line: str) -> str:

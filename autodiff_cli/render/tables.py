@@ -22,6 +22,7 @@ from .values import Look, cell_lines, finite_range, fit_lines, norm
 
 if TYPE_CHECKING:
     from ..session import Report, TensorRecord
+    from .profile import StyledLine
 
 WIDE = 72
 STACKED = 40
@@ -145,7 +146,12 @@ class Page:
     def graph(self, report: Report, all: bool) -> None:
         self.line(_title("Graph", f"{report.loss or 'last expression'} <- grad_fn"))
         bounds = everything(self.look.width - 1) if all else Bounds()
-        self.tree(Tree(Outline.of_report(report), bounds).draw())
+        column = None
+        if report.profile is not None:
+            from .profile import shares
+
+            column = shares(report.profile, self.look.width)
+        self.tree(Tree(Outline.of_report(report), bounds, None, column).draw())
 
     def tree(self, rows: list[Row]) -> None:
         """A tree, with colours."""
@@ -300,6 +306,15 @@ def _pieces(line: str, width: int, cut: bool, columns: int | None) -> list[str]:
                 rows.append(part)
         return rows
     return fit_lines([line], width, cut=cut, columns=columns)
+
+
+def print_lines(
+    lines: list[StyledLine], stream: IO[str], look: Look, color: bool, variables: dict[str, str]
+) -> None:
+    """Print lines with styles on a stream."""
+    page = Page(terminal(stream, look.width, color, variables), look, False)
+    for line in lines:
+        page.line(Text.assemble(*line))
 
 
 def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:

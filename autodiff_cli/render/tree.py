@@ -51,12 +51,20 @@ Remarks = Callable[["Node"], list[str]]
 
 
 class Tree:
-    """Makes the rows of one outline; `remarks` gives further lines of a node."""
+    """Makes the rows of one outline; `remarks` gives further lines of a node, `column` what
+    stands for its shape."""
 
-    def __init__(self, outline: Outline, bounds: Bounds, remarks: Remarks | None = None):
+    def __init__(
+        self,
+        outline: Outline,
+        bounds: Bounds,
+        remarks: Remarks | None = None,
+        column: Callable[[Node, str], str] | None = None,
+    ):
         self.outline = outline
         self.bounds = bounds
         self.remarks = remarks
+        self.column = column
         self.expanded: set[Node] = set()
         self.rows: list[Row] = []
 
@@ -145,6 +153,8 @@ class Tree:
         op = f"<{grad_fn_name(node)}>"
         if again:
             return Row(own, f"↑ {name or label}", op, "see above", bad)
+        if self.column is not None:
+            note = self.column(node, note)
         value = outline.out.value if root else None
         shown = f" = {format_number(value.item())}" if value is not None and value.size == 1 else ""
         return Row(own, label, op, note, bad, shown)

@@ -1,0 +1,199 @@
+"""The plan of an evaluation: lines for people, data for the document of `run`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..engine.describe import GroupPlan
+from .profile import (
+    DIM,
+    NAME,
+    PHASES,
+    SHORT,
+    TITLE,
+    StyledLine,
+    expression_data,
+    seconds_text,
+    size_text,
+    text_of,
+    wrapped,
+)
+from .text import clip, format_count, format_shape, pad
+
+if TYPE_CHECKING:
+    from ..engine.describe import Array, KernelPlan, PlanData
+
+MOST = 40  # groups and kernels that are shown unless all are asked for
+OP = "cyan"
+WIDE = 76
+NOT_RUN = "it ran node by node; this is the plan that it would have had"
+
+
+def plan_lines(plan: PlanData | None, width: int, all: bool, source: bool) -> list[StyledLine]:
+    """The groups and kernels in the order in which they run; with `source` also the text that was
+    generated for each group."""
+    if plan is None:
+        return [[("Plan", TITLE), ("   nothing was evaluated", DIM)]]
+    groups = sum(isinstance(unit, GroupPlan) for unit in plan.units)
+    single = len(plan.units) - groups
+    counts = [format_count(groups, "group")] if groups else []
+    if single or not groups:
+        counts.append(format_count(single, "kernel"))
+    counts += [*_figures(plan), f"at most {size_text(plan.peak)} held"]
+    lines = wrapped("Plan  ", counts, width, DIM, 0)
+    lines[0] = [("Plan", TITLE), (lines[0][0][0][4:], DIM)]
+    if plan.how == "nodes":
+        lines += wrapped("", NOT_RUN.split(), width, DIM, separator="")
+    shown = plan.units if all else plan.units[:MOST]
+    op = max([len(unit.op) for unit in shown if not isinstance(unit, GroupPlan)], default=0)
+    for number, unit in enumerate(shown, 1):
+        head = f"{number:>{1 + len(str(len(plan.units)))}}"
+        if isinstance(unit, GroupPlan):
+            lines += _group(unit, head, width, source)
+        else:
+            lines.append(_kernel(unit, head, width, op))
+    left = len(plan.units) - len(shown)
+    if left:
+        lines.append([(f" … {left} more (--all)", DIM)])
+    return lines
+
+
+def _figures(unit: Any) -> list[str]:
+    return [
+        f"predicted {seconds_text(unit.seconds)}", f"{size_text(unit.bytes)} moved",
+        f"{count_text(unit.flops)}flop",
+    ]  # fmt: skip
+
+
+def _group(group: GroupPlan, head: str, width: int, source: bool) -> list[StyledLine]:
+    indent = len(head) + 1
+    title = f"{head} group of {format_count(group.nodes, 'node')}:"
+    parts = [
+        f"{group.rows} rows x {format_shape(group.row)}"
+        if group.row
+        else f"{group.rows} rows of one number",
+        f"{format_count(group.tiles, 'tile')} of {format_count(group.tile, 'row')}",
+        format_count(group.threads, "thread"),
+        *_figures(group),
+    ]
+    lines = wrapped(title, parts, width, "", 0)
+    lines[0] = [(title, OP), (lines[0][0][0][len(title) :], "")]
+    for backward in (False, True):
+        texts = [text_of(piece.span) for piece in group.pieces if piece.backward is backward]
+        if texts:
+            lines += wrapped(PHASES[backward], texts, width, NAME, indent)
+    lines += wrapped("reads", _arrays(group.inputs, source), width, DIM, indent)
+    if group.outputs:
+        lines += wrapped("writes", _arrays(group.outputs, source), width, DIM, indent)
+    if group.buffers:
+        total = size_text(sum(array.bytes for array in group.buffers))
+        each = [*_arrays(group.buffers, source), f"{total} for each thread"]
+        lines += wrapped("buffers", each, width, DIM, indent)
+    if source:
+        lines += [[(" " * indent + line, DIM)] for line in group.source.rstrip("\n").split("\n")]
+    return lines
+
+
+def _arrays(arrays: tuple[Array, ...], named: bool) -> list[str]:
+    """Shapes and dtypes: of each by its name in the source, or how many of each form."""
+    forms = [f"{format_shape(array.shape)} {array.dtype}" for array in arrays]
+    if named:
+        return [f"{array.name} {form}" for array, form in zip(arrays, forms, strict=True)]
+    return [form if n == 1 else f"{n} x {form}" for form, n in Counter(forms).items()]
+
+
+def _kernel(kernel: KernelPlan, head: str, width: int, op: int) -> StyledLine:
+    phase = SHORT[kernel.piece.backward]
+    figures = f" {seconds_text(kernel.seconds):>8}"
+    note = ""
+    if width >= WIDE:
+        figures += f" {size_text(kernel.bytes):>10} {count_text(kernel.flops):>6}flop"
+        note = f"  {format_shape(kernel.shape)} {kernel.dtype}{_threads(kernel)}"
+    left = f"{pad(kernel.op, op)} {phase}"
+    room = max(8, width - len(head) - 1 - len(left) - len(figures) - 2 - len(note))
+    text = clip(text_of(kernel.piece.span), room)
+    return [(f"{head} ", ""), (left, OP), (f"{figures}  ", ""), (text, NAME), (note, DIM)]
+
+
+def _threads(kernel: KernelPlan) -> str:
+    if kernel.parts > 1:
+        return f", {kernel.parts} parts on {format_count(kernel.threads, 'thread')}"
+    return f", BLAS on {format_count(kernel.blas, 'thread')}" if kernel.blas > 1 else ""
+
+
+def count_text(count: int) -> str:
+    """`12 `, `3.4 M`: three digits and what they count in."""
+    value, units = float(count), ["", "k", "M", "G", "T"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    digits = f"{value:.0f}" if not units[0] or value >= 99.95 else f"{value:.1f}"
+    return f"{digits} {units[0]}"
+
+
+# -- the document ---------------------------------------------------------------------------------
+
+
+def plan_data(plan: PlanData | None) -> dict[str, Any] | None:
+    """The plan for the document of `run`; null when nothing was evaluated."""
+    if plan is None:
+        return None
+    return {
+        "ran": plan.how == "plan",
+        "inputs": plan.inputs,
+        "results": plan.results,
+        "peak_bytes": plan.peak,
+        "bytes": plan.bytes,
+        "flops": plan.flops,
+        "seconds": plan.seconds,
+        "units": [
+            _group_data(unit) if isinstance(unit, GroupPlan) else _kernel_data(unit)
+            for unit in plan.units
+        ],
+    }
+
+
+def _group_data(group: GroupPlan) -> dict[str, Any]:
+    return {
+        "kind": "group",
+        "expressions": [
+            {**expression_data(piece.span, piece.backward), "ops": list(piece.ops)}
+            for piece in group.pieces
+        ],
+        "nodes": group.nodes,
+        "rows": group.rows,
+        "row": list(group.row),
+        "tile_rows": group.tile,
+        "tiles": group.tiles,
+        "threads": group.threads,
+        "inputs": _arrays_data(group.inputs),
+        "buffers": _arrays_data(group.buffers),
+        "outputs": _arrays_data(group.outputs),
+        "bytes": group.bytes,
+        "flops": group.flops,
+        "seconds": group.seconds,
+        "source": group.source,
+    }
+
+
+def _arrays_data(arrays: tuple[Array, ...]) -> list[dict[str, Any]]:
+    return [
+        {"name": a.name, "shape": list(a.shape), "dtype": a.dtype, "bytes": a.bytes} for a in arrays
+    ]
+
+
+def _kernel_data(kernel: KernelPlan) -> dict[str, Any]:
+    return {
+        "kind": "kernel",
+        "op": kernel.op,
+        "expression": expression_data(kernel.piece.span, kernel.piece.backward),
+        "shape": list(kernel.shape),
+        "dtype": kernel.dtype,
+        "parts": kernel.parts,
+        "threads": kernel.threads,
+        "blas_threads": kernel.blas or None,
+        "bytes": kernel.bytes,
+        "flops": kernel.flops,
+        "seconds": kernel.seconds,
+    }
