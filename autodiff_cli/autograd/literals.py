@@ -16,9 +16,27 @@ from ..graph.state import STATE
 MAX_NUMBERS = 50_000_000
 
 
+_NUMBERS = frozenset({int, float, bool})
+_FEW = 1000
+
+
+def is_plain(values: Any) -> bool:
+    """Whether a short list, or list of short lists, holds nothing but Python's numbers."""
+    if len(values) > _FEW:
+        return False
+    kinds = set(map(type, values))
+    if kinds <= _NUMBERS:
+        return True
+    return kinds == {list} and all(
+        len(row) <= _FEW and _NUMBERS.issuperset(map(type, row)) for row in values
+    )
+
+
 def check_extent(values: Any) -> None:
     """E505 for a nested list that stands for enormously many numbers or levels. Lists that appear
     in several places are looked at once."""
+    if is_plain(values):
+        return
     counts: dict[int, int] = {}
     pending: list[tuple[Any, bool]] = [(values, False)]
     depth = 0
@@ -48,6 +66,8 @@ def check_extent(values: Any) -> None:
 
 def has_tensor(values: Any) -> bool:
     """Whether a (nested) list holds a tensor."""
+    if is_plain(values):
+        return False
     pending = list(values)
     seen: set[int] = set()
     while pending:
@@ -61,9 +81,7 @@ def has_tensor(values: Any) -> bool:
     return False
 
 
-def array_of(
-    values: Any, dtype: np.dtype | None = None, written_out: bool = False
-) -> np.ndarray:
+def array_of(values: Any, dtype: np.dtype | None = None, written_out: bool = False) -> np.ndarray:
     """The array of a number or a (nested) list of numbers, in `dtype` or the one PyTorch infers:
     bool, int64, or the default float dtype. Raises E107 (ragged) and E208 (not numeric).
 

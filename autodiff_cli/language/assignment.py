@@ -178,22 +178,21 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         setter(key, value)
 
 
+_ATOMS = frozenset({syntax.Constant, syntax.NumList, syntax.Name})
+_ARITHMETIC = frozenset(
+    {syntax.UnaryOp, syntax.BinOp, syntax.List, syntax.IfExp, syntax.Compare, syntax.BoolOp}
+)
+
+
 def _is_literal_tree(tree: syntax.Node) -> bool:
     """Whether an expression is only literals, names and arithmetic: its number is a leaf."""
     pending = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, syntax.Constant | syntax.NumList | syntax.Name):
+        kind = type(node)
+        if kind in _ATOMS:
             continue
-        if isinstance(
-            node,
-            syntax.UnaryOp
-            | syntax.BinOp
-            | syntax.List
-            | syntax.IfExp
-            | syntax.Compare
-            | syntax.BoolOp,
-        ):
+        if kind in _ARITHMETIC:
             pending.extend(syntax.children(node))
         elif isinstance(node, syntax.Attribute):
             if not (
@@ -243,15 +242,16 @@ def _literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
 
 
 def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
+    """The closure of `a = b = value`."""
+    if len(tree.targets) == 1 and type(tree.targets[0]) is syntax.Name:
+        return _assign_name(tree, tree.targets[0].id, context)
     value_run = compile_expression(tree.value, context)
     targets = [compile_target(t, context) for t in tree.targets]
     native = context.module_level and not MODE.python
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
     make = _literal_maker(tree.value) if native and named else None
     if make is not None and isinstance(tree.value, syntax.NumList):
-        array = tree.value.array
-        numbers = tree.value.values if array is None else array.array
-        value_run = lambda scope: numbers  # noqa: E731  # the leaf copies them
+        value_run = _shared_numbers(tree.value)
     names = (
         [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
     )
@@ -262,9 +262,6 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
     )
     noted = context.module_level
     pairs = isinstance(tree.value, syntax.Tuple) and len(tree.targets) == 1 and bool(many)
-
-    single = targets[0] if len(targets) == 1 and len(names) == noted and not many else None
-    only = names[0] if names else None
 
     def run(scope: Scope) -> Signal:
         value = value_run(scope)
@@ -279,11 +276,6 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
                     overridden(n, v) if n in OVERRIDES.values else v
                     for n, v in zip(many, value, strict=False)
                 )
-        if single is not None:
-            single(scope, value)
-            if noted and type(value) is Tensor:
-                WATCH.note(only, value)
-            return None
         for assign in targets:
             assign(scope, value)
         if noted:
@@ -292,6 +284,41 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
             elif type(value) is tuple and many:
                 for name, item in zip(many, value, strict=False):
                     WATCH.note(name, item)
+        return None
+
+    return run
+
+
+def _shared_numbers(tree: syntax.NumList) -> Callable[[Scope], Any]:
+    """The numbers of a literal for a leaf, which copies them."""
+    numbers = tree.values if tree.array is None else tree.array.array
+    return lambda scope: numbers
+
+
+def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStatement:
+    """`name = value`."""
+    noted = context.module_level
+    make = None
+    if noted and not MODE.python:
+        make = _literal_maker(tree.value)
+    if make is not None and type(tree.value) is syntax.NumList:
+        value_run = _shared_numbers(tree.value)
+    else:
+        value_run = compile_expression(tree.value, context)
+    store = compile_target(tree.targets[0], context)
+
+    def run(scope: Scope) -> Signal:
+        value = value_run(scope)
+        if make is not None:
+            value = make(value)
+        if noted:
+            if name in OVERRIDES.values:
+                value = overridden(name, value)
+            store(scope, value)
+            if type(value) is Tensor:
+                WATCH.note(name, value)
+        else:
+            store(scope, value)
         return None
 
     return run

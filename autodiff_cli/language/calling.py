@@ -14,6 +14,7 @@ from . import syntax
 from .attributes import ATTRIBUTES, METHODS, OP_ATTRIBUTES, get_attribute
 from .expressions import Context, callee, compile_expression, elements, keyword_dict
 from .functions import call_op, call_value, guarded
+from .names import member
 from .operand_labels import placed, placed_call
 from .operations import MODE
 from .plain_operands import refuse_plain
@@ -145,7 +146,7 @@ def attribute_reader(tree: syntax.Attribute) -> Callable[[Any], Any]:
                 return get_attribute(value, name)
             if op is not None and value.path == path:
                 return op
-            found = get_attribute(value, name)
+            found = member(value, name)
             if type(found) is OpFunction:
                 op, path = found, value.path
             return found

@@ -155,13 +155,19 @@ def _numlist(tree: syntax.NumList, context: Context) -> Run:
     return lambda scope: values.copy()
 
 
+def _no_elements(scope: Scope) -> list[Any]:
+    return []
+
+
 def elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], list[Any]]:
     """The values of displays and arguments, with `*value` unpacked."""
-    runs = [compile_expression(t, context) for t in trees]
-    if not any(isinstance(t, syntax.Starred) for t in trees):
+    runs = [COMPILERS[type(t)](t, context) for t in trees]
+    if syntax.Starred not in map(type, trees):
         if len(runs) == 1:
             one = runs[0]
             return lambda scope: [one(scope)]
+        if not runs:
+            return _no_elements
 
         def run(scope: Scope) -> list[Any]:
             return [r(scope) for r in runs]
@@ -223,6 +229,7 @@ def _starred(tree: syntax.Starred, context: Context) -> Run:
 def _binary(tree: syntax.BinOp, context: Context) -> Run:
     from .operators import compile_binary
 
+    COMPILERS[syntax.BinOp] = compile_binary
     return compile_binary(tree, context)
 
 
@@ -335,6 +342,7 @@ def _conditional(tree: syntax.IfExp, context: Context) -> Run:
 def _call(tree: syntax.Call, context: Context) -> Run:
     from .calling import compile_call
 
+    COMPILERS[syntax.Call] = compile_call
     return compile_call(tree, context)
 
 
@@ -368,6 +376,7 @@ def callee(tree: syntax.Name, context: Context) -> Run:
 def _attribute(tree: syntax.Attribute, context: Context) -> Run:
     from .calling import compile_attribute
 
+    COMPILERS[syntax.Attribute] = compile_attribute
     return compile_attribute(tree, context)
 
 
@@ -466,6 +475,7 @@ def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
     return run
 
 
+# Those that live in modules above this one put themselves here when they are first needed.
 COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Name: _name,
     syntax.Constant: _constant,

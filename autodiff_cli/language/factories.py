@@ -13,7 +13,7 @@ from ..graph.dtypes import is_float
 from ..graph.op import value_of
 from ..graph.params import to_dtype
 from ..graph.registry import F
-from ..graph.state import taken_out
+from ..graph.state import STATE, taken_out
 from .operations import flag, iterate, kind_of
 
 
@@ -21,9 +21,10 @@ def make_tensor(
     data: Any, *, dtype: Any = None, requires_grad: Any = False, device: Any = None, **kwargs: Any
 ) -> Tensor:
     """`torch.tensor(data)`: a copy without history, in the dtype PyTorch infers."""
-    from .attributes import check_device
+    if device is not None:
+        from .attributes import check_device
 
-    check_device(device)
+        check_device(device)
     for name in kwargs:
         if name != "pin_memory":
             raise fail(
@@ -137,8 +138,6 @@ def is_literal_value(value: Any) -> bool:
 
 def leaf_of_literal(value: Any, written_out: bool = False) -> Tensor:
     """The leaf that a literal of a native file makes: floating point, requiring grad."""
-    from ..graph.state import STATE
-
     array = array_of(value, STATE.default_dtype, written_out)
     tensor = new_leaf(array, True, type(value) is int)
     assert tensor.accumulator is not None
