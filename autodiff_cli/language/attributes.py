@@ -50,10 +50,6 @@ def get_attribute(value: Any, name: str) -> Any:
         return Builtin(name, table[name])
     if name in ("__name__", "__qualname__") and (is_callable(value) or hasattr(value, "name")):
         return value.name.rpartition(".")[2]
-    if name == "__class__":
-        from .builtins import type_of
-
-        return type_of(value)
     if name.startswith("_"):
         raise private(name)
     table = VALUE_ATTRIBUTES.get(type(value)) or next(
@@ -228,6 +224,13 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
                 "E208",
                 f".data must be a tensor, not {kind_of(new)}",
                 help="write `torch.tensor(...)`",
+            )
+        if tensor.requires_grad and not is_float(new.dtype):
+            raise fail(
+                "E307",
+                f"the .data of a tensor that requires grad must be floating point, not "
+                f"{new.dtype.name}",
+                help="convert: `x.data = new.float()`",
             )
         tensor.adopt(new)
     elif name == "requires_grad":
