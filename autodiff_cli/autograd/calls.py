@@ -13,10 +13,11 @@ from .. import ops as _ops  # noqa: F401  # importing it makes the table known
 from ..errors import AutodiffError, fail
 from ..graph import params
 from ..graph.node import Node
-from ..graph.op import OUTPUT, Op, constant
+from ..graph.op import OUTPUT, Op, constant, shape_text
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
 from ..graph.state import STATE
+from ..graph.strides import strides_of
 from .tensor import Tensor, view_steps, wrap_view
 
 
@@ -160,14 +161,25 @@ def in_place(
             f"{tuple(result.shape)}",
             help="write `x = x ...` to make a new tensor",
         )
-    check_storable(f"{name}()", result.dtype, tensor.dtype)
+    check_storable(f"{name}()", result.dtype, tensor)
     tensor.write(result.node, result.node)
     return tensor
 
 
-def check_storable(what: str, result: np.dtype, target: np.dtype) -> None:
+def check_storable(what: str, result: np.dtype, tensor: Tensor) -> None:
     """E307 when a result would lose its kind in the tensor that is changed: floats in integers,
-    numbers in bools."""
+    numbers in bools; E308 when elements of it are the same place in memory."""
+    target = tensor.dtype
+    if tensor.steps and any(
+        stride == 0 and size > 1
+        for size, stride in zip(tensor.shape, strides_of(tensor.node), strict=True)
+    ):
+        raise fail(
+            "E308",
+            f"`{what}` cannot change an expanded tensor, shape {shape_text(tensor.shape)}: several "
+            "of its elements are one place in memory",
+            help="change a copy: `x = x.clone()` first",
+        )
     if (result.kind == "f" and target.kind != "f") or (result.kind != "b" and target.kind == "b"):
         name = "float" if result.kind == "f" else "long"
         raise fail(

@@ -17,7 +17,7 @@ from ..graph.dtypes import DTYPES
 from ..graph.op import check_size, constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.registry import F
-from .operations import items_of, kind_of
+from .operations import MODE, items_of, kind_of
 from .values import Builtin
 
 
@@ -114,6 +114,14 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 def attribute(array: Array, name: str) -> Any:
     """`array.name`; None when it is what tensors have under that name."""
+    if MODE.python and not hasattr(np.ndarray, name) and not name.startswith("__"):
+        raise fail(
+            "E207",
+            f"a NumPy array has no attribute `{name}`",
+            label="no such attribute",
+            help=f"make a tensor first: `torch.from_numpy(...).{name}`",
+            notes=(f"PyTorch: 'numpy.ndarray' object has no attribute '{name}'",),
+        )
     if name == "shape":
         return tuple(array.shape)
     if name == "size":

@@ -366,7 +366,7 @@ def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:
             f"{tuple(result.shape)}",
             help=f"write `x = x {symbol} ...` to make a new tensor",
         )
-    calls.check_storable(f"{symbol}=", result.dtype, current.dtype)
+    calls.check_storable(f"{symbol}=", result.dtype, current)
 
 
 def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:

@@ -116,6 +116,7 @@ EXCEPTIONS = _classes()
 
 # By code, the exceptions that PyTorch or Python raise there, the usual one first.
 _KINDS: dict[str, tuple[str, ...]] = {
+    "E107": ("ValueError", "TypeError"),
     "E201": ("NameError",),
     "E202": ("NameError",),
     "E205": ("TypeError", "ValueError", "RuntimeError"),
@@ -141,7 +142,7 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
     if isinstance(error, Raised):
         return (error.value.cls,)
     code = error.code
-    if code in _NEVER or code[1] in "17":
+    if code in _NEVER or (code[1] in "17" and code not in _KINDS):
         return ()
     cause = error.__context__
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))

@@ -515,6 +515,13 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not MODE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
+            if MODE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+                raise fail(
+                    "E402",
+                    "numpy() cannot be called on a tensor that requires grad, and that is what "
+                    f"`np.{name}` does",
+                    help=f"write `torch.{name}`, or `np.{name}(x.detach().numpy())`",
+                )
             return calls.call_ops(ops, name, args, kwargs)
         if makes:
             if name != "arange" or any(isinstance(a, float) for a in args):

@@ -91,6 +91,8 @@ def _expand(match: re.Match[str]) -> str:
 
 def _cat(match: re.Match[str]) -> str:
     dim, other, first = int(match[1]), _sizes(match[2]), _sizes(match[4])
+    if len(first) != len(other):
+        return f"Tensors must have same number of dimensions: got {len(first)} and {len(other)}"
     at = next((i for i in range(len(first)) if i != dim and first[i] != other[i]), 0)
     return (
         f"Sizes of tensors must match except in dimension {dim}. Expected size {first[at]} but got "

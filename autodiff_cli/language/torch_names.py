@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import tensor as handles
-from ..autograd.tensor import Tensor, as_array
+from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.params import to_dtype, to_tensor
@@ -175,6 +175,16 @@ def _allclose(
     return all_close(input, other, rtol, atol, truth(equal_nan))
 
 
+def _from_numpy(ndarray: Any) -> Tensor:
+    if not isinstance(ndarray, Array) and MODE.python:
+        raise fail(
+            "E208",
+            f"from_numpy() takes a NumPy array, not {kind_of(ndarray)}",
+            help="write `torch.tensor(...)`",
+        )
+    return as_tensor(ndarray)
+
+
 def _equal(input: Any, other: Any) -> bool:
     return bool(input.shape == other.shape and np.array_equal(input.numpy(), other.numpy()))
 
@@ -253,7 +263,7 @@ TORCH: dict[str, Any] = {
             "tensor": make_tensor,
             "as_tensor": as_tensor,
             "asarray": as_tensor,
-            "from_numpy": as_tensor,
+            "from_numpy": _from_numpy,
             "scalar_tensor": make_tensor,
             "autograd.Variable": lambda data, requires_grad=False: (
                 make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data

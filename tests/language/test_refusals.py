@@ -1,0 +1,31 @@
+"""What PyTorch refuses is refused here: on the same line, as the same exception, with advice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autodiff_cli.language.exceptions import kinds
+from autodiff_cli.session import run
+from autodiff_cli.source import Source
+from tests.oracles.refusals import program
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "refusals.json"
+# Nothing that a program could catch: names that this language lacks.
+NOT_CAUGHT = {"E202", "E203"}
+
+
+@pytest.mark.parametrize(
+    "case", json.loads(FIXTURE.read_text("utf-8")), ids=lambda case: case["source"]
+)
+def test_refused(case: dict[str, Any]) -> None:
+    error = run(Source(program(case["source"]), "refused.py")).error
+    assert error is not None
+    assert error.span is not None
+    assert error.span.line == case["line"]
+    assert error.code in NOT_CAUGHT or case["type"] in [cls.name for cls in kinds(error)]
+    assert error.diagnostic.helps
+    assert all(error.diagnostic.helps)
