@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import io
 import json
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +14,10 @@ from typing import Any
 import numpy as np
 
 import autodiff_cli
+from autodiff_cli.cli.main import main
+from autodiff_cli.cli.streams import Environment
+
+from .snippets import Snippet, joined, snippets
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -161,3 +168,38 @@ def jacobian(x: Any, **weights: Any) -> Job:
 def literal(values: Any) -> Job:
     text = "A = " + json.dumps(values.tolist())
     return lambda: {"A": autodiff_cli.run(text)["tensors"]["A"]["value"]}
+
+
+class Printed:
+    """The gradients that `autodiff run` printed, read when somebody asks for the array."""
+
+    def __init__(self, text: str, programs: list[Snippet]):
+        self.text = text
+        self.programs = programs
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        blocks = self.text.split("# autodiff.plain/")[1:]
+        found = []
+        for snippet, block in zip(self.programs, blocks, strict=True):
+            read = dict(re.findall(r"^(\w+)\.grad = (.*)  #", block, re.MULTILINE))
+            found.append([ast.literal_eval(read[name]) for name in snippet.wrt])
+        return joined(found)
+
+
+def many(seed: Any, count: Any) -> Job:
+    """The command line itself, with its output in memory."""
+    programs = snippets(int(seed), int(count))
+    folder = tempfile.TemporaryDirectory()
+    words = ["run"]
+    for number, snippet in enumerate(programs):
+        path = Path(folder.name) / f"program{number:03}.expr"
+        path.write_text(snippet.text, encoding="utf-8")
+        words.append(str(path))
+
+    def job(folder: Any = folder) -> Results:
+        out, err = io.StringIO(), io.StringIO()
+        if main(words, Environment(None, out, err, {})):
+            raise RuntimeError(err.getvalue())
+        return {"gradients": Printed(out.getvalue(), programs)}
+
+    return job

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from .snippets import joined, snippets
+
 Results = dict[str, Any]
 Job = Callable[[], Results]
 
@@ -235,3 +237,8 @@ def literal(values: Any) -> Job:
 
     text = json.dumps(values.tolist())
     return lambda: {"A": np.array(json.loads(text))}
+
+
+def many(seed: Any, count: Any) -> Job:
+    programs = snippets(int(seed), int(count))
+    return lambda: {"gradients": joined([snippet.gradients() for snippet in programs])}

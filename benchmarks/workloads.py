@@ -117,6 +117,10 @@ def _literal(random: np.random.Generator, n: int) -> Arrays:
     return {"values": random.standard_normal(n)}
 
 
+def _many(random: np.random.Generator, count: int) -> Arrays:
+    return {"seed": random.integers(0, 1000, ()), "count": np.array(count)}
+
+
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
         "neuron",
@@ -263,6 +267,14 @@ WORKLOADS: tuple[Workload, ...] = (
         {"n": 1_000},
         tolerance=0.0,
         goals={"numpy": 0.5},
+    ),
+    Workload(
+        "many",
+        "500 small files through `autodiff run` in one process; in PyTorch: exec of compiled code",
+        _many,
+        {"count": 500},
+        {"count": 24},
+        goals={"torch": 1.0},
     ),
 )
 BY_NAME = {workload.name: workload for workload in WORKLOADS}
