@@ -194,16 +194,25 @@ class Plan:
     def _most_bytes(self) -> tuple[int, Any]:
         """The most bytes that values made here take at a time, and where."""
         sizes: dict[int, int] = {}
+        owner: dict[int, int] = {}  # of a view the register whose memory it is
+        shown: dict[int, int] = {}  # how many registers hold that memory
         held = 0
         peak: tuple[int, Any] = (0, None)
         for step in self.steps:
             made = step.bytes() if isinstance(step, Tiled) else {step.result: step.bytes}
+            if isinstance(step, Step) and step.moves and not step.bytes:
+                base = step.reads()[0]
+                base = owner[step.result] = owner.get(base, base)
+                shown[base] = shown.get(base, 1) + 1
             sizes.update(made)
             held += sum(made.values())
             if held > peak[0]:
                 peak = held, step.span
             for at in step.done:
-                held -= sizes.get(at, 0)
+                base = owner.get(at, at)
+                left = shown[base] = shown.get(base, 1) - 1
+                if not left:
+                    held -= sizes.get(base, 0)
         return peak
 
     def check(self, limit: int) -> None:
