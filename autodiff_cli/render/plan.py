@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST = 40  # groups and kernels that are shown unless all are asked for
 OP = "cyan"
-WIDE = 76
+WIDE, NARROW = 76, 40
 NOT_RUN = "it ran node by node; this is the plan that it would have had"
 
 
@@ -104,13 +104,15 @@ def _arrays(arrays: tuple[Array, ...], named: bool) -> list[str]:
 
 
 def _kernel(kernel: KernelPlan, head: str, width: int, op: int) -> StyledLine:
-    phase = SHORT[kernel.piece.backward]
+    phase = " " + SHORT[kernel.piece.backward]
+    if width < NARROW:
+        op, phase = min(op, 8), ""
     figures = f" {seconds_text(kernel.seconds):>8}"
     note = ""
     if width >= WIDE:
         figures += f" {size_text(kernel.bytes):>10} {count_text(kernel.flops):>6}flop"
         note = f"  {format_shape(kernel.shape)} {kernel.dtype}{_threads(kernel)}"
-    left = f"{pad(kernel.op, op)} {phase}"
+    left = pad(clip(kernel.op, op), op) + phase
     room = max(8, width - len(head) - 1 - len(left) - len(figures) - 2 - len(note))
     text = clip(text_of(kernel.piece.span), room)
     return [(f"{head} ", ""), (left, OP), (f"{figures}  ", ""), (text, NAME), (note, DIM)]

@@ -92,7 +92,7 @@ class Columns:
         row += f"  {pad(phase, self.phase)}"
         if self.more:
             row += f" {pad(clip(place, 7), 7)}"
-        return f"{row} {text}"
+        return f"{row} {clip(text, self.text)}"
 
 
 def wrapped(
