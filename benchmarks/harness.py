@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,17 +24,22 @@ import numpy as np
 
 from .workloads import Workload
 
-OURS = "autodiff"
+OURS, NUMPY, LIMIT, RESULTS = "autodiff", "numpy", "limit", "results"
+ALWAYS = (OURS, NUMPY, LIMIT)  # these need nothing but what the project needs
+MODULES = {"torch": "torch", "torch-compile": "torch", "jax": "jax"}  # what the others need
+PAUSE = 0.05  # seconds after a turn, in which the threads of who ran stop spinning
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass
 class Measured:
-    """What a peer did: the times of its rounds in seconds, its first call, its memory in bytes."""
+    """What a peer did: the times of its rounds in seconds, its first call, its memory and that of
+    its results in bytes."""
 
     rounds: list[float] = field(default_factory=list)
     first: float = 0.0
     peak: int = 0
+    results: int = 0
     problem: str = ""
 
     @property
@@ -46,6 +52,16 @@ def ratio(ours: Measured, peer: Measured) -> float:
     return median(a / b for a, b in zip(ours.rounds, peer.rounds, strict=True))
 
 
+def best_ratio(ours: Measured, peer: Measured) -> float:
+    """Our quickest call by the peer's."""
+    return ours.best / peer.best
+
+
+def first_ratio(ours: Measured, peer: Measured) -> float:
+    """Our first call by the peer's, each with what it compiles."""
+    return ours.first / peer.first
+
+
 class Peer:
     """A worker process of one peer."""
 
@@ -53,8 +69,8 @@ class Peer:
         self.name = name
         self.path = folder / f"{name}.npz"
         self.measured = Measured()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment = clean_environment()
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "compiled")  # first calls compile
         command = [python, "-m", "benchmarks.worker", name, workload.name]
         self.errors = (folder / f"{name}.txt").open("w+")
         self.process = subprocess.Popen(
@@ -69,6 +85,7 @@ class Peer:
         answer = self._answer()
         self.measured.problem = answer.get("error", "")
         self.measured.first = answer.get("first", 0.0)
+        self.measured.results = answer.get("results", 0)
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -121,8 +138,12 @@ def measure(
     """Run a workload with all peers (name -> its Python); results are checked before any timing."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        started = [Peer(peer, python, workload, small, folder) for peer, python in peers.items()]
-        reference = next(peer.path for peer in started if peer.name == "numpy")
+        started = [
+            Peer(peer, python, workload, small, folder)
+            for peer, python in peers.items()
+            if peer != LIMIT or (LIMIT in workload.goals and workload.operations is None)
+        ]
+        reference = next(peer.path for peer in started if peer.name == NUMPY)
         for peer in started:
             if not peer.measured.problem:
                 peer.measured.problem = differs(peer.path, reference, workload.tolerance)
@@ -131,49 +152,23 @@ def measure(
         for _ in range(rounds):
             for peer in order.sample(running, len(running)):
                 peer.turn(seconds)
+                time.sleep(PAUSE if seconds else 0)
         for peer in started:
             peer.end()
-        return {peer.name: peer.measured for peer in started}
-
-
-# -- whole processes ------------------------------------------------------------------------------
-
-THREE_LINES = "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n"
-
-
-def start_up(python: str, rounds: int) -> dict[str, Measured]:
-    """Whole processes, taking turns: bare Python, `import numpy`, and a file of three lines.
-
-    Byte code is written before the first round, and PYTHONDONTWRITEBYTECODE is taken out of the
-    environment: with it, every start would compile the project anew.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "three.expr"
-        program.write_text(THREE_LINES, encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        commands = {
-            "python": [python, "-c", "pass"],
-            "numpy": [python, "-c", "import numpy"],
-            OURS: [python, "-m", "autodiff_cli", "run", str(program)],
-        }
-        found = {name: Measured() for name in commands}
-        for name, command in commands.items():
-            found[name].first = _process(command, environment)
-        order = random.Random(1)
-        for _ in range(rounds):
-            for name in order.sample(list(commands), len(commands)):
-                found[name].rounds.append(_process(commands[name], environment))
+        found = {peer.name: peer.measured for peer in started}
+        if workload.operations is not None:
+            found[LIMIT] = Measured([workload.allowed(small)] * rounds)
         return found
 
 
-def _process(command: list[str], environment: dict[str, str]) -> float:
-    start = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    elapsed = time.perf_counter() - start
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return elapsed
+def clean_environment() -> dict[str, str]:
+    """The environment of every process that is measured: the project is found, byte code kept."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
+
+
+# -- which peers there are ------------------------------------------------------------------------
 
 
 def importable(python: str, module: str) -> bool:
@@ -182,11 +177,22 @@ def importable(python: str, module: str) -> bool:
     return not subprocess.run([python, "-c", code], capture_output=True).returncode
 
 
-def peers_here(given: dict[str, str]) -> dict[str, str]:
-    """The Python of each peer; those that are not installed are left out."""
-    pythons = {name: given.get(name, sys.executable) for name in (OURS, "numpy", "torch", "jax")}
-    return {
-        name: python
-        for name, python in pythons.items()
-        if name in (OURS, "numpy") or importable(python, name)
-    }
+def peers_here(given: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The Python of each peer, and a line for each that is left out."""
+    peers = dict.fromkeys(ALWAYS, sys.executable)
+    skipped = []
+    for name, module in MODULES.items():
+        python = given.get(name) or given.get(module, sys.executable)
+        if not importable(python, module):
+            skipped.append(f"{name} is not installed: skipped")
+        elif name == "torch-compile" and not compiler():
+            skipped.append(f"{name} needs a C++ compiler, and there is none: skipped")
+        else:
+            peers[name] = python
+    return peers, skipped
+
+
+def compiler() -> str | None:
+    """The C++ compiler that torch.compile would use."""
+    named = os.environ.get("CXX", "").split()
+    return next(filter(None, map(shutil.which, [*named[:1], "g++", "clang++"])), None)

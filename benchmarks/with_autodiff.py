@@ -165,6 +165,17 @@ def jacobian(x: Any, **weights: Any) -> Job:
     return _program(JACOBIAN, ("J",), x=x, **weights)
 
 
+HESSIAN = """\
+import torch
+w, x = load("W.npy"), load("x.npy")
+H = torch.func.hessian(lambda x: (torch.tanh(w @ x)**2).sum())(x)
+"""
+
+
+def hessian(x: Any, W: Any) -> Job:
+    return _program(HESSIAN, ("H",), x=x, W=W)
+
+
 def literal(values: Any) -> Job:
     text = "A = " + json.dumps(values.tolist())
     return lambda: {"A": autodiff_cli.run(text)["tensors"]["A"]["value"]}

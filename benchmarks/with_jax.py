@@ -122,3 +122,9 @@ def jacobian(x: Any, W1: Any, W2: Any, W3: Any) -> Job:
     w1, w2, w3, at = (jnp.asarray(a) for a in (W1, W2, W3, x))
     compiled = jax.jit(jax.jacrev(lambda x: jnp.tanh(w3 @ jnp.tanh(w2 @ jnp.tanh(w1 @ x)))))
     return lambda: {"J": jax.block_until_ready(compiled(at))}
+
+
+def hessian(x: Any, W: Any) -> Job:
+    w, at = jnp.asarray(W), jnp.asarray(x)
+    compiled = jax.jit(jax.hessian(lambda x: jnp.sum(jnp.tanh(w @ x) ** 2)))
+    return lambda: {"H": jax.block_until_ready(compiled(at))}

@@ -232,6 +232,16 @@ def jacobian(x: Any, W1: Any, W2: Any, W3: Any) -> Job:
     return job
 
 
+def hessian(x: Any, W: Any) -> Job:
+    def job() -> Results:
+        h = np.tanh(W @ x)
+        squares = h * h
+        curvature = 2 * (1 - squares) * (1 - 3 * squares)
+        return {"H": W.T @ (curvature[:, None] * W)}
+
+    return job
+
+
 def literal(values: Any) -> Job:
     import json
 

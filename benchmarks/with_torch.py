@@ -14,7 +14,7 @@ Results = dict[str, Any]
 Job = Callable[[], Results]
 
 
-def _graded(loss: Callable[..., Any], wrt: dict[str, Any], **rest: Any) -> Job:
+def graded(loss: Callable[..., Any], wrt: dict[str, Any], **rest: Any) -> Job:
     """A call that computes a loss and its gradients."""
     leaves = {name: torch.tensor(array, requires_grad=True) for name, array in wrt.items()}
     constants = {name: torch.tensor(array) for name, array in rest.items()}
@@ -30,36 +30,41 @@ def _graded(loss: Callable[..., Any], wrt: dict[str, Any], **rest: Any) -> Job:
     return job
 
 
+def neuron_loss(w: Any, x: Any, b: Any) -> Any:
+    return ((1 - torch.sigmoid(w * x + b)) ** 2).sum()
+
+
 def neuron(w: Any, x: Any, b: Any) -> Job:
-    return _graded(
-        lambda w, x, b: ((1 - torch.sigmoid(w * x + b)) ** 2).sum(), {"w": w, "x": x, "b": b}
-    )
+    return graded(neuron_loss, {"w": w, "x": x, "b": b})
+
+
+def chain_loss(x: Any) -> Any:
+    y = x
+    for _ in range(4):
+        y = torch.exp(-(torch.tanh(y * 0.9 + 0.1) * x)) - 0.5
+    return y.sum()
 
 
 def chain(x: Any) -> Job:
-    def loss(x: Any) -> Any:
-        y = x
-        for _ in range(4):
-            y = torch.exp(-(torch.tanh(y * 0.9 + 0.1) * x)) - 0.5
-        return y.sum()
+    return graded(chain_loss, {"x": x})
 
-    return _graded(loss, {"x": x})
+
+def norm_loss(x: Any, weight: Any, bias: Any, target: Any) -> Any:
+    return F.cross_entropy(F.gelu(F.layer_norm(x, weight.shape, weight, bias)), target)
 
 
 def norm(x: Any, weight: Any, bias: Any, target: Any) -> Job:
-    def loss(x: Any, weight: Any, bias: Any, target: Any) -> Any:
-        return F.cross_entropy(F.gelu(F.layer_norm(x, weight.shape, weight, bias)), target)
+    return graded(norm_loss, {"x": x, "weight": weight, "bias": bias}, target=target)
 
-    return _graded(loss, {"x": x, "weight": weight, "bias": bias}, target=target)
+
+def mlp_loss(x: Any, t: Any, **w: Any) -> Any:
+    h = torch.relu(x @ w["W1"] + w["b1"])
+    h = torch.relu(h @ w["W2"] + w["b2"])
+    return ((h @ w["W3"] + w["b3"] - t) ** 2).mean()
 
 
 def mlp(x: Any, t: Any, **weights: Any) -> Job:
-    def loss(x: Any, t: Any, **w: Any) -> Any:
-        h = torch.relu(x @ w["W1"] + w["b1"])
-        h = torch.relu(h @ w["W2"] + w["b2"])
-        return ((h @ w["W3"] + w["b3"] - t) ** 2).mean()
-
-    return _graded(loss, weights, x=x, t=t)
+    return graded(mlp_loss, weights, x=x, t=t)
 
 
 def logistic(X: Any, t: Any, steps: Any) -> Job:
@@ -87,7 +92,7 @@ def scalars(x: Any, steps: Any) -> Job:
             y = v + v
         return y
 
-    return _graded(loss, {"x": x})
+    return graded(loss, {"x": x})
 
 
 scalars_program = scalars
@@ -100,25 +105,35 @@ def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:
             h = torch.tanh(W @ h + U @ x[i])
         return (h * h).sum()
 
-    return _graded(loss, {"W": W, "U": U}, x=x)
+    return graded(loss, {"W": W, "U": U}, x=x)
+
+
+def conv_loss(x: Any, w: Any) -> Any:
+    return (F.conv2d(x, w, padding=1) ** 2).sum()
 
 
 def conv(x: Any, w: Any) -> Job:
-    return _graded(lambda x, w: (F.conv2d(x, w, padding=1) ** 2).sum(), {"x": x, "w": w})
+    return graded(conv_loss, {"x": x, "w": w})
 
 
 def max_pool(x: Any) -> Job:
-    return _graded(lambda x: (F.max_pool2d(x, 3, 2) ** 2).sum(), {"x": x})
+    return graded(lambda x: (F.max_pool2d(x, 3, 2) ** 2).sum(), {"x": x})
 
 
 def avg_pool(x: Any) -> Job:
-    return _graded(lambda x: (F.avg_pool2d(x, 3, 2) ** 2).sum(), {"x": x})
+    return graded(lambda x: (F.avg_pool2d(x, 3, 2) ** 2).sum(), {"x": x})
 
 
 def jacobian(x: Any, W1: Any, W2: Any, W3: Any) -> Job:
     w1, w2, w3, at = (torch.tensor(a) for a in (W1, W2, W3, x))
     jacobian = torch.func.jacrev(lambda x: torch.tanh(w3 @ torch.tanh(w2 @ torch.tanh(w1 @ x))))
     return lambda: {"J": jacobian(at).numpy()}
+
+
+def hessian(x: Any, W: Any) -> Job:
+    w, at = torch.tensor(W), torch.tensor(x)
+    hessian = torch.func.hessian(lambda x: (torch.tanh(w @ x) ** 2).sum())
+    return lambda: {"H": hessian(at).numpy()}
 
 
 def many(seed: Any, count: Any) -> Job:

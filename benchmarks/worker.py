@@ -1,8 +1,9 @@
 """One peer's process: makes a workload's job, says what it found, and runs it when told to.
 
-Spoken over standard input and output, one JSON document a line: the first tells where the results
-are and how long the first one took; each `SECONDS` read from standard input is answered by the
-quickest of the calls that fit into that time; `end` by the peak of memory.
+Spoken over standard input and output, one JSON document a line: the first tells how many bytes the
+results have, which are in a file then, and how long the first call took, or what went wrong; each
+`SECONDS` read from standard input is answered by the quickest of the calls that fit into that time;
+`end` by the peak of memory.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def forget_peak() -> None:
 def make_job(peer: str, name: str, small: bool) -> Any:
     """A workload's call, or None when the peer has none."""
     workload = BY_NAME[name]
-    module = importlib.import_module(f".with_{peer}", __package__)
+    module = importlib.import_module(f".with_{peer.replace('-', '_')}", __package__)
     function = getattr(module, workload.function, None)
     return None if function is None else function(**workload.arrays(small))
 
@@ -90,15 +91,20 @@ def main(peer: str, name: str, small: str, path: str) -> None:
     forget_peak()
     before = memory("VmRSS")
     start = time.perf_counter()
-    results = job()
+    try:
+        results = job()
+    except Exception as error:  # a compiler that fails writes pages
+        say(error=f"failed: {(str(error).splitlines() or [type(error).__name__])[0]}")
+        return
     first = time.perf_counter() - start
     arrays: dict[str, Any] = {key: np.asarray(value) for key, value in results.items()}
     np.savez(path, **arrays)
+    size = sum(array.nbytes for array in arrays.values())
     del arrays
     del results
     for _ in range(WARM_UP):
         job()
-    say(first=first)
+    say(first=first, results=size)
     for line in sys.stdin:
         if line.strip() == "end":
             say(peak=max(memory("VmHWM") - before, 0))

@@ -1,0 +1,190 @@
+"""`python -m benchmarks growth`: how the time grows with elements and with ops, ours only.
+
+`elements` and `operations` measure and give rows of text; which way the engine took is read from
+the plan that was recorded, and from the doors of `engine.evaluate` where there is none.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from autodiff_cli import value_and_grad
+from autodiff_cli.engine import evaluate as engine
+from autodiff_cli.engine.threads import WORKERS
+from autodiff_cli.engine.tiles import Tiled
+from autodiff_cli.graph.state import STATE
+
+from .tables import time_text
+from .with_autodiff import SCALARS
+from .worker import timed
+
+NEURON = "loss = sum((1 - sigmoid(w*x + b))**2)"
+ARRAYS = 9  # of the size of an input: three inputs, three gradients, and room
+WIDTH = 16  # elements of a small tensor
+
+DOORS = {
+    "run": "node after node",
+    "run_scalars": "Python floats",
+    "run_planned": "plan",
+}
+
+Row = list[str]
+WIDTHS = [8, 13, 17, 18, 32]
+
+
+@contextmanager
+def _unlimited() -> Iterator[None]:
+    """Calls without the limits on memory and steps that `value_and_grad` starts each with."""
+    kind = type(STATE)
+    reset = kind.reset
+
+    def roomy(state: Any) -> None:
+        reset(state)
+        state.max_bytes = state.max_steps = 1 << 62
+
+    with patch.object(kind, "reset", roomy):
+        yield
+
+
+def available() -> int:
+    """Bytes of memory that may be had; very many where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            return next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return 1 << 62
+
+
+def _recorded(function: Any) -> str:
+    """How the plan runs that a compiled program recorded."""
+    _, recording = next(iter(function.plans.values()))
+    plan = recording.plan
+    groups = [step for step in plan.steps if isinstance(step, Tiled)]
+    if not groups:
+        return "flat list" if plan.fixed is not None else "steps of the plan"
+    tiles = max(group.tiles for group in groups)
+    threads = max(min(WORKERS.count(), group.tiles) if group.shared else 1 for group in groups)
+    return f"fused: {len(groups)} x {tiles} tiles, {threads} thread{'s' * (threads > 1)}"
+
+
+def _evaluated(job: Callable[[], Any]) -> str:
+    """How the engine evaluates what a call builds: the first of its doors that opens."""
+    taken: list[str] = []
+
+    def watched(door: str) -> Any:
+        function = getattr(engine, door)
+
+        def call(*args: Any) -> Any:
+            found = function(*args)
+            if found is not False:
+                taken.append(DOORS[door])
+            return found
+
+        return call
+
+    with ExitStack() as stack:
+        for door in DOORS:
+            stack.enter_context(patch.object(engine, door, watched(door)))
+        job()
+    return taken[-1] if taken else "nothing to compute"
+
+
+# -- elements -------------------------------------------------------------------------------------
+
+
+def elements(sizes: list[int], seconds: float) -> Iterator[Row]:
+    """Rows for the neuron: elements, first call, the quickest, nanoseconds an element, how."""
+    for n in sizes:
+        needed = ARRAYS * 8 * n
+        if needed > available():
+            yield [f"{n:.0e}", f"skipped: needs {needed / 1e9:.1f} GB of memory", "", "", ""]
+            continue
+        random = np.random.default_rng(7)
+        arrays = {name: random.standard_normal(n) for name in ("w", "x", "b")}
+        function = value_and_grad(NEURON, wrt=list(arrays))
+
+        def job(function: Any = function, arrays: Any = arrays) -> None:
+            function(**arrays)
+
+        with _unlimited():
+            first = _once(job)
+            for _ in range(3):  # the plan is recorded at the second call, its memory fixed later
+                job()
+            best = timed(job, seconds)
+        how = _recorded(function)
+        yield [f"{n:.0e}", time_text(first), time_text(best), f"{best / n * 1e9:.2f}", how]
+
+
+def _once(job: Callable[[], Any]) -> float:
+    start = perf_counter()
+    job()
+    return perf_counter() - start
+
+
+# -- operations -----------------------------------------------------------------------------------
+
+
+def _chain(count: int, width: int) -> tuple[str, np.ndarray]:
+    """A program of `count` small ops (and a sum, where tensors are wider), and its argument."""
+    loss = "sum(y)" if width else "y"
+    steps = SCALARS.replace("STEPS", str(count // 5)).replace("loss = y", f"loss = {loss}")
+    text = steps if count >= 5 else f"y = sin(x)\nloss = {loss}\n"
+    return text, np.full((width,) if width else (), 0.3)
+
+
+def operations(counts: list[int], width: int, seconds: float) -> Iterator[Row]:
+    """Rows for a chain of small ops: their number; microseconds an op when the program is run for
+    the first time, and how; the same when its plan is replayed, and how."""
+    for count in counts:
+        text, x = _chain(count, width)
+        with _unlimited():
+            new = float("inf")
+            end = perf_counter() + seconds
+            while True:
+                new = min(new, _once(_anew(text, x)))
+                if perf_counter() + new > end:
+                    break
+            how = _evaluated(_anew(text, x))
+            function = value_and_grad(text, wrt=["x"])
+            for _ in range(5):
+                function(x=x)
+            again = timed(lambda function=function, x=x: function(x=x), seconds)
+        times = [f"{spent / count * 1e6:.2f}" for spent in (new, again)]
+        yield [f"{count:.0e}", times[0], how, times[1], _recorded(function)]
+        del function
+        gc.collect()
+
+
+def _anew(text: str, x: np.ndarray) -> Callable[[], Any]:
+    """A call of a program, parsed already, that the engine has not seen before."""
+    function = value_and_grad(text, wrt=["x"])
+    engine.PLANS.clear()
+    engine.SEEN.clear()
+    return lambda: function(x=x)
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+def tables(small: bool, seconds: float) -> Iterator[tuple[str, Row, Iterator[Row]]]:
+    """Title, headings and rows of each table."""
+    last = 4 if small else 8
+    yield (
+        "Forward and backward of the neuron, by elements (float64)",
+        ["elements", "first call", "quickest", "ns an element", "how"],
+        elements([10**k for k in range(3, last + 1)], seconds),
+    )
+    counts = [10**k for k in range(3 if small else 7)]
+    for width, what in ((0, "single numbers"), (WIDTH, f"tensors of {WIDTH} numbers")):
+        yield (
+            f"A chain of ops on {what}, by ops",
+            ["ops", "new: us an op", "how", "replayed: us an op", "how"],
+            operations(counts, width, seconds),
+        )
