@@ -176,7 +176,7 @@ class Pass:
                 for i, o in enumerate(out)
             )
         args = node.args
-        if _overwritten_seen:
+        if STATE.overwriting:
             since = tick()
             found = rule(g, out, *args)
             check_saved(node, found if type(found) is tuple else (found,), since)
@@ -311,18 +311,14 @@ def _shown(node: Node) -> str:
     return f"`{name} = {span.text}`" if name else f"`{span.text}`"
 
 
-_overwritten_seen = False
-
-
 def note_overwriting() -> None:
     """Called at the first in-place change of a run: from now on saved values are checked."""
-    global _overwritten_seen
-    _overwritten_seen = True
+    STATE.overwriting = True
 
 
 def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
     """E407 when a value that the rule reads was changed in place after the node was made."""
-    if not _overwritten_seen or not any(map(overwritten_at, (node, *node.inputs))):
+    if not STATE.overwriting or not any(map(overwritten_at, (node, *node.inputs))):
         return
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)

@@ -219,9 +219,10 @@ class Runner:
             import gc
 
             options = self.options()
-            gc.freeze()
-            gc.set_threshold(200_000, 20, 50)  # graphs are many objects and few cycles
-            gc.enable()
+            if not gc.isenabled():  # at the first program; later ones would freeze garbage
+                gc.freeze()
+                gc.set_threshold(200_000, 20, 50)  # graphs are many objects and few cycles
+                gc.enable()
             return self.compute(source, options)
 
     # -- showing ----------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": 
 class Kind(Enum):
     """What the engine may do with an op."""
 
+    __hash__ = object.__hash__  # Enum's is written in Python, and each member is one object
+
     POINTWISE = "pointwise"
     REDUCTION = "reduction"
     MOVEMENT = "movement"

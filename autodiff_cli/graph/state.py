@@ -21,7 +21,8 @@ class State:
     """`grad`: whether applications are recorded for differentiation. `span`: place of the
     expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
-    `draws`: whether random numbers may be drawn."""
+    `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
+    that saved values have to be checked."""
 
     __slots__ = (
         "batching",
@@ -33,6 +34,7 @@ class State:
         "max_bytes",
         "max_depth",
         "max_steps",
+        "overwriting",
         "print_options",
         "span",
         "steps",
@@ -48,6 +50,7 @@ class State:
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None
+        self.overwriting = False
         self.print_options: Any = None
         self.span: Span | None = None
         self.max_bytes = 1 << 30
