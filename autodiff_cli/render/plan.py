@@ -11,12 +11,12 @@ from .profile import (
     NAME,
     PHASES,
     SHORT,
-    TITLE,
     StyledLine,
     expression_data,
     seconds_text,
     size_text,
     text_of,
+    titled,
     wrapped,
 )
 from .text import clip, format_count, format_shape, pad
@@ -34,15 +34,14 @@ def plan_lines(plan: PlanData | None, width: int, all: bool, source: bool) -> li
     """The groups and kernels in the order in which they run; with `source` also the text that was
     generated for each group."""
     if plan is None:
-        return [[("Plan", TITLE), ("   nothing was evaluated", DIM)]]
+        return titled("Plan", ["nothing was evaluated"], width)
     groups = sum(isinstance(unit, GroupPlan) for unit in plan.units)
     single = len(plan.units) - groups
     counts = [format_count(groups, "group")] if groups else []
     if single or not groups:
         counts.append(format_count(single, "kernel"))
     counts += [*_figures(plan), f"at most {size_text(plan.peak)} held"]
-    lines = wrapped("Plan  ", counts, width, DIM, 0)
-    lines[0] = [("Plan", TITLE), (lines[0][0][0][4:], DIM)]
+    lines = titled("Plan", counts, width)
     if plan.how == "nodes":
         lines += wrapped("", NOT_RUN.split(), width, DIM, separator="")
     shown = plan.units if all else plan.units[:MOST]

@@ -30,8 +30,8 @@ def profile_lines(profile: Profile, file: str, width: int, all: bool) -> list[St
     """The expressions by time, their sum, and what is not in kernels."""
     forward = sum(line.seconds for line in profile.lines if not line.backward)
     backward = sum(line.seconds for line in profile.lines if line.backward)
-    note = f"   forward {seconds_text(forward)}, backward {seconds_text(backward)}"
-    lines = [[("Profile", TITLE), (note, DIM)]]
+    both = [f"forward {seconds_text(forward)}", f"backward {seconds_text(backward)}"]
+    lines = titled("Profile", both, width)
     table = Columns(width)
     lines.append(table.head())
     shown = profile.lines if all else profile.lines[:MOST]
@@ -56,18 +56,20 @@ class Columns:
         self.phase = 8 if width >= MIDDLE else 3
         self.more = width >= WIDE
         self.size = width >= MIDDLE
-        taken = 8 + 10 + 2 + self.phase + (11 if self.size else 0) + (16 if self.more else 0)
-        self.text = max(8, width - 1 - taken)
+        self.time = 10 if self.size else 8
+        taken = len(self._row("", "", "", "", "", ""))
+        self.text = max(8, width - taken)
 
     def head(self) -> StyledLine:
-        return [(self._row("share", "time", "bytes", "calls", "", "place", "expression"), DIM)]
+        row = self._row("share", "time", "bytes", "calls", "", "place")
+        return [(row + clip("expression", self.text), DIM)]
 
     def line(self, line: ProfileLine, file: str) -> StyledLine:
         phase = (PHASES if self.phase > 3 else SHORT)[line.backward]
         place = place_of(line.span, file)
         row = self._row(
             f"{line.share:.1%}", seconds_text(line.seconds), size_text(line.bytes),
-            str(line.calls), phase, place, "",
+            str(line.calls), phase, place,
         )  # fmt: skip
         return [(row, ""), (clip(text_of(line.span), self.text), NAME)]
 
@@ -77,14 +79,12 @@ class Columns:
             f"{sum(line.share for line in lines):.1%}",
             seconds_text(sum(line.seconds for line in lines)),
             size_text(sum(line.bytes for line in lines)),
-            str(sum(line.calls for line in lines)), "", "", "",
+            str(sum(line.calls for line in lines)), "", "",
         )  # fmt: skip
         return [(row, ""), (clip(text, self.text), style)]
 
-    def _row(
-        self, share: str, time: str, size: str, calls: str, phase: str, place: str, text: str
-    ) -> str:
-        row = f"{share:>7} {time:>10}"
+    def _row(self, share: str, time: str, size: str, calls: str, phase: str, place: str) -> str:
+        row = f"{share:>7} {time:>{self.time}}"
         if self.size:
             row += f" {size:>10}"
         if self.more:
@@ -92,7 +92,14 @@ class Columns:
         row += f"  {pad(phase, self.phase)}"
         if self.more:
             row += f" {pad(clip(place, 7), 7)}"
-        return f"{row} {clip(text, self.text)}"
+        return f"{row} "
+
+
+def titled(title: str, parts: list[str], width: int) -> list[StyledLine]:
+    """The title of a section with what there is to say at once."""
+    lines = wrapped(f"{title}  ", parts, width, DIM, 0)
+    lines[0] = [(title, TITLE), (lines[0][0][0][len(title) :], DIM)]
+    return lines
 
 
 def wrapped(
