@@ -449,12 +449,16 @@ ATTEMPTS: list[Any] = []
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:
     node = tensor.node
     if not node.requires_grad:
-        labels = (Label(node.span, "built only from constants"),) if node.span else ()
+        from .cuts import reasons
+
+        labels, help = reasons(node)
+        if node.span is not None and not labels:
+            labels = (Label(node.span, "built only from constants"),)
         raise fail(
             "E402",
             f"{what} does not require grad: it does not depend on any tensor that requires grad",
             labels=labels,
-            help="write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`",
+            help=help,
         )
     if gradient is None:
         if node.numel != 1:

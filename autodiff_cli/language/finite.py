@@ -11,6 +11,7 @@ from ..engine.evaluate import dependencies, evaluate
 from ..errors import Diagnostic, Label
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, Kind
+from .domains import domain_of
 from .report import is_finite
 
 if TYPE_CHECKING:
@@ -32,7 +33,31 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
     nodes = _ancestors([node for _, node in bad])
     evaluate(nodes)
     nan = any(np.isnan(node.value).any() for _, node in bad)
-    test = np.isnan if nan else np.isinf
+    values = [record.node for record in records.values()]
+    places = Places(values)
+    node = _born(nodes, np.isnan if nan else np.isinf)
+    if node is None:
+        return None
+    separate = _separate(nodes, places, bad) if nan and not places.origin(node) else ()
+    return _describe(node, places.origin(node), nan, bad, separate)
+
+
+class Places:
+    """The nodes of the forward pass by the place of their expression."""
+
+    def __init__(self, values: list[Node]):
+        self.last = max(node.seq for node in values)
+        self.forward = {n.span: n for n in _ancestors(values) if n.span is not None}
+
+    def origin(self, node: Node) -> Node | None:
+        """What a node is the backward of: those have the places of what they differentiate."""
+        if node.seq <= self.last or node.span is None:
+            return None
+        return self.forward.get(node.span)
+
+
+def _born(nodes: list[Node], test: Any) -> Node | None:
+    """The first node that holds such values although its operands hold none."""
     for node in nodes:
         if (
             node.op in (LEAF, CONSTANT)
@@ -46,13 +71,55 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
             and test(node.value).any()
             and not any(_has(test, i) for i in dependencies(node))
         ):
-            values = [record.node for record in records.values()]
-            forward = {n.span: n for n in _ancestors(values) if n.span is not None}
-            made = forward.get(node.span)
-            # The nodes of a backward have the places of the expressions they differentiate.
-            origin = made if made is not None and node.seq > max(n.seq for n in values) else None
-            return _describe(node, origin, nan, test, [name for name, _ in bad])
+            return node
     return None
+
+
+def _separate(nodes: list[Node], places: Places, bad: list[tuple[str, Node]]) -> tuple[str, ...]:
+    """A note on a gradient that is infinite where nothing is NaN: a cause of its own."""
+    node = _born([n for n in nodes if n.seq > places.last], np.isinf)
+    origin = None if node is None else places.origin(node)
+    if node is None or origin is None or len(origin.inputs) != 1:
+        return ()
+    index = [int(i) for i in np.argwhere(np.isinf(node.value))[0]]
+    at = _operand_value(origin.inputs[0], node, index)
+    for name, gradient in bad:
+        found = np.argwhere(np.isinf(gradient.value))
+        if name.endswith(".grad") and len(found) and at is not None:
+            place = f"[{', '.join(map(str, found[0]))}]" if gradient.shape else ""
+            value = _shown(gradient.value[tuple(found[0])])
+            return (
+                f"{name}{place} = {value} is separate: the slope of {origin.op.name} is infinite "
+                f"at {_shown(at)}",
+            )
+    return ()
+
+
+def _shown(value: Any) -> str:
+    """A float as the program writes it: with a point."""
+    text = f"{float(value):.6g}"
+    return text if not text.lstrip("-").isdigit() else text + ".0"
+
+
+MOST_SHOWN = 6  # elements of a gradient, and names
+
+
+def _reached(bad: list[tuple[str, Node]]) -> str:
+    """What is not finite in the end, with its numbers where they are few."""
+    parts = []
+    for name, node in sorted(bad, key=lambda pair: pair[0].endswith(".grad"))[:MOST_SHOWN]:
+        value = node.value
+        if value.ndim == 0:
+            parts.append(f"`{name}` ({_shown(value)})")
+        elif value.ndim == 1 and value.size <= MOST_SHOWN:
+            parts.append(f"{name} = [{', '.join(f'{float(v):.6g}' for v in value)}]")
+        else:
+            count = int((~np.isfinite(value)).sum())
+            parts.append(f"`{name}` ({count} of {value.size} elements)")
+    if len(bad) > MOST_SHOWN:
+        parts.append(f"{len(bad) - MOST_SHOWN} more")
+    *first, last = parts
+    return f"reaches {', '.join(first)} and {last}" if first else f"reaches {last}"
 
 
 def _has(test: Any, node: Node) -> bool:
@@ -71,28 +138,37 @@ def _ancestors(targets: list[Node]) -> list[Node]:
 
 
 def _describe(
-    node: Node, origin: Node | None, nan: bool, test: Any, reaches: list[str]
+    node: Node,
+    origin: Node | None,
+    nan: bool,
+    bad: list[tuple[str, Node]],
+    separate: tuple[str, ...],
 ) -> Diagnostic:
     """The warning about a node; `origin` is what it is the backward of, if it is one."""
     word = "NaN" if nan else "infinity"
     assert node.span is not None
     text = " ".join(node.span.text.split())
     shown = text if len(text) <= 60 else (origin or node).op.name
-    at = np.argwhere(test(node.value))
+    at = np.argwhere((np.isnan if nan else np.isinf)(node.value))
     index = [int(i) for i in at[0]]
     where = f"[{', '.join(map(str, index))}]" if index else ""
-    made = f"{float(node.value[tuple(index)]):.6g}"
+    made = _shown(node.value[tuple(index)])
     if origin is None and node.op.kind is Kind.POINTWISE and len(node.inputs) == 1:
         operand = _operand_value(node.inputs[0], node, index)
-        made = made if operand is None else f"{node.op.name}({operand:.6g}) = {made}"
+        made = made if operand is None else f"{node.op.name}({_shown(operand)}) = {made}"
     count = f"{len(at)} of {node.numel} elements: " if node.numel > 1 else ""
     label = f"{count}{where} = {made}" if where else f"the value = {made}"
-    notes = [f"reaches {', '.join(f'`{r}`' for r in reaches[:6])}"]
+    notes = [_reached(bad), *separate]
     if origin is not None:
         label = f"gradient, {label}" if where else f"the gradient = {made}"
         value = _operand_value(origin, node, index)
         if value is not None and np.isinf(value):
             notes.insert(0, f"the value of `{shown}` itself is {value:.6g} there")
+        elif len(origin.inputs) == 1 and not nan:
+            operand = _operand_value(origin.inputs[0], node, index)
+            if operand is not None:
+                slope = f"the slope of {origin.op.name} is infinite at {_shown(operand)}"
+                notes.insert(0, slope)
     return Diagnostic(
         "W501" if nan else "W502",
         f"{word} first appears in {'the backward of ' if origin is not None else ''}`{shown}`",
@@ -100,7 +176,7 @@ def _describe(
         label,
         _labels(origin or node, node, index),
         tuple(notes),
-        (_help(origin or node),),
+        (_help(origin or node, bool(separate)),),
         "warning",
     )
 
@@ -108,39 +184,77 @@ def _describe(
 def _labels(node: Node, bad: Node, index: list[int]) -> tuple[Label, ...]:
     """What the operands are at the place of the first bad element."""
     labels = []
+    domain = domain_of(node.op.name, node.dtype.name) if len(node.inputs) == 1 else None
     for operand in node.inputs:
         span = operand.span
         if span is None or span == node.span or type(operand.value) is tuple:
             continue
         value = _operand_value(operand, bad, index)
-        if value is not None:
-            name = span.assigned or (span.text if span.text.isidentifier() else "")
-            inside = [i for i, size in zip(index[len(index) - operand.ndim :], operand.shape,
-                                           strict=True) if size > 1]  # fmt: skip
-            place = f"[{', '.join(map(str, inside))}]" if inside else ""
-            shown = f"{name}{place} = {value:.6g}" if name else f"{value:.6g} at that place"
-            labels.append(Label(span, shown))
+        if value is None:
+            continue
+        name = span.assigned or (span.text if span.text.isidentifier() else "")
+        inside = [i for i, size in zip(index[len(index) - operand.ndim :], operand.shape,
+                                       strict=True) if size > 1]  # fmt: skip
+        place = f"[{', '.join(map(str, inside))}]" if inside else ""
+        shown = f"{name}{place} = {_shown(value)}" if name else f"{_shown(value)} at that place"
+        if domain is not None and not domain.contains(value):
+            shown += f" is outside the domain {domain.words(name or 'x')}"
+        elif node.op.name == "div" and operand is node.inputs[-1] and value == 0:
+            shown += " is the divisor"
+        labels.append(Label(span, shown))
     return tuple(labels[:2])
 
 
-# Operations of one operand that are finite when it is clamped to a positive number.
-_POSITIVE = frozenset({"sqrt", "rsqrt", "log", "log2", "log10", "reciprocal"})
-
-
-def _help(node: Node) -> str:
-    """What to type: the operation with a clamped operand, in the program's own words."""
+def _help(node: Node, both: bool) -> str:
+    """What to type: the operation with an operand that is kept in the domain, in the program's own
+    words; `both`: it mends a second cause too."""
     further = "(--nan=error makes this an error)"
-    span, operand = node.span, node.inputs[0] if node.inputs else None
-    text = "" if span is None else span.text
-    if operand is None or node.op.name not in _POSITIVE or len(text) > 40 or "\n" in text:
+    fixed = _kept(node)
+    if fixed is None and any(np.isinf(i.value).any() for i in node.inputs if i.dtype.kind == "f"):
+        return f"keep what overflows small: `exp(x - x.max())`, softmax, logsumexp   {further}"
+    if fixed is None:
         return f"keep the operand in the domain, for example `clamp(x, min=1e-12)`   {further}"
+    return f"`{fixed}` {'keeps both' if both else 'stays'} finite   {further}"
+
+
+def _kept(node: Node) -> str | None:
+    """The text of an expression with its operand kept in the domain; None when it is too long, or
+    of another form."""
+    text = "" if node.span is None else node.span.text
+    if len(text) > 60 or "\n" in text:
+        return None
     name = node.op.name
-    start, end = text.find(f"{name}(") + len(name) + 1, len(text) - 1
-    if start <= len(name) or not text.endswith(")") or start >= end:
-        return f"keep the operand in the domain, for example `clamp(x, min=1e-12)`   {further}"
-    prefix = "torch." if text.startswith("torch.") else ""
-    fixed = f"{text[:start]}{prefix}clamp({text[start:end]}, min=1e-12)){text[end + 1 :]}"
-    return f"`{fixed}` stays finite   {further}"
+    if name == "div":
+        left, sign, right = text.rpartition(" / ")
+        simple = right.isidentifier() and "/" not in left
+        return f"{left} / ({right} + 1e-12)" if sign and simple else None
+    if name == "pow":
+        base, sign, power = text.partition(" ** ")
+        return f"{base}.clamp(min=1e-12) ** {power}" if sign and base.isidentifier() else None
+    domain = domain_of(name, node.dtype.name)
+    if domain is None:
+        return None
+    if text.endswith(f".{name}()"):
+        return f"{text[: -len(name) - 3]}.clamp({domain.clamp}).{name}()"
+    opening = f"{name}("
+    start = text.find(opening)
+    path = text[:start]
+    inside = text[start + len(opening) : -1]
+    if start < 0 or not text.endswith(")") or not inside or not _whole(inside):
+        return None
+    if path.strip(".").replace(".", "_").isidentifier() or not path:
+        return f"{text[: start + len(opening)]}{path}clamp({inside}, {domain.clamp}))"
+    return None
+
+
+def _whole(inside: str) -> bool:
+    """Whether brackets match, so that the text is one operand and not `a) + f(b`."""
+    depth = 0
+    for char in inside:
+        depth += (char in "([{") - (char in ")]}")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _operand_value(operand: Node, node: Node, index: list[int]) -> float | None:

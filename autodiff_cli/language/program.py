@@ -231,13 +231,19 @@ class Program:
         node = self.loss.node
         name = f"`{self.loss_name}`" if self.loss_name else "the last expression"
         if not node.requires_grad:
+            from ..autograd.cuts import reasons
+
+            labels, help = reasons(node, native=not MODE.python)
+            named = next((label.span.assigned for label in labels if label.span.assigned), "NAME")
             raise fail(
                 "E402",
                 f"{name} does not depend on any tensor that requires grad",
                 node.span,
-                label="built only from constants",
-                help="write `tensor(..., requires_grad=True)`, the plain literal `A = [[1., "
-                "2.]]`, or pass --wrt NAME",
+                label="built only from constants"
+                if not any(label.span == node.span for label in labels)
+                else "",
+                labels=labels,
+                help=f"{help}, or pass --wrt {named}",
             )
         if gradient is None and node.numel != 1:
             shape = tuple(node.shape)

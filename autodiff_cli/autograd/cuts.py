@@ -1,0 +1,110 @@
+"""Why a result does not require grad: the tensors it was built from, or the operation that let no
+gradient through, with what to write instead."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import Label
+from ..graph.node import Node
+
+MOST_NODES = 10_000
+MOST_LABELS = 2
+LONGEST = 60
+
+_FACTORY = re.compile(
+    r"(?:torch\.)?(tensor|as_tensor|zeros|ones|full|rand|randn|arange|linspace|eye|zeros_like|"
+    r"ones_like|rand_like|randn_like|empty|normal|from_numpy)\("
+)
+_GENERAL = "write `requires_grad=True` where the tensor is made"
+_LITERAL = "write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`"
+
+
+def reasons(node: Node, *, native: bool = False) -> tuple[tuple[Label, ...], str]:
+    """Labels at what made `node` independent of every leaf that requires grad, and what to type;
+    `native`: in a file where a plain literal requires grad."""
+    cuts, sources = _found(node)
+    for cut in cuts:
+        return (Label(cut.span, _cut_words(cut)),), _cut_help(cut)  # type: ignore[arg-type]  # placed
+    labels = []
+    helps = []
+    for source in sources:
+        words = _source_words(source)
+        if words:
+            labels.append(Label(source.span, words))  # type: ignore[arg-type]  # _found gives placed ones
+            helps.append(_source_help(source, native))
+    return tuple(labels[:MOST_LABELS]), next(
+        (h for h in helps if h), _LITERAL if native else _GENERAL
+    )
+
+
+def _found(node: Node) -> tuple[list[Node], list[Node]]:
+    """The nodes that cut a gradient off, and those that are built from nothing, which have a
+    place, in the order they were made."""
+    seen = {node}
+    pending = [node]
+    cuts, sources = [], []
+    while pending and len(seen) < MOST_NODES:
+        n = pending.pop()
+        if n.requires_grad:
+            continue
+        if n.span is not None:
+            if any(i.requires_grad for i in n.inputs):
+                cuts.append(n)
+            elif not n.inputs:
+                sources.append(n)
+        for i in n.inputs:
+            if i not in seen:
+                seen.add(i)
+                pending.append(i)
+    return sorted(cuts, key=lambda n: n.seq), sorted(sources, key=lambda n: n.seq)
+
+
+def _cut_words(node: Node) -> str:
+    if node.op.key in ("detach", "data_alias"):
+        return f"{'detach()' if node.op.key == 'detach' else '.data'} cuts the graph here"
+    if node.dtype.kind != "f":
+        name = "this" if node.op.key == "cast" else f"`{node.op.name}`"
+        return f"{name} gives {node.dtype.name}, which takes no gradient"
+    return "computed under no_grad: the graph ends here"
+
+
+def _cut_help(node: Node) -> str:
+    text = node.span.text if node.span is not None else ""
+    for end in (".detach()", ".data"):
+        if text.endswith(end) and len(text) <= LONGEST:
+            return f"write `{text.removesuffix(end)}` for `{text}`"
+    if node.dtype.kind != "f":
+        return "use operations that give floats on the way to the loss"
+    shown = f"`{text}`" if len(text) <= LONGEST and "\n" not in text else "it"
+    return f"compute {shown} outside of the `with torch.no_grad():` block"
+
+
+def _source_words(node: Node) -> str:
+    text = node.span.text if node.span is not None else ""
+    factory = _FACTORY.match(text)
+    if node.dtype.kind != "f":
+        return f"{node.dtype.name}: only floats take gradients" if factory else ""
+    if factory:
+        return f"requires_grad=False is the default of `{factory[1]}`"
+    return "`const` takes no gradient" if text.startswith("const(") else ""
+
+
+def _source_help(node: Node, native: bool) -> str:
+    text = node.span.text if node.span is not None else ""
+    if len(text) > LONGEST or "\n" in text or not text.endswith(")"):
+        return ""
+    name = node.span.assigned if node.span is not None else ""
+    lead = f"{name} = " if name else ""
+    inside = text[text.find("(") + 1 : -1]
+    literal = f"`{lead}{inside}`" if inside.startswith("[") and inside.endswith("]") else ""
+    if node.dtype.kind != "f":
+        path = "torch." if text.startswith("torch.") else ""
+        typed = f"{text[:-1]}, dtype={path}float32, requires_grad=True)"
+        return "" if "dtype" in text else f"write `{lead}{typed}`"
+    if text.startswith("const("):
+        return f"write the plain literal {literal}" if literal else ""
+    fixed = f"write `{lead}{text[:-1]}, requires_grad=True)`"
+    if native and literal:
+        fixed += f", or the plain literal {literal}"
+    return fixed
