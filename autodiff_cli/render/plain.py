@@ -77,7 +77,13 @@ def _lines(
         from .outline import Outline
         from .tree import Bounds, Tree, everything, tree_lines
 
-        rows = Tree(Outline.of_report(report), everything(10_000) if all else Bounds()).draw()
+        column = None
+        if report.profile is not None:
+            from .profile import shares
+
+            column = shares(report.profile, 10_000)
+        bounds = everything(10_000) if all else Bounds()
+        rows = Tree(Outline.of_report(report), bounds, None, column).draw()
         yield from (f"# {line}" for line in tree_lines(rows, width=10_000))
     if not only or "gradients" in only:
         yield from _gradients(records, asserts)
