@@ -23,7 +23,7 @@ from .writer import Line, Ref, Writer
 
 TILE_BYTES = 256 << 10  # of one buffer
 SCRATCH_BYTES = 8 << 20  # of all buffers of one thread: a quarter of a usual last-level cache
-LEAST_SCRATCH = 1 << 20  # bytes made at once
+SCRATCH_PIECE = 1 << 20  # bytes that are made at once
 ALIGNMENT = 64
 SHARE_FROM = 0.5e6  # predicted nanoseconds from which a second thread pays
 SHARE_ELEMENTS = 16_384  # elements of a tile from which it does
@@ -224,8 +224,8 @@ class Tiled:
         for shape, dtype in forms:
             ends.append(ends[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
         if memory is None or memory.nbytes < ends[-1]:
-            size = max(ends[-1], LEAST_SCRATCH)
-            memory = SCRATCH[worker] = np.empty(1 << (size - 1).bit_length(), np.uint8)
+            pieces = max(-(-ends[-1] // SCRATCH_PIECE), 1)
+            memory = SCRATCH[worker] = np.empty(pieces * SCRATCH_PIECE, np.uint8)
         buffers = [
             np.ndarray(shape, dtype, memory, at)
             for (shape, dtype), at in zip(forms, ends, strict=False)
