@@ -11,6 +11,7 @@ import math
 import time
 import zlib
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,9 @@ class GraphCheck:
                 self.claim([leaf])
             node, claimed = self.claimed[leaf]
         point = np.asarray(self.replay.value(leaf))
-        gradient = np.broadcast_to(np.asarray(claimed, np.float64), point.shape)
+        gradient = np.asarray(claimed, np.float64)
+        if gradient.shape != point.shape:
+            gradient = np.broadcast_to(gradient, point.shape)
         if point.size == 0:
             return LeafResult(RIGHT, gradient=gradient)
         result = self._compare(self.replay, leaf, point, gradient)
@@ -360,7 +363,8 @@ class Probe:
 
     def elements(self, gradient: np.ndarray) -> LeafResult:
         """Every element on its own."""
-        rows = [Row(at, self._element(gradient, at)) for at in np.ndindex(self.point.shape)]
+        places = product(*map(range, self.point.shape))
+        rows = [Row(at, self._element(gradient, at)) for at in places]
         return _summary(rows, self.point.size)
 
     def directions(self, gradient: np.ndarray) -> LeafResult:
@@ -461,14 +465,15 @@ def _worse(a: str, b: str) -> str:
 
 def _summary(rows: list[Row], total: int) -> LeafResult:
     """The worst kind among the rows, and the rows of that kind, the largest error first."""
+    largest = max(map(_error, rows), default=0.0)
     kind = RIGHT
     for row in rows:
         kind = _worse(kind, row.verdict.kind)
+    if kind == RIGHT:
+        return LeafResult(kind, [], len(rows), total, largest=largest)
     chosen = [row for row in rows if row.verdict.kind == kind]
     chosen.sort(key=_error, reverse=True)
-    largest = max(map(_error, rows), default=0.0)
-    shown = [] if kind == RIGHT else chosen[:MAX_ROWS]
-    return LeafResult(kind, shown, len(chosen), total, largest=largest)
+    return LeafResult(kind, chosen[:MAX_ROWS], len(chosen), total, largest=largest)
 
 
 def _error(row: Row) -> float:

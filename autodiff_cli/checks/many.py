@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AutodiffError, fail
+from .collector import collect_seldom
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
 
@@ -177,15 +178,13 @@ def _context() -> Any:
 
 def _work(connection: Any, settings: Settings) -> None:
     """The life of a process: files in, results out, until the other end is closed."""
-    import gc
     import signal
 
     from ..engine.threads import WORKERS
 
     WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
-    gc.freeze()
-    gc.enable()
+    collect_seldom()
     while True:
         try:
             connection.send(check_file(connection.recv(), settings))

@@ -7,6 +7,7 @@ graph are only read; draws of random numbers keep the values they had.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..graph.dtypes import FLOAT64
 from ..graph.node import Node
 from ..graph.op import Kind, value_of
 
+SEQUENCE = attrgetter("seq")
 Step = tuple[int, Callable[[list[Any]], Any]]
 
 
@@ -31,6 +33,7 @@ class Replay:
         self.outputs = list(outputs)
         self.frozen = set(frozen)
         self.reached: dict[Node, list[Node]] = {}
+        self.reads: dict[Node, tuple[Node, ...]] = {}
         self.order = self._ordered()
         self.slots = {node: at for at, node in enumerate(self.order)}
         self.wide = any(node.dtype.kind == "f" and node.dtype != FLOAT64 for node in self.order)
@@ -41,14 +44,14 @@ class Replay:
                 self._prepare(at, node)
 
     def _ordered(self) -> list[Node]:
-        seen = set(self.outputs)
-        pending = list(seen)
+        reads = self.reads
+        pending = list(set(self.outputs))
         while pending:
-            for needed in self.needed(pending.pop()):
-                if needed not in seen:
-                    seen.add(needed)
-                    pending.append(needed)
-        return sorted(seen, key=lambda node: node.seq)
+            node = pending.pop()
+            if node not in reads:
+                reads[node] = found = self.needed(node)
+                pending.extend(found)
+        return sorted(reads, key=SEQUENCE)
 
     @staticmethod
     def needed(node: Node) -> tuple[Node, ...]:
@@ -59,7 +62,8 @@ class Replay:
 
     def _prepare(self, at: int, node: Node) -> None:
         """The base value of a node and, unless it is given, the step that makes it again."""
-        if not self.needed(node) and (node.value is not None or node.op.kind is Kind.SOURCE):
+        reads = self.reads[node]
+        if not reads and (node.value is not None or node.op.kind is Kind.SOURCE):
             self.base[at] = widened(value_of(node), self.wide)
             return
         step = self._step(node)
@@ -69,7 +73,7 @@ class Replay:
             if error.span is None:
                 error.amend(span=node.span)
             raise
-        if self.needed(node):
+        if reads:
             self.steps[at] = (at, step)
 
     def _step(self, node: Node) -> Callable[[list[Any]], Any]:
@@ -127,11 +131,11 @@ class Replay:
         reached = {leaf}
         found = []
         for node in self.order:
-            if node in reached or node in self.frozen:
+            reads = self.reads[node]
+            if reached.isdisjoint(reads) or node in reached or node in self.frozen:
                 continue
-            if any(needed in reached for needed in self.needed(node)):
-                reached.add(node)
-                found.append(node)
+            reached.add(node)
+            found.append(node)
         return found
 
     def function(self, leaf: Node) -> Callable[[Any], list[Any]]:

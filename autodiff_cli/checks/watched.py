@@ -155,6 +155,8 @@ class Watched(Program):
 
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The module's statements with probes between them; nested blocks are changed in place."""
+        if not (self.trace or self.lines or "assert" in self.source.text):
+            return tree.body
         pending: list[syntax.Node] = list(tree.body)
         while pending:
             statement = pending.pop()
@@ -171,7 +173,7 @@ class Watched(Program):
                 found.append(Guarded(statement, self, span))
                 continue
             found.append(statement)
-            if self.trace or span.end_line in self.lines:
+            if self.trace or (self.lines and span.end_line in self.lines):
                 found.append(Probe(statement, self, span))
         return found
 

@@ -219,13 +219,11 @@ class Checker:
         return self._refuse(f"cannot read `{path}`: no such file or directory", *helps)
 
     def _check(self, files: list[str], settings: Settings) -> None:
-        import gc
-
+        from ..checks.collector import collect_seldom
         from ..checks.many import check_many
         from .progress import Bar
 
-        gc.freeze()
-        gc.enable()
+        collect_seldom()
         watched = is_terminal(self.env.stderr) and not (self.json or self.ci)
         bar = Bar(self.env.stderr if watched else None, len(files))
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..checks.collector import collect_seldom
 from ..checks.deadline import deadline
 from ..errors import AutodiffError, Exit, fail
 from .reading import CannotRead, Reader, unreadable
@@ -216,13 +217,8 @@ class Runner:
     def _computed(self, name: str | None, shown_name: str) -> Any:
         with deadline(self.values["timeout"]):
             source = self.reader.source(name, shown_name)
-            import gc
-
             options = self.options()
-            if not gc.isenabled():  # at the first program; later ones would freeze garbage
-                gc.freeze()
-                gc.set_threshold(200_000, 20, 50)  # graphs are many objects and few cycles
-                gc.enable()
+            collect_seldom()
             return self.compute(source, options)
 
     # -- showing ----------------------------------------------------------------------------------
