@@ -145,7 +145,10 @@ class Diagnostic:
 
 
 class AutodiffError(Exception):
-    """A failure of a program, its data or a command, carrying its `Diagnostic`."""
+    """A failure of a program, its data or a command, carrying its `Diagnostic`; `position` is the
+    argument of a call that it is about, when that is known."""
+
+    position = -1
 
     def __init__(self, diagnostic: Diagnostic):
         super().__init__(diagnostic.message)

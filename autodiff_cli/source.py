@@ -88,6 +88,13 @@ class Span:
         whole = self.line == self.end_line and (not after or after[0] in "#;")
         return name if equals and not rest.strip() and name.isidentifier() and whole else ""
 
+    @property
+    def assigned_name(self) -> Span:
+        """The place of that name; without one, this span."""
+        name = self.assigned
+        start = self.source.text.rfind(name, 0, self.start) if name else -1
+        return Span(self.source, start, start + len(name)) if start >= 0 else self
+
     def to(self, other: Span) -> Span:
         """From the start of this span to the end of `other`, in the same source."""
         return Span(self.source, self.start, other.end)

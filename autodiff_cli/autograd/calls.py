@@ -102,11 +102,13 @@ def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffErr
         if other_error.argument in other.index and error.argument not in op.index:
             op, error = other, other_error
     signatures = dict.fromkeys(o.signature() for o, _ in problems)
-    return fail(
+    failure = fail(
         "E205",
         f"`{name}` {error.message}",
         help="write " + " or ".join(f"`{s}`" for s in signatures),
     )
+    failure.position = op.index.get(error.argument, -1)
+    return failure
 
 
 def wrapped(op: Op, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

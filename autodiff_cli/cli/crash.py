@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import AutodiffError, fail
+from ..version import __version__
 from .streams import Environment
 
 
@@ -15,13 +16,32 @@ def crashed(error: BaseException, env: Environment, debug: bool) -> AutodiffErro
         env.note(text.rstrip("\n"))
     where = _saved(text)
     summary = (f"{type(error).__name__}: {error}".split("\n")[0])[:200]
+    what = (
+        f"the program and the traceback saved in {where}"
+        if where
+        else "the program and the traceback that `--debug` shows"
+    )
     return fail(
         "E900",
         f"internal error: {summary}",
-        help=f"please report it with the traceback saved in {where}"
-        if where
-        else "run again with --debug and report the traceback",
+        notes=(f"this is a mistake in autodiff {__version__}, not in the program",),
+        help=f"report it{_address()} with {what}",
     )
+
+
+def _address() -> str:
+    """Where the installed distribution says that mistakes are reported; empty if it does not."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        listed = metadata("autodiff-cli").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    urls = dict(entry.split(", ", 1) for entry in listed if ", " in entry)
+    for name in ("Issues", "Bug Tracker", "Repository", "Source", "Homepage"):
+        if name in urls:
+            return f" at {urls[name]}"
+    return " to those you have autodiff from,"
 
 
 def _saved(text: str) -> str | None:

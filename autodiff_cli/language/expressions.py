@@ -107,13 +107,13 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     for candidate in close:
         value = visible.get(candidate)
         if isinstance(value, Tensor) and value._node.span is not None:
-            labels.append(
-                Label(
-                    value._node.span, f"a similar name is defined here, shape {tuple(value.shape)}"
-                )
-            )
+            place = value._node.span.assigned_name
+            shape = tuple(value.shape)
+            labels.append(Label(place, f"a similar name is defined here, shape {shape}"))
             break
     help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
+    if close and close[0].lower() == name.lower():
+        help += "  (names are case-sensitive)"
     if len(close) > 1:
         help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + ")"
     return fail(

@@ -67,9 +67,14 @@ def placed_operator(
 
 
 def placed_call(
-    error: AutodiffError, tree: syntax.Call, args: list[Any], kwargs: dict[str, Any]
+    error: AutodiffError,
+    tree: syntax.Call,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    before: int = 0,
 ) -> AutodiffError:
-    """Give a call's error its place, and label the tensors given with their shapes."""
+    """Give a call's error its place, and label the tensors given with their shapes; `before`
+    arguments stand before the parentheses (the tensor of a method)."""
     error.amend(span=tree.span)
     if isinstance(tree.func, syntax.Attribute):
         error = with_subject(error, tree.func.value)
@@ -82,6 +87,10 @@ def placed_call(
             if isinstance(value, Tensor) and not isinstance(part, syntax.Starred)
         ]
         error.amend(labels=(*labels[:3], *error.diagnostic.labels))
+    if error.code == "E205":
+        from .argument_places import marked
+
+        return marked(error, tree, before)
     return error
 
 
@@ -157,6 +166,21 @@ def _explain_broadcast(
         error.amend(helps=(fix,))
 
 
+def _with_inner_sizes(
+    labels: tuple[Label, ...],
+    tree: syntax.BinOp,
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+) -> tuple[Label, ...]:
+    """The operands' labels with the sizes that a product compares, in words."""
+    words = {}
+    if len(left) > 1:
+        words[tree.left.span] = f", columns = {left[-1]}"
+    if len(right) > 1:
+        words[tree.right.span] = f", rows = {right[-2]}"
+    return tuple(Label(one.span, one.text + words.get(one.span, "")) for one in labels)
+
+
 def _explain_product(
     error: AutodiffError, tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
 ) -> None:
@@ -165,6 +189,7 @@ def _explain_product(
     error.amend(
         message=f"`@` needs matching inner sizes: {shape_text(left)} @ {shape_text(right)}",
         label=f"{left[-1]} != {right[-2] if len(right) > 1 else right[0]}" if left else "",
+        labels=_with_inner_sizes(error.diagnostic.labels, tree, left, right),
     )
     if not (a and b) or len(left) != 2 or len(right) not in (1, 2):
         return

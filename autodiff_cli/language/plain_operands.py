@@ -37,7 +37,9 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
         if type(value) is not Tensor and not any(_takes(op, at, value) for op in ops):
             refused = [op.params[at] for op in ops if at < op.positional]
             if refused:
-                raise _refusal(name, refused[-1], value)
+                failure = _refusal(name, refused[-1], value)
+                failure.position = at
+                raise failure
     for key, value in kwargs.items():
         if type(value) is list and all(
             key in op.index and op.params[op.index[key]].annotation in _TENSORS for op in ops
