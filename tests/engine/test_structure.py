@@ -155,7 +155,8 @@ def test_equal_nodes_are_computed_once() -> None:
         "x = ones(6, 4)\nv = x[1]\nx *= 3\ny = v * 1.5\nv += 1\nprint(sum(y), sum(x), sum(v))\n",
         "x = ones(6, 4)\ny = exp(x)\nx[2] = 7\nprint(sum(y), sum(exp(x)))\nx[:, 1] = 0\n"
         "print(sum(y), sum(exp(x)))\n",
-        "x = ones(6, 4)\nfor i in range(4):\n    y = x * 1.5\n    x[i] = i\n    print(sum(y), sum(x))\n",
+        "x = ones(6, 4)\nfor i in range(4):\n    y = x * 1.5\n    x[i] = i\n"
+        "    print(sum(y), sum(x))\n",
     ],
 )
 def test_a_value_asked_for_after_an_inplace_change(
@@ -230,7 +231,8 @@ def test_results_of_two_runs_are_apart() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        "loss = sum(c * x)", "loss = sum(x.T * c.T)", "loss = sum(x.reshape(8, 3) * 2 + c.view(8, 3))",
+        "loss = sum(c * x)", "loss = sum(x.T * c.T)",
+        "loss = sum(x.reshape(8, 3) * 2 + c.view(8, 3))",
         "y = x.T\nloss = sum(y) + sum(c)", "loss = sum(x + c)", "loss = sum((x * c)[1:])",
         "loss = sum(x.expand(2, 6, 4) * c)",
     ],
