@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.tensor import Tensor
-from ..errors import AutodiffError, Label, fail
+from ..errors import AutodiffError, fail
 from ..graph.state import STATE
-from ..suggest import suggest
 from . import syntax
 from .functions import Parameters
-from .names import builtin, known_names
+from .names import builtin
 from .operand_labels import placed, placed_comparison, placed_index
 from .operations import compare, iterate, kind_of, truth, unary
 from .subscripts import dict_key, index
 from .text import formatted, represent, text
+from .unknown_names import unknown_name, unknown_op
 from .values import OpFunction, Scope, Undefined, UserFunction
 
 Run = Callable[[Scope], Any]
@@ -93,48 +92,6 @@ def _name(tree: syntax.Name, context: Context) -> Run:
         return value
 
     return run
-
-
-def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
-    """E201 with similar names and where they were defined."""
-    visible: dict[str, Any] = {}
-    at: Scope | None = scope
-    while at is not None:
-        visible.update({k: v for k, v in at.names.items() if k not in visible and k})
-        at = at.outer
-    close = suggest(name, [*visible, *known_names()])
-    labels = []
-    for candidate in close:
-        value = visible.get(candidate)
-        if isinstance(value, Tensor) and value._node.span is not None:
-            place = value._node.span.assigned_name
-            shape = tuple(value.shape)
-            labels.append(Label(place, f"a similar name is defined here, shape {shape}"))
-            break
-    help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
-    if close and close[0].lower() == name.lower():
-        help += "  (names are case-sensitive)"
-    if len(close) > 1:
-        help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + ")"
-    return fail(
-        "E201",
-        f"name `{name}` is not defined",
-        span,
-        label="not defined",
-        labels=tuple(labels),
-        help=help,
-    )
-
-
-def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
-    """E202: a name that was called."""
-    close = suggest(name, known_names())
-    help = f"did you mean `{close[0]}`?" if close else "list all: autodiff ops"
-    if len(close) > 1:
-        help += (
-            "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"
-        )
-    return fail("E202", f"unknown operation `{name}`", span, label="no such operation", help=help)
 
 
 def _constant(tree: syntax.Constant, context: Context) -> Run:

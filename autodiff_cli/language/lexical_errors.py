@@ -81,7 +81,9 @@ def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
         f"the character `{shown}` has no meaning here",
         span,
         label="unknown character",
-        help=f"remove `{shown}`, or put it into a string",
+        help="write `a if condition else b` for `condition ? a : b`"
+        if character == "?"
+        else f"remove `{shown}`, or put it into a string",
     )
 
 

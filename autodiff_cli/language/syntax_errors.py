@@ -195,11 +195,10 @@ def _missing_colon(context: Context) -> AutodiffError | None:
         return None
     word = context.text(context.first)
     if context.at_end():
-        last = context.text(context.index - 1)
         return context.error(
             f"`:` is missing at the end of the `{word}` line",
             "`:` expected after this",
-            f"write `{last}:`",
+            f"write `{_header(context)}:`",
         )
     if TERMINALS[context.kind].endswith("EQUAL"):
         return None
@@ -212,6 +211,14 @@ def _missing_colon(context: Context) -> AutodiffError | None:
             f"write `{context.text(context.index - 1)}: {context.text(context.index)}`",
         )
     return None
+
+
+def _header(context: Context) -> str:
+    """The line up to the offending token, or its last word when it is long."""
+    tokens = context.tokens
+    start, end = tokens.starts[context.first], tokens.ends[context.index - 1]
+    text = tokens.source.text[start:end]
+    return text if len(text) <= 60 and "\n" not in text else context.text(context.index - 1)
 
 
 def _needs_in(context: Context) -> AutodiffError | None:
@@ -401,6 +408,17 @@ def _side_by_side(context: Context) -> AutodiffError | None:
         return context.error(
             f"unexpected `{right}` in an import", "unexpected", f"write `as {right}`"
         )
+    if left in _DECLARING and context.index == context.first + 1 and right.isidentifier():
+        return context.error(
+            f"names are assigned without `{left}`", "no word before it", f"write `{right} = ...`",
+            index=context.first,
+        )  # fmt: skip
+    if context.brackets and _inside(context, context.brackets[-1]) == "the list":
+        return context.error(
+            f"`{left}` and `{right}` stand side by side with nothing between them",
+            "a `,` is missing before this",
+            f"write `{left}, {right}`",
+        )
     product = f"`{left} * {right}`"
     choice = f"`{left}, {right}` or {product}" if context.brackets else product
     return context.error(
@@ -410,6 +428,9 @@ def _side_by_side(context: Context) -> AutodiffError | None:
         else "an operator is missing before this",
         f"write {choice}",
     )
+
+
+_DECLARING = frozenset({"let", "var", "const", "val", "auto", "double", "local", "set", "def"})
 
 
 def _missing_value(context: Context) -> AutodiffError | None:
@@ -504,6 +525,12 @@ def _unexpected(context: Context) -> AutodiffError:
         )
     text = context.text(context.index)
     wanted = _wanted(context)
+    if text == ";" and context.brackets and _inside(context, context.brackets[-1]) == "the list":
+        return context.error(
+            "`;` ends a statement and cannot separate entries",
+            "inside the list",
+            "write `,` between entries; rows are lists: `[[1, 2], [3, 4]]`",
+        )
     help = f"remove `{text}`"
     if wanted not in ("something else", "the end of the line"):
         help = f"write {wanted} here, or remove `{text}`"

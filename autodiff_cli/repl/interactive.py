@@ -20,7 +20,7 @@ from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
 from ..language import syntax
-from ..language.expressions import Context, compile_expression, unknown_name
+from ..language.expressions import Context, compile_expression
 from ..language.functions import DEPTH
 from ..language.housekeeping import contents
 from ..language.loading import FILES
@@ -31,6 +31,7 @@ from ..language.program import Program
 from ..language.report import Options
 from ..language.scoping import assigned_names
 from ..language.statements import compile_block
+from ..language.unknown_names import unknown_name
 from ..language.values import Scope
 from ..language.variables import history
 from ..language.watching import SHOWN, WATCH

@@ -25,7 +25,7 @@ CASES = [
     ("assert x = 3\n", "E102", 1, 10, "comparison is written `==`", "`==`"),
     ("f(a.b=1)\n", "E102", 1, 6, "plain name", "name=value"),
     ("y = (x += 1)\n", "E102", 1, 8, "`+=` changes a variable", "line of its own"),
-    ("if x\n  y=1\n", "E102", 1, 4, "`:` is missing", "`x:`"),
+    ("if x\n  y=1\n", "E102", 1, 4, "`:` is missing", "`if x:`"),
     ("def f()\n  pass\n", "E102", 1, 7, "`:` is missing", "):"),
     ("else:\n  x\n", "E102", 1, 1, "`else` without an `if`", "if condition:"),
     ("if a: b\nelse if x: y\n", "E102", 2, 6, "`elif`", "`elif`"),
