@@ -49,6 +49,9 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
         else:
             if observer is not None:
                 observer.small(order, targets)
+            if last and len(order) <= ONCE:
+                run(order, uses, last)
+                return
             if observer is None and len(order) > MOST and all_scalars(order):
                 run_scalars(order, uses, last, compute, _is_dead)
             elif len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
@@ -128,6 +131,7 @@ MOST_PLANS = 64
 SEEN: dict[int, None] = {}  # hashes of structures that came by once
 MOST_SEEN = 256
 FEWEST, MOST = 4, 4096  # nodes of small tensors for which a plan may be kept
+ONCE = 64  # of the last evaluation, up to which asking for a plan takes longer than going without
 
 
 def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
