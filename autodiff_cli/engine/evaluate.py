@@ -6,6 +6,7 @@ tensor handle still shows, and on what a later backward will read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from operator import attrgetter
 from typing import Any
@@ -54,13 +55,27 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
                 return
             if observer is None and len(order) > MOST and all_scalars(order):
                 run_scalars(order, uses, last, compute, _is_dead)
-            elif len(order) < FEWEST or len(order) > MOST or not run_again(order, targets, last):
+            elif not (FEWEST <= len(order) <= MOST and _planned(run_again, order, targets, last)):
                 run(order, uses, last)
             return
-        if not run_planned(order, targets, last):
+        if not _planned(run_planned, order, targets, last):
             if observer is not None:
                 observer.unplanned(order, targets)
             run(order, uses, last)
+
+
+def _planned(
+    way: Callable[[list[Node], list[Node], bool], bool],
+    order: list[Node],
+    targets: list[Node],
+    last: bool,
+) -> bool:
+    """Whether a plan ran; where it fails the nodes run one by one, for the error's place is that
+    of a node, and a plan serves the nodes of many graphs."""
+    try:
+        return way(order, targets, last)
+    except AutodiffError:
+        return False
 
 
 def dependencies(node: Node) -> tuple[Node, ...]:

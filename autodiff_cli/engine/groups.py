@@ -48,6 +48,7 @@ class Grouping:
     def __init__(self, computed: list[Node], chosen: dict[Node, Node]):
         self.groups: list[Group] = []
         self.of: dict[Node, Group] = {}
+        self.again: set[Node] = set()  # computed again where they are read (see `recompute`)
         self.after: dict[Node, int] = {}
         self._readers: dict[Node, Group] = {}
         self.chosen = chosen

@@ -27,6 +27,7 @@ from .groups import FUSE_FROM, POINTWISE, Group, Grouping
 from .memory import allocate
 from .observing import OBSERVED
 from .parts import kernel_of
+from .recompute import computed_again
 from .tiles import Tiled
 
 STATIC, VALUE, VALUES = range(3)
@@ -130,6 +131,7 @@ class Plan:
                 self._add(node)
             return
         grouping = Grouping(living, self._chosen)
+        grouping.again = computed_again(living, grouping, targets)
         outside = self._outside(living, grouping, targets)
         for unit in _in_order(living, grouping):
             if isinstance(unit, Group):
@@ -144,7 +146,9 @@ class Plan:
         for node in living:
             group = grouping.of.get(node)
             for x in grouping.inputs(node):
-                if group is None or grouping.of.get(x) is not group:
+                if x not in grouping.again and (
+                    group is None or grouping.of.get(x) is not group or node in grouping.again
+                ):
                     found.add(x)
         return found
 

@@ -83,6 +83,7 @@ class Writer:
     def __init__(self, group: Group, grouping: Grouping):
         self.group = group
         self.grouped = grouping.of
+        self.again = grouping.again
         self.chosen = grouping.chosen
         self.depth = len(group.lead)
         self.lines: list[Line] = []
@@ -122,6 +123,9 @@ class Writer:
         """The value of a node inside a tile: its rows, or when not `aligned` the whole."""
         node = self.chosen.get(node, node)
         ref = self.refs.get((node, aligned))
+        if ref is None and node in self.again and node not in self.group.members:
+            self._write(node)
+            ref = self.refs[node, True]
         if ref is None:
             rest = node.shape[self.depth :] if aligned else node.shape
             while not aligned and rest and rest[0] == 1:
@@ -144,7 +148,7 @@ class Writer:
     def _cut(self, x: Node, node: Node) -> bool | None:
         """True: cut like `node`; False: the same for all rows; None: neither."""
         depth = self.depth
-        if x in self.group.members:
+        if x in self.group.members or x in self.again:
             return True
         if len(x.shape) == len(node.shape) and x.shape[:depth] == self.group.lead:
             return True

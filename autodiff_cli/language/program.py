@@ -365,7 +365,7 @@ class Program:
                 nodes.append(tensor.grad.node)
         if self.loss is not None:
             nodes.append(self.loss.node)
-        evaluate(nodes)
+        evaluate(nodes, last=True)
         for name, tensor in tensors.items():
             node = tensor.node
             grad = tensor.grad
