@@ -278,6 +278,20 @@ def check_freed(node: Node, g: Any) -> None:
     """E406 when the rule of a freed node reads what was saved."""
     if "saves" in node.op.properties:
         raise _freed(node)
+    own = {g} if type(g) is Node else {x for x in g if x is not None}
+    if any(r not in own for r in _read_by_rule(node, g)):
+        raise _freed(node)
+
+
+def saved_by(node: Node) -> list[Node]:
+    """The inputs and results that the gradient of a node needs; E406 when they were freed."""
+    if node.marks is not None and node.marks.freed:
+        raise _freed(node)
+    return _read_by_rule(node, ones_like(node))
+
+
+def _read_by_rule(node: Node, g: Any) -> list[Node]:
+    """What the rule of a node reads for this cotangent."""
     with grad_mode(False):
         out: Any = node
         if node.outputs is not None:
@@ -287,10 +301,7 @@ def check_freed(node: Node, g: Any) -> None:
             )
         since = tick()
         found = node.op.vjp_rule(g, out, *node.args)  # type: ignore[misc]  # only called with a rule
-    found = found if type(found) is tuple else (found,)
-    own = {g} if type(g) is Node else {x for x in g if x is not None}
-    if any(r not in own for r in _reads(node, found, since)):
-        raise _freed(node)
+    return _reads(node, found if type(found) is tuple else (found,), since)
 
 
 def _freed(node: Node) -> AutodiffError:
@@ -322,7 +333,8 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
         return
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)
-        if overwritten is not None and node is not overwritten[1]:
+        # An in-place op has kept the value that it changed, unless it read it as another operand.
+        if overwritten is not None and (node is not overwritten[1] or read in node.inputs[1:]):
             at = overwritten[0]
             where = (Label(at, "changed in place here"),) if at is not None else ()
             raise fail(
@@ -331,7 +343,32 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
                 f"`{node.op.name}` but was changed in place afterwards",
                 labels=where + ((Label(node.span, "saved here"),) if node.span else ()),
                 help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",
+                notes=(f"PyTorch: {_modified(node, read, overwritten[2])}",),
             )
+
+
+def _modified(node: Node, read: Node, version: int) -> str:
+    """PyTorch's words for a saved value that was changed; `version` is that of the value."""
+    handle = read.handle and read.handle()
+    made_by = node if read is node else handle.node if handle is not None else read
+    named = made_by.requires_grad and made_by.op is not LEAF
+    output = made_by.args[1] if made_by.op is OUTPUT else 0
+    by = made_by.args[0] if made_by.op is OUTPUT else made_by
+    now = max(version + 1, 0 if handle is None else handle.version)
+    kind = "Float" if read.dtype.itemsize == 4 else "Double"
+    source = f", which is output {output} of {_plain_name(by)}," if named else ""
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [torch.{kind}Tensor {list(read.shape)}]{source} is at version {now}; "
+        f"expected version {version} instead. Hint: enable anomaly detection to find the "
+        "operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+
+
+def _plain_name(node: Node) -> str:
+    """The name of a backward function without `Backward0`."""
+    return node.grad_name.rstrip("0123456789").removesuffix("Backward")
 
 
 def overwritten_at(node: Node) -> Any:

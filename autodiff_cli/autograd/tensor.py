@@ -36,8 +36,7 @@ class AccumulateGrad:
         """Add a cotangent to `grad`, in the same tensor when it exists, as PyTorch does."""
         grad = self.grad
         if grad is None:
-            kept = type(self) is GradSlot or not g.requires_grad
-            self.grad = Tensor((g if kept else F.copied(g)) if create_graph else without_history(g))
+            self.grad = _first(g, create_graph)
         elif create_graph:
             self.grad = Tensor(F.add(grad.node, g))
         else:
@@ -50,15 +49,32 @@ class GradSlot(AccumulateGrad):
 
     __slots__ = ()
 
+    def receive(self, g: Node, create_graph: bool) -> None:
+        """Keep a cotangent, or its sum with what was kept, in a tensor of its own."""
+        grad = self.grad
+        if grad is None:
+            self.grad = _first(g, create_graph)
+        else:
+            with grad_mode(create_graph):
+                self.grad = Tensor(F.add(grad.node, g))
+
+
+def _first(g: Node, create_graph: bool) -> Tensor:
+    if not create_graph:
+        return Tensor(without_history(g))
+    return Tensor(F.copied(g) if g.requires_grad else g)
+
 
 class Storage:
-    """Memory that several tensors look at: the node of the whole, and how often it was replaced."""
+    """Memory that several tensors look at: the node of the whole, how often it was replaced, and
+    how many changes in place there were besides (`before`)."""
 
-    __slots__ = ("node", "version")
+    __slots__ = ("before", "node", "version")
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Node, before: int = 0):
         self.node = node
         self.version = 0
+        self.before = before
 
 
 Step = tuple[Any, tuple[Any, ...], int]
@@ -77,6 +93,7 @@ class Tensor:
         "steps",
         "storage",
         "tag",
+        "writes",
     )
 
     def __init__(self, node: Node, accumulator: AccumulateGrad | None = None):
@@ -153,6 +170,15 @@ class Tensor:
             return None
         return grad_fn_name(node)
 
+    @property
+    def version(self) -> int:
+        """How often the memory was changed in place, as far as autograd knows."""
+        if any(step[0].key == "data_alias" for step in self.steps):
+            return 0
+        storage = self.storage
+        # Set at the first change: most tensors are never changed.
+        return getattr(self, "writes", 0) if storage is None else storage.version + storage.before
+
     def numpy(self) -> np.ndarray:
         """The values, shared with the graph: callers must not write to them."""
         return value_of(self.node)
@@ -226,7 +252,7 @@ class Tensor:
     def share(self) -> Storage:
         """The storage of this tensor, made on first use."""
         if self.storage is None:
-            self.storage = Storage(self._node)
+            self.storage = Storage(self._node, self.version)
         return self.storage
 
     def check_writable(self) -> None:
@@ -263,9 +289,14 @@ class Tensor:
         if node.shape != old.shape:
             node = F.expand(node, old.shape)
         if not any(step[0].key == "data_alias" for step in self.steps):
-            _mark_overwritten(old, by)
+            version = self.version
+            _mark_overwritten(old, by, version)
             if self.storage is not None:
-                _mark_overwritten(self.storage.node, by)
+                _mark_overwritten(self.storage.node, by, version)
+            else:
+                self.writes = version + 1
+        elif self.storage is not None:
+            self.storage.before -= 1
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
             self._write_through(node)
@@ -357,10 +388,10 @@ def _check_captured(old: Node, new: Node) -> None:
         )
 
 
-def _mark_overwritten(node: Node, by: Node | None) -> None:
-    """Remember where a value was overwritten, and by what: an in-place op has kept the old value
-    for itself, as PyTorch's do."""
-    node.mark().overwritten = (STATE.span, by)
+def _mark_overwritten(node: Node, by: Node | None, version: int) -> None:
+    """Remember where a value was overwritten, by what, and the how-manyth change it was: an
+    in-place op has kept the old value for itself, as PyTorch's do."""
+    node.mark().overwritten = (STATE.span, by, version)
     reverse.note_overwriting()
 
 

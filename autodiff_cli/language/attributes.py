@@ -51,6 +51,10 @@ def get_attribute(value: Any, name: str) -> Any:
     if name in ("__name__", "__qualname__") and (is_callable(value) or hasattr(value, "name")):
         return value.name.rpartition(".")[2]
     if name.startswith("_"):
+        if isinstance(value, GradFn) and name.startswith("_saved_"):
+            from .saved_values import saved
+
+            return saved(value, name.removeprefix("_saved_"))
         raise private(name)
     table = VALUE_ATTRIBUTES.get(type(value)) or next(
         (t for k, t in VALUE_ATTRIBUTES.items() if isinstance(value, k)), None
@@ -153,6 +157,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "names": lambda t: (None,) * len(t.shape),
     "retains_grad": lambda t: isinstance(t.accumulator, GradSlot),
     "output_nr": lambda t: 0,
+    "_version": lambda t: t.version,
 }
 
 # Attributes that are ops.

@@ -15,6 +15,7 @@ from ..graph.op import check_size, constant
 from ..graph.params import BindError, to_dtype, to_int
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass, Wrapped
+from .distribution_draws import FUNCTIONS as DRAWS
 from .generators import default_stream
 from .modules import Module
 from .operations import MODE
@@ -243,7 +244,15 @@ def _plain_again(module: Module, name: str) -> None:
         module.cls = module.cls.bases[0]
 
 
+def _named(tensor: Tensor, name: str) -> Tensor:
+    """The tensor, its backward function called so."""
+    if tensor.requires_grad:
+        tensor.node.mark().name = name
+    return tensor
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "named": _named,
     "become": _become,
     "forget": _forget,
     "computed": _computed,
@@ -267,4 +276,4 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "deep_copy": _deep_copy,
 }
 
-SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in _FUNCTIONS.items()}
+SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in (_FUNCTIONS | DRAWS).items()}

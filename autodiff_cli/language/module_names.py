@@ -35,6 +35,24 @@ FILES: dict[str, str] = {
         MultiheadAttention _activation TransformerEncoderLayer TransformerEncoder
         TransformerDecoderLayer TransformerDecoder Transformer
     """,
+    "distributions": """
+        _Constraint _real_vector _positive _is_number _broadcast_all _sum_rightmost _clamp_probs
+        Distribution ExponentialFamily _LocScale Normal Laplace Cauchy Uniform Exponential Gamma
+        Chi2 Dirichlet Beta StudentT _batch_mv _mahalanobis MultivariateNormal Independent
+        kl_divergence
+    """,
+    "discrete": """
+        _Probs _OneProbs Bernoulli Geometric Categorical _OfCategorical OneHotCategorical
+        OneHotCategoricalStraightThrough Poisson _clamp_by_zero _Trials Binomial NegativeBinomial
+        Multinomial MixtureSameFamily
+    """,
+    "transformed": """
+        Transform _InverseTransform ComposeTransform ExpTransform PowerTransform SigmoidTransform
+        SoftplusTransform TanhTransform AbsTransform AffineTransform TransformedDistribution
+        LogNormal _Half HalfNormal HalfCauchy Gumbel Weibull Pareto Kumaraswamy
+        LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
+        RelaxedOneHotCategorical
+    """,
     "lazy": """
         _Lazy LazyLinear _LazyConv LazyConv1d LazyConv2d LazyConv3d _LazyNorm LazyBatchNorm1d
         LazyBatchNorm2d LazyBatchNorm3d
@@ -68,7 +86,13 @@ FILES: dict[str, str] = {
 
 PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name in text.split()}
 
-_PREFIX = {"schedulers": "optim.lr_scheduler.", "utilities": "nn.utils."}
+_PREFIX = {
+    "schedulers": "optim.lr_scheduler.",
+    "utilities": "nn.utils.",
+    "distributions": "distributions.",
+    "discrete": "distributions.",
+    "transformed": "distributions.",
+}
 
 # Names that are no parts of a file of the library, by the Python module that has them.
 OPTIMIZERS = (
@@ -111,6 +135,12 @@ PATHS: dict[str, str] = {
     },
     "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
     "nn.utils.parametrizations.spectral_norm": "parametrized_spectral_norm",
+    "distributions.kl.kl_divergence": "kl_divergence",
+    **{
+        f"distributions.transforms.{name}": name
+        for name in FILES["transformed"].split()
+        if name.endswith("Transform") and not name.startswith("_")
+    },
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
     **{f"optim.{name}": name for name in OPTIMIZERS},
     "python.collections.OrderedDict": "OrderedDict",

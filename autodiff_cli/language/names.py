@@ -57,6 +57,26 @@ MODULES: dict[str, str] = {
     "torch.func": "func",
     "torch.optim": "optim",
     "torch.optim.lr_scheduler": "optim.lr_scheduler",
+    "torch.distributions": "distributions",
+    "torch.distributions.kl": "distributions.kl",
+    "torch.distributions.transforms": "distributions.transforms",
+    **{
+        f"torch.distributions.{name}": "distributions"
+        for name in (
+            "bernoulli",
+            "beta",
+            "categorical",
+            "dirichlet",
+            "distribution",
+            "gamma",
+            "independent",
+            "laplace",
+            "multivariate_normal",
+            "normal",
+            "transformed_distribution",
+            "uniform",
+        )
+    },
     "torch.masked": "masked",
     "torch.random": "random",
     "torch.autograd.function": "autograd",
@@ -578,7 +598,7 @@ def import_module(dotted: str) -> Namespace:
 
 def import_name(module: str, name: str) -> Any:
     """The value of `from module import name`."""
-    if f"{module}.{name}" in MODULES:
+    if f"{module}.{name}" in MODULES and name != "gradcheck":
         return Namespace(MODULES[f"{module}.{name}"])
     namespace = import_module(module)
     try:

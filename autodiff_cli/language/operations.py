@@ -20,7 +20,7 @@ from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.varying import Aside, Varying
-from .values import Namespace, OpFunction, Size, UserFunction, is_callable
+from .values import GradFn, Namespace, OpFunction, Size, UserFunction, is_callable
 
 MAX_BITS = 1_000_000
 MAX_ITEMS = 10_000_000
@@ -344,6 +344,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
             and (
                 (isinstance(left, np.dtype) and left == right)
                 or (isinstance(left, OpFunction) and left.ops == right.ops)
+                or (isinstance(left, GradFn) and left == right)
             )
         )
     if symbol == "is not":

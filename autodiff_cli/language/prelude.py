@@ -200,4 +200,5 @@ def _provide(names: dict[str, Any]) -> None:
     names["torch"] = Namespace("")
     names["F"] = Namespace("nn.functional")
     names["math"] = Namespace("math")
+    names["euler"] = 0.57721566490153286060
     names.update(SUPPORT)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from ..errors import AutodiffError
+from .pytorch_op_words import OP_WORDS
 
 _FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -389,7 +390,7 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
 
 def said(error: AutodiffError) -> tuple[str, str] | None:
     """The message, and the name of the exception or ""; None when nothing is known."""
-    for code, pattern, words, kind in _TABLE:
+    for code, pattern, words, kind in (*OP_WORDS, *_TABLE):
         if not error.code.startswith(code):
             continue
         match = re.search(pattern, error.message, re.DOTALL)

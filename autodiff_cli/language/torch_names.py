@@ -10,14 +10,15 @@ from ..autograd import tensor as handles
 from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
-from ..graph.params import to_dtype, to_tensor
+from ..graph.params import to_dtype, to_size, to_tensor
 from ..graph.registry import F
+from ..graph.shapes import broadcast_shapes
 from ..graph.state import STATE
 from .attributes import check_device
 from .builtins import TENSOR_TYPE, TYPES
 from .factories import as_tensor, const, make_tensor, parameter
 from .operations import MODE, items_of, kind_of, truth
-from .values import CPU, Builtin, Device, GradMode, TypeName
+from .values import CPU, Builtin, Device, GradMode, Size, TypeName
 
 
 def _tensors(value: Any, what: str) -> list[Tensor]:
@@ -200,6 +201,11 @@ def _result_type(a: Any, b: Any) -> np.dtype:
     return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
 
 
+def _broadcast_shapes(*shapes: Any) -> Size:
+    sizes = [(s,) if isinstance(s, int) else tuple(to_size(s)) for s in shapes]
+    return Size(broadcast_shapes(*sizes))
+
+
 def _load(path: Any, **options: Any) -> Any:
     from .loading import load
 
@@ -291,6 +297,7 @@ TORCH: dict[str, Any] = {
             "allclose": _allclose,
             "equal": _equal,
             "result_type": _result_type,
+            "broadcast_shapes": _broadcast_shapes,
             "promote_types": lambda a, b: np.promote_types(to_dtype(a), to_dtype(b)),
             "use_deterministic_algorithms": lambda *args, **kwargs: None,
             "set_num_threads": lambda n: None,
