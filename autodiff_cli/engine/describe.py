@@ -192,7 +192,7 @@ def _group(step: DescribedTiled, is_backward: IsBackward) -> GroupPlan:
         for i, (rest, rows, dtype) in enumerate(step.buffers)
     ]
     moved = sum(array.bytes for array in (*step.read, *outputs))
-    threads = min(WORKERS.count(), step.tiles) if step.shared else 1
+    threads = step.threads()
     lines = step.tiles * len(step.spans)
     nanoseconds = (step.cost + LINE * lines + MEMORY * moved) / threads
     return GroupPlan(

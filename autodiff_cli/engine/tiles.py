@@ -165,6 +165,13 @@ class Tiled:
 
     # -- running ----------------------------------------------------------------------------------
 
+    def threads(self) -> int:
+        """How many threads run the tiles: each has half of what makes a second one pay."""
+        if not self.shared:
+            return 1
+        count = min(WORKERS.count(), self.tiles)
+        return min(count, int(2 * self.cost / SHARE_FROM)) if SHARE_FROM else count
+
     def run(self, registers: list[Any], allocate: Callable[[Shape, np.dtype], np.ndarray]) -> None:
         """Make the outputs from the inputs."""
         x = [
@@ -176,7 +183,7 @@ class Tiled:
             registers[at] = made = allocate(shape, dtype)
             y.append(made.reshape(rows))
         z = [np.empty((self.tiles, *final.shape), final.dtype) for final in self.finals]
-        count = min(WORKERS.count(), self.tiles) if self.shared else 1
+        count = self.threads()
         each = -(-self.tiles // count)
         try:
             if count == 1:
