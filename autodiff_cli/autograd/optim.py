@@ -14,6 +14,7 @@ import numpy as np
 from ..graph.node import Node
 from ..graph.op import constant, number
 from ..graph.registry import F
+from ..graph.varying import Varying, scalar, whole
 from .tensor import Tensor
 
 State = dict[str, Any]
@@ -23,7 +24,12 @@ Rule = Callable[[Node, Node, State, Options], Node]
 
 def real(value: Any) -> Any:
     """A Python number of an option, which may be a one-element tensor."""
-    return value.item() if isinstance(value, Tensor) else value
+    return scalar(value.node, value.item) if isinstance(value, Tensor) else value
+
+
+def _scalar(value: float | Varying, kind: np.dtype) -> Node:
+    """A number that is remembered as a tensor."""
+    return value.node(kind, False) if type(value) is Varying else constant(np.asarray(value, kind))
 
 
 def _add(x: Node, y: Node) -> Node:
@@ -93,8 +99,8 @@ def _memory(state: State, name: str, like: Node, value: float = 0.0) -> Node:
 def _counted(state: State) -> int:
     """One step more; the count is a tensor, as in PyTorch."""
     before = state.get("step")
-    step = 1 if before is None else int(before.item()) + 1
-    _kept(state, "step", constant(np.asarray(step, _default_dtype())))
+    step: int = 1 if before is None else whole(before.node, before.item) + 1
+    _kept(state, "step", _scalar(step, _default_dtype()))
     return step
 
 
@@ -222,7 +228,7 @@ def rmsprop(p: Node, g: Node, state: State, o: Options) -> Node:
 
 def adagrad_start(p: Node, o: Options) -> State:
     """What Adagrad remembers before its first step."""
-    state: State = {"step": _scalar(0.0, _default_dtype())}
+    state: State = {"step": Tensor(_scalar(0.0, _default_dtype()))}
     _memory(state, "sum", p, real(o["initial_accumulator_value"]))
     return state
 
@@ -267,21 +273,17 @@ def asgd(p: Node, g: Node, state: State, o: Options) -> Node:
     lr, lambd = real(o["lr"]), real(o["lambd"])
     kind = _default_dtype()
     average = _memory(state, "ax", p)
-    eta = state["eta"].item() if "eta" in state else float(kind.type(lr))
-    mu = state["mu"].item() if "mu" in state else 1.0
+    eta = real(state["eta"]) if "eta" in state else float(kind.type(lr))
+    mu = real(state["mu"]) if "mu" in state else 1.0
     step = _counted(state)
     g = _decayed(p, g, o)
     p = _add(_times(p, 1 - lambd * eta), _times(g, -eta))
     distance = F.sub.apply([p, average])
     _kept(state, "ax", F.alias(p) if mu == 1 else _add(average, _times(distance, mu)))
     decayed = lr / ((1 + lambd * lr * step) ** real(o["alpha"]))
-    _kept(state, "eta", constant(np.asarray(decayed, kind)))
-    _kept(state, "mu", constant(np.asarray(1 / max(1, step - real(o["t0"])), kind)))
+    _kept(state, "eta", _scalar(decayed, kind))
+    _kept(state, "mu", _scalar(1 / max(1, step - real(o["t0"])), kind))
     return p
-
-
-def _scalar(value: float, kind: np.dtype) -> Tensor:
-    return Tensor(constant(np.asarray(value, kind)))
 
 
 __all__ = [

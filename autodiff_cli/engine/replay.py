@@ -12,33 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..graph.node import Node
-from ..graph.op import Kind, Op
+from ..graph.op import argument
 from .schedule import planned
-
-
-class Given:
-    """An array from outside, and whether its values were asked for."""
-
-    __slots__ = ("array", "looked_at")
-
-    def __init__(self, array: np.ndarray):
-        self.array = array
-        self.looked_at = False
-
-    def look(self) -> np.ndarray:
-        """The array; whoever asks while a graph is built depends on its values."""
-        self.looked_at = True
-        return self.array
-
-
-ARGUMENT = Op("argument", Kind.SOURCE)
-ARGUMENT.method = False
-ARGUMENT.kernel = Given.look
-
-
-def argument(array: np.ndarray) -> Node:
-    """A node of an array that may be another one when the plan runs again."""
-    return Node(ARGUMENT, (Given(array),), (), array.shape, array.dtype)
 
 
 def looked_at(arguments: Iterable[Node]) -> bool:

@@ -704,7 +704,7 @@ def constant(value: Any) -> Node:
     return Node(CONSTANT, (), (), value.shape, value.dtype, False, value)
 
 
-def number(value: bool | int | float, dtype: np.dtype | None = None) -> Node:
+def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -> Node:
     """A Python number as a weak 0-d node; with `dtype` it is of that dtype already."""
     if type(value) is Varying:
         return varying(value, dtype)
@@ -759,8 +759,10 @@ def cast(x: Node, dtype: np.dtype) -> Node:
     if x.dtype == dtype:
         return x
     if x.weak:
-        known = x.args[0] if x.args else x.value.item()
-        return number(known.number if type(known) is Given else known, dtype)
+        known: Any = x.args[0] if x.args else x.value.item()
+        if type(known) is Given:
+            known = known.number
+        return number(known, dtype)
     needs = STATE.grad and x.requires_grad and dtype.kind == "f"
     node = Node(CAST, (x, dtype), (x,), x.shape, dtype, needs)
     if x.op is CONSTANT and x.value is not None and not x.shape:

@@ -6,64 +6,78 @@ Objects are compared themselves, not by their ids: what was let go could come ba
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
+import numpy as np
+
 from ..autograd.tensor import AccumulateGrad, Tensor
+from ..engine.evaluate import evaluate
 from ..graph.node import Node
-from ..graph.op import LEAF, leaf
+from ..graph.op import LEAF, constant, leaf, value_of
 from ..graph.state import STATE
-from .classes import Instance
-from .repeated import Repeated
+from .reach import Reach, named
 from .values import Scope
 
-MOST_VALUES = 10_000  # of a list or tuple that are looked at
+NUMBERS = (int, float)
 
 
 class Snapshot:
     """The tensors that outlive a step, with their nodes and gradients; and all that values which
-    the body reads hold."""
+    the body reads hold (`held`: holder, key, part). `loaded` are the names that it reads, `written`
+    those that the loop assigns; a name's holder is the word "name"."""
 
-    __slots__ = ("held", "random", "tensors")
+    __slots__ = ("held", "reach", "tensors")
 
-    def __init__(self, scope: Scope, loop: Repeated):
+    def __init__(self, scope: Scope, loaded: set[str], written: set[str]):
         self.tensors: dict[Tensor, tuple[Node, Tensor | None]] = {}
         self.held: list[tuple[Any, Any, Any]] = []
-        self.random = _drawn()
+        self.reach = Reach(scope, written)
         read: list[Any] = []
-        others: list[Any] = []
-        at: Scope | None = scope
-        while at is not None:
-            for name, value in at.names.items():
-                if name in loop.loaded:
-                    self.held.append((at, name, value))
-                    read.append(value)
-                elif name not in loop.names:
-                    others.append(value)
-            at = at.outer
+        for name in sorted(loaded):
+            at, value = named(name, scope)
+            if at is not None:
+                self.held.append(("name", name, value))
+                read.append(value)
         seen: set[int] = set()
-        self._walk(read, seen, self.held)
-        self._walk(others, seen, [])
+        self._walk(read, seen, self.reach, self.held)
+        others: list[Any] = []
+        outside: Scope | None = scope
+        while outside is not None:
+            others.extend(v for k, v in outside.names.items() if k not in loaded | written)
+            outside = outside.outer
+        self._walk(others, seen, Reach(scope, written), [])
 
-    def _walk(self, pending: list[Any], seen: set[int], held: list[tuple[Any, Any, Any]]) -> None:
+    def _walk(
+        self, pending: list[Any], seen: set[int], reach: Reach, held: list[tuple[Any, Any, Any]]
+    ) -> None:
         while pending:
             value = pending.pop()
             if isinstance(value, Tensor):
                 self.tensors[value] = value.node, value.grad
             elif id(value) not in seen:
                 seen.add(id(value))
-                for key, part in _parts(value):
+                for key, part in reach.parts(value):
                     held.append((value, key, part))
                     pending.append(part)
 
-    def allows(self, after: Snapshot) -> bool:
-        """Whether nothing but tensors changed until `after`."""
+    def allows(self, after: Snapshot, numbers: dict[Any, Any] | None = None) -> bool:
+        """Whether nothing but tensors changed until `after`, and numbers: those that did are noted
+        in `numbers` by their holder and key."""
         if len(self.held) != len(after.held):
             return False
-        for (a, key, part), (b, other_key, other_part) in zip(self.held, after.held, strict=True):
-            if a is not b or part is not other_part:
+        for (a, key, part), (b, other_key, other) in zip(self.held, after.held, strict=True):
+            if a is not b or not _same_key(key, other_key):
                 return False
-            if key is not other_key and not (type(key) in (str, int) and key == other_key):
+            if part is other or (type(part) is type(other) and _equal(part, other)):
+                continue
+            if numbers is None or type(part) not in NUMBERS or type(other) is not type(part):
                 return False
+            numbers[id(a), key] = a
+        return self.tensors_alike(after)
+
+    def tensors_alike(self, after: Snapshot) -> bool:
+        """Whether tensors are as replaceable after a step as before."""
         for tensor, (node, grad) in after.tensors.items():
             if tensor not in self.tensors:
                 continue
@@ -72,7 +86,7 @@ class Snapshot:
                 return False
             if node is not old and not _replaceable(tensor, node):
                 return False
-            if grad is not None and (grad.storage is not None or grad.node.requires_grad):
+            if grad is not None and (_shared(grad) or grad.node.requires_grad):
                 return False
         return True
 
@@ -90,18 +104,30 @@ class Snapshot:
         return slots
 
 
-def _parts(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return enumerate(value if len(value) < MOST_VALUES else ())
-    if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, Instance):
-        return [*value.fields.items(), *enumerate(value.held())]
-    return ()
+def _same_key(a: Any, b: Any) -> bool:
+    return a is b or (type(a) in (str, int) and type(a) is type(b) and a == b)
 
 
-def _drawn() -> Any:
-    """Where the generator of random numbers stands."""
+def _equal(a: Any, b: Any) -> bool:
+    """Whether values that never change are equal."""
+    return type(a) in (str, int, bool, float) and repr(a) == repr(b)
+
+
+def drawing_state() -> tuple[Any, Any]:
+    """The generator of random numbers, and where it stands."""
+    generator = STATE.default_generator
+    return generator, None if generator is None else generator.get_state()
+
+
+def put_back(state: tuple[Any, Any]) -> None:
+    """Let the generator stand where it stood."""
+    STATE.default_generator, where = state
+    if where is not None:
+        STATE.default_generator.set_state(where)
+
+
+def drawn() -> Any:
+    """Where the generator of random numbers stands, to be compared."""
     generator = STATE.default_generator
     if generator is None:
         return None
@@ -110,10 +136,15 @@ def _drawn() -> Any:
     return seed, kept, state["pos"], state["key"].tobytes()
 
 
+def _shared(tensor: Tensor) -> bool:
+    """Whether another tensor looks at the same memory."""
+    return tensor.storage is not None and (bool(tensor.steps) or getrefcount(tensor.storage) > 2)
+
+
 def _replaceable(tensor: Tensor, node: Node) -> bool:
     """Whether a tensor may be shown another value: nobody shares its memory, and it has no history
     of its own."""
-    if tensor.storage is not None or type(tensor.accumulator) not in (AccumulateGrad, type(None)):
+    if _shared(tensor) or type(tensor.accumulator) not in (AccumulateGrad, type(None)):
         return False
     if tensor.accumulator is not None and tensor.accumulator.hooks:
         return False
@@ -148,4 +179,39 @@ class Slot:
         tensor._show(node)
 
 
-__all__ = ["Slot", "Snapshot"]
+def put(slots: list[Slot], arrays: list[np.ndarray]) -> None:
+    """Give slots these values."""
+    for slot, array in zip(slots, arrays, strict=True):
+        slot.put(constant(array))
+
+
+def arrays_of(slots: list[Slot]) -> list[np.ndarray] | None:
+    """The values of slots; None when one is empty."""
+    nodes = [node for node in (slot.node for slot in slots) if node is not None]
+    evaluate(nodes)
+    return [value_of(node) for node in nodes] if len(nodes) == len(slots) else None
+
+
+class Held:
+    """The tensors of slots as they are now, gradients as the tensors that they are."""
+
+    __slots__ = ("gradients", "nodes")
+
+    def __init__(self, slots: list[Slot]):
+        self.nodes = [(s.tensor, s.tensor._node) for s in slots]
+        self.gradients = [
+            (s.tensor.accumulator, s.tensor.grad, s.tensor.grad._node)
+            for s in slots
+            if s.gradient and s.tensor.accumulator is not None and s.tensor.grad is not None
+        ]
+
+    def restore(self) -> None:
+        """Make them what they were."""
+        for tensor, node in self.nodes:
+            tensor._show(node)
+        for accumulator, grad, node in self.gradients:
+            accumulator.grad = grad
+            grad._show(node)
+
+
+__all__ = ["Held", "Slot", "Snapshot", "arrays_of", "drawing_state", "drawn", "put", "put_back"]

@@ -366,7 +366,7 @@ def _slice(tree: syntax.Slice, context: Context) -> Run:
 
 
 def _lambda(tree: syntax.Lambda, context: Context) -> Run:
-    parameters = Parameters(tree.params)
+    parameters = Parameters(tree.params, tree)
     inner = Context(False, frozenset(p.name for p in tree.params))
     body = compile_expression(tree.body, inner)
     defaults = compile_defaults(tree.params, context)

@@ -18,9 +18,10 @@ from .iterators import Lazy, iterator
 from .managers import Entered, entering
 from .operand_labels import placed
 from .operations import count_step
+from .repeated import BREAK, CONTINUE
 from .scoping import target_names as names_of
 from .scoping import yields
-from .statements import BREAK, CONTINUE, compile_block
+from .statements import compile_block
 from .trying import HANDLED, Handlers
 from .values import Scope
 

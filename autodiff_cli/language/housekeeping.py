@@ -17,13 +17,14 @@ class Housekeeping:
     """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, the
     tensors that names hold are evaluated and their finished history is let go.
 
-    `recording`: a step is being recorded, nothing is settled; `replays`: whether steps may be
-    replayed at all.
+    `recording`: a step is being recorded, nothing is settled; `called`: the functions written in
+    Python that it called; `replays`: whether steps may be replayed at all.
     """
 
-    __slots__ = ("every", "mark", "recording", "replays", "start")
+    __slots__ = ("called", "every", "mark", "recording", "replays", "start")
 
     def __init__(self) -> None:
+        self.called: list[tuple[str, Any]] | None = None
         self.every = 50_000
         self.recording = False
         self.replays = True
@@ -33,6 +34,7 @@ class Housekeeping:
         """Called when a program begins."""
         self.start = self.mark = GraphNode.counter()
         self.recording = False
+        self.called = None
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""

@@ -25,16 +25,13 @@ from .housekeeping import HOUSEKEEPING
 from .names import import_module, import_name
 from .operand_labels import placed
 from .operations import count_step, iterate
-from .repeated import repeated
+from .repeated import BREAK, CONTINUE, repeated
 from .scoping import assigned_names, declares, yields
 from .values import Scope, UserFunction
 from .watching import SHOWN, WATCH
 
 Signal = Any
 RunStatement = Callable[[Scope], Signal]
-
-BREAK = object()
-CONTINUE = object()
 
 
 class Returned:
@@ -116,8 +113,10 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
         STATE.span = span
         try:
             items = source(scope)
-            if replay is not None and type(items) is range:
-                items = replay.run(scope, items, assign, body)
+            if replay is not None and not replay.refused:
+                items, signal = replay.run(scope, items, assign, body)
+                if signal is not None:
+                    return None if signal is BREAK else signal
             for item in iterate(items):
                 assign(scope, item)
                 signal = body(scope)
@@ -236,7 +235,7 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     inner.nonlocal_names = outer - inner.global_names
     stepwise = yields(tree.body)
     block = compile_generator(tree, inner) if stepwise else compile_block(tree.body, inner)
-    parameters = Parameters(tree.params)
+    parameters = Parameters(tree.params, tree)
     defaults = compile_defaults(tree.params, context)
     name, span = tree.name, tree.name_span
 

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from autodiff_cli.language import loops
+from autodiff_cli.language import recorded
 from autodiff_cli.language.housekeeping import HOUSEKEEPING
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
+
+from .loop_programs import CASES, HEAD
 
 DATA = """\
 import torch
@@ -96,6 +100,41 @@ def train(n):
     return loss
 last = train(20)
 """,
+    "the index is read": "for i in range(20):\n    y = (w * i).sum()\n",
+    "printed": "for i in range(20):\n    print((w + 1).sum().item())\n",
+    "a list that grows": "kept = []\nfor i in range(20):\n    kept.append(w * 2)\n",
+    "counted steps": """\
+opt = torch.optim.Adam([w, b], lr=0.1)
+for i in range(20):
+    opt.zero_grad()
+    loss = F.mse_loss(x @ w + b, t)
+    loss.backward()
+    opt.step()
+""",
+    "a schedule": """\
+opt = torch.optim.SGD([w, b], lr=0.1)
+schedule = torch.optim.lr_scheduler.StepLR(opt, 3)
+for i in range(20):
+    opt.zero_grad()
+    loss = F.mse_loss(x @ w + b, t)
+    loss.backward()
+    opt.step()
+    schedule.step()
+""",
+    "left early": """\
+for i in range(20):
+    loss = ((x @ w + b - t) ** 2).mean()
+    loss.backward()
+    if i == 11:
+        break
+""",
+    "data": """\
+for i in range(20):
+    loss = ((x @ w + b - t) ** 2).mean()
+    loss.backward()
+    w.data -= 0.1 * w.grad
+    w.grad = None
+""",
 }
 
 SPECIAL = {
@@ -111,10 +150,7 @@ SPECIAL = {
 }
 
 RUN_AS_WRITTEN = {
-    "the index is read": "for i in range(20):\n    y = (w * i).sum()\n",
     "numbers that change": "n = 0\nfor i in range(20):\n    n += 1\n    y = w * n\n",
-    "printed": "for i in range(20):\n    print((w + 1).sum().item())\n",
-    "a list that grows": "kept = []\nfor i in range(20):\n    kept.append(w * 2)\n",
     "a value from step to step": "y = w\nfor i in range(20):\n    y = y * 0.5 + 1\n",
     "random numbers": "for i in range(20):\n    w.data = w.data + torch.randn(2)\n",
     "dropout": """\
@@ -134,14 +170,6 @@ for i in range(20):
     loss.backward()
     opt.step()
 """,
-    "counted steps": """\
-opt = torch.optim.Adam([w, b], lr=0.1)
-for i in range(20):
-    opt.zero_grad()
-    loss = F.mse_loss(x @ w + b, t)
-    loss.backward()
-    opt.step()
-""",
     "a value that decides": """\
 for i in range(20):
     loss = ((x @ w + b - t) ** 2).mean()
@@ -150,36 +178,12 @@ for i in range(20):
         w -= (0.1 if loss > 0.5 else 0.01) * w.grad
     w.grad = None
 """,
-    "a schedule": """\
-opt = torch.optim.SGD([w, b], lr=0.1)
-schedule = torch.optim.lr_scheduler.StepLR(opt, 3)
-for i in range(20):
-    opt.zero_grad()
-    loss = F.mse_loss(x @ w + b, t)
-    loss.backward()
-    opt.step()
-    schedule.step()
-""",
-    "left early": """\
-for i in range(20):
-    loss = ((x @ w + b - t) ** 2).mean()
-    loss.backward()
-    if i == 11:
-        break
-""",
     "hooks": """\
 seen = []
 h = w.register_hook(lambda g: seen.append(1))
 for i in range(20):
     loss = ((x @ w + b - t) ** 2).mean()
     loss.backward()
-""",
-    "data": """\
-for i in range(20):
-    loss = ((x @ w + b - t) ** 2).mean()
-    loss.backward()
-    w.data -= 0.1 * w.grad
-    w.grad = None
 """,
     "a function of the program": """\
 calls = [0]
@@ -192,10 +196,10 @@ for i in range(20):
 }
 
 
-def outcome(program: str, replays: bool) -> Any:
+def outcome(program: str, replays: bool, start: str = DATA) -> Any:
     before, HOUSEKEEPING.replays = HOUSEKEEPING.replays, replays
     try:
-        return run(Source(DATA + program, "program.py"), Options(backward=False))
+        return run(Source(start + program, "program.py"), Options(backward=False))
     finally:
         HOUSEKEEPING.replays = before
 
@@ -205,36 +209,64 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each step that was replayed."""
     found: list[int] = []
 
-    class Counted(loops.Recording):
+    class Counted(recorded.Recording):
         def run(self, arrays: list[np.ndarray]) -> list[Any]:
             found.append(1)
             return super().run(arrays)
 
-    monkeypatch.setattr(loops, "Recording", Counted)
+    monkeypatch.setattr(recorded, "Recording", Counted)
+    return found
+
+
+@pytest.fixture
+def recordings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each recording."""
+    found: list[int] = []
+
+    class Counted(recorded.Recording):
+        def __init__(self, *args: Any) -> None:
+            found.append(1)
+            super().__init__(*args)
+
+    monkeypatch.setattr(recorded, "Recording", Counted)
     return found
 
 
 def same(program: str) -> None:
     one, other = outcome(program, True), outcome(program, False)
     assert one.error is None, one.error
-    assert other.error is None, other.error
+    compare(one, other)
+
+
+def place(report: Any) -> Any:
+    """What an error says, and where."""
+    error = report.error
+    if error is None:
+        return None
+    span = error.span
+    return error.code, error.message, span and (span.line, span.column)
+
+
+def compare(one: Any, other: Any) -> None:
+    """Bit for bit the same."""
+    assert place(one) == place(other)
     assert one.stdout == other.stdout
-    assert one.scalars == other.scalars
+    assert repr(one.scalars) == repr(other.scalars)
     assert list(one.tensors) == list(other.tensors)
     for name, record in one.tensors.items():
         expected = other.tensors[name]
         assert record.grad_fn == expected.grad_fn
         assert record.is_leaf == expected.is_leaf
-        np.testing.assert_allclose(record.value, expected.value, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(record.value, expected.value)
         assert (record.grad is None) is (expected.grad is None)
         if record.grad is not None:
-            np.testing.assert_allclose(record.grad, expected.grad, rtol=1e-12, atol=1e-14)
+            np.testing.assert_array_equal(record.grad, expected.grad)
 
 
 @pytest.mark.parametrize("name", REPLAYED)
 def test_replayed(name: str, replayed: list[int]) -> None:
     same(REPLAYED[name])
-    assert len(replayed) > 10
+    assert len(replayed) > (6 if name == "left early" else 10)
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -243,12 +275,122 @@ def test_steps_that_do_more_run_as_written(name: str, replayed: list[int]) -> No
     assert len(replayed) > 10
 
 
-def test_what_a_special_step_changes_ends_the_replay(replayed: list[int]) -> None:
+def test_what_a_special_step_changes_ends_the_recording(recordings: list[int]) -> None:
     rate = (
         "    if i == 12:\n        for group in opt.param_groups:\n            group['lr'] = 0.01\n"
     )
     same(SGD.format(options="") + rate)
-    assert len(replayed) < 12
+    assert len(recordings) == 2
+
+
+# Steps of these depend on what nobody knows before, or leave more than tensors.
+ASIDE = frozenset(
+    [
+        "nadam",
+        "function2",
+        "minibatch_ragged",
+        "power_of_i",
+        "self_assigned",
+        "rebinding",
+        "path_tolist",
+        "alias_path",
+        "grad_print",
+        "while",
+    ]
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs(name: str, replayed: list[int]) -> None:
+    one, other = outcome(CASES[name], True, HEAD), outcome(CASES[name], False, HEAD)
+    compare(one, other)
+    assert bool(replayed) is (name.replace(" ", "_") not in ASIDE)
+
+
+OPTIMIZERS = [
+    "SGD(model.parameters(), lr=0.05)",
+    "SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=0.01)",
+    "Adam(model.parameters(), lr=0.02)",
+    "RMSprop(model.parameters(), lr=0.01)",
+    "AdamW([{'params': model[0].parameters(), 'lr': 0.1}, {'params': model[2].parameters()}])",
+]
+LOOPS = {
+    "for i in range(20):": "X[i % 4:i % 4 + 5], Y[i % 4:i % 4 + 5]",
+    "for i in range(0, 24, 3):": "X[i:i + 3], Y[i:i + 3]",
+    "for i, (u, v) in enumerate(zip(X, Y)):": "u[None], v[None]",
+    "for i in [3, 1, 2, 0, 2, 1, 3, 0, 1, 2]:": "X[i], Y[i]",
+    "for i in torch.randperm(12).tolist():": "X[[i, i + 1]], Y[[i, i + 1]]",
+}
+AFTER = [
+    "losses.append(loss.item())",
+    "total += loss.item() * len(xb)",
+    "total = 0.5 * total + float(loss)",
+    "print(i, loss.item(), total)",
+    "if i % 3 == 0:\n        print(i, f'{loss.item():.6f}')",
+    "if i == 5:\n        model.eval()",
+    "if loss.item() < 0.3:\n        print('low', i)",
+    "if total > 5:\n        break",
+    "if loss.item() < 0.05:\n        break",
+    "sched.step()",
+    "norm = sum(p.norm() for p in model.parameters())",
+    "rate *= 0.9",
+    "count = count + 1",
+    "kept.append(loss.detach())",
+    "kept.append(model[0].weight.detach().clone())",
+]
+CORE = [
+    "opt.zero_grad()",
+    "xb = xb * 2",
+    "noise = torch.randn(3)",
+    "loss = loss + rate * model[0].weight.pow(2).sum()",
+    "loss = loss * (1 + 0.1 * i)",
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)",
+    "pass",
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(OPTIMIZERS),
+    st.sampled_from(sorted(LOOPS)),
+    st.lists(st.sampled_from(CORE), max_size=2),
+    st.lists(st.sampled_from(AFTER), max_size=3),
+    st.lists(st.sampled_from(AFTER), max_size=1),
+    st.booleans(),
+)
+def test_random_bodies(
+    optimizer: str, loop: str, core: list[str], after: list[str], early: list[str], nested: bool
+) -> None:
+    body = [
+        *early,
+        f"xb, yb = {LOOPS[loop]}",
+        "loss = F.mse_loss(model(xb), yb)",
+        *core,
+        "opt.zero_grad()",
+        "loss.backward()",
+        "opt.step()",
+        *after,
+    ]
+    lines = [loop, *("    " + line for line in body)]
+    if nested:
+        lines = [
+            "for epoch in range(3):",
+            *("    " + x for line in lines for x in line.split("\n")),
+        ]
+    start = (
+        f"opt = torch.optim.{optimizer}\nsched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)\n"
+        "losses, kept, total, rate, count, loss = [], [], 0.0, 0.1, 0, torch.tensor(1.0)\nxb = X\n"
+    )
+    program = start + "\n".join(lines) + "\nprint(losses, kept, total, rate, count)\n"
+    compare(outcome(program, True, HEAD), outcome(program, False, HEAD))
+
+
+def test_replay_leaves_what_the_last_complete_step_left() -> None:
+    """An error in the middle of a run: the parameters are those of the step before."""
+    program = HEAD + CASES["error later"]
+    one, other = outcome(program, True, ""), outcome(program, False, "")
+    assert one.error is not None
+    compare(one, other)
 
 
 @pytest.mark.parametrize("name", RUN_AS_WRITTEN)

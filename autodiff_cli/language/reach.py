@@ -1,0 +1,279 @@
+"""What a step of a loop can reach: the values behind the names it reads, and the functions that it
+calls.
+
+Values whose state cannot be seen (iterators, files, bound methods kept somewhere) are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..autograd import calls
+from ..autograd.tensor import Tensor
+from . import syntax
+from .classes import FUNCTION, BoundMethod, Instance, UserClass, Wrapped
+from .free_names import free_names
+from .modules import Module
+from .prelude import LibraryFunction
+from .values import (
+    Builtin,
+    Device,
+    GradMode,
+    Namespace,
+    OpFunction,
+    Scope,
+    Size,
+    TypeName,
+    UserFunction,
+)
+
+PLAIN = (
+    Tensor, bool, int, float, str, Namespace, OpFunction, np.dtype, TypeName, Device, range, slice,
+    LibraryFunction, GradMode, type(None),
+)  # fmt: skip
+MOST_VALUES = 10_000  # of a list or tuple that are looked at
+
+# Functions and methods written in Python that only compute, or change what a step can see.
+PURE = frozenset(
+    [
+        "float",
+        "int",
+        "bool",
+        "len",
+        "range",
+        "zip",
+        "enumerate",
+        "isinstance",
+        "getattr",
+        "hasattr",
+        "setattr",
+        "list",
+        "tuple",
+        "dict",
+        "set",
+        "sum",
+        "min",
+        "max",
+        "abs",
+        "round",
+        "sorted",
+        "reversed",
+        "any",
+        "all",
+        "map",
+        "filter",
+        "callable",
+        "type",
+        "str",
+        "super",
+        "slice",
+        "append",
+        "extend",
+        "insert",
+        "pop",
+        "items",
+        "keys",
+        "values",
+        "get",
+        "update",
+        "setdefault",
+        "copy",
+        "index",
+        "count",
+        "clear",
+        "reverse",
+        "format",
+        "join",
+        "split",
+        "startswith",
+        "endswith",
+        "lower",
+        "upper",
+        "item",
+        "tolist",
+        "size",
+        "dim",
+        "ndimension",
+        "numel",
+        "nelement",
+        "element_size",
+        "backward",
+        "detach",
+        "detach_",
+        "to",
+        "type_as",
+        "copy_",
+        "zero_",
+        "cpu",
+        "is_floating_point",
+        "requires_grad_",
+        "retain_grad",
+        "new_tensor",
+        "numpy",
+        "type",
+        "fill_diagonal_",
+        "step",
+        "zero_grad",
+        "parameters",
+        "named_parameters",
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+        "buffers",
+        "named_buffers",
+        "forward",
+        "__init__",
+        "__call__",
+        "__iter__",
+        "__len__",
+        "__getitem__",
+        "train",
+        "eval",
+        "no_grad",
+        "enable_grad",
+        "set_grad_enabled",
+        "is_grad_enabled",
+        "grad",
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "is_tensor",
+        "is_optimizer",
+        "require",
+        "require_dims",
+        "whole",
+        "sizes",
+        "spread",
+        "sqrt",
+        "exp",
+        "log",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "pow",
+        "floor",
+        "ceil",
+        "fabs",
+        "hypot",
+        "atan2",
+        "isnan",
+        "isinf",
+        "zeros",
+        "ones",
+        "full",
+        "eye",
+        "arange",
+        "linspace",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty",
+        "empty_like",
+        "size_of",
+        "ones_of",
+        "prod",
+    ]
+)
+
+
+def named(name: str, scope: Scope) -> tuple[Scope | None, Any]:
+    """Where a name has its value, and the value."""
+    at: Scope | None = scope
+    while at is not None:
+        if name in at.names:
+            return at, at.names[name]
+        at = at.outer
+    return None, None
+
+
+class Reach:
+    """Walks over values; `written` are the names that the loop in `scope` assigns, `touched` those
+    of them that functions read."""
+
+    def __init__(self, scope: Scope, written: set[str]):
+        self.scope = scope
+        self.written = written
+        self.touched: set[str] = set()
+        self.known = True
+
+    def parts(self, value: Any) -> Iterable[tuple[Any, Any]]:
+        """The values inside a value, with keys; `known` is False after one that hides some."""
+        if isinstance(value, PLAIN):
+            return ()
+        if isinstance(value, list | tuple | Size):
+            return enumerate(value if len(value) < MOST_VALUES else ())
+        if isinstance(value, dict):
+            return list(value.items())
+        if isinstance(value, Instance):
+            return self._of_instance(value)
+        if isinstance(value, UserFunction):
+            return self._of_function(value)
+        if isinstance(value, UserClass):
+            return self._of_class(value)
+        if isinstance(value, BoundMethod):
+            return (("owner", value.owner), ("function", value.function))
+        if isinstance(value, Wrapped):
+            return (("function", value.function), ("setter", value.setter))
+        if isinstance(value, Builtin):
+            self.known = self.known and value.name in PURE - MUTATING
+            return ()
+        if isinstance(value, set | frozenset):
+            self.known = self.known and all(isinstance(v, PLAIN) for v in value)
+            return ()
+        self.known = False
+        return ()
+
+    def _of_instance(self, value: Instance) -> list[tuple[Any, Any]]:
+        if isinstance(value, Module):
+            hooks = value.before or value.after or value.reverse or value.reverse_before
+            self.known = self.known and not hooks
+        held = [v for v in value.held() if type(v) not in (int, float)]  # these are in the fields
+        return [*value.fields.items(), *enumerate(held), ("class", value.cls)]
+
+    def _of_class(self, value: UserClass) -> list[tuple[Any, Any]]:
+        if value.fixed:
+            return []
+        self.known = self.known and FUNCTION not in value.mro
+        return [*value.names.items(), *enumerate(value.bases)]
+
+    def _of_function(self, value: UserFunction) -> list[tuple[Any, Any]]:
+        tree = value.params.tree
+        if tree is None or any(isinstance(node, OUTWARD) for node in syntax.walk(tree)):
+            self.known = False
+            return []
+        found: list[tuple[Any, Any]] = [*enumerate(value.defaults)]
+        found.extend(value.keyword_defaults.items())
+        for name in sorted(free_names(tree)):
+            at, part = named(name, value.scope)
+            if at is self.scope and name in self.written:
+                self.touched.add(name)
+            elif at is not None:
+                found.append((name, part))
+        return found
+
+
+OUTWARD = (
+    syntax.Global, syntax.Nonlocal, syntax.Import, syntax.ImportFrom, syntax.Yield,
+    syntax.ClassDef,
+)  # fmt: skip
+MUTATING = frozenset(
+    ["append", "extend", "insert", "pop", "update", "setdefault", "clear", "reverse"]
+)
+
+
+def harmless(called: list[tuple[str, Callable[..., Any]]]) -> bool:
+    """Whether all functions written in Python that a step called are known."""
+    for name, function in called:
+        if function is calls.call_ops or name in PURE:
+            continue
+        if not (calls.method(name) or calls.method(name.removesuffix("_"))):
+            return False
+    return True
+
+
+__all__ = ["Reach", "harmless", "named"]
