@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AutodiffError, fail
-from .collector import collect_seldom
+from ..language.collector import collect_seldom
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
 

@@ -219,8 +219,8 @@ class Checker:
         return self._refuse(f"cannot read `{path}`: no such file or directory", *helps)
 
     def _check(self, files: list[str], settings: Settings) -> None:
-        from ..checks.collector import collect_seldom
         from ..checks.many import check_many
+        from ..language.collector import collect_seldom
         from .progress import Bar
 
         collect_seldom()

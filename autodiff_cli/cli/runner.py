@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..checks.collector import collect_seldom
 from ..checks.deadline import deadline
 from ..errors import AutodiffError, Exit, fail
 from .reading import CannotRead, Reader, unreadable
@@ -217,6 +216,8 @@ class Runner:
     def _computed(self, name: str | None, shown_name: str) -> Any:
         with deadline(self.values["timeout"]):
             source = self.reader.source(name, shown_name)
+            from ..language.collector import collect_seldom
+
             options = self.options()
             collect_seldom()
             return self.compute(source, options)

@@ -27,6 +27,7 @@ from ..suggest import suggest
 from . import syntax
 from .attributes import GRAD_READ
 from .builtins import OUTPUT
+from .collector import program_made
 from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .functions import DEPTH
@@ -366,6 +367,7 @@ class Program:
         if self.loss is not None:
             nodes.append(self.loss.node)
         evaluate(nodes, last=True)
+        program_made(sum([node.value.nbytes for node in nodes if node.value is not None]))
         for name, tensor in tensors.items():
             node = tensor.node
             grad = tensor.grad

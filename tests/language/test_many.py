@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.checks.collector import NEW_OBJECTS, collect_seldom
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.language import numbers, syntax
+from autodiff_cli.language.collector import HELD, MOST_BYTES, NEW_OBJECTS, collect_seldom
 from autodiff_cli.language.parser import parse
 from autodiff_cli.language.program import calls_backward
 from autodiff_cli.language.report import FEW, Options, is_finite
@@ -145,6 +146,25 @@ def test_the_collector_is_set_once() -> None:
         kept = [[] for _ in range(1000)]
         collect_seldom()
         assert gc.get_freeze_count() <= frozen and kept
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*threshold)
+        gc.enable() if enabled else gc.disable()
+
+
+def test_large_arrays_of_earlier_programs_are_let_go() -> None:
+    enabled, threshold = gc.isenabled(), gc.get_threshold()
+    try:
+        gc.disable()
+        collect_seldom()
+        size = MOST_BYTES // 8 // 4
+        for i in range(6):
+            text = f"x = tensor(zeros({size} + {i}), requires_grad=True)\nloss = sum(x * x)\n"
+            assert run(Source(text)).error is None
+            assert HELD.bytes <= MOST_BYTES
+        alive = [a for a in gc.get_objects() if isinstance(a, Node) and a.numel >= size]
+        held = {id(a.value): a.value.nbytes for a in alive if a.value is not None}
+        assert sum(held.values()) <= 2 * MOST_BYTES
     finally:
         gc.unfreeze()
         gc.set_threshold(*threshold)
