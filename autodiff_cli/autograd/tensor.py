@@ -6,6 +6,7 @@ they look at, and are made anew from it when it has changed. Nodes themselves ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -36,7 +37,7 @@ class AccumulateGrad:
         """Add a cotangent to `grad`, in the same tensor when it exists, as PyTorch does."""
         grad = self.grad
         if grad is None:
-            self.grad = _first(g, create_graph)
+            self.grad = _first(g, create_graph, F.copied)
         elif create_graph:
             self.grad = Tensor(F.add(grad.node, g))
         else:
@@ -53,16 +54,17 @@ class GradSlot(AccumulateGrad):
         """Keep a cotangent, or its sum with what was kept, in a tensor of its own."""
         grad = self.grad
         if grad is None:
-            self.grad = _first(g, create_graph)
+            self.grad = _first(g, create_graph, F.clone)
         else:
             with grad_mode(create_graph):
                 self.grad = Tensor(F.add(grad.node, g))
 
 
-def _first(g: Node, create_graph: bool) -> Tensor:
+def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
+    """A gradient that comes first, of its own memory."""
     if not create_graph:
         return Tensor(without_history(g))
-    return Tensor(F.copied(g) if g.requires_grad else g)
+    return Tensor(copy(g) if g.requires_grad else g)
 
 
 class Storage:

@@ -45,7 +45,7 @@ def div(input: Tensor, other: Tensor):
 @div.vjp
 def _(g, out, input, other):
     to_input = g / other if input.requires_grad else None
-    return to_input, (-g * (out / other) if other.requires_grad else None)
+    return to_input, (-g * ((input / other) / other) if other.requires_grad else None)
 
 
 @composite(
