@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import autodiff_cli.engine.evaluate  # noqa: F401  # gives values
 import autodiff_cli.ops  # noqa: F401  # declares the table
 from autodiff_cli.autograd.tensor import Tensor, grad, new_leaf
 from autodiff_cli.errors import AutodiffError
@@ -106,3 +107,38 @@ def test_a_gradient_of_the_wrong_shape() -> None:
         with pytest.raises(AutodiffError) as caught:
             y.backward(weights)
         assert caught.value.code == code
+
+
+def test_a_quotient_reads_its_operands_not_its_result() -> None:
+    """What looks at the result, a hook or a change in place, does not meet second derivatives."""
+    x = new_leaf(np.array([0.5, 2.0]), True)
+    quotient = Tensor(F.div(x.node, F.add(F.mul(x.node, x.node), 1.0)))
+    quotient.retain_grad()
+    (slope,) = grad([Tensor(F.sum(quotient.node))], [x], [None], create_graph=True)
+    assert quotient.accumulator is not None
+    quotient.accumulator.grad = None
+    Tensor(F.sum(F.mul(slope.node, slope.node))).backward()
+    assert quotient.accumulator.grad is None
+    v = x.numpy()
+    first = (1 - v**2) / (1 + v**2) ** 2
+    second = 2 * v * (v**2 - 3) / (1 + v**2) ** 3
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), 2 * first * second, rtol=1e-12)
+
+
+def test_retained_gradients_are_new_tensors_each_time() -> None:
+    x = new_leaf(np.array([0.5, 2.0]), True)
+    square = Tensor(F.mul(x.node, x.node))
+    square.retain_grad()
+    loss = Tensor(F.sum(F.mul(square.node, square.node)))
+    (slope,) = grad([loss], [x], [None], create_graph=True)
+    assert square.accumulator is not None
+    first = square.accumulator.grad
+    assert first is not None
+    assert first.requires_grad
+    Tensor(F.sum(F.mul(slope.node, slope.node))).backward()
+    again = square.accumulator.grad
+    assert again is not None
+    assert again is not first
+    assert not again.requires_grad
+    np.testing.assert_allclose(first.numpy(), [0.5, 8.0])
