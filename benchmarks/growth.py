@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any
 from unittest.mock import patch
@@ -28,6 +29,7 @@ from .worker import timed
 NEURON = "loss = sum((1 - sigmoid(w*x + b))**2)"
 ARRAYS = 9  # of the size of an input: three inputs, three gradients, and room
 WIDTH = 16  # elements of a small tensor
+WARM_UP = 4  # calls after the first: the second records the plan, a later one fixes its memory
 
 DOORS = {
     "run": "node after node",
@@ -74,8 +76,9 @@ def _recorded(function: Any) -> str:
     return f"fused: {len(groups)} x {tiles} tiles, {threads} thread{'s' * (threads > 1)}"
 
 
-def _evaluated(job: Callable[[], Any]) -> str:
-    """How the engine evaluates what a call builds: the first of its doors that opens."""
+@contextmanager
+def _watched() -> Iterator[list[str]]:
+    """The ways in which the engine evaluates, as they are taken: which of its doors open."""
     taken: list[str] = []
 
     def watched(door: str) -> Any:
@@ -92,8 +95,7 @@ def _evaluated(job: Callable[[], Any]) -> str:
     with ExitStack() as stack:
         for door in DOORS:
             stack.enter_context(patch.object(engine, door, watched(door)))
-        job()
-    return taken[-1] if taken else "nothing to compute"
+        yield taken
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -115,7 +117,7 @@ def elements(sizes: list[int], seconds: float) -> Iterator[Row]:
 
         with _unlimited():
             first = _once(job)
-            for _ in range(3):  # the plan is recorded at the second call, its memory fixed later
+            for _ in range(WARM_UP):
                 job()
             best = timed(job, seconds)
         how = _recorded(function)
@@ -144,30 +146,25 @@ def operations(counts: list[int], width: int, seconds: float) -> Iterator[Row]:
     the first time, and how; the same when its plan is replayed, and how."""
     for count in counts:
         text, x = _chain(count, width)
+        new = float("inf")
+        end = perf_counter() + seconds
         with _unlimited():
-            new = float("inf")
-            end = perf_counter() + seconds
-            while True:
-                new = min(new, _once(_anew(text, x)))
-                if perf_counter() + new > end:
-                    break
-            how = _evaluated(_anew(text, x))
-            function = value_and_grad(text, wrt=["x"])
-            for _ in range(5):
+            with _watched() as taken:
+                while True:
+                    function = value_and_grad(text, wrt=["x"])
+                    engine.PLANS.clear()  # the engine has not seen this program before
+                    engine.SEEN.clear()
+                    new = min(new, _once(partial(function, x=x)))
+                    if perf_counter() + new > end:
+                        break
+            how = taken[-1]
+            for _ in range(WARM_UP):
                 function(x=x)
-            again = timed(lambda function=function, x=x: function(x=x), seconds)
+            again = timed(partial(function, x=x), seconds)
         times = [f"{spent / count * 1e6:.2f}" for spent in (new, again)]
         yield [f"{count:.0e}", times[0], how, times[1], _recorded(function)]
         del function
         gc.collect()
-
-
-def _anew(text: str, x: np.ndarray) -> Callable[[], Any]:
-    """A call of a program, parsed already, that the engine has not seen before."""
-    function = value_and_grad(text, wrt=["x"])
-    engine.PLANS.clear()
-    engine.SEEN.clear()
-    return lambda: function(x=x)
 
 
 # -- the command ----------------------------------------------------------------------------------
