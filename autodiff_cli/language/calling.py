@@ -102,7 +102,7 @@ def _method_call(tree: syntax.Call, function: syntax.Attribute, context: Context
             return guarded(name, calls.call_ops, [ops, name, (owner, *args), kwargs], {})
         except AutodiffError as error:
             if error.span is None:
-                raise placed_call(error, tree, args, kwargs, int(of_tensor)) from None
+                raise placed_call(error, tree, args, kwargs, owner if of_tensor else None) from None
             raise
 
     return run

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
+from ..suggest import suggest
 from . import syntax
 from .expressions import Context, compile_expression
 from .functions import call_value
@@ -301,10 +302,13 @@ def bound(instance: Instance, cls: UserClass, name: str, after: UserClass | None
         hook = instance.cls.lookup("__getattr__")
         if hook is not None:
             return call_value(BoundMethod(instance, hook), [name], {})
+        members = [n for c in instance.cls.mro for n in c.names]
+        close = suggest(name, [*instance.fields, *members])
+        has = f"it has: {', '.join([*instance.fields][:12])}" if instance.fields else _has(cls)
         raise fail(
             "E207",
             f"a {instance.cls.name} has no attribute `{name}`",
-            help=f"it has: {', '.join([*instance.fields][:12])}" if instance.fields else _has(cls),
+            help=f"did you mean `.{close[0]}`?" if close else has,
         )
     if isinstance(found, Wrapped):
         if found.kind == "property":

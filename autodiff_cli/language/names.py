@@ -14,7 +14,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import FLOAT64
 from ..graph.registry import overloads
-from ..suggest import suggest
+from ..suggest import suggest, synonym
 from .builtins import BUILTINS, TYPES
 from .module_names import PATHS, library_member
 from .operations import MODE, kind_of
@@ -571,15 +571,46 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
     known = [n.removeprefix(prefix) for n in [*WHERE, *TORCH, *PATHS] if n.startswith(prefix)]
     if namespace.path == "math":
         known = list(MATH)
+    if namespace.path == "np":
+        known = [*NUMPY, *WHERE]
     close = suggest(name, [n for n in known if "." not in n])
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
     shown = shown.removeprefix("python.")
+    other = synonym(f"tf.{name}") if namespace.path in ("", "np") and not close else None
+    if other is not None and other in known:
+        close = [other]
+    if name in _FILES:
+        close = []
     return fail(
         "E203" if not close else "E207",
         f"`{shown}.{name}` does not exist here",
         label="not available",
-        help=f"did you mean `{shown}.{close[0]}`?" if close else "list what there is: autodiff ops",
+        help=f"did you mean `{shown}.{close[0]}`?"
+        if close
+        else _FILES.get(name, "list what there is: autodiff ops"),
     )
+
+
+_FILES = {
+    "load": 'numbers are read with `load("name.npy")`, also of .npz, .csv and .json files',
+    "save": "tensors are saved by the command: `autodiff run FILE -o name.npz`",
+    "savez": "tensors are saved by the command: `autodiff run FILE -o name.npz`",
+    "loadtxt": 'numbers are read with `load("name.csv")`',
+    "genfromtxt": 'numbers are read with `load("name.csv")`',
+}
+_AS_TORCH = "write `import torch`: operations have PyTorch's names here (`autodiff help NAME`)"
+_OTHERS = {
+    "jax": _AS_TORCH,
+    "tensorflow": _AS_TORCH,
+    "keras": _AS_TORCH,
+    "autograd": _AS_TORCH,
+    "mxnet": _AS_TORCH,
+    "scipy": "write `import torch`: `torch.special` and `torch.linalg` have such functions",
+    "pandas": 'read tables with `load("table.csv", header=True)`',
+    "matplotlib": "leave it out: `autodiff graph FILE` draws the graph of a program",
+    "os": "leave it out: a program reaches no files but those it loads",
+    "sys": "leave it out: a program takes its values from `-D NAME=VALUE`",
+}
 
 
 def import_module(dotted: str) -> Namespace:
@@ -590,7 +621,8 @@ def import_module(dotted: str) -> Namespace:
             "E209",
             f"module `{dotted}` cannot be imported here",
             label="not available",
-            help="known are torch and what is below it, "
+            help=_OTHERS.get(dotted.partition(".")[0])
+            or "known are torch and what is below it, "
             + ", ".join(sorted(m for m in MODULES if "." not in m and m != "torch")),
         )
     return Namespace(path)

@@ -71,10 +71,11 @@ def placed_call(
     tree: syntax.Call,
     args: list[Any],
     kwargs: dict[str, Any],
-    before: int = 0,
+    owner: Tensor | None = None,
 ) -> AutodiffError:
-    """Give a call's error its place, and label the tensors given with their shapes; `before`
-    arguments stand before the parentheses (the tensor of a method)."""
+    """Give a call's error its place, and label the tensors given with their shapes; `owner` is
+    the tensor whose method was called."""
+    before = int(owner is not None)
     error.amend(span=tree.span)
     if isinstance(tree.func, syntax.Attribute):
         error = with_subject(error, tree.func.value)
@@ -86,12 +87,15 @@ def placed_call(
             for part, value in parts
             if isinstance(value, Tensor) and not isinstance(part, syntax.Starred)
         ]
+        if owner is not None and before and error.code[:2] == "E3":
+            labels.insert(0, labelled(tree.func.value, owner, error.code))  # type: ignore[attr-defined]  # a method's
         error.amend(labels=(*labels[:3], *error.diagnostic.labels))
-    if error.code == "E205":
-        from .argument_places import marked
+    from .advice import advise
+    from .argument_places import marked
 
-        return marked(error, tree, before)
-    return error
+    if error.code == "E205":
+        error = marked(error, tree, before)
+    return advise(error, tree, args, tree.func.value if before else None, owner)  # type: ignore[attr-defined]  # a method's
 
 
 def placed_comparison(
@@ -129,6 +133,13 @@ def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
     rest = error.message.removeprefix(subject)
     if error.code == "E405":
         what = f"`{name}`, {subject}," + rest
+        path = "torch." if "torch" in tree.span.source.text[:2000] else ""
+        error.amend(
+            helps=(
+                f"put it into a `with {path}no_grad():` block, or change a copy: "
+                f"`{name.partition('[')[0]}.clone()`",
+            )
+        )
     elif error.code == "E411":
         what = f"`{name}` is a result: {subject}{rest}"
     else:
@@ -203,3 +214,7 @@ def _explain_product(
             shapes = f"{shape_text(x)} @ {shape_text(y)} -> {shape_text((x[0], *y[1:]))}"
             error.amend(helps=(f"`{first} @ {second}` has shapes {shapes}",))
             return
+    inner = right[-2] if len(right) > 1 else right[0]
+    what = "rows" if len(right) > 1 else "elements"
+    wanted = f"`{b}` needs {left[-1]} {what}, not {inner}"
+    error.amend(helps=(f"`{a}` has {left[-1]} columns, so {wanted}",))

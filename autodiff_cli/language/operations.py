@@ -77,6 +77,8 @@ def kind_of(value: Any) -> str:
         return "None"
     if is_instance(value):
         return f"a {value.cls.name}"
+    if type(value).__name__ == "BoundMethod":
+        return f"the method `{value.function.name}`"
     names = {
         "int": "an int",
         "float": "a float",
@@ -498,7 +500,9 @@ def _items(value: Any) -> Any:
     raise fail(
         "E208",
         f"{kind_of(value)} cannot be iterated over",
-        help="loop over range(n), a list, a tuple or the rows of a tensor",
+        help=f"call it: write `{value.function.name}()`"
+        if type(value).__name__ == "BoundMethod"
+        else "loop over range(n), a list, a tuple or the rows of a tensor",
     )
 
 
