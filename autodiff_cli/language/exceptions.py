@@ -13,7 +13,7 @@ from ..errors import AutodiffError, Diagnostic
 from ..graph.params import BindError
 from ..source import Span
 from .classes import Instance, UserClass
-from .pytorch_words import said
+from .pytorch_words import HINTS, said
 from .text import represent, text
 from .values import Builtin
 
@@ -174,7 +174,7 @@ def _words(error: AutodiffError, kind: str) -> Any:
     """The exception's message, in the words of PyTorch where they are known."""
     for note in error.diagnostic.notes:
         if note.startswith("PyTorch: "):
-            return note.removeprefix("PyTorch: ")
+            return note.removeprefix("PyTorch: ") + HINTS.get(error.code, "")
     cause = error.__context__
     if isinstance(cause, Exception) and type(cause).__name__ == kind:
         return cause.args[0] if kind == "KeyError" and cause.args else str(cause)
