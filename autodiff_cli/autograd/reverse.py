@@ -333,8 +333,7 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
         return
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)
-        # An in-place op has kept the value that it changed, unless it read it as another operand.
-        if overwritten is not None and (node is not overwritten[1] or read in node.inputs[1:]):
+        if overwritten is not None and not _kept(overwritten[1], node, read):
             at = overwritten[0]
             where = (Label(at, "changed in place here"),) if at is not None else ()
             raise fail(
@@ -345,6 +344,25 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
                 help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",
                 notes=(f"PyTorch: {_modified(node, read, overwritten[2])}",),
             )
+
+
+def _kept(by: Node | None, node: Node, read: Node) -> bool:
+    """Whether an in-place op has kept the value that it changed for this node: itself, or a part
+    of its body. As another operand than the first it has not."""
+    if by is None or read in by.inputs[1:]:
+        return False
+    seen = {*by.inputs}
+    pending = [by]
+    while pending:
+        part = pending.pop()
+        if part is node:
+            return True
+        if part not in seen:
+            seen.add(part)
+            pending.extend(() if part is by else part.inputs)
+            if part.body is not None:
+                pending.extend(part.body if type(part.body) is tuple else (part.body,))
+    return False
 
 
 def _modified(node: Node, read: Node, version: int) -> str:
@@ -360,15 +378,13 @@ def _modified(node: Node, read: Node, version: int) -> str:
     return (
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [torch.{kind}Tensor {list(read.shape)}]{source} is at version {now}; "
-        f"expected version {version} instead. Hint: enable anomaly detection to find the "
-        "operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"expected version {version} instead."
     )
 
 
 def _plain_name(node: Node) -> str:
-    """The name of a backward function without `Backward0`."""
-    return node.grad_name.rstrip("0123456789").removesuffix("Backward")
+    """The name of a backward function as messages have it: `Exp`, `Pow1`."""
+    return node.grad_name.removesuffix("Backward0").replace("Backward", "")
 
 
 def overwritten_at(node: Node) -> Any:

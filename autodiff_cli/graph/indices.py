@@ -18,12 +18,15 @@ def _elements(size: int) -> str:
     return f"{size} element{'' if size == 1 else 's'}"
 
 
-def index_error(index: int, dim: int, size: int, negative: bool = True) -> AutodiffError:
-    """E305 with index, dim and size."""
+def index_error(
+    index: int, dim: int, size: int, negative: bool = True, name: str = ""
+) -> AutodiffError:
+    """E305 with index, dim and size, and the op that was given the index."""
     low = -size if negative else 0
     return fail(
         "E305",
-        f"index {index} is out of range for dim {dim} with {_elements(size)}",
+        f"{f'`{name}`: ' if name else ''}index {index} is out of range for dim {dim} with "
+        f"{_elements(size)}",
         help=f"valid are {low} to {size - 1}" if size else "the dim is empty",
     )
 
@@ -49,9 +52,9 @@ def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = 
     if values.size:
         low, high = int(values.min()), int(values.max())
         if high >= size:
-            raise index_error(high, dim, size, negative)
+            raise index_error(high, dim, size, negative, name)
         if low < (-size if negative else 0):
-            raise index_error(low, dim, size, negative)
+            raise index_error(low, dim, size, negative, name)
 
 
 def check_gather(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:

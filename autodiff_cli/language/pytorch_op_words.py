@@ -62,6 +62,11 @@ OP_WORDS: tuple[tuple[str, str, str | Words, str], ...] = (
      f"size at dimension {m[2]}), but got split_sizes={_sizes(m[1])}", "RuntimeError"),
     ("E304", r"^a dim appears more than once in", "permute(): duplicate dims are not allowed.",
      "RuntimeError"),
+    ("E305", r"^`(?:embedding\w*|index_select)`: index", "index out of range in self",
+     "IndexError"),
+    ("E305", r"^`(?:gather|scatter\w*|take_along_dim)`: index (-?\d+) is out of range for dim "
+     r"(\d+) with (\d+)", r"index \1 is out of bounds for dimension \2 with size \3",
+     "RuntimeError"),
     ("E305", r"^unfold of size (\d+) from dim (\d+) with (\d+) elements?",
      r"maximum size for tensor at dimension \2 is \3 but size is \1", "RuntimeError"),
     ("E307", r"^`mean` needs floating point numbers, got (\w+)",

@@ -15,11 +15,11 @@ _FREED = (
     ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
     "graph a second time or if you need to access saved tensors after calling backward."
 )
-_CHANGED = (
-    "one of the variables needed for gradient computation has been modified by an inplace "
-    "operation. Hint: enable anomaly detection to find the operation that failed to compute its "
-    "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
-)
+# What follows a note with PyTorch's words.
+HINTS = {
+    "E407": " Hint: enable anomaly detection to find the operation that failed to compute its "
+    "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
+}
 _FLOATS = "Only Tensors of floating point and complex dtype can require gradients"
 _SCALARS = "grad can be implicitly created only for scalar outputs"
 _NO_GRAD = "element 0 of tensors does not require grad and does not have a grad_fn"
@@ -348,7 +348,6 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
         "",
     ),
     ("E406", r"", _FREED, ""),
-    ("E407", r"", _CHANGED, ""),
     (
         "E408",
         r"the truth of a tensor with 0 elements",
