@@ -165,8 +165,12 @@ class Run:
     def _ordinary(self) -> bool:
         """Run steps as they are written, up to one for which no test holds."""
         while self.signal is None and self.items.left(AFTER + 2):
-            ordinary = self._begin()
-            self._rewind()
+            ordinary = not self.parts.early
+            if self.parts.early and self.parts.outer - set(self.parts.hidden) <= (
+                self.scope.names.keys()
+            ):  # names come to be in the order in which the program assigns them
+                ordinary = self._begin()
+                self._rewind()
             self._written()
             if ordinary:
                 return self.signal is None

@@ -30,11 +30,12 @@ Run = Callable[[Scope], Any]
 
 class Late:
     """A statement after the step: `run`, the names of the step's results that it `reads`, all
-    `others`, and whether the step is `followed` by more of it. With a `body`, `run` is a test:
+    `others`, whether it `changes` the next step, and whether the step is `followed` by more of it.
+    With a `body`, `run` is a test:
     where it holds the step runs as it is written, or, for the `last` one, is made as it is written
     before the body runs."""
 
-    __slots__ = ("body", "followed", "last", "others", "place", "reads", "run")
+    __slots__ = ("body", "changes", "followed", "last", "others", "place", "reads", "run")
 
     def __init__(self, place: int, run: Run, reads: set[str], others: set[str]):
         self.place = place
@@ -42,6 +43,7 @@ class Late:
         self.reads = sorted(reads)
         self.others = others
         self.followed = False
+        self.changes = False
         self.body: Run | None = None
         self.last = False
 
@@ -92,6 +94,8 @@ class Parts:
         for at, late in enumerate(self.late):
             late.followed = any(place > late.place for place, _ in self.core)
             if late.last and (late.followed or at + 1 < len(self.late)):
+                raise Refused
+            if late.changes and late.followed:
                 raise Refused
 
     # -- where a statement goes ------------------------------------------------------------------
@@ -147,7 +151,8 @@ class Parts:
 
     def _after(self, place: int, tree: Any, reads: set[str]) -> bool:
         """Whether the statement only looks at results."""
-        if not self._scheduled(tree) and not streams(tree, self.names):
+        scheduled = self._scheduled(tree)
+        if not scheduled and not streams(tree, self.names):
             tree = self._lifted(place, tree)
             if tree is None:
                 return False
@@ -159,6 +164,7 @@ class Parts:
 
         run = compile_block([tree], self.context)
         late = Late(place, run, reads & self.names, reads - self.names)
+        late.changes = scheduled
         self.numbers |= _counted(tree)
         self.grown |= _grown(tree)
         self.late.append(late)

@@ -349,7 +349,7 @@ CORE = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(OPTIMIZERS),
     st.sampled_from(sorted(LOOPS)),
