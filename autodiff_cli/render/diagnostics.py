@@ -361,8 +361,7 @@ def _annotations(marks: list[Placed], accent: str, paint: Paint, room: int) -> l
     underline = _row(cells, paint)
     hanging = [mark for mark in marks if mark.text]
     size = text_width(rightmost.text)
-    fits_only_below = rightmost.end + 1 + size > room >= rightmost.start + size
-    if rightmost.text and not fits_only_below:
+    if rightmost.text and rightmost.end + 1 + size <= room:
         hanging.remove(rightmost)
         underline += " " + paint(rightmost.text, style(rightmost))
     rows = [underline]
@@ -375,10 +374,25 @@ def _annotations(marks: list[Placed], accent: str, paint: Paint, room: int) -> l
             for other in hanging[position + 1 :]
             if other.start < mark.start
         }
-        lead = _row(bars, paint)
-        gap = mark.start - (max(bars) + 1 if bars else 0)
-        rows.append(lead + " " * gap + paint(mark.text, style(mark)))
+        lead, end = _row(bars, paint), max(bars) + 1 if bars else 0
+        start, lines = _fitted(mark, end + 1 if bars else 0, room)
+        rows += [lead + " " * (start - end) + paint(line, style(mark)) for line in lines]
     return rows
+
+
+LABEL_WIDTH = 28  # cells that a label gets at least, moved to the left if need be
+
+
+def _fitted(mark: Placed, leftmost: int, room: int) -> tuple[int, list[str]]:
+    """Where a hanging label begins, and its lines: in a narrow terminal it moves to the left, not
+    beyond `leftmost`, and is broken between words."""
+    size = text_width(mark.text)
+    if mark.start + size <= room:
+        return mark.start, [mark.text]
+    from textwrap import wrap
+
+    start = max(leftmost, min(mark.start, room - min(size, LABEL_WIDTH)), 0)
+    return start, wrap(mark.text, max(room - start, 8)) or [mark.text]
 
 
 def _row(cells: dict[int, tuple[str, str]], paint: Paint) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.errors import Diagnostic, Label
+from autodiff_cli.errors import Diagnostic, Label, fail
 from autodiff_cli.render.diagnostics import render
 from autodiff_cli.render.text import text_width
 from autodiff_cli.source import Source, Span
@@ -396,3 +396,14 @@ def test_nothing_heavy_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() in ("", "inspect")  # dataclasses imports inspect
+
+
+@pytest.mark.parametrize("width", [44, 36])
+def test_long_labels_stay_inside_a_narrow_terminal(width: int) -> None:
+    source = Source("x = [1, 2, 3\nloss = sum(x)\n", "demo.expr")
+    span = Span(source, source.text.index("sum"), len(source.text) - 1)
+    error = fail("E101", "m", span, label="a label of quite a few words, too many")
+    text = render(error.diagnostic, width=width)
+    assert all(len(line) <= width for line in text.split("\n"))
+    assert "a label of" in text
+    assert "too many" in text
