@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import autodiff_cli.engine.evaluate  # noqa: F401  # gives values
+import autodiff_cli.engine.evaluate  # gives values
 import autodiff_cli.ops  # noqa: F401  # declares the table
 from autodiff_cli.autograd.tensor import Tensor, grad, new_leaf
 from autodiff_cli.errors import AutodiffError

@@ -19,7 +19,7 @@ from autodiff_cli.graph.state import STATE
 from ..regimes import close, fixed, fused, plain, same
 from .exact_graphs import LEAVES, STEPS, Leaf, array_of, build, node_of
 
-SETTINGS = settings(max_examples=250, deadline=None, derandomize=True, database=None)
+SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
 Steps = list[tuple[str, int, int, int, bool]]
 
