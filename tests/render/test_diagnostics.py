@@ -405,5 +405,4 @@ def test_long_labels_stay_inside_a_narrow_terminal(width: int) -> None:
     error = fail("E101", "m", span, label="a label of quite a few words, too many")
     text = render(error.diagnostic, width=width)
     assert all(len(line) <= width for line in text.split("\n"))
-    assert "a label of" in text
-    assert "too many" in text
+    assert {"label", "quite", "many"} <= set(text.split())
