@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -20,7 +21,11 @@ TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-3}
 
 def cases(name: str) -> list[dict[str, Any]]:
     """The cases of a fixture file."""
-    return json.loads((FIXTURES / f"{name}.json").read_text("utf-8"))
+    path = FIXTURES / f"{name}.json"
+    if path.exists():
+        return json.loads(path.read_text("utf-8"))
+    with gzip.open(FIXTURES / f"{name}.json.gz") as file:
+        return json.load(file)
 
 
 def close(found: np.ndarray, expected: Any, dtype: str, scale: float = 1.0) -> bool:

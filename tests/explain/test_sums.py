@@ -21,12 +21,13 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
 from ..properties.test_programs import SETTINGS, expressions, program
+from ..recorded import cases as recorded_cases
 from ..table import Case, apply, arrays_of, cases, nodes_of
 from .conftest import explained
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 NATIVE: list[dict[str, Any]] = json.loads((FIXTURES / "native.json").read_text("utf-8"))
-SNIPPETS: list[dict[str, Any]] = json.loads((FIXTURES / "programs.json").read_text("utf-8"))
+SNIPPETS = recorded_cases("programs")
 
 
 def hold_sums(found: Explanation, rtol: float = 1e-9) -> None:

@@ -7,6 +7,7 @@ Run it with `python -m tests.oracles.programs`; PyTorch is needed only here.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import re
@@ -20,7 +21,7 @@ import torch
 SNIPPETS = Path(__file__).parent / "snippets"
 # `<torch.autograd.function.SquareBackward object at 0x7f3c058d88d0>` is `<SquareBackward>` here.
 OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) object at 0x[0-9a-f]+>")
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "programs.json"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "programs.json.gz"
 
 
 def snippets() -> list[tuple[str, str]]:
@@ -93,7 +94,8 @@ def main() -> None:
         if (case["error"] is not None) is not failing:
             print("unexpected:", case["id"], case["error"])
     rows = ",\n".join(json.dumps(case, allow_nan=False) for case in cases)
-    FIXTURE.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+    with gzip.GzipFile(FIXTURE, "wb", mtime=0) as file:
+        file.write(f"[\n{rows}\n]\n".encode())
     print(len(cases), "programs")
 
 
