@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from autodiff_cli.graph.op import Kind, Op
+from autodiff_cli.graph.kinds import Kind
+from autodiff_cli.graph.op import Op
 from autodiff_cli.graph.registry import NAMES, OPS
 from autodiff_cli.ops import FAMILIES, load_all
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from autodiff_cli.autograd import calls  # noqa: F401  # lists as operands
 from autodiff_cli.autograd.tensor import AccumulateGrad
+from autodiff_cli.graph.kinds import Kind
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import Kind, Op, constant, leaf
+from autodiff_cli.graph.op import Op, constant, leaf
 from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.samples import S, T
 from autodiff_cli.graph.state import STATE

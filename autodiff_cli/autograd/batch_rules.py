@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Kind, Op, cast, constant
+from ..graph.op import Op, cast, constant
 from ..graph.registry import F
 from ..graph.shapes import infer_size
 

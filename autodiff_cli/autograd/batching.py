@@ -14,20 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import (
-    LEAF,
-    OUTPUT,
-    PLACEHOLDER,
-    Kind,
-    Op,
-    check_size,
-    constant,
-    output,
-    results_of,
-)
+from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, Op, constant, output, results_of
 from ..graph.params import REQUIRED, Param
 from ..graph.registry import F
+from ..graph.sizes import check_size
 from ..graph.state import STATE, grad_mode
 from .reverse import fitted, zeros_like
 

@@ -13,9 +13,10 @@ from .. import ops as _ops  # noqa: F401  # importing it makes the table known
 from ..errors import AutodiffError, fail
 from ..graph import params
 from ..graph.node import Node
-from ..graph.op import OUTPUT, Op, constant, shape_text
+from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
+from ..graph.sizes import shape_text
 from ..graph.state import STATE
 from ..graph.strides import strides_of
 from .tensor import Tensor, view_steps, wrap_view

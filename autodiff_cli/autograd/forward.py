@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.dtypes import is_float
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import OUTPUT, Kind, cast, leaf, output
+from ..graph.op import OUTPUT, cast, leaf, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from .reverse import fitted, gradients, parents, zeros_like
@@ -132,9 +133,7 @@ def _transposed(node: Node, memo: dict[Node, Change]) -> Change:
     return parts[0] if node.outputs is None else parts
 
 
-def _seeds(
-    node: Node, found: tuple[Any, ...], memo: dict[Node, Change]
-) -> list[tuple[Node, Node]]:
+def _seeds(node: Node, found: tuple[Any, ...], memo: dict[Node, Change]) -> list[tuple[Node, Node]]:
     """Cotangents of the inputs that move, each with how its input moves."""
     op = node.op
     seeds = []

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..errors import fail
 from ..graph.node import Node
-from ..graph.op import cast, shape_text
+from ..graph.op import cast
+from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
 from .levels import DEPTH, Opened, forward_jacobian_of, jacobian_of, or_zeros
 from .reverse import gradients, ones_like, zeros_like

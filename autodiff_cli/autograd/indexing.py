@@ -6,8 +6,9 @@ from typing import Any
 
 from ..errors import fail
 from ..graph.node import Node, Shape
-from ..graph.op import cast, number, shape_text
+from ..graph.op import cast, number
 from ..graph.registry import F
+from ..graph.sizes import shape_text
 from .tensor import Tensor, wrap_view
 
 

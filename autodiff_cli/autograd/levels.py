@@ -14,10 +14,12 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.dtypes import is_float
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import LEAF, PLACEHOLDER, Kind, Op, check_size, constant
+from ..graph.op import LEAF, PLACEHOLDER, Op, constant
 from ..graph.params import REQUIRED, Param
 from ..graph.registry import F
+from ..graph.sizes import check_size
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import same_strides
 from .batching import Trace

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AutodiffError, fail
-from ..graph.op import check_size
+from ..graph.sizes import check_size
 
 Shape = int | Sequence[int]
 DType = np.dtype | type

@@ -13,20 +13,11 @@ from typing import Any
 from ..engine.observing import OBSERVED
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
+from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
-from ..graph.op import (
-    LEAF,
-    OUTPUT,
-    POINTWISE,
-    Kind,
-    Op,
-    cast,
-    constant,
-    number,
-    output,
-    shape_text,
-)
+from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, cast, constant, number, output
 from ..graph.registry import F
+from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 
 SEQUENCE = attrgetter("seq")

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..errors import fail
 from ..graph.node import Node
-from ..graph.op import cast, shape_text
+from ..graph.op import cast
 from ..graph.registry import F
+from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
 from .batching import Trace
 from .levels import (

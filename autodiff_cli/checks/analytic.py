@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Kind
 
 ANALYTIC = frozenset(
     [

@@ -14,6 +14,7 @@ import numpy as np
 from ..engine.evaluate import dependencies, evaluate
 from ..errors import AutodiffError, fail
 from ..graph import op as ops
+from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import value_of
 from ..language.assertions import TOLERANCE, close_mask
@@ -200,7 +201,7 @@ def first_node(
     node, other = left, right
     while True:
         if node.op.key != other.op.key or node.op is ops.LEAF:
-            return other if node.op.kind is ops.Kind.SOURCE else node
+            return other if node.op.kind is Kind.SOURCE else node
         ours, theirs = _named_inputs(node), _named_inputs(other)
         if len(ours) != len(theirs):
             return node

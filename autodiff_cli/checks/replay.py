@@ -16,8 +16,9 @@ from ..engine.evaluate import dependencies
 from ..errors import AutodiffError
 from ..graph import op as ops
 from ..graph.dtypes import FLOAT64
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Kind, value_of
+from ..graph.op import value_of
 
 SEQUENCE = attrgetter("seq")
 Step = tuple[int, Callable[[list[Any]], Any]]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
-from ..graph.op import Kind
 from ..transform.simplify import special
 from . import blas
 from .groups import POINTWISE, reduces

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..errors import AutodiffError
 from ..graph import op as ops
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Kind
 from ..graph.state import LOCK, STATE
 from . import blas
 from .groups import FUSE_FROM

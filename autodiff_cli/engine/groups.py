@@ -13,8 +13,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
-from ..graph.op import Kind
 
 FUSE_FROM = 16_384  # elements; below that a call costs more than the memory it saves
 ROW_LIMIT = 65_536  # elements behind the lead that a tile must hold

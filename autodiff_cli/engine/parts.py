@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..graph.kinds import Kind
 from ..graph.node import Node, Shape
-from ..graph.op import Kind
 from . import blas
 from .memory import allocate
 from .threads import WORKERS

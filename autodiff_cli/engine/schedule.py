@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from ..graph import op as ops
 from ..graph.node import Node
-from ..graph.op import bytes_text
+from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from ..transform.simplify import representatives
 from .fixed import Fixed, Unfit

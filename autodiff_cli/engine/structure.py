@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph import op as ops
+from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.state import STATE
 from ..transform.simplify import special
 
 LEAF = ops.LEAF
-FREE = frozenset({ops.Kind.OPAQUE, ops.Kind.MOVEMENT})
+FREE = frozenset({Kind.OPAQUE, Kind.MOVEMENT})
 
 
 def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import CAST, Kind
+from ..graph.op import CAST
 from ..graph.registry import overloads
 from ..symbolic.expression import INFIX, Call, Index, Infix, Left, Negative, Transposed
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from .op import Kind, Op, Promote
+from .kinds import Kind, Promote
+from .op import Op
 from .params import (
     REQUIRED,
     Dim,

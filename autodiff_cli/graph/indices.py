@@ -9,8 +9,9 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .dtypes import BOOL
 from .node import Node, Shape
-from .op import constant, known, number, shape_text, value_of
+from .op import constant, known, number, value_of
 from .shapes import broadcast_shapes
+from .sizes import shape_text
 from .state import taken_out
 
 

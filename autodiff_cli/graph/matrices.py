@@ -10,10 +10,11 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .dtypes import SCALAR_NAMES
 from .node import Node
-from .op import CONSTANT, known, shape_text, value_of
+from .op import CONSTANT, known, value_of
 from .registry import F
 from .rules import require_float
 from .shapes import count
+from .sizes import shape_text
 
 
 def require_matrices(name: str, input: Node, *, square: bool = False) -> None:

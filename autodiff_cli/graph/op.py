@@ -7,46 +7,23 @@ nodes, defaults are filled in. Kinds tell the engine what it may do with an op.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import fail
 from . import params
+from .bound_calls import MOST_KNOWN, Known, key_of_call
 from .dtypes import BOOL, INT64, result_dtype
+from .kinds import Kind, Promote
 from .node import Node, Shape
 from .params import REQUIRED, BindError, Param
+from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
 from .state import STATE
 from .varying import Given, Varying
 
 # NumPy's names of keywords.
 NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": "correction"}
-
-
-class Kind(Enum):
-    """What the engine may do with an op."""
-
-    __hash__ = object.__hash__  # Enum's is written in Python, and each member is one object
-
-    POINTWISE = "pointwise"
-    REDUCTION = "reduction"
-    MOVEMENT = "movement"
-    CONTRACTION = "contraction"
-    OPAQUE = "opaque"
-    COMPOSITE = "composite"
-    FUNCTION = "function"  # a composite that leaves no node of its own
-    SOURCE = "source"  # constants, leaves, results of several-result nodes
-
-
-class Promote(Enum):
-    """How a pointwise op chooses the dtype it computes in and the one it returns."""
-
-    SAME = "same"  # promotion of the operands
-    FLOAT = "float"  # the same, integers become the default float dtype
-    BOOL = "bool"  # computes in the promoted dtype, returns bool
-    LOGICAL = "logical"  # operands as they are, returns bool
 
 
 # Every application compares with these; a global is found faster than a member of an Enum.
@@ -500,141 +477,6 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.key}>"
-
-
-class Known:
-    """How a call was bound: `count` nodes, then static arguments; shape and dtype of the result
-    once they are known (only of steady ops)."""
-
-    __slots__ = ("count", "dtype", "rest", "shape")
-
-    def __init__(self, count: int, rest: tuple[Any, ...]):
-        self.count = count
-        self.rest = rest
-        self.shape: Shape = ()
-        self.dtype: np.dtype | None = None
-
-
-MOST_KNOWN = 64  # calls that one op remembers
-
-
-def key_of_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-    """What equal calls share: shapes and dtypes of the nodes, which come first, and the static
-    arguments; None for calls that are not alike (the values of floats differ)."""
-    key: list[Any] = []
-    for value in args:
-        kind = type(value)
-        if kind is Node:
-            key.append(value.shape)
-            key.append(value.dtype)
-        elif kind in STATIC:
-            key.append(kind)  # True is 1
-            key.append(value)
-        elif kind is tuple and not any(type(size) is not int for size in value):
-            key.append(value)
-        else:
-            return None
-    for name, value in kwargs.items():
-        if type(value) not in STATIC:
-            return None
-        key.append(name)
-        key.append(value)
-        key.append(type(value))
-    return tuple(key)
-
-
-STATIC = frozenset({int, bool, str, type(None)})
-
-
-MAX_DIMS = 64  # NumPy's limit
-
-
-def too_many_dims(shape: Shape) -> AutodiffError:
-    return fail(
-        "E303",
-        f"a tensor of {len(shape)} dims; the most are {MAX_DIMS}",
-        help="merge dims with `reshape` or `flatten`",
-    )
-
-
-# Shapes that were looked at, with the bytes that a tensor of the widest dtype needs.
-FITTING: dict[Shape, int] = {}
-ENDLESS = 1 << 62
-WIDEST = 8
-
-
-def check_size(shape: Shape, dtype: np.dtype) -> None:
-    """Refuse a tensor that would not fit before anything is allocated."""
-    if len(shape) > MAX_DIMS:
-        raise too_many_dims(shape)
-    n = prod(shape)
-    if len(FITTING) > 1000:
-        FITTING.clear()
-    FITTING[shape] = n * WIDEST
-    n *= dtype.itemsize
-    if n > STATE.max_bytes:
-        raise fail(
-            "E505",
-            f"a tensor of shape {shape} would need {bytes_text(n)}, the limit is "
-            f"{bytes_text(STATE.max_bytes)}",
-            help="use a smaller shape, or raise the limit: --max-memory 8G",
-        )
-
-
-def bytes_text(n: float) -> str:
-    """A number of bytes as people read it."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if n < 1024 or unit == "PiB":
-            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
-        n /= 1024
-    return ""
-
-
-def broadcast(nodes: list[Node]) -> Shape:
-    """The common shape of operands; E302 when there is none."""
-    ndim = max(len(node.shape) for node in nodes)
-    out = [1] * ndim
-    for node in nodes:
-        offset = ndim - len(node.shape)
-        for i, size in enumerate(node.shape):
-            if size != 1:
-                at = offset + i
-                if out[at] == 1:
-                    out[at] = size
-                elif out[at] != size:
-                    raise cannot_broadcast([n.shape for n in nodes])
-    return tuple(out)
-
-
-def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
-    texts = [shape_text(s) for s in shapes]
-    text = " with ".join(texts) if len(texts) == 2 else ", ".join(texts)
-    width = max(len(s) for s in shapes)
-    rows = ["  ".join(str(v) for v in (("",) * (width - len(s)) + s)) for s in shapes]
-    helps = []
-    if len(shapes) == 2:
-        a, b = shapes
-        if len(a) == 2 and b == (a[0],):
-            helps.append(
-                f"for one value per row index the second as `[:, None]`, shape ({a[0]}, 1)"
-            )
-        elif len(b) == 2 and a == (b[0],):
-            helps.append(f"for one value per row index the first as `[:, None]`, shape ({b[0]}, 1)")
-    if not helps:
-        helps.append(
-            "sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
-            "`unsqueeze` may bring them together"
-        )
-    return fail(
-        "E302",
-        f"cannot broadcast {text}",
-        notes=("shapes align from the right: " + "  against  ".join(rows),),
-        help=tuple(helps),
-    )
-
-
-def shape_text(shape: Shape) -> str:
-    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 class _Late:

@@ -55,7 +55,7 @@ def infer_size(shape: Shape, size: Shape) -> Shape:
 
 
 def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
-    from .op import shape_text
+    from .sizes import shape_text
 
     return fail(
         "E303",
@@ -67,7 +67,7 @@ def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """NumPy's broadcasting of shapes; E302 when they do not fit."""
-    from .op import cannot_broadcast
+    from .sizes import cannot_broadcast
 
     ndim = max((len(s) for s in shapes), default=0)
     out = [1] * ndim

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
-from .op import check_size, shape_text
 from .params import BindError, to_size
+from .sizes import check_size, shape_text
 
 Rule = tuple[Any, ...]
 INDEX = np.dtype(np.intp)

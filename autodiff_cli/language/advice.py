@@ -11,7 +11,7 @@ from typing import Any
 
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Label
-from ..graph.op import shape_text
+from ..graph.sizes import shape_text
 from . import syntax
 
 LONGEST = 50

@@ -14,9 +14,10 @@ from ..autograd import calls
 from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.dtypes import DTYPES
-from ..graph.op import check_size, constant, value_of
+from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.registry import F
+from ..graph.sizes import check_size
 from .operations import MODE, items_of, kind_of
 from .values import Builtin
 

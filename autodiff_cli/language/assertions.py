@@ -10,7 +10,7 @@ import numpy as np
 from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Label, fail
-from ..graph.op import shape_text
+from ..graph.sizes import shape_text
 from ..graph.state import STATE
 from ..numerals import format_number, matrix_lines
 from . import syntax

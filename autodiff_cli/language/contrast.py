@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.op import shape_text
+from ..graph.sizes import shape_text
 from ..numerals import matrix_lines
 
 MAX_ROWS = 5

@@ -9,10 +9,12 @@ from typing import Any
 from ..autograd.reverse import zeros_like
 from ..autograd.tensor import Tensor
 from ..errors import fail
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Kind, Op, output, shape_text
+from ..graph.op import Op, output
 from ..graph.params import REQUIRED, Param
 from ..graph.registry import F
+from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 from ..source import Span
 from .classes import UserClass, Wrapped

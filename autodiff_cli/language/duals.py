@@ -9,7 +9,7 @@ from ..autograd.levels import Opened
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node
-from ..graph.op import shape_text
+from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
 from .managers import Manager
 from .operations import kind_of

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..engine.evaluate import dependencies, evaluate
 from ..errors import Diagnostic, Label
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF, Kind
+from ..graph.op import CONSTANT, LEAF
 from .domains import domain_of
 from .report import is_finite
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..autograd.tensor import Tensor, without_history
 from ..errors import fail
-from ..graph.op import shape_text
 from ..graph.registry import F
+from ..graph.sizes import shape_text
 from .functions import call_value
 from .modules import Module
 from .operations import items_of, kind_of, truth

@@ -8,7 +8,8 @@ from typing import Any
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node as GraphNode
-from ..graph.op import LEAF, bytes_text
+from ..graph.op import LEAF
+from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from .values import Scope
 

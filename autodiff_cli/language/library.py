@@ -11,8 +11,9 @@ from ..autograd import initial_parameters
 from ..autograd.tensor import Tensor, new_leaf
 from ..errors import fail
 from ..graph.dtypes import is_float
-from ..graph.op import check_size, constant
+from ..graph.op import constant
 from ..graph.params import BindError, to_dtype, to_int
+from ..graph.sizes import check_size
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass, Wrapped
 from .distribution_draws import FUNCTIONS as DRAWS

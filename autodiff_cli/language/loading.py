@@ -17,7 +17,7 @@ import numpy as np
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import is_float
-from ..graph.op import bytes_text
+from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from .factories import with_grad
 from .operations import kind_of, truth

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Label
-from ..graph.op import shape_text
+from ..graph.sizes import shape_text
 from . import syntax
 
 LONGEST_NAME = 30

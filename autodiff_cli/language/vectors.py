@@ -9,7 +9,8 @@ import numpy as np
 from ..autograd.literals import array_of
 from ..autograd.tensor import Tensor
 from ..errors import fail
-from ..graph.op import shape_text, value_of
+from ..graph.op import value_of
+from ..graph.sizes import shape_text
 from ..suggest import suggest
 
 if TYPE_CHECKING:

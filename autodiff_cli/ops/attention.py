@@ -8,9 +8,10 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Tensor, composite, function
-from ..graph.op import constant, shape_text
+from ..graph.op import constant
 from ..graph.registry import F
 from ..graph.samples import Bad, S, bools, t
+from ..graph.sizes import shape_text
 
 NN = "nn.functional."
 

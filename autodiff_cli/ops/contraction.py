@@ -11,10 +11,11 @@ from ..errors import fail
 from ..graph.declare import Scalar, Tensor, composite, contraction, function
 from ..graph.dtypes import FLOAT64
 from ..graph.matrices import require_numbers, transposed
-from ..graph.op import number, shape_text
+from ..graph.op import number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import broadcast_shapes, count
+from ..graph.sizes import shape_text
 
 
 def needs_dims(name, node, ndim, what):

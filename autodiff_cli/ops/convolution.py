@@ -14,9 +14,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ..errors import fail
 from ..graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
-from ..graph.op import check_size, shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
+from ..graph.sizes import check_size, shape_text
 from ..graph.windows import spread, whole_numbers
 
 NN = "nn.functional."

@@ -10,10 +10,11 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Tensor, function, opaque
-from ..graph.op import check_size, constant, shape_text, value_of
+from ..graph.op import constant, value_of
 from ..graph.params import node_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import check_size, shape_text
 from ..graph.windows import whole_numbers
 
 NN = "nn.functional."

@@ -7,11 +7,11 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Dim, Dtype, Scalar, Tensor, composite, function, opaque
 from ..graph.dtypes import BOOL, INT64
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.rules import shifted
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import reduced_shape
+from ..graph.sizes import shape_text
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))

@@ -24,9 +24,9 @@ from ..graph.matrices import (
     times_diagonal,
     transposed,
 )
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, T, t
+from ..graph.sizes import shape_text
 
 SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
 

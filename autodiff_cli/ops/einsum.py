@@ -10,11 +10,12 @@ from string import ascii_letters
 from ..errors import fail
 from ..graph.declare import Any, Tensor, TensorList, composite, function
 from ..graph.matrices import require_numbers, require_same_dtype
-from ..graph.op import shape_text, value_of
+from ..graph.op import value_of
 from ..graph.params import BindError, node_of, to_dims
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import count
+from ..graph.sizes import shape_text
 
 # -- sums over chosen dims -------------------------------------------------------------------------
 

@@ -7,9 +7,10 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import check_size, constant, known, shape_text, value_of
+from ..graph.op import constant, known, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import check_size, shape_text
 from ..graph.state import grad_mode
 
 NN = "nn.functional."

@@ -22,10 +22,11 @@ from ..graph.matrices import (
     singular,
     transposed,
 )
-from ..graph.op import known, shape_text, value_of
+from ..graph.op import known, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, T, ints, t
 from ..graph.shapes import broadcast_shapes
+from ..graph.sizes import shape_text
 
 SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
 

@@ -7,10 +7,11 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Floats, Ints, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
-from ..graph.op import constant, shape_text
+from ..graph.op import constant
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import count
+from ..graph.sizes import shape_text
 from ..graph.state import STATE
 from ..graph.windows import lead_shape, spread
 

@@ -7,9 +7,10 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Floats, Mask, Scalar, Tensor, opaque
 from ..graph.dtypes import FLOAT32, FLOAT64, INT64
-from ..graph.op import shape_text, value_of
+from ..graph.op import value_of
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import shape_text
 
 
 def _histc(x, bins, low, high):

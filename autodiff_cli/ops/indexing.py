@@ -33,12 +33,13 @@ from ..graph.indices import (
     wrapped_index,
 )
 from ..graph.node import Node
-from ..graph.op import constant, known, number, shape_text, value_of
+from ..graph.op import constant, known, number, value_of
 from ..graph.params import BindError, node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import broadcast_shapes
+from ..graph.sizes import shape_text
 from ..graph.state import grad_mode, taken_out
 
 

@@ -12,11 +12,12 @@ from ..errors import fail
 from ..graph.declare import Any, Dim, Ints, Tensor, TensorList, Tensors, function, movement
 from ..graph.dtypes import INT64, result_dtype
 from ..graph.node import Node
-from ..graph.op import check_size, constant, number, shape_text, value_of
+from ..graph.op import constant, number, value_of
 from ..graph.params import dim_in_range, node_of, to_ints
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import broadcast_shapes
+from ..graph.sizes import check_size, shape_text
 
 # -- joining ---------------------------------------------------------------------------------------
 

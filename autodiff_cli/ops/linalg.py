@@ -14,10 +14,10 @@ from ..graph.matrices import (
     require_same_dtype,
     transposed,
 )
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import broadcast_shapes
+from ..graph.sizes import shape_text
 
 SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
 REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])

@@ -11,10 +11,11 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Scalar, Tensor, composite, function, pointwise
-from ..graph.op import cast, known, shape_text, value_of
+from ..graph.op import cast, known, value_of
 from ..graph.registry import F
 from ..graph.rules import require_constant
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import shape_text
 
 NN = "nn.functional."
 MODES = (

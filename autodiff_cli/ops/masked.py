@@ -13,12 +13,13 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Dim, Dims, Dtype, Ints, Mask, Scalar, Tensor, function
 from ..graph.dtypes import BOOL, FLOAT32, INT64, is_float
-from ..graph.op import cast, number, shape_text
+from ..graph.op import cast, number
 from ..graph.params import to_dims
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, bools, t
 from ..graph.shapes import dims_of
+from ..graph.sizes import shape_text
 from ..graph.state import STATE
 
 

@@ -17,11 +17,12 @@ from ..graph.declare import (
     function,
 )
 from ..graph.matrices import require_matrices, require_numbers
-from ..graph.op import cast, known, number, shape_text, value_of
+from ..graph.op import cast, known, number, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import broadcast_shapes, count
+from ..graph.sizes import shape_text
 
 
 @composite(samples=[S(t(3, 3)), S(t(2, 3))], errors=[Bad("E308", t(3)), Bad("E308", t(2, 2, 2))])

@@ -6,9 +6,10 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Tensor, movement, opaque
-from ..graph.op import number, shape_text
+from ..graph.op import number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import shape_text
 from ..graph.strides import same_strides
 
 

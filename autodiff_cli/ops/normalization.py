@@ -6,11 +6,11 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Size, Tensor, composite, function
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import count
+from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
 
 NN = "nn.functional."

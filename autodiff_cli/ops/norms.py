@@ -8,11 +8,12 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Dim, Dims, Dtype, Ints, Scalar, Tensor, composite, function
-from ..graph.op import cast, constant, shape_text
+from ..graph.op import cast, constant
 from ..graph.registry import F, overloads
 from ..graph.rules import require_float, restored
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import broadcast_shapes, reduced_count
+from ..graph.sizes import shape_text
 
 # -- one vector ------------------------------------------------------------------------------------
 

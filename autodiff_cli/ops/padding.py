@@ -8,9 +8,10 @@ from ..errors import fail
 from ..graph.declare import Ints, Scalar, Tensor, composite, function, movement
 from ..graph.indices import check_number
 from ..graph.node import Node, Shape
-from ..graph.op import constant, number, shape_text
+from ..graph.op import constant, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
+from ..graph.sizes import shape_text
 
 # -- a constant around the tensor ------------------------------------------------------------------
 

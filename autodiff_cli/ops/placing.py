@@ -16,11 +16,12 @@ from ..graph.indices import (
     places_of,
 )
 from ..graph.node import Node
-from ..graph.op import cast, number, shape_text, value_of
+from ..graph.op import cast, number, value_of
 from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import broadcast_shapes
+from ..graph.sizes import shape_text
 
 # -- brackets, flat places, masks ------------------------------------------------------------------
 

@@ -13,11 +13,12 @@ from ..graph.matrices import (
     require_same_dtype,
     transposed,
 )
-from ..graph.op import shape_text, value_of
+from ..graph.op import value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import broadcast_shapes
+from ..graph.sizes import shape_text
 
 SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
 

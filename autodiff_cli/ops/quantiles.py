@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..errors import fail
 from ..graph.declare import Dim, Tensor, composite, function
 from ..graph.dtypes import INT64, is_float
-from ..graph.op import cast, known, number, shape_text, value_of
+from ..graph.op import cast, known, number, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import reduced_shape
+from ..graph.sizes import shape_text
 
 # -- order statistics ------------------------------------------------------------------------------
 

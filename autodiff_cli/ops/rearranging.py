@@ -19,10 +19,11 @@ from ..graph.declare import (
     opaque,
 )
 from ..graph.dtypes import INT64
-from ..graph.op import shape_text, value_of
+from ..graph.op import value_of
 from ..graph.params import node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import shape_text
 
 
 def _same(input, *rest):

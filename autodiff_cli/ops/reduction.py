@@ -21,11 +21,11 @@ from ..graph.declare import (
     reduction,
 )
 from ..graph.dtypes import BOOL, INT64, UINT8, is_float
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.rules import as_float, require_float, restored, shifted, spread
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import dims_of, reduced_count, reduced_shape
+from ..graph.sizes import shape_text
 
 DIMS = (S(t(2, 3)), S(t(2, 3), dim=1), S(t(2, 3, 4), dim=(0, -1), keepdim=True), S(t()))
 TIES = t(2, 3, values=[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])

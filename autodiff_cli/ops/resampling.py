@@ -12,10 +12,11 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Floats, Ints, Size, Tensor, composite, function, movement, opaque
 from ..graph.dtypes import INT64, UINT8, is_float
-from ..graph.op import cast, check_size, constant, shape_text
+from ..graph.op import cast, constant
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
+from ..graph.sizes import check_size, shape_text
 from ..graph.windows import resampled, spread_back
 
 NN = "nn.functional."

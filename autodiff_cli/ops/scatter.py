@@ -23,10 +23,11 @@ from ..graph.indices import (
     key_of,
 )
 from ..graph.node import Node
-from ..graph.op import number, shape_text
+from ..graph.op import number
 from ..graph.params import node_of, to_scalar
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
+from ..graph.sizes import shape_text
 
 # -- scatter: an index for every element of the source ---------------------------------------------
 

@@ -21,10 +21,10 @@ from ..graph.declare import (
 )
 from ..graph.dtypes import INT64
 from ..graph.node import Node
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import infer_size
+from ..graph.sizes import shape_text
 from ..graph.strides import is_contiguous, strides_of, view_strides
 
 # -- expansion and its opposite --------------------------------------------------------------------

@@ -11,11 +11,11 @@ from ..errors import fail
 from ..graph.declare import Any, Dim, Ints, Tensor, function, movement
 from ..graph.indices import key_of, wrapped_index
 from ..graph.node import Node
-from ..graph.op import shape_text
 from ..graph.params import dim_in_range, node_of, to_scalar
 from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, t
+from ..graph.sizes import shape_text
 
 
 def _embedded(value, shape, step):

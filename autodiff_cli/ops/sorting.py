@@ -7,10 +7,11 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Dim, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT32, INT64
-from ..graph.op import shape_text, value_of
+from ..graph.op import value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
+from ..graph.sizes import shape_text
 
 
 def _argsort(x, dim, descending, stable):

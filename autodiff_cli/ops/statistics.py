@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..errors import fail
 from ..graph.declare import Dims, Scalar, Tensor, composite, function
 from ..graph.dtypes import is_float
-from ..graph.op import known, number, shape_text, value_of
+from ..graph.op import known, number, value_of
 from ..graph.registry import F
 from ..graph.rules import require_float, spread
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import reduced_count
+from ..graph.sizes import shape_text
 
 DIMS = (
     S(t(2, 3)),

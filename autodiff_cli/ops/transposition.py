@@ -14,11 +14,11 @@ from ..graph.declare import (
     movement,
 )
 from ..graph.node import Node
-from ..graph.op import shape_text
 from ..graph.params import dim_in_range
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import moved
+from ..graph.sizes import shape_text
 
 
 def _permuted(input, dims):

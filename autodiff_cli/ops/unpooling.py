@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..errors import fail
 from ..graph.declare import Any, Ints, Tensor, composite, function
 from ..graph.dtypes import INT64
-from ..graph.op import shape_text
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
+from ..graph.sizes import shape_text
 from ..graph.windows import lead_shape, spread, whole_numbers
 
 NN = "nn.functional."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..graph.op import bytes_text
+from ..graph.sizes import bytes_text
 from .document import strict_text
 from .text import clip, format_count, pad, printable, text_width
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..engine import evaluate as _engine  # noqa: F401  # eager ops ask it for values
 from ..errors import AutodiffError
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Kind, Op, constant, leaf
+from ..graph.op import Op, constant, leaf
 from ..graph.params import BindError
 from ..graph.samples import T
 from .expression import expression_of, text

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import op as ops
+from ..graph.kinds import Kind
 from ..graph.node import Node
 
 # Numbers whose value a plan may depend on; any other constant is an input like other arrays.
@@ -94,7 +95,7 @@ def uniform(node: Node) -> Any:
 
 def _identity(node: Node, chosen: dict[Node, Node]) -> Any:
     """What equal applications have in common; None for those that are never merged."""
-    if node.op.kind is ops.Kind.SOURCE and node.op is not ops.OUTPUT:
+    if node.op.kind is Kind.SOURCE and node.op is not ops.OUTPUT:
         return None
     if "draw" in node.op.properties or type(node.body) is tuple:
         return None

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.evaluate import dependencies, evaluate
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF, OUTPUT, Kind, value_of
+from ..graph.op import CONSTANT, LEAF, OUTPUT, value_of
 from .flow import Flow, Probe
 from .model import Cause
 from .words import aligned, element, first_index, number, shown

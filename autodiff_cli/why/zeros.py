@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..autograd.reverse import parents
+from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, Kind, value_of
+from ..graph.op import LEAF, OUTPUT, value_of
 from .flow import Edge, Flow, Probe, nodes_of_body
 from .model import Cause
 from .words import aligned, element, first_index, number, shown

@@ -11,8 +11,9 @@ import pytest
 from autodiff_cli.autograd import reverse
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.kinds import Kind
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.op import Kind, Op, constant, value_of
+from autodiff_cli.graph.op import Op, constant, value_of
 from autodiff_cli.graph.registry import OPS, F
 from autodiff_cli.graph.samples import Bad
 

@@ -1,0 +1,101 @@
+"""Sizes of tensors: what shapes have in common, and what would be too large."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..errors import AutodiffError, fail
+from .node import Node, Shape
+from .state import STATE
+
+MAX_DIMS = 64  # NumPy's limit
+
+
+def too_many_dims(shape: Shape) -> AutodiffError:
+    return fail(
+        "E303",
+        f"a tensor of {len(shape)} dims; the most are {MAX_DIMS}",
+        help="merge dims with `reshape` or `flatten`",
+    )
+
+
+# Shapes that were looked at, with the bytes that a tensor of the widest dtype needs.
+FITTING: dict[Shape, int] = {}
+ENDLESS = 1 << 62
+WIDEST = 8
+
+
+def check_size(shape: Shape, dtype: np.dtype) -> None:
+    """Refuse a tensor that would not fit before anything is allocated."""
+    if len(shape) > MAX_DIMS:
+        raise too_many_dims(shape)
+    n = prod(shape)
+    if len(FITTING) > 1000:
+        FITTING.clear()
+    FITTING[shape] = n * WIDEST
+    n *= dtype.itemsize
+    if n > STATE.max_bytes:
+        raise fail(
+            "E505",
+            f"a tensor of shape {shape} would need {bytes_text(n)}, the limit is "
+            f"{bytes_text(STATE.max_bytes)}",
+            help="use a smaller shape, or raise the limit: --max-memory 8G",
+        )
+
+
+def bytes_text(n: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if n < 1024 or unit == "PiB":
+            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+        n /= 1024
+    return ""
+
+
+def broadcast(nodes: list[Node]) -> Shape:
+    """The common shape of operands; E302 when there is none."""
+    ndim = max(len(node.shape) for node in nodes)
+    out = [1] * ndim
+    for node in nodes:
+        offset = ndim - len(node.shape)
+        for i, size in enumerate(node.shape):
+            if size != 1:
+                at = offset + i
+                if out[at] == 1:
+                    out[at] = size
+                elif out[at] != size:
+                    raise cannot_broadcast([n.shape for n in nodes])
+    return tuple(out)
+
+
+def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
+    texts = [shape_text(s) for s in shapes]
+    text = " with ".join(texts) if len(texts) == 2 else ", ".join(texts)
+    width = max(len(s) for s in shapes)
+    rows = ["  ".join(str(v) for v in (("",) * (width - len(s)) + s)) for s in shapes]
+    helps = []
+    if len(shapes) == 2:
+        a, b = shapes
+        if len(a) == 2 and b == (a[0],):
+            helps.append(
+                f"for one value per row index the second as `[:, None]`, shape ({a[0]}, 1)"
+            )
+        elif len(b) == 2 and a == (b[0],):
+            helps.append(f"for one value per row index the first as `[:, None]`, shape ({b[0]}, 1)")
+    if not helps:
+        helps.append(
+            "sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
+            "`unsqueeze` may bring them together"
+        )
+    return fail(
+        "E302",
+        f"cannot broadcast {text}",
+        notes=("shapes align from the right: " + "  against  ".join(rows),),
+        help=tuple(helps),
+    )
+
+
+def shape_text(shape: Shape) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
