@@ -19,7 +19,7 @@ from ..errors import AutodiffError, Diagnostic, Label, fail
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.registry import overloads
-from ..language.operations import MODE
+from ..language.kinds import MODE
 from . import model
 from .departures import differs
 from .differences import GraphCheck

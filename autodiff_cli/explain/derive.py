@@ -18,7 +18,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
 from ..graph.state import grad_mode
 from ..language.expressions import Context, compile_expression
-from ..language.operations import MODE
+from ..language.kinds import MODE
 from ..language.parser import parse
 from ..language.syntax import ExprStmt
 from ..language.values import Scope

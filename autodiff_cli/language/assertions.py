@@ -15,8 +15,9 @@ from ..graph.state import STATE
 from ..numerals import format_number, matrix_lines
 from . import syntax
 from .expressions import Context, compile_expression, compile_truth
+from .kinds import kind_of
 from .operand_labels import placed, placed_comparison
-from .operations import compare, equal, kind_of, truth
+from .operations import compare, equal, truth
 from .text import text
 from .values import Scope
 

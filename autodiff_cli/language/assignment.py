@@ -13,9 +13,11 @@ from . import syntax
 from .attributes import get_attribute, set_attribute
 from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
+from .kinds import MODE, kind_of
 from .numbers import find_ragged
 from .operand_labels import placed, placed_operator, with_subject
-from .operations import MAX_ITEMS, MODE, binary, items_of, kind_of
+from .operations import binary, items_of
+from .python_operators import MAX_ITEMS
 from .subscripts import dict_key, index, index_parts, slice_part
 from .text import text
 from .values import Scope

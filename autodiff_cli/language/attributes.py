@@ -20,7 +20,8 @@ from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.state import STATE, taken_out
 from ..suggest import suggest
-from .operations import MODE, flag, kind_of, truth
+from .kinds import MODE, kind_of
+from .operations import flag, truth
 from .random_names import RANDOM_METHOD_NAMES
 from .subscripts import index
 from .value_attributes import VALUE_ATTRIBUTES, Getter

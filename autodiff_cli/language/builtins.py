@@ -14,17 +14,8 @@ from ..errors import fail
 from ..graph.params import BindError, to_int, to_scalar
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
-from .operations import (
-    MODE,
-    binary,
-    compare,
-    count_step,
-    is_numeric_list,
-    items_of,
-    iterate,
-    kind_of,
-    truth,
-)
+from .kinds import MODE, is_numeric_list, kind_of
+from .operations import binary, compare, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
 from .values import Builtin, Size, TypeName, is_callable
 

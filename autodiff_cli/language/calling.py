@@ -14,9 +14,9 @@ from . import syntax
 from .attributes import ATTRIBUTES, METHODS, OP_ATTRIBUTES, get_attribute
 from .expressions import Context, callee, compile_expression, elements, keyword_dict
 from .functions import call_op, call_value, guarded
+from .kinds import MODE
 from .names import member
 from .operand_labels import placed, placed_call
-from .operations import MODE
 from .plain_operands import refuse_plain
 from .values import Namespace, OpFunction, Scope
 

@@ -8,7 +8,8 @@ from typing import Any
 from ..errors import fail
 from ..suggest import suggest
 from .functions import call_value
-from .operations import items_of, iterate, kind_of, truth
+from .kinds import kind_of
+from .operations import items_of, iterate, truth
 from .subscripts import dict_key, slice_part
 from .text import represent
 from .values import Builtin, TypeName

@@ -18,7 +18,7 @@ from . import syntax
 from .expressions import Context
 from .functions import DEPTH
 from .housekeeping import HOUSEKEEPING
-from .operations import MODE
+from .kinds import MODE
 from .parser import parse
 from .program import module_names
 from .statements import compile_block

@@ -8,8 +8,9 @@ from typing import Any
 from ..errors import AutodiffError
 from . import syntax
 from .expressions import Context, Run, compile_expression, compile_truth
+from .kinds import MODE
 from .operand_labels import placed
-from .operations import MODE, iterate
+from .operations import iterate
 from .scoping import target_names
 from .subscripts import dict_key
 from .values import Scope

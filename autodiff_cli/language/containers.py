@@ -12,8 +12,9 @@ from .attributes import METHODS
 from .classes import UserClass
 from .factories import parameter
 from .functions import call_value
+from .kinds import kind_of
 from .modules import MODULE, Module, add_module, laid_out
-from .operations import items_of, kind_of
+from .operations import items_of
 from .subscripts import slice_part
 from .text import represent
 from .values import Builtin

@@ -19,7 +19,7 @@ from ..graph.state import STATE, grad_mode
 from ..source import Span
 from .classes import UserClass, Wrapped
 from .functions import call_value
-from .operations import kind_of
+from .kinds import kind_of
 from .values import Builtin
 
 

@@ -17,7 +17,8 @@ from .factories import as_tensor, make_tensor
 from .functions import call_value
 from .generators import stream_of
 from .iterators import Lazy, iterator, make_iterator
-from .operations import count_step, items_of, kind_of, truth
+from .kinds import kind_of
+from .operations import count_step, items_of, truth
 from .subscripts import index, slice_part
 from .values import Builtin
 

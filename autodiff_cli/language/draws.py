@@ -17,7 +17,8 @@ from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.strides import is_row_major, strides_of
 from .generators import stream_of
-from .operations import as_operand, kind_of
+from .kinds import kind_of
+from .operations import as_operand
 
 Draw = Callable[[tuple[int, ...]], np.ndarray]
 

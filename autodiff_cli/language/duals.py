@@ -11,8 +11,8 @@ from ..errors import fail
 from ..graph.node import Node
 from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
+from .kinds import kind_of
 from .managers import Manager
-from .operations import kind_of
 from .values import Builtin, Scope
 
 

@@ -13,9 +13,10 @@ from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
 from .functions import Parameters
+from .kinds import kind_of
 from .names import builtin
 from .operand_labels import placed, placed_comparison, placed_index
-from .operations import compare, iterate, kind_of, truth, unary
+from .operations import compare, iterate, truth, unary
 from .subscripts import dict_key, index
 from .text import formatted, represent, text
 from .unknown_names import unknown_name, unknown_op

@@ -14,7 +14,8 @@ from ..graph.op import value_of
 from ..graph.params import to_dtype
 from ..graph.registry import F
 from ..graph.state import STATE, taken_out
-from .operations import flag, iterate, kind_of
+from .kinds import kind_of
+from .operations import flag, iterate
 
 
 def make_tensor(

@@ -14,8 +14,9 @@ from ..errors import fail
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from .functions import call_value
+from .kinds import kind_of
 from .modules import Module
-from .operations import items_of, kind_of, truth
+from .operations import items_of, truth
 
 
 def functional_call(

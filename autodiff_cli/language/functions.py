@@ -12,7 +12,8 @@ from ..graph.params import BindError
 from ..graph.state import STATE, grad_mode
 from . import syntax
 from .housekeeping import HOUSEKEEPING
-from .operations import MODE, count_step, kind_of
+from .kinds import MODE, kind_of
+from .operations import count_step
 from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, OpFunction, Scope, TypeName, UserFunction
 

@@ -15,7 +15,7 @@ from ..graph.params import to_int
 from ..graph.state import grad_mode
 from .draws import converted, normal_, number_argument, uniform_
 from .generators import default_stream, stream_of
-from .operations import kind_of
+from .kinds import kind_of
 from .random_names import INITIALIZERS
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from .functions import DEPTH, call_value
-from .operations import binary, count_step, iterate, kind_of, truth
+from .kinds import kind_of
+from .operations import binary, count_step, iterate, truth
 from .subscripts import index, slice_part
 from .values import Builtin
 

@@ -18,8 +18,8 @@ from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass, Wrapped
 from .distribution_draws import FUNCTIONS as DRAWS
 from .generators import default_stream
+from .kinds import MODE
 from .modules import Module
-from .operations import MODE
 from .values import Builtin
 
 

@@ -20,7 +20,8 @@ from ..graph.dtypes import is_float
 from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from .factories import with_grad
-from .operations import kind_of, truth
+from .kinds import kind_of
+from .operations import truth
 
 PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
 

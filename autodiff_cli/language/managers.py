@@ -12,8 +12,9 @@ from .assignment import compile_target
 from .expressions import Context, compile_expression
 from .functions import call_value
 from .iterators import Lazy
+from .kinds import kind_of
 from .operand_labels import placed
-from .operations import kind_of, truth
+from .operations import truth
 from .values import Builtin, GradMode, Scope, UserFunction
 
 

@@ -15,8 +15,9 @@ from ..graph.registry import F
 from ..graph.state import grad_mode
 from .attributes import check_device
 from .classes import Instance
+from .kinds import kind_of
 from .modules import Module
-from .operations import items_of, kind_of, truth
+from .operations import items_of, truth
 from .text import represent
 from .values import Builtin, Device, TypeName
 

@@ -15,7 +15,8 @@ from ..suggest import suggest
 from .attributes import Handle
 from .classes import BoundMethod, Instance, UserClass, bound, set_property
 from .functions import call_value
-from .operations import kind_of, truth
+from .kinds import kind_of
+from .operations import truth
 from .text import represent
 from .values import Builtin
 

@@ -20,28 +20,9 @@ from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.varying import Aside, Varying
-from .values import GradFn, Namespace, OpFunction, Size, UserFunction, is_callable
-
-MAX_BITS = 1_000_000
-MAX_ITEMS = 10_000_000
-MAX_CHARACTERS = 50_000_000
-
-# operator -> (op of the table, Python's function, words for messages)
-BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "+": ("add", operator.add),
-    "-": ("sub", operator.sub),
-    "*": ("mul", operator.mul),
-    "/": ("div", operator.truediv),
-    "//": ("floor_divide", operator.floordiv),
-    "%": ("remainder", operator.mod),
-    "**": ("pow", operator.pow),
-    "@": ("matmul", operator.matmul),
-    "&": ("bitwise_and", operator.and_),
-    "|": ("bitwise_or", operator.or_),
-    "^": ("bitwise_xor", operator.xor),
-    "<<": ("bitwise_left_shift", operator.lshift),
-    ">>": ("bitwise_right_shift", operator.rshift),
-}
+from .kinds import MODE, is_instance, is_numeric_list, kind_of
+from .python_operators import BINARY, MAX_ITEMS, NUMBERS, bound_length, python_binary, refuse_caret
+from .values import GradFn, OpFunction, UserFunction, is_callable
 
 COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "==": ("eq", operator.eq),
@@ -51,60 +32,6 @@ COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     ">": ("gt", operator.gt),
     ">=": ("ge", operator.ge),
 }
-
-
-class Mode:
-    """Whether the program is a Python snippet (it imports something): lists are then only lists."""
-
-    __slots__ = ("python",)
-
-    def __init__(self) -> None:
-        self.python = False
-
-
-MODE = Mode()
-
-
-def kind_of(value: Any) -> str:
-    """What a value is, in a message."""
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    if isinstance(value, Namespace):
-        return f"the namespace `{value.path or 'torch'}`"
-    if is_callable(value):
-        return f"the function `{value.name}`"
-    if value is None:
-        return "None"
-    if is_instance(value):
-        return f"a {value.cls.name}"
-    if type(value).__name__ == "BoundMethod":
-        return f"the method `{value.function.name}`"
-    names = {
-        "int": "an int",
-        "float": "a float",
-        "bool": "a bool",
-        "str": "a string",
-        "list": "a list",
-        "tuple": "a tuple",
-        "dict": "a dict",
-        "set": "a set",
-    }
-    return names.get(type(value).__name__, f"a {type(value).__name__}")
-
-
-def is_numeric_list(value: Any) -> bool:
-    """Whether a list holds only numbers, tensors and such lists."""
-    pending = [value]
-    seen: set[int] = set()
-    while pending:
-        item = pending.pop()
-        if isinstance(item, list):
-            if id(item) not in seen:
-                seen.add(id(item))
-                pending.extend(item)
-        elif not isinstance(item, bool | int | float | Tensor):
-            return False
-    return True
 
 
 def as_operand(value: Any) -> Any:
@@ -123,25 +50,20 @@ def binary(symbol: str, left: Any, right: Any) -> Any:
     if isinstance(left, list) or isinstance(right, list):
         return _list_binary(symbol, left, right)
     if is_instance(left) or is_instance(right):
-        from .classes import instance_binary
+        from .class_operators import instance_binary
 
         return instance_binary(symbol, left, right)
     return python_binary(symbol, left, right)
 
 
-def is_instance(value: Any) -> bool:
-    """Whether the value is of a class of the program (such values answer `special`)."""
-    return hasattr(value, "special")
-
-
 def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     if is_instance(left) or is_instance(right):
-        from .classes import instance_binary
+        from .class_operators import instance_binary
 
         return instance_binary(symbol, left, right)
     key = BINARY[symbol][0]
     if symbol == "^":
-        _refuse_caret(left, right)
+        refuse_caret(left, right)
     if symbol == "**":
         power = calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
         return as_array(power) if Array in (type(left), type(right)) else power
@@ -212,106 +134,6 @@ def _only_numbers(value: list[Any]) -> bool:
     return is_numeric_list(value) and not has_tensor(value)
 
 
-def python_binary(symbol: str, left: Any, right: Any) -> Any:
-    """An operator on Python values, bounded."""
-    a, b = type(left), type(right)
-    try:
-        if a in _NUMBERS and b in _NUMBERS and symbol != "@":
-            if a is not float and b is not float:
-                _bound_integers(symbol, left, right)
-            if symbol == "^" and (a is float or b is float):
-                _refuse_caret(left, right)
-            result = BINARY[symbol][1](left, right)
-            if type(result) is complex:
-                raise fail(
-                    "E504", f"{left} ** {right} is not a real number", help="use a base >= 0"
-                )
-            return result
-        if symbol == "%" and a is str:
-            from .text import percent
-
-            return percent(left, right)
-        if (symbol == "+" and a is b and a in (str, list, tuple)) or (
-            symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)
-        ):
-            _bound_length(len(left) + len(right), a)
-            return Size(left + right) if a is Size else left + right
-        if symbol == "*" and ((a in _SEQUENCES and b is int) or (b in _SEQUENCES and a is int)):
-            sequence, times = (left, right) if a in _SEQUENCES else (right, left)
-            _bound_length(len(sequence) * max(times, 0), type(sequence))
-            return sequence * times
-        if (a is set and b is set and symbol in ("&", "|", "-", "^")) or (
-            a is dict and b is dict and symbol == "|"
-        ):
-            return BINARY[symbol][1](left, right)
-    except ZeroDivisionError:
-        raise fail(
-            "E504",
-            f"division by zero: {left} {symbol} {right}",
-            help="tensors divide to inf; Python numbers do not",
-        ) from None
-    except OverflowError:
-        raise fail(
-            "E504",
-            f"{str(left)[:30]} {symbol} {str(right)[:30]} is too large for a float",
-            help="use smaller numbers, or tensors",
-        ) from None
-    if Varying in (a, b) and symbol in BINARY:
-        return BINARY[symbol][1](left, right)
-    raise fail(
-        "E208",
-        f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
-        help="operands are tensors, numbers, or two values of one kind",
-    )
-
-
-_NUMBERS = frozenset({int, float, bool})
-_SEQUENCES = frozenset({str, list, tuple})
-
-
-def _bound_length(length: int, kind: type) -> None:
-    if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS):
-        raise fail(
-            "E505",
-            f"the result would have {length} {'characters' if kind is str else 'items'}",
-            help="build it in smaller parts",
-        )
-
-
-def _bound_integers(symbol: str, left: int, right: int) -> None:
-    """Integers stay below a million bits."""
-    if symbol == "**":
-        if right > 0 and int(left).bit_length() * right > MAX_BITS:
-            raise fail(
-                "E505",
-                f"the integer {str(left)[:20]}**{str(right)[:20]} would have more than "
-                f"{MAX_BITS} bits",
-                help="use floats: write one operand with a decimal point",
-            )
-    elif symbol == "<<":
-        if int(left).bit_length() + right > MAX_BITS:
-            raise fail(
-                "E505", f"the integer would have more than {MAX_BITS} bits", help="shift by less"
-            )
-        if right < 0:
-            raise fail("E504", "negative shift count", help="shift by a non-negative number")
-    elif symbol == "*" and int(left).bit_length() + int(right).bit_length() > MAX_BITS:
-        raise fail("E505", f"the integer would have more than {MAX_BITS} bits", help="use floats")
-    elif symbol == ">>" and right < 0:
-        raise fail("E504", "negative shift count", help="shift by a non-negative number")
-
-
-def _refuse_caret(left: Any, right: Any) -> None:
-    for value in (left, right):
-        if isinstance(value, float) or (isinstance(value, Tensor) and value.dtype.kind == "f"):
-            raise fail(
-                "E105",
-                "`^` is not power here",
-                label="bitwise xor in Python and PyTorch; not defined for floats",
-                help="write `**` for powers: `x**2`",
-            )
-
-
 def unary(symbol: str, value: Any) -> Any:
     """`-x`, `+x`, `~x`."""
     if isinstance(value, list):
@@ -323,7 +145,7 @@ def unary(symbol: str, value: Any) -> Any:
             Tensor(F.neg(value.node)) if symbol == "-" else calls.call("bitwise_not", (value,), {})
         )
         return as_array(found) if type(value) is Array else found
-    if type(value) in _NUMBERS and not (symbol == "~" and type(value) is float):
+    if type(value) in NUMBERS and not (symbol == "~" and type(value) is float):
         return -value if symbol == "-" else +value if symbol == "+" else ~value
     if type(value) is Varying and symbol != "~":
         return -value if symbol == "-" else value
@@ -355,7 +177,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         found = contains(right, left)
         return found if symbol == "in" else not found
     if is_instance(left) or is_instance(right):
-        from .classes import instance_compare
+        from .class_operators import instance_compare
 
         return instance_compare(symbol, left, right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
@@ -527,7 +349,7 @@ def _counted(items: Any) -> Iterator[Any]:
 def items_of(value: Any) -> list[Any]:
     """All items as a list, bounded."""
     if isinstance(value, range) and len(value) > MAX_ITEMS:
-        _bound_length(len(value), list)
+        bound_length(len(value), list)
     return value if type(value) is list else list(iterate(value))
 
 

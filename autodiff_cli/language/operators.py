@@ -15,7 +15,8 @@ from ..graph.state import STATE
 from . import syntax
 from .expressions import Context, compile_expression
 from .operand_labels import placed_operator
-from .operations import BINARY, binary
+from .operations import binary
+from .python_operators import BINARY
 from .values import Scope
 
 Run = Callable[[Scope], Any]

@@ -7,8 +7,8 @@ from typing import Any
 from ..autograd import optim
 from ..autograd.optim import real
 from ..errors import AutodiffError, fail
+from .kinds import kind_of
 from .library import plain
-from .operations import kind_of
 from .text import text
 
 Options = dict[str, Any]

@@ -23,7 +23,8 @@ from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass
 from .functions import call_value
 from .housekeeping import HOUSEKEEPING
-from .operations import items_of, kind_of, truth
+from .kinds import kind_of
+from .operations import items_of, truth
 from .optimizer_options import SIGNATURES, options_of
 from .text import represent, text
 from .values import Builtin

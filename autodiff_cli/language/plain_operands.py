@@ -9,7 +9,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.op import Op
 from ..graph.params import Param
-from .operations import kind_of
+from .kinds import kind_of
 
 _NUMBERS = frozenset({bool, int, float})
 _TENSORS = frozenset({"Tensor", "Mask"})

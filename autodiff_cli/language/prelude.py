@@ -18,10 +18,10 @@ from ..source import Source, Span
 from .classes import Instance, UserClass, Wrapped
 from .expressions import Context
 from .functions import call_user
+from .kinds import MODE
 from .library import SUPPORT, plain
 from .module_names import PRELUDE
 from .modules import MODULE
-from .operations import MODE
 from .parser import parse
 from .statements import compile_block
 from .values import Namespace, Scope, UserFunction

@@ -32,8 +32,8 @@ from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .functions import DEPTH
 from .housekeeping import HOUSEKEEPING
+from .kinds import MODE, is_numeric_list
 from .loading import FILES, read_array
-from .operations import MODE, is_numeric_list
 from .parser import parse, parse_all
 from .report import Report, TensorRecord
 from .statements import compile_block

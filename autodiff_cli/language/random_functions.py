@@ -34,7 +34,8 @@ from .draws import (
 )
 from .factories import with_grad
 from .generators import DEFAULT, GENERATOR_TYPE, SEEDS, stream_of
-from .operations import kind_of, truth
+from .kinds import kind_of
+from .operations import truth
 from .values import Builtin
 
 _IGNORED = ("layout", "pin_memory", "memory_format")

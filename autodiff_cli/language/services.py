@@ -15,8 +15,9 @@ from ..errors import fail
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass
 from .functions import call_value
+from .kinds import kind_of
 from .managers import Manager
-from .operations import items_of, kind_of, truth
+from .operations import items_of, truth
 from .values import Builtin
 
 # -- checkpoints ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ..errors import fail
 from ..graph.params import written_as_int
 from ..graph.registry import F
 from ..suggest import suggest
-from .operations import kind_of
+from .kinds import kind_of
 from .text import represent
 from .values import Size
 

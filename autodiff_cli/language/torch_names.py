@@ -17,7 +17,8 @@ from ..graph.state import STATE
 from .attributes import check_device
 from .builtins import TENSOR_TYPE, TYPES
 from .factories import as_tensor, const, make_tensor, parameter
-from .operations import MODE, items_of, kind_of, truth
+from .kinds import MODE, kind_of
+from .operations import items_of, truth
 from .values import CPU, Builtin, Device, GradMode, Size, TypeName
 
 

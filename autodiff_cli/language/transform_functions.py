@@ -15,7 +15,8 @@ from ..graph.op import constant, number
 from ..graph.params import BindError, to_float
 from ..graph.state import STATE
 from .functions import call_value
-from .operations import MODE, as_operand, count_step, kind_of, truth
+from .kinds import MODE, kind_of
+from .operations import as_operand, count_step, truth
 from .values import Builtin, is_callable
 
 _RANDOMNESS = ("error", "same", "different")

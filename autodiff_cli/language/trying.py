@@ -12,7 +12,7 @@ from .assignment import name_target
 from .classes import UserClass
 from .exceptions import EXCEPTIONS, ErrorValue, Raised, caught
 from .expressions import Context, compile_expression
-from .operations import kind_of
+from .kinds import kind_of
 from .values import Scope
 
 Signal = Any

@@ -10,7 +10,8 @@ import numpy as np
 from ..autograd import calls
 from ..errors import fail
 from ..graph.dtypes import is_float
-from .operations import equal, items_of, kind_of
+from .kinds import kind_of
+from .operations import equal, items_of
 from .subscripts import dict_key
 from .text import represent, str_format
 from .values import Builtin, Device, GradFn, Size

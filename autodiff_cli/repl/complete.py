@@ -231,8 +231,8 @@ def _tensor_methods() -> list[str]:
 
 
 def _members(space: Namespace, word: str, match: Matcher) -> Iterator[Candidate]:
+    from ..language.math_names import MATH
     from ..language.module_names import PATHS
-    from ..language.names import MATH
     from ..language.torch_names import TORCH
     from ..ops.index import WHERE
 

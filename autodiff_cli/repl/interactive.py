@@ -23,9 +23,9 @@ from ..language import syntax
 from ..language.expressions import Context, compile_expression
 from ..language.functions import DEPTH
 from ..language.housekeeping import contents
+from ..language.kinds import MODE
 from ..language.loading import FILES
 from ..language.names import builtin
-from ..language.operations import MODE
 from ..language.parser import parse
 from ..language.program import Program
 from ..language.report import Options

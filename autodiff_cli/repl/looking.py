@@ -23,8 +23,8 @@ from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.state import grad_mode
 from ..language import syntax
+from ..language.kinds import kind_of
 from ..language.names import builtin
-from ..language.operations import kind_of
 from ..language.scoping import assigned_names
 from ..language.values import OpFunction
 from ..language.variables import Objective, forget_passes, named_tensors, objective_of, variables_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..language import syntax
-from ..language.names import MODULES, PREDEFINED
+from ..language.namespaces import MODULES, PREDEFINED
 from ..language.scoping import assigned_names, target_names
 from .entries import Entry
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd.tensor import Tensor
 from ..graph.op import value_of
-from ..language.operations import kind_of
+from ..language.kinds import kind_of
 from ..language.text import represent, text
 from ..language.values import Namespace, OpFunction, UserFunction
 from ..render.text import clip, format_number, format_shape, pad, printable, text_width

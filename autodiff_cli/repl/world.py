@@ -16,8 +16,8 @@ from ..graph.state import STATE, State
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
 from ..language.housekeeping import HOUSEKEEPING
+from ..language.kinds import MODE
 from ..language.loading import FILES
-from ..language.operations import MODE
 from ..language.program import RECURSION_LIMIT
 from ..language.report import Options
 from ..language.warnings import COLLECTED

@@ -23,7 +23,7 @@ from ..language import syntax
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
 from ..language.classes import Instance
-from ..language.operations import kind_of
+from ..language.kinds import kind_of
 from ..language.parser import parse
 from ..language.program import calls_backward
 from ..language.report import Options

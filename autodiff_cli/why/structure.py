@@ -19,7 +19,7 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.state import grad_mode
 from ..language import syntax
-from ..language.operations import kind_of
+from ..language.kinds import kind_of
 from ..source import Span
 from .flow import Flow, pullback
 from .model import Cause

@@ -1,0 +1,67 @@
+"""Which kind of program runs, and what a value is, in the words of messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd.tensor import Tensor
+from .values import Namespace, is_callable
+
+
+class Mode:
+    """Whether the program is a Python snippet (it imports something): lists are then only lists."""
+
+    __slots__ = ("python",)
+
+    def __init__(self) -> None:
+        self.python = False
+
+
+MODE = Mode()
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in a message."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Namespace):
+        return f"the namespace `{value.path or 'torch'}`"
+    if is_callable(value):
+        return f"the function `{value.name}`"
+    if value is None:
+        return "None"
+    if is_instance(value):
+        return f"a {value.cls.name}"
+    if type(value).__name__ == "BoundMethod":
+        return f"the method `{value.function.name}`"
+    names = {
+        "int": "an int",
+        "float": "a float",
+        "bool": "a bool",
+        "str": "a string",
+        "list": "a list",
+        "tuple": "a tuple",
+        "dict": "a dict",
+        "set": "a set",
+    }
+    return names.get(type(value).__name__, f"a {type(value).__name__}")
+
+
+def is_numeric_list(value: Any) -> bool:
+    """Whether a list holds only numbers, tensors and such lists."""
+    pending = [value]
+    seen: set[int] = set()
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            if id(item) not in seen:
+                seen.add(id(item))
+                pending.extend(item)
+        elif not isinstance(item, bool | int | float | Tensor):
+            return False
+    return True
+
+
+def is_instance(value: Any) -> bool:
+    """Whether the value is of a class of the program (such values answer `special`)."""
+    return hasattr(value, "special")

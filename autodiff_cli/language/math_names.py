@@ -1,0 +1,123 @@
+"""Python's `math`: its functions take tensors of one element too, within bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import fail
+from .values import Builtin
+
+
+def _float(value: Any) -> float:
+    from .builtins import TYPES
+
+    make = TYPES["float"].make
+    assert make is not None
+    return make(value)
+
+
+def _math(name: str) -> Callable[..., Any]:
+    function = getattr(math, name)
+
+    def run(*args: Any, **options: Any) -> Any:
+        values = [a if isinstance(a, int | float) else _float(a) for a in args]
+        try:
+            return function(*values, **{k: _float(v) for k, v in options.items()})
+        except ValueError:
+            raise fail(
+                "E504",
+                f"math.{name} is not defined at {', '.join(map(str, values))}",
+                help="check the argument",
+            ) from None
+        except OverflowError:
+            raise fail(
+                "E504",
+                f"math.{name}({', '.join(str(v)[:20] for v in values)}) is too large for a float",
+                help="use smaller numbers, or the tensor function",
+            ) from None
+
+    return run
+
+
+def _small_integers(name: str, limit: int) -> Callable[..., Any]:
+    run = _math(name)
+
+    def bounded(*args: Any) -> Any:
+        if any(isinstance(a, int) and abs(a) > limit for a in args):
+            raise fail(
+                "E505",
+                f"math.{name} of a number above {limit}",
+                help="use math.lgamma for large numbers",
+            )
+        return run(*args)
+
+    return bounded
+
+
+MATH: dict[str, Any] = {
+    **{
+        name: Builtin(name, _math(name))
+        for name in (
+            "sqrt",
+            "exp",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "expm1",
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "floor",
+            "ceil",
+            "trunc",
+            "fabs",
+            "pow",
+            "hypot",
+            "erf",
+            "erfc",
+            "gamma",
+            "lgamma",
+            "degrees",
+            "radians",
+            "isnan",
+            "isinf",
+            "isfinite",
+            "copysign",
+            "fmod",
+            "gcd",
+            "isclose",
+            "lcm",
+        )
+    },
+    "factorial": Builtin("factorial", _small_integers("factorial", 5000)),
+    "comb": Builtin("comb", _small_integers("comb", 5000)),
+    "perm": Builtin("perm", _small_integers("perm", 5000)),
+    "isqrt": Builtin("isqrt", _math("isqrt")),
+    "prod": Builtin("prod", lambda values, start=1: _product(values, start)),
+    "pi": math.pi,
+    "e": math.e,
+    "inf": math.inf,
+    "nan": math.nan,
+    "tau": math.tau,
+}
+
+
+def _product(values: Any, start: Any) -> Any:
+    from .operations import binary, iterate
+
+    for value in iterate(values):
+        start = binary("*", start, value)
+    return start

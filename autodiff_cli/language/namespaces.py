@@ -1,0 +1,103 @@
+"""Which modules programs may import or name, and the paths that stand for them here."""
+
+from __future__ import annotations
+
+PREDEFINED: dict[str, str] = {
+    "torch": "",
+    "F": "nn.functional",
+    "nn": "nn",
+    "np": "np",
+    "numpy": "np",
+    "math": "math",
+    "linalg": "linalg",
+    "special": "special",
+    "autograd": "autograd",
+    "optim": "optim",
+    "func": "func",
+}
+
+MODULES: dict[str, str] = {
+    "torch": "",
+    "numpy": "np",
+    "math": "math",
+    "torch.nn": "nn",
+    "torch.nn.functional": "nn.functional",
+    "torch.nn.init": "nn.init",
+    "torch.nn.utils": "nn.utils",
+    "torch.linalg": "linalg",
+    "torch.special": "special",
+    "torch.autograd": "autograd",
+    "torch.autograd.functional": "autograd.functional",
+    "torch.func": "func",
+    "torch.optim": "optim",
+    "torch.optim.lr_scheduler": "optim.lr_scheduler",
+    "torch.distributions": "distributions",
+    "torch.distributions.kl": "distributions.kl",
+    "torch.distributions.transforms": "distributions.transforms",
+    **{
+        f"torch.distributions.{name}": "distributions"
+        for name in (
+            "bernoulli",
+            "beta",
+            "categorical",
+            "dirichlet",
+            "distribution",
+            "gamma",
+            "independent",
+            "laplace",
+            "multivariate_normal",
+            "normal",
+            "transformed_distribution",
+            "uniform",
+        )
+    },
+    "torch.masked": "masked",
+    "torch.random": "random",
+    "torch.autograd.function": "autograd",
+    "torch.autograd.forward_ad": "autograd.forward_ad",
+    "torch.autograd.graph": "autograd.graph",
+    "torch.autograd.gradcheck": "autograd",
+    "torch.autograd.variable": "autograd",
+    "torch.nn.parameter": "nn",
+    "torch.nn.modules": "nn",
+    "torch.nn.utils.rnn": "nn.utils.rnn",
+    "torch.nn.utils.parametrize": "nn.utils.parametrize",
+    "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
+    "torch.utils": "utils",
+    "torch.utils.data": "utils.data",
+    "torch.utils.checkpoint": "utils.checkpoint",
+    "torch.amp": "amp",
+    "torch.cuda": "cuda",
+    "torch.backends": "backends",
+    "torch.optim.optimizer": "optim",
+    "torch.optim.swa_utils": "optim.swa_utils",
+    "numpy.linalg": "np.linalg",
+    "functorch": "func",
+    "copy": "python.copy",
+    **{
+        name: f"python.{name}"
+        for name in (
+            "functools",
+            "itertools",
+            "operator",
+            "dataclasses",
+            "enum",
+            "contextlib",
+            "collections",
+            "collections.abc",
+            "time",
+            "random",
+            "warnings",
+            "abc",
+            "typing",
+        )
+    },
+}
+
+NAMESPACES = frozenset(MODULES.values()) | {
+    "np.random",
+    "backends.cudnn",
+    "backends.mps",
+    "cuda.amp",
+    "mps",
+}
