@@ -16,6 +16,7 @@ from ..engine.evaluate import evaluate
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, leaf, value_of
 from ..graph.state import STATE
+from .generators import STREAMS
 from .reach import Reach, named
 from .values import Scope
 
@@ -113,17 +114,21 @@ def _equal(a: Any, b: Any) -> bool:
     return type(a) in (str, int, bool, float) and repr(a) == repr(b)
 
 
-def drawing_state() -> tuple[Any, Any]:
-    """The generator of random numbers, and where it stands."""
+def drawing_state() -> tuple[Any, Any, list[Any]]:
+    """The generator of random numbers, and where it and the other generators stand."""
     generator = STATE.default_generator
-    return generator, None if generator is None else generator.get_state()
+    where = None if generator is None else generator.get_state()
+    return generator, where, [stream.state() for stream in STREAMS]
 
 
-def put_back(state: tuple[Any, Any]) -> None:
-    """Let the generator stand where it stood."""
-    STATE.default_generator, where = state
+def put_back(state: tuple[Any, Any, list[Any]]) -> None:
+    """Let the generators stand where they stood."""
+    STATE.default_generator, where, others = state
     if where is not None:
         STATE.default_generator.set_state(where)
+    for stream, stood in zip(STREAMS, others, strict=False):
+        if stream.draws != stood[0]:
+            stream.put_back(stood)
 
 
 def drawn() -> Any:
@@ -134,6 +139,11 @@ def drawn() -> Any:
     seed, words, kept = generator.get_state()
     state = words["state"]
     return seed, kept, state["pos"], state["key"].tobytes()
+
+
+def drawn_elsewhere() -> list[int]:
+    """How often each generator that is not PyTorch's was asked."""
+    return [stream.draws for stream in STREAMS]
 
 
 def _shared(tensor: Tensor) -> bool:

@@ -16,13 +16,45 @@ from ..autograd.tensor import Tensor, new_leaf
 from ..errors import fail
 from ..graph.dtypes import UINT8
 from ..graph.state import STATE
-from .operations import kind_of
+from .kinds import kind_of
 from .values import CPU, Builtin, TypeName
 
 # seed, words left, seeded, next word, 624 words of 64 bits, three doubles of which the second is
 # the kept normal, whether there is one, an unused float32 normal.
 _STATE = struct.Struct("<QiiQ4992s3diixxxxxxxx")
 _WORDS = 624
+
+
+class Stream:
+    """A generator that is not PyTorch's: Python's own, or NumPy's. `draws` counts how often it was
+    asked."""
+
+    __slots__ = ("_get", "_own", "_set", "draws")
+
+    def __init__(self, own: Any, get: Callable[[], Any], put: Callable[[Any], None]):
+        self._own = own
+        self._get = get
+        self._set = put
+        self.draws = 0
+        STREAMS.append(self)
+
+    @property
+    def own(self) -> Any:
+        """The generator, for a draw."""
+        self.draws += 1
+        return self._own
+
+    def state(self) -> tuple[int, Any]:
+        """Where it stands."""
+        return self.draws, self._get()
+
+    def put_back(self, state: tuple[int, Any]) -> None:
+        """Let it stand there again."""
+        self.draws = state[0]
+        self._set(state[1])
+
+
+STREAMS: list[Stream] = []  # those that programs reached so far
 
 
 class RandomGenerator:

@@ -16,7 +16,16 @@ from ..autograd.reverse import Pass
 from ..errors import AutodiffError
 from ..graph.state import READERS, STATE
 from .attributes import GRAD_READ
-from .carried import Slot, Snapshot, arrays_of, drawing_state, drawn, put, put_back
+from .carried import (
+    Slot,
+    Snapshot,
+    arrays_of,
+    drawing_state,
+    drawn,
+    drawn_elsewhere,
+    put,
+    put_back,
+)
 from .housekeeping import HOUSEKEEPING
 from .inputs import Inputs, innocent_values, is_data, schedule_of
 from .loop_items import items_of_loop
@@ -130,6 +139,7 @@ class Run:
         before = self._snapshot()
         hooked, warned = Pass.hooked, len(COLLECTED)
         random = None if self.parts.draws else drawn()
+        elsewhere = drawn_elsewhere()
         if not before.reach.known or not self._ordinary():
             self.failed = not before.reach.known
             return None
@@ -138,7 +148,7 @@ class Run:
         self.failed = True
         if not before.allows(after, numbers) or Pass.hooked != hooked or len(COLLECTED) != warned:
             return None
-        if not self.parts.draws and random != drawn():
+        if elsewhere != drawn_elsewhere() or (not self.parts.draws and random != drawn()):
             return None
         slots = after.changed(before)
         looking = innocent_values(self.parts, self.scope, after, slots)

@@ -14,9 +14,12 @@ from ..errors import fail
 from .attributes import get_attribute
 from .collected import COLLECTIONS, DATACLASSES
 from .functions import call_value
+from .generators import Stream
 from .iterators import ITERTOOLS, iterator, pick
+from .kinds import kind_of
 from .managers import Manager, context_manager
-from .operations import BINARY, COMPARISONS, binary, compare, items_of, kind_of, truth, unary
+from .operations import COMPARISONS, binary, compare, items_of, truth, unary
+from .python_operators import BINARY
 from .values import Builtin, TypeName
 
 _NOTHING = object()
@@ -141,14 +144,8 @@ def _suppress(*classes: Any) -> Manager:
 # -- random ---------------------------------------------------------------------------------------
 
 
-class _Stream:
-    """Python's own generator of random numbers."""
-
-    def __init__(self) -> None:
-        self.own = random.Random()
-
-
-STREAM = _Stream()
+_OWN = random.Random()
+STREAM = Stream(_OWN, _OWN.getstate, _OWN.setstate)  # Python's
 
 
 def _seed(a: Any = None) -> None:

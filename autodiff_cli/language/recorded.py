@@ -15,7 +15,7 @@ from ..graph.node import Node
 from ..graph.op import argument, constant, value_of
 from ..graph.state import STATE
 from ..graph.varying import Aside, Tape, Varying
-from .carried import NUMBERS, Held, Slot, arrays_of, drawing_state, drawn, put_back
+from .carried import NUMBERS, Held, Slot, arrays_of, drawing_state, drawn, drawn_elsewhere, put_back
 from .housekeeping import HOUSEKEEPING
 from .inputs import Inputs
 from .reach import harmless
@@ -175,7 +175,7 @@ class _Step:
 
     def run(self) -> bool:
         """Run the step; whether it only computed."""
-        state = drawn()
+        state = drawn(), drawn_elsewhere()
         HOUSEKEEPING.recording = True
         HOUSEKEEPING.called = self.called
         late = list(self.parts.late)
@@ -192,7 +192,7 @@ class _Step:
         finally:
             HOUSEKEEPING.recording = False
             HOUSEKEEPING.called = None
-        if state != drawn() or not harmless(self.called):
+        if state != (drawn(), drawn_elsewhere()) or not harmless(self.called):
             return False
         if any(holder[key] is not number for holder, key, number in self.numbers):
             return False
