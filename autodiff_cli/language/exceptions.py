@@ -144,6 +144,8 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
     code = error.code
     if code in _NEVER or (code[1] in "17" and code not in _KINDS):
         return ()
+    if code == "E207" and error.message.endswith("does not exist here"):
+        return ()  # PyTorch may have it
     cause = error.__context__
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
     if code == "E210" and "iterator" in error.message:

@@ -85,6 +85,11 @@ def _from_outside(error: AutodiffError, function: LibraryFunction) -> AutodiffEr
     if found.span is not None and type(found.span.source) is PreludeSource:
         labels = [label for label in found.labels if type(label.span.source) is not PreludeSource]
         error.amend(span=None, label="", labels=tuple(labels))
+        if found.code == "E212":
+            error.amend(
+                message=found.message.removeprefix("the program raised "),
+                helps=("print what is given to the call, and compare",),
+            )
     if found.code == "E205":
         shown = function.owner or function.name
         error.amend(
