@@ -9,7 +9,7 @@ the same however many threads ran.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -184,16 +184,14 @@ class Tiled:
             y.append(made.reshape(rows))
         z = [np.empty((self.tiles, *final.shape), final.dtype) for final in self.finals]
         count = self.threads()
-        each = -(-self.tiles // count)
+        tiles = iter(range(self.tiles))  # whoever is free takes the next one
         try:
             if count == 1:
-                self._run_tiles(0, 0, self.tiles, x, y, z)
+                self._run_tiles(0, tiles, x, y, z)
             else:
                 WORKERS.share(
                     [
-                        lambda i=i: self._run_tiles(  # type: ignore[misc]
-                            i, i * each, min(self.tiles, (i + 1) * each), x, y, z
-                        )
+                        lambda i=i: self._run_tiles(i, tiles, x, y, z)  # type: ignore[misc]
                         for i in range(count)
                     ]
                 )
@@ -203,12 +201,12 @@ class Tiled:
             registers[final.result] = final.combine(parts)
 
     def _run_tiles(
-        self, worker: int, first: int, last: int, x: list[Any], y: list[Any], z: list[Any]
+        self, worker: int, tiles: Iterator[int], x: list[Any], y: list[Any], z: list[Any]
     ) -> None:
         tile = self.tile
         program = self.program
         scratch = self._buffers(worker)
-        for t in range(first, last):
+        for t in tiles:
             lo = t * tile
             n = min(tile, self.rows - lo)
             if n < tile:
