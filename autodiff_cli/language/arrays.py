@@ -18,7 +18,9 @@ from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.registry import F
 from ..graph.sizes import check_size
-from .operations import MODE, items_of, kind_of
+from .generators import Stream
+from .kinds import MODE, kind_of
+from .operations import items_of
 from .values import Builtin
 
 
@@ -154,14 +156,8 @@ def result(value: Any) -> Any:
 # -- np.random ------------------------------------------------------------------------------------
 
 
-class _Stream:
-    """NumPy's legacy generator."""
-
-    def __init__(self) -> None:
-        self.own = np.random.RandomState()
-
-
-STREAM = _Stream()
+_OWN = np.random.RandomState()
+STREAM = Stream(_OWN, _OWN.get_state, _OWN.set_state)  # NumPy's legacy generator
 
 
 def _size(size: Any) -> tuple[int, ...] | None:
