@@ -14,9 +14,12 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
-# A job that a script starts in the background ignores Ctrl-C, and so do the processes it starts;
-# tests that interrupt one need it to listen.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def pytest_runtest_setup() -> None:
+    """Ctrl-C reaches the processes that a test starts. They would ignore it where this one does: a
+    job that a script started in the background, or an interrupted command that ran in here."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

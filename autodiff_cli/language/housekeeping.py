@@ -22,7 +22,7 @@ class Housekeeping:
     Python that it called; `replays`: whether steps may be replayed at all.
     """
 
-    __slots__ = ("called", "every", "mark", "recording", "replays", "start")
+    __slots__ = ("around", "called", "every", "mark", "recording", "replays", "start")
 
     def __init__(self) -> None:
         self.called: list[tuple[str, Any]] | None = None
@@ -36,6 +36,7 @@ class Housekeeping:
         self.start = self.mark = GraphNode.counter()
         self.recording = False
         self.called = None
+        self.around = memory_used()  # what the process held before
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""
@@ -55,7 +56,7 @@ class Housekeeping:
                 help="is the loop endless? raise the limit with --max-steps 10000000",
             )
         self.collect(scope, before)
-        if memory_used() > STATE.max_bytes + OWN_MEMORY:
+        if memory_used() - self.around > STATE.max_bytes:
             raise fail(
                 "E505",
                 f"the graph that this loop builds needs more than {bytes_text(STATE.max_bytes)}",
@@ -96,10 +97,6 @@ def contents(value: Any) -> Iterable[Any]:
         return value.values()
     held = getattr(value, "held", None)
     return () if held is None else held()
-
-
-# What Python, NumPy and the table take for themselves.
-OWN_MEMORY = 100 << 20
 
 
 def memory_used() -> int:
