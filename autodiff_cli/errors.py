@@ -190,3 +190,18 @@ def fail(
     """Build the error of a failure; the caller raises it."""
     helps = (help,) if isinstance(help, str) else tuple(help)
     return AutodiffError(Diagnostic(code, message, span, label, labels, notes, helps))
+
+
+class Ended:
+    """What the results of all commands can tell: whether the program failed, and the exit code."""
+
+    __slots__ = ()
+    error: AutodiffError | None
+
+    @property
+    def status(self) -> str:
+        return "ok" if self.error is None else "error"
+
+    @property
+    def exit_code(self) -> Exit:
+        return Exit.OK if self.error is None else self.error.diagnostic.exit_code

@@ -51,7 +51,7 @@ def words_of(*words: str) -> Callable[[str], tuple[str, ...]]:
                 raise ValueError(f"{word!r} is not one of {', '.join(words)}{_meant(word, words)}")
         return found
 
-    convert.words, convert.several = words, True  # type: ignore[attr-defined]
+    convert.words, convert.several = words, True  # type: ignore[attr-defined]  # for completion
     return convert
 
 

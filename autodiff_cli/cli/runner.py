@@ -320,7 +320,7 @@ class Guarded:
 def _failure(name: str, error: AutodiffError) -> Any:
     from ..session import Report
 
-    return Report(name, status="error", error=error)
+    return Report(name, error=error)
 
 
 def _out_of_memory() -> AutodiffError:

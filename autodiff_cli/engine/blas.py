@@ -22,7 +22,7 @@ _controller: Any = None
 def _libraries() -> Any:
     global _controller
     if _controller is None:
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # has no stubs
 
         _controller = ThreadpoolController().select(user_api="blas")
     return _controller

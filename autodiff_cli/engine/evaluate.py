@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,18 @@ def dependencies(node: Node) -> tuple[Node, ...]:
     if body is None:
         return node.inputs
     return body if type(body) is tuple else (body,)
+
+
+def ancestors(roots: list[Node]) -> list[Node]:
+    """The roots and all that their values were made of, in the order of execution."""
+    seen = set(roots)
+    pending = list(roots)
+    while pending:
+        for needed in dependencies(pending.pop()):
+            if needed not in seen:
+                seen.add(needed)
+                pending.append(needed)
+    return sorted(seen, key=SEQUENCE)
 
 
 def plan(targets: list[Node]) -> tuple[list[Node], dict[Node, int]]:
@@ -183,26 +195,15 @@ def run_again(order: list[Node], targets: list[Node], last: bool) -> bool:
     return False
 
 
-class _Structured:
+class _Structured(NamedTuple):
     """Nodes to run, those they read, and the structure they have."""
 
-    __slots__ = ("asked", "key", "last", "order", "outside", "wanted")
-
-    def __init__(
-        self,
-        key: Any,
-        order: list[Node],
-        outside: list[Node],
-        wanted: list[Node],
-        asked: set[Node],
-        last: bool,
-    ):
-        self.key = key
-        self.order = order
-        self.outside = outside
-        self.wanted = wanted
-        self.asked = asked
-        self.last = last
+    key: Any
+    order: list[Node]
+    outside: list[Node]
+    wanted: list[Node]
+    asked: set[Node]
+    last: bool
 
     def run(self, plan_: Plan) -> None:
         """Set the values that somebody may ask for, and let go of those that nobody will."""
@@ -267,13 +268,13 @@ def compute(node: Node) -> Any:
             x, y = args
             value = op.kernel(x.value, y.value)  # type: ignore[misc]  # every such kind has one
         else:
-            value = op.kernel(*[x.value for x in args])  # type: ignore[misc]
+            value = op.kernel(*[x.value for x in args])  # type: ignore[misc]  # as above
     elif op is ops.OUTPUT:
         return args[0].value[args[1]]
     elif op is ops.LEAF:
         return node.inputs[0].value
     else:
-        value = op.kernel(*[_argument(arg) for arg in args])  # type: ignore[misc]
+        value = op.kernel(*[_argument(arg) for arg in args])  # type: ignore[misc]  # as above
     if node.outputs is not None:
         return tuple([np.asarray(v) if isinstance(v, np.generic) else v for v in value])
     if type(value) is np.ndarray:

@@ -7,6 +7,7 @@ not depend on how many threads there are. While parts run, BLAS keeps to one thr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -77,12 +78,7 @@ def _share(job: Callable[[int, int, int], None], ranges: list[tuple[int, int]]) 
         return
     n = len(ranges)
     with blas.single():
-        WORKERS.share(
-            [
-                lambda i=i: block(n * i // count, n * (i + 1) // count)  # type: ignore[misc]
-                for i in range(count)
-            ]
-        )
+        WORKERS.share([partial(block, n * i // count, n * (i + 1) // count) for i in range(count)])
 
 
 def _samplewise(kernel: Kernel, shape: Shape, dtype: np.dtype) -> Kernel:

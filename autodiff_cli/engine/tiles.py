@@ -10,6 +10,7 @@ the same however many threads ran.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -189,12 +190,7 @@ class Tiled:
             if count == 1:
                 self._run_tiles(0, tiles, x, y, z)
             else:
-                WORKERS.share(
-                    [
-                        lambda i=i: self._run_tiles(i, tiles, x, y, z)  # type: ignore[misc]
-                        for i in range(count)
-                    ]
-                )
+                WORKERS.share([partial(self._run_tiles, i, tiles, x, y, z) for i in range(count)])
         except AutodiffError as error:
             raise error if error.span is not None else error.amend(span=self._span(error)) from None
         for final, parts in zip(self.finals, z, strict=True):

@@ -88,7 +88,7 @@ class Writer:
         self.depth = len(group.lead)
         self.lines: list[Line] = []
         self.refs: dict[tuple[Node, bool], Ref] = {}
-        self.globals: dict[str, Any] = {"empty": np.empty, "broadcast_to": np.broadcast_to}
+        self.globals: dict[str, Any] = {"broadcast_to": np.broadcast_to}
         self.names: dict[int, str] = {}
         self.count = 0
         self.inputs: list[tuple[Node, Ref]] = []

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Diagnostic, Exit, fail
+from ..errors import AutodiffError, Diagnostic, Ended, fail
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
 from ..graph.state import grad_mode
@@ -53,7 +53,7 @@ class Derivative:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Ended):
     """The derivatives of a program, or the error that prevented them."""
 
     file: str
@@ -64,14 +64,6 @@ class Derived:
     error: AutodiffError | None = None
     more_errors: tuple[AutodiffError, ...] = ()
     warnings: tuple[Diagnostic, ...] = field(default=())
-
-    @property
-    def status(self) -> str:
-        return "ok" if self.error is None else "error"
-
-    @property
-    def exit_code(self) -> Exit:
-        return Exit.OK if self.error is None else self.error.diagnostic.exit_code
 
 
 def derive_source(source: Source, options: Options, request: Request, raw: bool = False) -> Derived:

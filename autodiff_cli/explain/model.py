@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import Exit
+from ..errors import Ended
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +134,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Ended):
     """An explanation, or the error that prevented it."""
 
     file: str
@@ -150,14 +150,6 @@ class Explanation:
     error: AutodiffError | None = None
     more_errors: tuple[AutodiffError, ...] = ()
     warnings: tuple[Diagnostic, ...] = field(default=())
-
-    @property
-    def status(self) -> str:
-        return "ok" if self.error is None else "error"
-
-    @property
-    def exit_code(self) -> Exit:
-        return Exit.OK if self.error is None else self.error.diagnostic.exit_code
 
 
 __all__ = [

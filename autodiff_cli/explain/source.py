@@ -11,6 +11,7 @@ from ..checks.watched import Watched
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
+from ..graph.sizes import not_single
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
 from ..language.program import calls_backward
@@ -124,12 +125,9 @@ def _one(node: Node, name: str) -> Node:
     from ..autograd.reverse import ones_like
 
     if node.numel != 1:
-        shape = tuple(node.shape)
-        raise fail(
-            "E401",
-            f"an explanation needs a single number, but `{name}` has shape {shape}",
-            node.span,
-            label=f"{shape}: {node.numel} numbers",
+        raise not_single(
+            node,
+            f"an explanation needs a single number, but `{name}`",
             help="choose another: --loss NAME",
         )
     return ones_like(node)

@@ -21,6 +21,19 @@ def too_many_dims(shape: Shape) -> AutodiffError:
     )
 
 
+def not_single(node: Node, said: str, help: str | tuple[str, ...]) -> AutodiffError:
+    """E401 for a result of which there should be one number; `said` is the message up to
+    its shape."""
+    shape = tuple(node.shape)
+    return fail(
+        "E401",
+        f"{said} has shape {shape}",
+        node.span,
+        label=f"{shape}: {node.numel} numbers",
+        help=help,
+    )
+
+
 # Shapes that were looked at, with the bytes that a tensor of the widest dtype needs.
 FITTING: dict[Shape, int] = {}
 ENDLESS = 1 << 62

@@ -98,7 +98,7 @@ def _strides(node: Node) -> Strides:
     if op is OUTPUT:
         parent, index = node.args
         if parent.body is not None:
-            return deciding[0].strides  # type: ignore[return-value]
+            return deciding[0].strides  # type: ignore[return-value]  # computed before
         return parent.op.strides_rule(deciding[0].strides, *parent.args, index)
     if op.strides_rule is not None:
         return op.strides_rule(deciding[0].strides, *node.args)
@@ -108,9 +108,9 @@ def _strides(node: Node) -> Strides:
 def elementwise_strides(shape: Shape, operands: tuple[Node, ...]) -> Strides:
     """What PyTorch's TensorIterator chooses for a result: dims sorted by the operands' strides."""
     known = [(x.shape, x.strides) for x in operands if x.shape]
-    if all(s == shape and is_row_major(s, strides) for s, strides in known):  # type: ignore[arg-type]
+    if all(s == shape and is_row_major(s, strides) for s, strides in known):  # type: ignore[arg-type]  # known
         return contiguous_strides(shape)
-    spread = [_broadcast_strides(s, strides, shape) for s, strides in known]  # type: ignore[arg-type]
+    spread = [_broadcast_strides(s, strides, shape) for s, strides in known]  # type: ignore[arg-type]  # known
     order = _iteration_order(shape, spread)
     strides = [0] * len(shape)
     step = 1

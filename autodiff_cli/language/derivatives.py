@@ -17,7 +17,7 @@ from ..autograd.forward import Linearized
 from ..autograd.levels import jacobian_of
 from ..autograd.reverse import gradients, ones_like
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Diagnostic, Exit, fail
+from ..errors import AutodiffError, Diagnostic, Ended, fail
 from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.registry import F
@@ -91,14 +91,13 @@ class Spectrum:
 
 
 @dataclass(slots=True)
-class Derivatives:
+class Derivatives(Ended):
     """What was found. Blocks go by the names they differentiate: `(of, wrt)` in a Jacobian, a
     diagonal or a product, `(wrt, wrt)` in a Hessian."""
 
     file: str
     kind: str = "jacobian"
     part: str = "full"
-    status: str = "ok"
     of: str | None = None
     text: str = ""
     shape: Shape = ()
@@ -110,10 +109,6 @@ class Derivatives:
     error: AutodiffError | None = None
     more_errors: list[AutodiffError] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> Exit:
-        return Exit.OK if self.error is None else self.error.diagnostic.exit_code
 
 
 class Differentiated(Program):
@@ -147,7 +142,6 @@ def derivatives(source: Source, options: Options, request: Request) -> Derivativ
             "E505", "the derivatives need more memory than there is", help="choose fewer: --wrt"
         )
     if found.error is not None:
-        found.status = "error"
         found.blocks.clear()
     found.stdout = "".join(program.printed)
     found.warnings[:0] = COLLECTED

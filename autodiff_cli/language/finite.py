@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.evaluate import dependencies, evaluate
+from ..engine.evaluate import ancestors, dependencies, evaluate
 from ..errors import Diagnostic, Label
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -31,7 +31,7 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
             bad.append((f"{name}.grad", grads[name]))
     if not bad:
         return None
-    nodes = _ancestors([node for _, node in bad])
+    nodes = ancestors([node for _, node in bad])
     evaluate(nodes)
     nan = any(np.isnan(node.value).any() for _, node in bad)
     values = [record.node for record in records.values()]
@@ -48,7 +48,7 @@ class Places:
 
     def __init__(self, values: list[Node]):
         self.last = max(node.seq for node in values)
-        self.forward = {n.span: n for n in _ancestors(values) if n.span is not None}
+        self.forward = {n.span: n for n in ancestors(values) if n.span is not None}
 
     def origin(self, node: Node) -> Node | None:
         """What a node is the backward of: those have the places of what they differentiate."""
@@ -125,17 +125,6 @@ def _reached(bad: list[tuple[str, Node]]) -> str:
 
 def _has(test: Any, node: Node) -> bool:
     return type(node.value) is not tuple and node.dtype.kind == "f" and bool(test(node.value).any())
-
-
-def _ancestors(targets: list[Node]) -> list[Node]:
-    seen = set(targets)
-    pending = list(targets)
-    while pending:
-        for node in dependencies(pending.pop()):
-            if node not in seen:
-                seen.add(node)
-                pending.append(node)
-    return sorted(seen, key=lambda n: n.seq)
 
 
 def _describe(

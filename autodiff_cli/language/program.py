@@ -21,6 +21,7 @@ from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF, constant, value_of
 from ..graph.params import to_tensor
 from ..graph.registry import F
+from ..graph.sizes import not_single
 from ..graph.state import STATE
 from ..source import Source
 from ..suggest import suggest
@@ -247,12 +248,9 @@ class Program:
                 help=f"{help}, or pass --wrt {named}",
             )
         if gradient is None and node.numel != 1:
-            shape = tuple(node.shape)
-            raise fail(
-                "E401",
-                f"the objective must be a single number, but {name} has shape {shape}",
-                node.span,
-                label=f"{shape}: {node.numel} numbers",
+            raise not_single(
+                node,
+                f"the objective must be a single number, but {name}",
                 help=(
                     "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME",
                     "weight it: --grad-output ones",
@@ -488,18 +486,15 @@ def report_of(program: Program) -> Report:
         program.fill(report)
         program.check_finite(report)
     except AutodiffError as error:
-        report.status = "error"
         report.error = error
         report.more_errors = program.more_errors
         report.tensors.clear()
         report.scalars.clear()
     except RecursionError:
-        report.status = "error"
         report.error = fail(
             "E507", "the program recurses too deeply", help="use a loop instead of recursion"
         )
     except MemoryError:
-        report.status = "error"
         report.error = fail(
             "E505", "the program needs more memory than there is", help="use smaller shapes"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Exit
+from ..errors import Ended
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,13 +80,12 @@ class TensorRecord:
 
 
 @dataclass(slots=True)
-class Report:
+class Report(Ended):
     """What a program did. On an error `tensors` is empty and `error` says what happened; `graph` is
     the node of
     the loss, `shown` the text of a last bare expression that was not a call of print."""
 
     file: str
-    status: str = "ok"
     loss: str | None = None
     tensors: dict[str, TensorRecord] = field(default_factory=dict)
     scalars: dict[str, bool | int | float] = field(default_factory=dict)
@@ -106,7 +105,3 @@ class Report:
             is_finite(record.value) and (record.grad is None or is_finite(record.grad))
             for record in self.tensors.values()
         )
-
-    @property
-    def exit_code(self) -> Exit:
-        return Exit.OK if self.error is None else self.error.diagnostic.exit_code

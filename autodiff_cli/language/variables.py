@@ -15,6 +15,7 @@ from ..errors import Diagnostic, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import LEAF
+from ..graph.sizes import not_single
 from ..suggest import suggest
 from . import syntax
 from .watching import SHOWN
@@ -112,12 +113,9 @@ def objective_of(program: Program, wanted: str | None, kind: str) -> Objective:
             "or pass --wrt NAME",
         )
     if kind == "hessian" and node.numel != 1:
-        shape = tuple(node.shape)
-        raise fail(
-            "E401",
-            f"a Hessian needs a single number, but {quoted(objective.text)} has shape {shape}",
-            node.span,
-            label=f"{shape}: {node.numel} numbers",
+        raise not_single(
+            node,
+            f"a Hessian needs a single number, but {quoted(objective.text)}",
             help=(
                 "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --of NAME",
                 "its first derivatives: autodiff jacobian",

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from .document import problem, strict_text
+from .document import enveloped
 from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
 from .text import format_number, format_shape, printable
@@ -103,21 +103,11 @@ def named_arrays(found: Derivatives, flat: bool) -> dict[str, np.ndarray]:
 
 def document(found: Any, kind: str, flat: bool = False) -> dict[str, Any]:
     """The result as data for strict JSON; `found` may be the report of a run that never began."""
-    result: dict[str, Any] = {
-        "schema": SCHEMAS[kind],
-        "file": strict_text(found.file),
-        "status": "ok" if found.error is None else "error",
-    }
-    if found.error is not None:
-        result["error"] = problem(found.error.diagnostic)
-    else:
-        result["of"] = found.of
-        result["of_shape"] = list(found.shape)
-        result.update(_body(found, flat))
-    result["stdout"] = strict_text(found.stdout)
-    if found.warnings:
-        result["warnings"] = [problem(warning) for warning in found.warnings]
-    return result
+    return enveloped(
+        SCHEMAS[kind],
+        found,
+        lambda: {"of": found.of, "of_shape": list(found.shape), **_body(found, flat)},
+    )
 
 
 def _body(found: Derivatives, flat: bool) -> dict[str, Any]:

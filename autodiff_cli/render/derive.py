@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from .document import problem, strict_text
+from .document import enveloped, strict_text
 from .plain import BOLD, DIM, RESET
 from .text import printable
 
@@ -51,23 +51,18 @@ def latex(found: Derived) -> str:
 
 def dump(found: Derived) -> str:
     """The document as one line, with its line end."""
-    result: dict[str, Any] = {
-        "schema": SCHEMA,
-        "file": strict_text(found.file),
-        "status": found.status,
-    }
-    if found.error is not None:
-        result["error"] = problem(found.error.diagnostic)
-    else:
-        result["of"] = strict_text(found.of)
-        result["derivatives"] = {
+    result = enveloped(SCHEMA, found, lambda: _body(found))
+    return json.dumps(result, allow_nan=False, check_circular=False) + "\n"
+
+
+def _body(found: Derived) -> dict[str, Any]:
+    return {
+        "of": strict_text(found.of),
+        "derivatives": {
             d.wrt: {
                 "text": strict_text(d.text), "latex": strict_text(d.latex),
                 "shape": list(d.shape), "verified": d.verified,
             }
             for d in found.derivatives
-        }  # fmt: skip
-    result["stdout"] = strict_text(found.stdout)
-    if found.warnings:
-        result["warnings"] = [problem(warning) for warning in found.warnings]
-    return json.dumps(result, allow_nan=False, check_circular=False) + "\n"
+        },
+    }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .values import strict, strict_number
@@ -14,19 +15,34 @@ if TYPE_CHECKING:
 SCHEMA = "autodiff.run/1"
 
 
+def enveloped(schema: str, found: Any, body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What the documents of all commands have in common around the `body` of a result that did not
+    fail: schema, file, status, the error, what the program printed, warnings."""
+    result: dict[str, Any] = {
+        "schema": schema,
+        "file": strict_text(found.file),
+        "status": "ok" if found.error is None else "error",
+    }
+    if found.error is not None:
+        result["error"] = problem(found.error.diagnostic)
+    else:
+        result.update(body())
+    result["stdout"] = strict_text(found.stdout)
+    if found.warnings:
+        result["warnings"] = [problem(warning) for warning in found.warnings]
+    return result
+
+
 def document(report: Report, plan: bool = False) -> dict[str, Any]:
     """The report as data for `json.dumps`; nothing is left out or shortened. `plan`: it was asked
     for."""
+    return enveloped(SCHEMA, report, lambda: _body(report, plan))
+
+
+def _body(report: Report, plan: bool) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "schema": SCHEMA,
-        "file": strict_text(report.file),
-        "status": "ok" if report.error is None else "error",
-    }
-    if report.error is not None:
-        result["error"] = problem(report.error.diagnostic)
-    else:
-        result["loss"] = report.loss
-        result["tensors"] = {
+        "loss": report.loss,
+        "tensors": {
             name: {
                 "shape": [int(size) for size in record.shape],
                 "dtype": record.dtype,
@@ -37,19 +53,17 @@ def document(report: Report, plan: bool = False) -> dict[str, Any]:
                 "grad": None if record.grad is None else strict(record.grad),
             }
             for name, record in report.tensors.items()
-        }
-        result["scalars"] = {name: strict_number(value) for name, value in report.scalars.items()}
-        if report.profile is not None:
-            from .profile import profile_data
+        },
+        "scalars": {name: strict_number(value) for name, value in report.scalars.items()},
+    }
+    if report.profile is not None:
+        from .profile import profile_data
 
-            result["profile"] = profile_data(report.profile)
-        if plan:
-            from .plan import plan_data
+        result["profile"] = profile_data(report.profile)
+    if plan:
+        from .plan import plan_data
 
-            result["plan"] = plan_data(report.plan)
-    result["stdout"] = strict_text(report.stdout)
-    if report.warnings:
-        result["warnings"] = [problem(warning) for warning in report.warnings]
+        result["plan"] = plan_data(report.plan)
     return result
 
 

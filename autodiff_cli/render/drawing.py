@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AutodiffError, Diagnostic, Exit, fail
+from ..errors import AutodiffError, Diagnostic, Ended
+from ..graph.sizes import not_single
 from .outline import Outline, shape_of, source_text
 
 if TYPE_CHECKING:
@@ -58,11 +59,10 @@ class Edge:
 
 
 @dataclass(slots=True)
-class Drawing:
+class Drawing(Ended):
     """A graph, or why there is none. `omitted` counts nodes beyond the limit."""
 
     file: str
-    status: str = "ok"
     of: str | None = None
     root: str = ""
     vertices: list[Vertex] = field(default_factory=list)
@@ -74,10 +74,6 @@ class Drawing:
     error: AutodiffError | None = None
     more_errors: list[AutodiffError] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
-
-    @property
-    def exit_code(self) -> Exit:
-        return Exit.OK if self.error is None else self.error.diagnostic.exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +101,7 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
         program.run()
         draw_program(program, wanted, found)
     except AutodiffError as error:
-        found.status, found.error = "error", error
+        found.error = error
         found.more_errors = program.more_errors
     found.stdout = "".join(program.printed)
     found.warnings[:0] = COLLECTED
@@ -262,12 +258,9 @@ def _gradients(out: Node) -> tuple[dict[Node, Any], dict[tuple[Node, Node], list
     from ..explain.record import recorded, untouched
 
     if out.numel != 1:
-        shape = tuple(out.shape)
-        raise fail(
-            "E401",
-            f"gradients need a single number, but the objective has shape {shape}",
-            out.span,
-            label=f"{shape}: {out.numel} numbers",
+        raise not_single(
+            out,
+            "gradients need a single number, but the objective",
             help="choose another result: --of NAME; or draw the graph without --grads",
         )
     with untouched([out]):

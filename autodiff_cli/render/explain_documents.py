@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .document import problem, strict_text
+from .document import enveloped, strict_text
 from .explain import one_line
 from .text import format_number, format_shape, printable
 from .values import Look, norm, strict
@@ -227,19 +227,7 @@ def matrix(value: np.ndarray, look: Look) -> str:
 
 def document(found: Explanation) -> dict[str, Any]:
     """The explanation as data for strict JSON."""
-    result: dict[str, Any] = {
-        "schema": SCHEMA,
-        "file": strict_text(found.file),
-        "status": found.status,
-    }
-    if found.error is not None:
-        result["error"] = problem(found.error.diagnostic)
-    else:
-        result.update(_body(found))
-    result["stdout"] = strict_text(found.stdout)
-    if found.warnings:
-        result["warnings"] = [problem(warning) for warning in found.warnings]
-    return result
+    return enveloped(SCHEMA, found, lambda: _body(found))
 
 
 def _body(found: Explanation) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .document import problem, strict_text
+from .document import enveloped, strict_text
 from .drawing import Drawing, Vertex
 from .text import clip, format_count, format_shape, printable
 from .tree import Bounds, Row, Tree, everything
@@ -176,25 +176,17 @@ def _entities(text: str) -> str:
 
 def document(found: Drawing) -> dict[str, Any]:
     """The drawing as data for strict JSON; see schema/graph-1.json."""
-    result: dict[str, Any] = {
-        "schema": SCHEMA,
-        "file": strict_text(found.file),
-        "status": "ok" if found.error is None else "error",
-    }
-    if found.error is not None:
-        result["error"] = problem(found.error.diagnostic)
-    else:
-        result |= {
+    return enveloped(
+        SCHEMA,
+        found,
+        lambda: {
             "of": found.of,
             "root": found.root,
             "nodes": [_node(vertex) for vertex in found.vertices],
             "edges": [_edge(edge) for edge in found.edges],
             "omitted": found.omitted,
-        }
-    result["stdout"] = strict_text(found.stdout)
-    if found.warnings:
-        result["warnings"] = [problem(warning) for warning in found.warnings]
-    return result
+        },
+    )
 
 
 def _node(vertex: Vertex) -> dict[str, Any]:

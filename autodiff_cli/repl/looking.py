@@ -21,6 +21,7 @@ from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Exit, fail
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
+from ..graph.sizes import not_single
 from ..graph.state import grad_mode
 from ..language import syntax
 from ..language.kinds import kind_of
@@ -229,12 +230,9 @@ def _objective(session: Interactive, of: str | None) -> Objective:
             help="write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`",
         )
     if node.numel != 1:
-        shape = tuple(node.shape)
-        raise fail(
-            "E401",
-            f"a gradient is of a single number, but `{text}` has shape {shape}",
-            node.span,
-            label=f"{shape}: {node.numel} numbers",
+        raise not_single(
+            node,
+            f"a gradient is of a single number, but `{text}`",
             help=(f"reduce it: `loss = sum({text})`", f"all its derivatives: `:jac {text}`"),
         )
     return Objective(name, text, node)

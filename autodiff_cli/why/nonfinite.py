@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.evaluate import dependencies, evaluate
+from ..engine.evaluate import ancestors, dependencies, evaluate
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, value_of
@@ -191,18 +191,6 @@ def first_bad(roots: list[Node]) -> Node | None:
                 return node
             written = written or node
     return written
-
-
-def ancestors(roots: list[Node]) -> list[Node]:
-    """The roots and all that their values were made of, in the order of execution."""
-    seen = set(roots)
-    pending = list(roots)
-    while pending:
-        for needed in dependencies(pending.pop()):
-            if needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
-    return sorted(seen, key=lambda node: node.seq)
 
 
 def _finite(node: Node) -> bool:

@@ -45,7 +45,7 @@ for i in range(60):
 
 
 def measured(program: str, **options: object) -> Report:
-    report = run(Source(program, "p.expr"), Options(plan=True, profile=True, **options))  # type: ignore[arg-type]
+    report = run(Source(program, "p.expr"), Options(plan=True, profile=True, **options))  # type: ignore[arg-type]  # the tests' own
     assert report.error is None, str(report.error)
     return report
 
@@ -143,7 +143,7 @@ def test_a_small_program_has_the_plan_that_it_would_have():
     plan = plan_of(DEMO)
     assert plan.how == "nodes"
     assert all(isinstance(unit, KernelPlan) for unit in plan.units)
-    assert [unit.op for unit in plan.units][:3] == ["add", "mul", "sum"]  # type: ignore[union-attr]
+    assert [unit.op for unit in plan.units][:3] == ["add", "mul", "sum"]  # type: ignore[union-attr]  # kernels
     first = plan.units[0]
     assert isinstance(first, KernelPlan)
     assert (first.shape, first.dtype, first.piece.span.text) == ((2, 2), "float64", "A + B")

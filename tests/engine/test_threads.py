@@ -171,7 +171,7 @@ def test_the_caller_may_use_its_cpus_afterwards() -> None:
     before = available()
     WORKERS.share([lambda: None, lambda: None])
     with pytest.raises(ZeroDivisionError):
-        WORKERS.share([lambda: 1 // 0, lambda: None])  # type: ignore[list-item, return-value]
+        WORKERS.share([lambda: 1 // 0, lambda: None])  # type: ignore[list-item, return-value]  # it only raises
     assert available() == before
 
 

@@ -18,7 +18,7 @@ Explain = Callable[..., Explanation]
 
 def explained(text: str, options: Options | None = None, **request: object) -> Explanation:
     """The explanation of a program; what goes wrong is in it."""
-    wanted = Request(**request)  # type: ignore[arg-type]
+    wanted = Request(**request)  # type: ignore[arg-type]  # the tests' own
     return explain_source(Source(text, "test.expr"), options or Options(), wanted)
 
 

@@ -400,7 +400,7 @@ def test_options_are_checked(folder: Path) -> None:
     assert failure(lambda: load("x.npy", requires_grad=True)).code == "E306"
     assert failure(lambda: load("x.npy", dtype="float")).code == "E205"
     with pytest.raises(TypeError):
-        load("x.npy", allow_pickle=True)  # type: ignore[call-arg]
+        load("x.npy", allow_pickle=True)  # type: ignore[call-arg]  # refused
 
 
 def test_limit_on_memory(folder: Path) -> None:
