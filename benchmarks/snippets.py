@@ -6,8 +6,10 @@ Each function draws its numbers and makes one `Snippet`; `snippets(seed, count)`
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,23 @@ class Snippet:
     @property
     def pasted(self) -> bool:
         return self.text == self.torch
+
+    @property
+    def objective(self) -> str:
+        """A function for PyTorch: what the program computes of its leaves up to `backward()`."""
+        inside: list[str] = []
+        touched = set(self.wrt)
+        for statement in ast.parse(self.torch).body:
+            names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+            stored = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            text = ast.unparse(statement)
+            if text.endswith(".backward()"):
+                inside.append("return " + text.removesuffix(".backward()"))
+                break
+            if stored.isdisjoint(self.wrt) and any(name.id in touched for name in names):
+                inside += text.split("\n")
+                touched |= stored
+        return "\n    ".join([f"def objective({', '.join(self.wrt)}):", *inside]) + "\n"
 
 
 class Numbers:
@@ -227,6 +246,16 @@ def snippets(seed: int, count: int) -> list[Snippet]:
     """`count` programs with numbers of their own; the same for the same seed."""
     numbers = Numbers(np.random.default_rng(seed))
     return [MAKERS[i % len(MAKERS)](numbers) for i in range(count)]
+
+
+def kept(texts: list[str], folder: str, ending: str) -> list[str]:
+    """The paths of the texts, written into files of a folder."""
+    paths = []
+    for number, text in enumerate(texts):
+        path = Path(folder) / f"program{number:03}{ending}"
+        path.write_text(text, encoding="utf-8")
+        paths.append(str(path))
+    return paths
 
 
 def joined(gradients: list[list[Any]]) -> Array:

@@ -17,7 +17,7 @@ import autodiff_cli
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 
-from .snippets import Snippet, joined, snippets
+from .snippets import Snippet, joined, kept, snippets
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -200,17 +200,32 @@ class Printed:
 def many(seed: Any, count: Any) -> Job:
     """The command line itself, with its output in memory."""
     programs = snippets(int(seed), int(count))
+    return _command(["run"], programs, lambda text: {"gradients": Printed(text, programs)})
+
+
+many_exec = many
+
+
+def many_check(seed: Any, count: Any) -> Job:
+    """How many gradients are right: every item that passes but the runs themselves."""
+    programs = snippets(int(seed), int(count))
+
+    def found(text: str) -> Results:
+        passed = re.findall(r"(\d+) passed", text)
+        return {"right": int(passed[-1]) - len(programs)}
+
+    return _command(["check"], programs, found)
+
+
+def _command(words: list[str], programs: list[Snippet], found: Callable[[str], Results]) -> Job:
+    """A command on files of these programs, and what it makes of its output."""
     folder = tempfile.TemporaryDirectory()
-    words = ["run"]
-    for number, snippet in enumerate(programs):
-        path = Path(folder.name) / f"program{number:03}.expr"
-        path.write_text(snippet.text, encoding="utf-8")
-        words.append(str(path))
+    words = words + kept([snippet.text for snippet in programs], folder.name, ".expr")
 
     def job(folder: Any = folder) -> Results:
         out, err = io.StringIO(), io.StringIO()
         if main(words, Environment(None, out, err, {})):
             raise RuntimeError(err.getvalue())
-        return {"gradients": Printed(out.getvalue(), programs)}
+        return found(out.getvalue())
 
     return job

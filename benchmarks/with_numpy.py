@@ -252,3 +252,12 @@ def literal(values: Any) -> Job:
 def many(seed: Any, count: Any) -> Job:
     programs = snippets(int(seed), int(count))
     return lambda: {"gradients": joined([snippet.gradients() for snippet in programs])}
+
+
+many_exec = many
+
+
+def many_check(seed: Any, count: Any) -> Job:
+    """What is to be found, counted: nobody checks by hand."""
+    programs = snippets(int(seed), int(count))
+    return lambda: {"right": sum(len(snippet.wrt) for snippet in programs)}

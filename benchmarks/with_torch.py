@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from .snippets import joined, snippets
+from .snippets import joined, kept, snippets
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -136,16 +138,78 @@ def hessian(x: Any, W: Any) -> Job:
     return lambda: {"H": hessian(at).numpy()}
 
 
+Names = dict[str, Any]
+"""The names of a program that ran."""
+
+
+def _shown(names: Names, out: Any) -> None:
+    """Write the names' values and gradients, as `print` would."""
+    for name, value in names.items():
+        if isinstance(value, torch.Tensor):
+            out.write(f"{name} = {value}\n")
+            if value.is_leaf and value.grad is not None:
+                out.write(f"{name}.grad = {value.grad}\n")
+
+
+def _executed(text: str) -> Names:
+    """Run a program: the snippets of this folder, nobody else's text."""
+    names: Names = {}
+    exec(compile(text, "<snippet>", "exec"), names)
+    return names
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def many(seed: Any, count: Any) -> Job:
+    """Read, compile, run, show."""
+    programs = snippets(int(seed), int(count))
+    folder = tempfile.TemporaryDirectory()
+    paths = kept([snippet.torch for snippet in programs], folder.name, ".py")
+
+    def job(folder: Any = folder) -> Results:
+        out, found = io.StringIO(), []
+        for snippet, path in zip(programs, paths, strict=True):
+            names = _executed(_read(path))
+            _shown(names, out)
+            found.append([names[name].grad for name in snippet.wrt])
+        return {"gradients": joined(found)}
+
+    return job
+
+
+def many_exec(seed: Any, count: Any) -> Job:
+    """Run only: compiled ahead, nothing read, nothing shown."""
     programs = snippets(int(seed), int(count))
     compiled = [compile(snippet.torch, "<snippet>", "exec") for snippet in programs]
 
     def job() -> Results:
         found = []
         for snippet, code in zip(programs, compiled, strict=True):
-            names: dict[str, Any] = {}
-            exec(code, names)  # the snippets of this folder, nobody else's text
+            names: Names = {}
+            exec(code, names)
             found.append([names[name].grad for name in snippet.wrt])
         return {"gradients": joined(found)}
+
+    return job
+
+
+def many_check(seed: Any, count: Any) -> Job:
+    """Read, compile, run, and compare the gradients with differences."""
+    programs = snippets(int(seed), int(count))
+    folder = tempfile.TemporaryDirectory()
+    texts = [f"{snippet.torch}\n\n{snippet.objective}" for snippet in programs]
+    paths = kept(texts, folder.name, ".py")
+
+    def job(folder: Any = folder) -> Results:
+        right = 0
+        for snippet, path in zip(programs, paths, strict=True):
+            names = _executed(_read(path))
+            leaves = [names[name] for name in snippet.wrt]
+            torch.autograd.gradcheck(names["objective"], leaves)
+            right += len(leaves)
+        return {"right": right}
 
     return job

@@ -329,10 +329,27 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         "many",
-        "500 small files through `autodiff run` in one process; in PyTorch: exec of compiled code",
+        "500 small files through `autodiff run` in one process: read, run, show all values; in "
+        "PyTorch: read, compile, exec, str() of all values and gradients",
         _many,
         {"count": 500},
         {"count": 24},
+        goals={"torch": 1.0},
+    ),
+    Workload(
+        "many-exec",
+        "the same, but PyTorch only does exec of code compiled ahead: nothing read or shown",
+        _many,
+        {"count": 500},
+        {"count": 24},
+    ),
+    Workload(
+        "many-check",
+        "the same files through `autodiff check`; in PyTorch: read, compile, exec, gradcheck",
+        _many,
+        {"count": 500},
+        {"count": 24},
+        tolerance=0.0,
         goals={"torch": 1.0},
     ),
 )
