@@ -36,7 +36,7 @@ class Housekeeping:
         self.start = self.mark = GraphNode.counter()
         self.recording = False
         self.called = None
-        self.around = memory_used()  # what the process held before
+        self.around = -1  # what the process held before: measured once a loop gets long
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""
@@ -44,6 +44,8 @@ class Housekeeping:
 
     def after_step(self, scope: Scope) -> None:
         """Called now and then after a step of a loop."""
+        if self.around < 0:
+            self.around = memory_used()
         newest = GraphNode.counter()
         if newest - self.mark < self.every or STATE.batching:
             return
