@@ -54,12 +54,14 @@ def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray])
 
 class Trace:
     """One batched run: `memo` maps nodes for one example to nodes for all (a tuple of them for a
-    node with several results); `plain` are nodes known to be the same for all examples."""
+    node with several results); `plain` are nodes known to be the same for all examples; `scaled`,
+    where unit vectors are followed, are batches kept as products (`scaled.Scaled`)."""
 
-    __slots__ = ("memo", "plain", "since", "size")
+    __slots__ = ("memo", "plain", "scaled", "since", "size")
 
     def __init__(self, size: int):
         self.size = size
+        self.scaled: dict[Node, Any] = {}
         self.memo: dict[Node, Any] = {}
         self.plain: set[Node] = set()
         self.since = Node.counter()
@@ -131,6 +133,12 @@ class Trace:
         if op.key == "custom_function":
             outputs = node.args[1]
             return self.mapped(node, outputs if node.outputs else outputs[0])
+        if self.scaled:
+            from .scaled import scaled_rule
+
+            found = scaled_rule(self, node)
+            if found is not None:
+                return found
         from .batch_rules import rule_of
 
         rule = rule_of(op)

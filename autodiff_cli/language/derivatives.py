@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..autograd.batching import Trace
-from ..autograd.forward import Linearized
-from ..autograd.levels import jacobian_of
+from ..autograd.jacobians import Piece, columns, goes_forward, history, may_go_back, rows
 from ..autograd.reverse import gradients, ones_like
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, Ended, fail
 from ..graph.node import Node
 from ..graph.op import constant, value_of
-from ..graph.registry import F
 from ..graph.state import grad_mode
 from .attributes import GRAD_READ
 from .program import Program
-from .variables import Variable, history, objective_of, quoted, variables_of
+from .variables import Variable, objective_of, quoted, variables_of
 from .vectors import vector_of
 from .warnings import COLLECTED
 
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 10**7
 MOST_PASSED = 10**9  # entries computed and let go for a diagonal
 SMALL = 64  # the eigenvalues of a Hessian with so many rows are always told
-BATCH = 1 << 22  # elements of the largest intermediate result of rows computed together
 
 Shape = tuple[int, ...]
 
@@ -170,14 +166,12 @@ def _jacobian(
     total = sum(variable.node.numel for variable in chosen)
     _refuse_large(out.numel * total, f"the Jacobian of {quoted(text)}", request.force)
     inputs = [variable.node for variable in chosen]
-    forward = request.mode == "forward" or (request.mode == "auto" and out.numel > total)
-    compute = _by_columns if forward else _by_rows
+    forward = goes_forward(out, inputs, request.mode)
     found.mode = "forward" if forward else "reverse"
     try:
-        arrays = compute(out, inputs)
+        arrays = _by_columns(out, inputs) if forward else _by_rows(out, inputs)
     except AutodiffError as error:
-        # Forward mode needs the derivative of the derivative rule, which an op may not have.
-        if not forward or request.mode != "auto" or error.code == "E505":
+        if not forward or not may_go_back(error, request.mode):
             raise
         found.mode = "reverse"
         arrays = _by_rows(out, inputs)
@@ -201,68 +195,30 @@ def _refuse_large(
 def _by_rows(out: Node, inputs: list[Node]) -> list[np.ndarray]:
     """Reverse mode: for each input a matrix with a row for each element of `out`."""
     arrays = [np.zeros((out.numel, x.numel), x.dtype) for x in inputs]
-    for start, stop, parts in _rows(out, inputs):
+    for start, stop, parts in _evaluated(rows(out, inputs)):
         for array, part in zip(arrays, parts, strict=True):
             if part is not None:
                 array[start:stop] = part
     return arrays
 
 
-def _rows(out: Node, inputs: list[Node]) -> Iterator[tuple[int, int, list[np.ndarray | None]]]:
-    """Some rows of the Jacobian at a time, as matrices; None where nothing depends."""
-    count = out.numel
-    if not out.requires_grad:
-        return
-    flat = F.reshape(out, (count,))
-    step = _together(out)
-    for start in range(0, count, step):
-        stop = min(start + step, count)
-        some = flat if stop - start == count else F.narrow(flat, 0, start, stop - start)
-        (row,) = jacobian_of([some], inputs)
-        evaluate([g for g in row if g is not None])
-        yield (
-            start,
-            stop,
-            [
-                None if g is None else value_of(g).reshape(stop - start, x.numel)
-                for g, x in zip(row, inputs, strict=True)
-            ],
-        )
-
-
-def _together(out: Node) -> int:
-    """How many directions to follow at once, so that memory stays bounded."""
-    return max(1, BATCH // max([1, *(node.numel for node in history(out))]))
-
-
 def _by_columns(out: Node, inputs: list[Node]) -> list[np.ndarray]:
     """Forward mode: the same matrices, some columns at a time."""
-    derivative = Linearized([out], inputs)
-    step = _together(out)
     arrays = []
     for at, x in enumerate(inputs):
         array = np.zeros((out.numel, x.numel), x.dtype)
-        for start in range(0, x.numel, step):
-            stop = min(start + step, x.numel)
-            array[:, start:stop] = _columns(derivative, at, start, stop).T
+        for start, stop, (part,) in _evaluated(columns(out, inputs, at)):
+            assert part is not None
+            array[:, start:stop] = part.T
         arrays.append(array)
     return arrays
 
 
-def _columns(derivative: Linearized, at: int, start: int, stop: int) -> np.ndarray:
-    """How the output moves with elements `start:stop` of one input: a row for each of them."""
-    x = derivative.inputs[at]
-    units = np.zeros((stop - start, x.numel), x.dtype)
-    units[np.arange(stop - start), np.arange(start, stop)] = 1
-    trace = Trace(stop - start)
-    with trace.running():
-        tangents: list[Node | None] = [None] * len(derivative.inputs)
-        tangents[at] = trace.placeholder(constant(units.reshape(stop - start, *x.shape)))
-        changes = derivative.along(tangents)
-    trace.lift(changes)
-    moved = trace.full(changes[0])
-    evaluate([moved])
-    return value_of(moved).reshape(stop - start, -1)
+def _evaluated(pieces: Iterator[Piece]) -> Iterator[tuple[int, int, list[np.ndarray | None]]]:
+    """Pieces of a Jacobian as arrays, of which one at a time exists."""
+    for start, stop, nodes in pieces:
+        evaluate([node for node in nodes if node is not None])
+        yield start, stop, [None if node is None else value_of(node) for node in nodes]
 
 
 # -- Hessians -------------------------------------------------------------------------------------
@@ -336,7 +292,7 @@ def _diagonal(first: Node | None, x: Node) -> np.ndarray:
     """Second derivatives by each element alone; a few rows exist at a time."""
     diagonal = np.zeros(x.numel, x.dtype)
     if first is not None:
-        for start, stop, (part,) in _rows(first, [x]):
+        for start, stop, (part,) in _evaluated(rows(first, [x])):
             if part is not None:
                 diagonal[start:stop] = part[np.arange(stop - start), np.arange(start, stop)]
     return diagonal.reshape(x.shape)
@@ -348,10 +304,10 @@ def _pairs(firsts: list[Node | None], chosen: list[Variable], found: Derivatives
     for i, first in enumerate(firsts):
         nodes = [variable.node for variable in chosen[i:]]
         if first is None:
-            rows = [np.zeros((chosen[i].node.numel, x.numel), x.dtype) for x in nodes]
+            found_rows = [np.zeros((chosen[i].node.numel, x.numel), x.dtype) for x in nodes]
         else:
-            rows = _by_rows(first, nodes)
-        for j, matrix in enumerate(rows, i):
+            found_rows = _by_rows(first, nodes)
+        for j, matrix in enumerate(found_rows, i):
             matrices[i, j] = matrix
             if i != j:
                 matrices[j, i] = matrix.T.astype(chosen[i].node.dtype)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..autograd.reverse import parents
+from ..autograd.jacobians import history
 from ..autograd.tensor import Tensor
 from ..errors import Diagnostic, fail
 from ..graph.dtypes import is_float
@@ -44,18 +44,6 @@ class Variable(NamedTuple):
 
 def quoted(text: str) -> str:
     return f"`{text}`"
-
-
-def history(node: Node) -> list[Node]:
-    """The node and every node it depends on that requires grad."""
-    seen = {node}
-    found = [node]
-    for current in found:
-        for needed in parents(current):
-            if needed.requires_grad and needed not in seen:
-                seen.add(needed)
-                found.append(needed)
-    return found
 
 
 def named_tensors(program: Program) -> dict[str, Tensor]:

@@ -110,7 +110,8 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
 
 def draw_program(program: Program, wanted: Wanted, found: Drawing) -> None:
     """Collect the graph of a program that has run, or of a session so far."""
-    from ..language.variables import history, named_tensors, objective_of
+    from ..autograd.jacobians import history
+    from ..language.variables import named_tensors, objective_of
 
     objective = objective_of(program, wanted.of, "jacobian")
     names: dict[Node, str] = {}

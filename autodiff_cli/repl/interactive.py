@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..autograd.jacobians import history
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, fail
@@ -33,7 +34,6 @@ from ..language.scoping import assigned_names
 from ..language.statements import compile_block
 from ..language.unknown_names import unknown_name
 from ..language.values import Scope
-from ..language.variables import history
 from ..language.watching import SHOWN, WATCH
 from ..source import Source
 from .entries import Entry, Outcome, bound_names, differentiates, names_read

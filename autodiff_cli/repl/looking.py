@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.jacobians import history as history_of
 from ..autograd.reverse import gradients as cotangents
 from ..autograd.reverse import ones_like
 from ..autograd.tensor import Tensor
@@ -29,7 +30,6 @@ from ..language.names import builtin
 from ..language.scoping import assigned_names
 from ..language.values import OpFunction
 from ..language.variables import Objective, forget_passes, named_tensors, objective_of, variables_of
-from ..language.variables import history as history_of
 from ..render.text import clip, format_count, format_shape, printable
 from ..render.values import statistics
 from ..suggest import suggest

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from autodiff_cli import session
+from autodiff_cli.autograd import jacobians
 from autodiff_cli.cli.hessian import OPTIONS
-from autodiff_cli.language import derivatives as module
 from autodiff_cli.language.derivatives import Request, derivatives
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
@@ -52,7 +52,7 @@ def test_values_by_hand(cli):
 
 @pytest.mark.parametrize("together", [1 << 22, 1])
 def test_values_by_differences(monkeypatch, together):
-    monkeypatch.setattr(module, "BATCH", together)
+    monkeypatch.setattr(jacobians, "BATCH", together)
     found = find(REGRESSION)
     point = {"W": np.array([0.3, -0.8]), "b": np.array(0.1)}
     rows = []
@@ -197,7 +197,8 @@ def test_gradients_that_the_program_reads(cli):
         (["-e", CUBIC, "--hvp", "1 +"], 3, ["E102"]),
         (["-e", CUBIC, "--hvp", "@none.npy"], 4, ["E701"]),
         (["-e", CUBIC, "--hvp", "ones", "--diag"], 2, ["--hvp", "--diag"]),
-        (["-e", "x = [0, 1]; loss = sum(sqrt(x))", "--nan", "error"], 4, ["E501"]),
+        (["-e", "x = [0, 1]; loss = sum(sqrt(x) * x)", "--nan", "error"], 4, ["E501"]),
+        (["-e", "x = [0, 1]; loss = sum(sqrt(x))", "--nan", "error"], 4, ["E502", "1 of 4"]),
         (["missing.expr"], 2, ["missing.expr"]),
     ],
 )
@@ -210,11 +211,18 @@ def test_errors(cli, argv, code, words):
 
 
 def test_what_is_not_finite_is_told(cli):
-    result = cli("hessian", "-e", "x = [0, 1]; loss = sum(sqrt(x))", "--format", "json")
+    result = cli("hessian", "-e", "x = [0, 1]; loss = sum(sqrt(x) * x)", "--format", "json")
     document = json.loads(result.out)
     assert result.code == 0 and "W501" in result.err
-    assert document["blocks"]["x"]["x"]["value"][0][0] == "-inf"
+    assert document["blocks"]["x"]["x"]["value"] == [["nan", 0.0], [0.0, 0.75]]
     assert "eigenvalues" not in document
+
+
+def test_an_infinite_slope_leaves_independent_elements_alone(cli):
+    result = cli("hessian", "-e", "x = [0, 1]; loss = sum(sqrt(x))", "--format", "json")
+    document = json.loads(result.out)
+    assert result.code == 0 and "W502" in result.err
+    assert document["blocks"]["x"]["x"]["value"] == [["-inf", 0.0], [0.0, -0.25]]
 
 
 def test_every_option_is_in_the_help(cli):

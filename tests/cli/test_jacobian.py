@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from autodiff_cli import session
+from autodiff_cli.autograd import jacobians
 from autodiff_cli.cli.jacobian import OPTIONS
 from autodiff_cli.language import derivatives as module
 from autodiff_cli.language.derivatives import Request, derivatives
@@ -97,7 +98,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
 @pytest.mark.parametrize("together", [1 << 22, 1])
 def test_values_by_differences(monkeypatch, text, mode, together):
-    monkeypatch.setattr(module, "BATCH", together)
+    monkeypatch.setattr(jacobians, "BATCH", together)
     found = blocks(text, of="y", mode=mode)
     wanted = differences(text, ("A", "B"), "y")
     assert list(found) == list(wanted)
