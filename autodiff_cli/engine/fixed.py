@@ -1,13 +1,15 @@
 """A plan of small steps in memory that stays: one flat list of calls with all operands in place.
 
-Every value has its array before the first run, views are made once, kernels that are made of
-ufuncs are written out with the array of their result, and an array is used again as soon as its
-last reader is done. A run copies the inputs in, makes the calls and copies the results out.
+Every value has its array before the first run, views are made once, what depends on no input is
+computed once, kernels that are made of ufuncs are written out with the array of their result, and
+an array is used again as soon as its last reader is done. Arrays are laid out as the kernels lay
+them out: the order in which BLAS adds depends on it. A run copies the inputs in, makes the calls
+and copies the results out (`turns`: or need not even do that).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import length_hint
 from typing import Any
 
@@ -37,7 +39,11 @@ class Root:
 
 
 class Fixed:
-    """The calls of a plan; `steps` are single kernels, `inputs` and `targets` registers."""
+    """The calls of a plan; `steps` are single kernels, `inputs` and `targets` registers.
+
+    The first inputs may be in memory that the plan reads where it is, as many as there are arrays
+    `into` which the first targets are written. Memory for other values is taken from `free`.
+    """
 
     def __init__(
         self,
@@ -46,6 +52,8 @@ class Fixed:
         inputs: list[int],
         arrays: list[Any],
         targets: list[int],
+        into: Sequence[np.ndarray] = (),
+        free: Iterable[np.ndarray] = (),
     ):
         self.calls: list[Call] = []
         self.steps: list[Any] = []  # of each call the step it is part of
@@ -54,13 +62,18 @@ class Fixed:
         self.bound: list[tuple[int, np.ndarray]] = []
         values: list[Any] = list(constants)
         for number, (at, array) in enumerate(zip(inputs, arrays, strict=True)):
-            values[at] = self._input(number, array)
+            values[at] = array if number < len(into) else self._input(number - len(into), array)
         last = {at: n for n, step in enumerate(steps) for at in step.reads()}
         last.update(dict.fromkeys(targets, len(steps)))
-        builder = _Builder(self, values, last)
+        builder = _Builder(self, values, last, set(inputs), free)
+        for at, array in zip(reversed(targets[: len(into)]), reversed(into), strict=True):
+            builder.into[at] = array
         for n, step in enumerate(steps):
             builder.add(n, step)
-        self.targets: list[Any] = [values[at] for at in targets]
+        for at, array in zip(targets, into, strict=False):
+            builder.moved(values[at], array)
+        self.targets: list[Any] = [values[at] for at in targets[len(into) :]]
+        self.scratch = builder.scratch
 
     def _input(self, number: int, array: Any) -> np.ndarray:
         if type(array) is not np.ndarray:
@@ -103,28 +116,50 @@ class Fixed:
 
 
 class _Builder:
-    """Gives every value its array and writes the calls; `last` says which step reads a register
-    for the last time."""
+    """Gives every value its array and writes the calls, making each of them once; `last` says which
+    step reads a register for the last time, `moving` are registers that differ from run to run."""
 
-    def __init__(self, fixed: Fixed, values: list[Any], last: dict[int, int]):
+    def __init__(
+        self,
+        fixed: Fixed,
+        values: list[Any],
+        last: dict[int, int],
+        moving: set[int],
+        free: Iterable[np.ndarray],
+    ):
         self.fixed = fixed
         self.values = values
         self.last = last
+        self.moving = moving
+        self.into: dict[int, np.ndarray] = {}
+        self.scratch: list[np.ndarray] = []
         self.roots: dict[int, Root] = {}
         self.ends: dict[int, list[Root]] = {}
         self.free: dict[tuple[Any, ...], list[np.ndarray]] = {}
+        for array in free:
+            self._give_back(array)
 
     def add(self, n: int, step: Any) -> None:
         """Append the calls of a step."""
         values = self.values
         args = _filled(step.form, values) if step.form else [values[at] for at in step.places]
-        if (step.moves and self._viewed(n, step, args)) or (
-            step.pointwise and self._written_out(n, step, args)
+        moving = step.draws or not self.moving.isdisjoint(step.reads())
+        if step.moves and self._viewed(n, step, args):
+            if moving:
+                self.moving.add(step.result)
+            return
+        if not moving:
+            self._once(n, step, args)
+            return
+        self.moving.add(step.result)
+        if (step.pointwise and self._written_out(n, step, args)) or (
+            step.sums and self._summed(n, step, args)
         ):
             return
         if step.several:
             raise Unfit
-        made = self._new(step.shape, step.dtype)
+        like = np.empty(step.shape, step.dtype) if step.draws else step.kernel(*args)
+        made = self._new(like, step.result)
         if isinstance(step.kernel, np.ufunc):
             self._call(step, step.kernel, (*args, made))
         else:
@@ -132,27 +167,45 @@ class _Builder:
         self._release(n)
         self._own(step.result, made)
 
+    def moved(self, value: np.ndarray, array: np.ndarray) -> None:
+        """A target goes into this array, unless it was made there."""
+        if layout(value) != layout(array):
+            raise Unfit  # the next run would not start from what this one gave
+        if value is not array:
+            array[...] = value
+            self._call(None, np.copyto, (array, value))
+
     def _call(self, step: Any, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.fixed.calls.append((_KEYWORDS.get(function, function), args))
         self.fixed.steps.append(step)
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def _new(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        ready = self.free.get((shape, dtype))
-        if ready:
-            return ready.pop()
-        made = np.empty(shape, dtype)
-        self.fixed.take(made.nbytes)
+    def _new(self, like: Any, at: int | None = None) -> np.ndarray:
+        """An array with the values and the layout of `like`, for that register."""
+        like = np.asarray(like)
+        made = self.into.get(at) if at is not None else None
+        if made is None:
+            ready = self.free.get(layout(like))
+            if ready:
+                made = ready.pop()
+            else:
+                made = np.empty_like(like)
+                self.fixed.take(made.nbytes)
+                self.scratch.append(made)
+        elif layout(made) != layout(like):
+            raise Unfit
+        made[...] = like
         return made
 
     def _give_back(self, array: np.ndarray) -> None:
-        self.free.setdefault((array.shape, array.dtype), []).append(array)
+        self.free.setdefault(layout(array), []).append(array)
 
     def _own(self, at: int, array: np.ndarray) -> None:
         self.values[at] = array
-        root = self.roots[at] = Root(array, self.last[at])
-        self.ends.setdefault(root.last, []).append(root)
+        if at not in self.into:
+            root = self.roots[at] = Root(array, self.last[at])
+            self.ends.setdefault(root.last, []).append(root)
 
     def _release(self, n: int) -> None:
         """Give back the arrays that this step reads for the last time."""
@@ -161,6 +214,17 @@ class _Builder:
                 self._give_back(root.array)
 
     # -- kinds of steps ---------------------------------------------------------------------------
+
+    def _once(self, n: int, step: Any, args: list[Any]) -> None:
+        """A value that is the same in every run."""
+        made = step.kernel(*args)
+        parts = made if isinstance(made, tuple | list) else (made,)
+        for part in parts:
+            self.fixed.take(part.nbytes)
+        self.values[step.result] = (
+            tuple([np.asarray(part) for part in parts]) if step.several else np.asarray(made)
+        )
+        self._release(n)
 
     def _viewed(self, n: int, step: Any, args: list[Any]) -> bool:
         """Whether the result is a view, or several, that can be made now."""
@@ -183,11 +247,31 @@ class _Builder:
         self._release(n)
         return True
 
+    def _summed(self, n: int, step: Any, args: list[Any]) -> bool:
+        """Whether the step is a sum over dims into memory that can be summed into."""
+        x, size = args
+        lead = x.ndim - len(size)
+        dims = tuple(i for i in range(x.ndim) if i < lead or size[i - lead] != x.shape[i])
+        if not dims:
+            return False
+        like = np.add.reduce(x, dims, None, None, True)
+        made = self._new(like.reshape(size), step.result)
+        flat = made.reshape(like.shape)
+        if layout(flat) != layout(like):
+            raise Unfit
+        self._call(step, np.add.reduce, (x, dims, None, flat, True))
+        self._release(n)
+        self._own(step.result, made)
+        return True
+
     def _written_out(self, n: int, step: Any, args: list[Any]) -> bool:
         """Whether the step is made of ufuncs."""
         if isinstance(step.kernel, np.ufunc):
+            like = step.kernel(*args)
+            if step.shape:  # a number written over an operand costs NumPy a copy
+                self._release(n)
+            made = self._new(like, step.result)
             self._release(n)
-            made = self._new(step.shape, step.dtype)
             self._call(step, step.kernel, (*args, made))
             self._own(step.result, made)
             return True
@@ -202,8 +286,8 @@ class _Builder:
         scratch: list[np.ndarray] = []
         for instruction in instructions:
             operands = [values[x.at] if type(x) is Place else x for x in instruction.operands]
-            shape = np.broadcast_shapes(*[x.shape for x in operands])
-            array = self._new(shape, instruction.dtype)
+            like = instruction.function(*operands)
+            array = self._new(like, step.result if len(values) == result else None)
             scratch.append(array)
             values.append(array)
             self._call(step, instruction.function, (*operands, array))
@@ -218,8 +302,17 @@ class _Builder:
         return True
 
 
+def layout(array: np.ndarray) -> tuple[Any, ...]:
+    """What decides in which order kernels go through an array."""
+    shape = array.shape
+    strides = tuple([s for s, n in zip(array.strides, shape, strict=True) if n != 1])
+    return shape, array.dtype, strides if array.size else None
+
+
 def _copied(value: Any) -> Any:
-    return value.copy() if type(value) is np.ndarray else tuple([part.copy() for part in value])
+    if type(value) is np.ndarray:
+        return value.copy("K")
+    return tuple([part.copy("K") for part in value])
 
 
 def _shared(value: Any, views: Sequence[np.ndarray]) -> bool:

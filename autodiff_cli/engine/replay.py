@@ -30,12 +30,23 @@ class Recording:
     def run(self, arrays: list[np.ndarray]) -> list[Any]:
         """The targets' values for these arrays, of the shapes and dtypes of the first ones; none
         shares memory with another or with the recording."""
-        plan = self.plan
-        constants = plan.constants
+        return self._own(self.plan.run(arrays))
+
+    def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The same where the first targets are the first arguments of the next run: these, shared
+        with the recording until the run after that, and the other ones, which are not."""
+        now, found = self.plan.turn(arrays, rest)
+        if self.plan.turns is None:
+            found = self._own([*now, *found])
+            return found[: len(now)], found[len(now) :]
+        return now, found
+
+    def _own(self, values: list[Any]) -> list[Any]:
+        constants = self.plan.constants
         found: list[Any] = []
         seen: set[int] = set()
-        for at, value in zip(plan.targets, plan.run(arrays), strict=True):
-            found.append(value.copy() if at in seen or constants[at] is not None else value)
+        for at, value in zip(self.plan.targets, values, strict=True):
+            found.append(value.copy("K") if at in seen or constants[at] is not None else value)
             seen.add(at)
         return found
 

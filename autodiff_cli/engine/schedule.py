@@ -11,8 +11,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from math import prod
 from operator import itemgetter
-from typing import Any
-from weakref import ref
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,14 +23,17 @@ from ..graph.state import STATE
 from ..transform.simplify import representatives
 from .fixed import Fixed, Unfit
 from .groups import FUSE_FROM, POINTWISE, Group, Grouping
+from .kept import held
 from .memory import allocate
 from .observing import OBSERVED
 from .parts import kernel_of
 from .recompute import computed_again
 from .tiles import Tiled
+from .turns import Turns
 
 STATIC, VALUE, VALUES = range(3)
 VIEWS = frozenset({"reshapes", "expands"})
+Made = TypeVar("Made", Fixed, Turns)
 FIXED_AFTER = 2  # runs without memory of its own, before a plan gets it
 
 
@@ -56,6 +58,7 @@ class Step:
     __slots__ = (
         "bytes",
         "done",
+        "draws",
         "dtype",
         "form",
         "kernel",
@@ -67,6 +70,7 @@ class Step:
         "several",
         "shape",
         "span",
+        "sums",
     )
 
     def __init__(self, kernel: Callable[..., Any], name: str, node: Node):
@@ -78,6 +82,8 @@ class Step:
         kind = node.op.kind
         self.moves = node.op.view or node.op is ops.OUTPUT or bool(node.op.properties & VIEWS)
         self.pointwise = kind is POINTWISE
+        self.sums = "sums" in node.op.properties
+        self.draws = "draw" in node.op.properties
         self.several = node.outputs is not None
         self.bytes = 0 if node.op.view else prod(node.shape) * node.dtype.itemsize
         self.result = 0
@@ -106,7 +112,8 @@ class Plan:
         self.targets = [self._at(node) for node in targets]
         self.runs = 0
         self.fixed: Fixed | None = None
-        self.fixable = not any(isinstance(step, Tiled) for step in self.steps)
+        self.turns: Turns | None = None
+        self.fixable = self.turnable = not any(isinstance(step, Tiled) for step in self.steps)
         del self._place, self._chosen
         self._let_go()
 
@@ -253,35 +260,40 @@ class Plan:
                     registers[at] = None
         return [registers[at] for at in self.targets]
 
+    def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
+        """A run whose first targets are the first arguments of the next one, valid until the run
+        after that; these and the other targets."""
+        if self.turns is None and self.turnable and OBSERVED.by is None:
+            self.turnable = False
+            self.turns = self._kept(lambda: Turns(self._fixed, arrays, rest))
+        if self.turns is None:
+            found = self.run([*arrays, *rest])
+            return found[: len(arrays)], found[len(arrays) :]
+        with np.errstate(all="ignore"):
+            return self.turns.run(arrays, rest)
+
     def _fix(self, arrays: list[Any]) -> Fixed | None:
+        made = self._kept(lambda: self._fixed(arrays))
+        self.fixable = made is not None
+        return made
+
+    def _fixed(self, *memory: Any) -> Fixed:
+        steps, constants, (arrays, *more) = self.steps, self.constants, memory
+        return Fixed(steps, constants, self.inputs, arrays, self.targets, *more)
+
+    def _kept(self, make: Callable[[], Made]) -> Made | None:
         """The same steps in memory that stays, where they are small."""
         try:
             with np.errstate(all="ignore"):
-                made = Fixed(self.steps, self.constants, self.inputs, arrays, self.targets)
-        except Unfit:
-            self.fixable = False
+                made = make()
+        except (Unfit, AutodiffError):
             return None
-        _held(self, made.bytes)
+        held(self, made.bytes)
         return made
 
-
-HOLDING: dict[ref[Plan], int] = {}  # plans with memory that stays, and its bytes
-MOST_HELD = 64 << 20
-
-
-def _held(plan: Plan, size: int) -> None:
-    """Note that a plan holds memory; the oldest ones give theirs back when it is too much."""
-    own = ref(plan)
-    HOLDING.pop(own, None)
-    for other in [other for other in HOLDING if other() is None]:
-        del HOLDING[other]
-    HOLDING[own] = size
-    while sum(HOLDING.values()) > MOST_HELD:
-        oldest = next(iter(HOLDING))
-        del HOLDING[oldest]
-        holder = oldest()
-        if holder is not None:
-            holder.fixed = None
+    def let_go(self) -> None:
+        """Give back the memory that stays."""
+        self.fixed = self.turns = None
 
 
 def planned(order: list[Node], inputs: list[Node], targets: list[Node]) -> Plan:

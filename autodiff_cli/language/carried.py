@@ -190,9 +190,9 @@ class Slot:
 
 
 def put(slots: list[Slot], arrays: list[np.ndarray]) -> None:
-    """Give slots these values."""
+    """Give slots these values, which may be another step's soon."""
     for slot, array in zip(slots, arrays, strict=True):
-        slot.put(constant(array))
+        slot.put(constant(array.copy("K")))
 
 
 def arrays_of(slots: list[Slot]) -> list[np.ndarray] | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import plan
+from ..engine.fixed import layout
 from ..engine.replay import Recording, looked_at
 from ..errors import AutodiffError
 from ..graph.node import Node
@@ -30,7 +31,8 @@ SLOT, NAME, PLACE = range(3)
 
 
 class New:
-    """What a run gave: the slots' `arrays`, results, and the registers of numbers."""
+    """What a run gave: the slots' `arrays`, valid until the run after the next one, results, and
+    the registers of numbers."""
 
     __slots__ = ("arrays", "found", "given", "numbers")
 
@@ -53,15 +55,15 @@ class Recorded:
         self.recording = recording
         self.each = each
         self.looking: set[int] = set()
-        self.shapes: list[tuple[Any, Any]] = []
+        self.layouts: list[tuple[Any, ...]] = []
         self.sources: list[Source] = []
         self.chosen: list[tuple[str, Any, Any]] = []
         self.delivered: dict[int, list[tuple[str, int, Any]]] = {}
         self.changed = {slot.tensor for slot in inputs.slots}
 
     def fits(self, arrays: list[np.ndarray]) -> bool:
-        """Whether slots have the shapes and dtypes of the recorded step."""
-        return [(a.shape, a.dtype) for a in arrays] == self.shapes
+        """Whether slots have the shapes, dtypes and layouts of the recorded step."""
+        return [layout(array) for array in arrays] == self.layouts
 
     def run(self, arrays: list[np.ndarray]) -> New | None:
         """The step for these values of its slots; None when the recording does not hold for it."""
@@ -72,10 +74,9 @@ class Recorded:
         numbers = self.tape.run(known)
         if numbers is None:
             return None
-        given = arrays
+        rest: list[Any] = []
         if self.chosen:
             names = inputs.scope.names
-            given = [*arrays]
             for name, shape, dtype in self.chosen:
                 value = names.get(name)
                 if type(value) is not Tensor or value in self.changed:
@@ -83,15 +84,14 @@ class Recorded:
                 node = value.node
                 if node.shape != shape or node.dtype is not dtype or node.requires_grad:
                     return None
-                given.append(value_of(node))
+                rest.append(value_of(node))
         try:
             if self.tape.fed:
-                given = [*given, *self.tape.feed(numbers)]
-            found = self.recording.run(given)
+                rest += self.tape.feed(numbers)
+            now, found = self.recording.turn(arrays, rest)
         except (AutodiffError, MemoryError, OverflowError):
             return None  # as it is written, the step says it
-        count = len(arrays)
-        return New(found[:count], found[count:], known, numbers)
+        return New(now, found, known, numbers)
 
     def _number(self, source: Source, arrays: list[np.ndarray]) -> Any:
         kind, what = source
@@ -240,7 +240,7 @@ class _Step:
         except AutodiffError:
             return None
         made = Recorded(self.inputs, self.tape, recording, each)
-        made.shapes = [(n.shape, n.dtype) for n in self.arguments[: len(slots)]]
+        made.layouts = [layout(n.args[0].array) for n in self.arguments[: len(slots)]]
         made.chosen = [(name, t.node.shape, t.node.dtype) for name, t in self.chosen]
         made.delivered = delivered
         kept = self.tape.prune(used)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import autodiff_cli.engine.evaluate as engine
-from autodiff_cli.engine import fixed, schedule
+from autodiff_cli.engine import fixed, kept, schedule
 from autodiff_cli.engine.replay import Recording, argument
 from autodiff_cli.errors import AutodiffError, fail
 from autodiff_cli.graph.node import Node
@@ -115,22 +115,22 @@ def test_what_a_plan_keeps_is_bounded() -> None:
 
 
 def test_what_all_plans_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "HOLDING", {})
-    monkeypatch.setattr(schedule, "MOST_HELD", 40_000)
+    monkeypatch.setattr(kept, "HOLDING", {})
+    monkeypatch.setattr(kept, "MOST_HELD", 40_000)
     x = np.ones(1000)
     made = [recording(lambda a: [F.cumsum(F.mul(a, 1.5), 0)], x[: 1000 - at])[0] for at in range(8)]
-    assert sum(schedule.HOLDING.values()) <= 40_000
+    assert sum(kept.HOLDING.values()) <= 40_000
     holding = [one for one in made if one.plan.fixed is not None]
     assert made[-1] in holding
     assert len(holding) < len(made)
     for at, one in enumerate(made * 3):
         same(one.run([x[: 1000 - at % 8]])[0], np.cumsum(x[: 1000 - at % 8] * 1.5))
-        assert sum(schedule.HOLDING.values()) <= 40_000
+        assert sum(kept.HOLDING.values()) <= 40_000
     del made, holding, one
     gc.collect()
     last, _ = recording(lambda a: [F.cumsum(F.mul(a, 1.5), 0)], x)
     assert last.plan.fixed is not None
-    assert len(schedule.HOLDING) == 1
+    assert len(kept.HOLDING) == 1
 
 
 def test_a_failure_leaves_the_memory_usable(monkeypatch: pytest.MonkeyPatch) -> None:
