@@ -52,6 +52,11 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
     return [candidate for *_, candidate in found[:limit]] if _good(found, closest) else []
 
 
+def did_you_mean(close: list[str]) -> list[str]:
+    """The line of help that offers close names, if there are any."""
+    return [f"did you mean {' or '.join(f'`{name}`' for name in close)}?"] if close else []
+
+
 def _good(found: list[tuple[float, bool, int, str]], closest: int) -> bool:
     return bool(found) and found[0][0] <= closest
 

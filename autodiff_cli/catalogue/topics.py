@@ -8,7 +8,7 @@ Exit codes of every command
 
   0    done; for `check`: everything passed
   1    the answer is "no": an assertion, expectation, snapshot or gradient
-       check failed (E6xx); `fmt --check` would change a file
+       check failed (E6xx)
   2    wrong command line, or a FILE named on it cannot be read
   3    the program is wrong: syntax, names, shapes, graph (E1xx to E4xx)
   4    the program is right, but evaluating it failed: NaN with --nan=error,
@@ -62,6 +62,23 @@ Errors: --diagnostics full|concise|json|github
 
 Colours: --color auto|always|never, then NO_COLOR, then FORCE_COLOR, then
 whether the stream is a terminal.
+""",
+    "config": """\
+Settings are options of a command (autodiff COMMAND --help) and a few variables
+of the environment; there are no configuration files.
+
+  NO_COLOR            not empty: no colours, no bold
+  FORCE_COLOR         colours in a pipe too; 1, 2, 3: 16, 256, all colours
+  COLUMNS             the width, in place of the terminal's
+  TERM                dumb: plain output, lines read without editing
+  CI                  set: `check` writes nothing and shows no progress
+  GITHUB_ACTIONS      set: `check` reports as annotations
+  AUTODIFF_HISTORY    the file with the history of sessions
+  EDITOR, VISUAL      the editor of :edit
+  OPENBLAS_NUM_THREADS
+                      threads of matrix products; also MKL_, OMP_NUM_THREADS
+
+The cache of `check --lf` is below XDG_CACHE_HOME, or ~/.cache/autodiff.
 """,
     "language": """\
 The language in one screen: a safe subset of Python with PyTorch's names

@@ -104,11 +104,7 @@ class Checker:
         self.changes = Changes(env, review=values["review"], quiet=self.json)
 
     def _refuse(self, message: str, *helps: str) -> Exit:
-        from ..render.text import printable
-
-        self.env.note(f"error: {printable(message)}")
-        for text in helps:
-            self.env.note(f"help: {printable(text)}")
+        self.env.complain(message, *helps)
         return Exit.USAGE
 
     def watched(self) -> int:
@@ -333,7 +329,9 @@ class Checker:
                 with open(target, "a", encoding="utf-8") as file:
                     file.write(step_summary(self.results))
             except OSError as error:
-                self.env.note(f"warning: cannot write the step summary: {error.strerror}")
+                self.env.complain(
+                    f"cannot write the step summary: {error.strerror}", severity="warning"
+                )
 
     def _diagnose(self, item: Item) -> None:
         if item.diagnostic is None:

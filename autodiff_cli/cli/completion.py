@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   autodiff completion bash > ~/.local/share/bash-completion/completions/autodiff
-  autodiff completion zsh > ~/.zfunc/_autodiff     # with fpath+=~/.zfunc before compinit
+  autodiff completion zsh > ~/.zfunc/_autodiff  # fpath+=~/.zfunc
   autodiff completion fish > ~/.config/fish/completions/autodiff.fish
   autodiff completion powershell >> $PROFILE
 """
@@ -43,19 +43,18 @@ def command() -> Any:
 def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
     """Print the script of a shell."""
     from ..render.text import printable
-    from ..suggest import suggest
+    from ..suggest import did_you_mean, suggest
 
     shell = os.path.basename(words[0]) if len(words) == 1 else ""
     maker = _maker({"pwsh": "powershell"}.get(shell, shell))
     if maker is None:
+        usage = f"autodiff completion {'|'.join(SHELLS)}"
         if len(words) == 1:
-            env.note(f"error: there is no completion for `{printable(words[0], 100)}`")
-            close = suggest(words[0], SHELLS, 1)
-            if close:
-                env.note(f"help: did you mean `{close[0]}`?")
+            close = did_you_mean(suggest(words[0], SHELLS, 1))
+            message = f"there is no completion for `{printable(words[0], 100)}`"
+            env.complain(message, *close, usage)
         else:
-            env.note("error: name one shell")
-        env.note(f"help: autodiff completion {'|'.join(SHELLS)}")
+            env.complain("name one shell", usage)
         return Exit.USAGE
     env.write(maker.source().strip("\n") + "\n")
     return Exit.OK

@@ -57,8 +57,10 @@ def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The derivatives of every program of a command line; the worst exit code."""
     for one, other in (("latex", "statements"), ("simplify", "raw")):
         if values[one] and values[other]:
-            env.note(f"error: --{one} and --{other} cannot be given together")
-            env.note("help: `autodiff derive --help` lists the options")
+            env.complain(
+                f"--{one} and --{other} cannot be given together",
+                "`autodiff derive --help` lists the options",
+            )
             return Exit.USAGE
     unused = {"nan": "ignore", "precision": 17, "sci": False, "max_elements": 64}
     values = {**unused, **values}

@@ -58,16 +58,17 @@ def command() -> Any:
 def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Compare; 0 when everything agrees, 1 when not."""
     if not 1 <= len(files) <= 2:
-        env.note("error: give one program or two files")
-        env.note("help: autodiff diff before.expr after.expr")
+        env.complain("give one program or two files", "autodiff diff before.expr after.expr")
         return Exit.USAGE
     if len(files) == 1 and not (values["define"] or values["other"]):
-        env.note("error: one program and one set of values: there is nothing to compare")
-        env.note(f"help: autodiff diff {files[0]} -D NAME=VALUE --with NAME=OTHER")
+        env.complain(
+            "one program and one set of values: there is nothing to compare",
+            f"autodiff diff {files[0]} -D NAME=VALUE --with NAME=OTHER",
+        )
         return Exit.USAGE
     for file in files:
         if not os.path.exists(file):
-            env.note(f"error: cannot read `{file}`: no such file or directory")
+            env.complain(f"cannot read `{file}`: no such file or directory")
             return Exit.USAGE
     from ..checks.deadline import deadline
     from ..checks.departures import compare

@@ -68,8 +68,10 @@ def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
     if values["format"] in ("json", "rich", "plain"):
         forms.append(f"format {values['format']}")
     if len(forms) > 1:
-        env.note(f"error: --{forms[0]} and --{forms[1]} cannot be given together")
-        env.note("help: `autodiff explain --help` lists the options")
+        env.complain(
+            f"--{forms[0]} and --{forms[1]} cannot be given together",
+            "`autodiff explain --help` lists the options",
+        )
         return Exit.USAGE
     values = {"nan": "ignore", **values}
     return run_programs(values, files, env, lambda: Explainer(values, env), "explain", "explain")

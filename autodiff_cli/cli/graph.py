@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   autodiff graph demo.expr
   autodiff graph demo.expr -f mermaid --values --grads
-  autodiff graph model.expr --of y -o model.dot && dot -Tsvg model.dot -o model.svg
+  autodiff graph model.expr -o model.dot && dot -Tsvg model.dot -o model.svg
   autodiff graph model.expr -f json | jq '.nodes[].text'
 """
 
@@ -67,8 +67,10 @@ def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
         from ..render.graphs import SUFFIXES
 
         if values["out"] not in (None, "-") and suffix not in SUFFIXES:
-            env.note("error: cannot tell the form of the graph from the name of its file")
-            env.note(f"help: give it with -f, or end the name in {', '.join(SUFFIXES)}")
+            env.complain(
+                "cannot tell the form of the graph from the name of its file",
+                f"give it with -f, or end the name in {', '.join(SUFFIXES)}",
+            )
             return Exit.USAGE
         values["graph_form"] = SUFFIXES.get(suffix, "tree")
     unused = {"format": "auto", "sci": False, "max_elements": 64, "wrt": ()}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
 from ..errors import Exit
-from ..suggest import suggest
+from ..suggest import did_you_mean, suggest
 from .main import COMMANDS, load_command
 from .options import Option
 from .streams import Environment
@@ -37,8 +37,33 @@ class Converted(click.ParamType):
         return of_option(self.option, ctx, incomplete)
 
 
+class Formatter(click.HelpFormatter):
+    """Help in which the text of an option stands below it where beside it is little room."""
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        rows = list(rows)
+        narrow = self.width < 60 and max(len(first) for first, _ in rows) > 12
+        super().write_dl(rows, 4 if narrow else col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A context whose help is laid out by `Formatter`."""
+
+    formatter_class = Formatter
+
+
+class Command(click.Command):
+    """A subcommand."""
+
+    context_class = Context
+
+
 class LazyGroup(click.Group):
     """Subcommands are imported when they are called; listing them imports nothing."""
+
+    context_class = Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -110,7 +135,7 @@ def make_command(
     def invoke(ctx: click.Context, /, **values: Any) -> int:
         return callback(values, list(values.pop(key)), ctx.find_root().obj)
 
-    return click.Command(
+    return Command(
         name,
         params=[
             click.Argument([key], nargs=-1, metavar=metavar, shell_complete=complete),
@@ -170,11 +195,8 @@ def _usage(error: click.ClickException, env: Environment) -> int:
             flag for param in context.command.params for flag in param.opts
         ]  # fmt: skip
         close = suggest(error.option_name, [f for f in known if f.startswith("--")])
-        if close:
-            hints.append(f"did you mean {' or '.join(f'`{flag}`' for flag in close)}?")
+        hints += did_you_mean(close)
     path = "autodiff" if context is None else context.command_path
     hints.append(f"`{path} --help` lists the options")
-    env.note(f"error: {printable(message, 1000)}")
-    for hint in hints:
-        env.note(f"help: {hint}")
+    env.complain(printable(message, 1000), *hints)
     return Exit.USAGE

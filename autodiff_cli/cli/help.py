@@ -28,7 +28,7 @@ def command() -> Any:
 def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
     """Print the page of every word; without words the overview."""
     if not words:
-        env.write(overview())
+        env.page(overview())
         return Exit.OK
     for at, word in enumerate(words):
         if at:
@@ -47,8 +47,8 @@ def overview() -> str:
     lines += [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
     lines += ["", "Topics", "  " + "  ".join(TOPICS), ""]
     lines += [
-        "Also: autodiff help CODE (an error, such as E302), autodiff help NAME (an operation,",
-        "such as softmax), autodiff COMMAND --help (options of a command).",
+        "Also: autodiff help CODE (an error, such as E302), autodiff help NAME (an",
+        "operation, such as softmax), autodiff COMMAND --help (options of a command).",
     ]
     return "\n".join(lines) + "\n"
 
@@ -58,26 +58,26 @@ def _page(word: str, env: Environment) -> bool:
 
     name = word.strip().lower()
     if re.fullmatch(r"[ew][0-9]{3}", name) and f"E{name[1:]}" in KINDS:
-        env.write(explain_code(word))
+        env.page(explain_code(word))
         return True
     if name in COMMANDS:
         from .group import run_group
 
         run_group([name, "--help"], env)
         if name in TOPICS:
-            env.write("\n" + TOPICS[name])
+            env.page("\n" + TOPICS[name])
         return True
     if name == "commands":
-        env.write(overview())
+        env.page(overview())
         return True
     if name in TOPICS:
-        env.write(TOPICS[name])
+        env.page(TOPICS[name])
         return True
     from .ops import describe, public_ops
 
     found = public_ops().get(word.strip()) or public_ops().get(name)
     if found:
-        env.write("\n".join(describe(op) for op in found))
+        env.page("\n".join(describe(op) for op in found))
         return True
     return False
 
@@ -85,15 +85,16 @@ def _page(word: str, env: Environment) -> bool:
 def _unknown(word: str, env: Environment) -> int:
     from ..catalogue import TOPICS
     from ..render.text import printable
-    from ..suggest import suggest, synonym
+    from ..suggest import did_you_mean, suggest, synonym
     from .ops import public_ops
 
-    env.note(f"error: there is no help about `{printable(word, 200)}`")
     close = suggest(word, [*COMMANDS, *TOPICS, *KINDS, *public_ops()])
     other = synonym(word)
     if other and other not in close:
         close = [other, *close][:3]
-    if close:
-        env.note(f"help: did you mean {' or '.join(f'`{name}`' for name in close)}?")
-    env.note("help: `autodiff help` lists commands and topics, `autodiff ops` the operations")
+    env.complain(
+        f"there is no help about `{printable(word, 200)}`",
+        *did_you_mean(close),
+        "`autodiff help` lists commands and topics, `autodiff ops` the operations",
+    )
     return Exit.USAGE

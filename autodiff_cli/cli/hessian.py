@@ -50,8 +50,10 @@ def hessian(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
     asked = [flag for flag in ("hvp", "diag", "eig") if values[flag] not in (None, False)]
     if len(asked) > 1:
-        env.note(f"error: --{asked[0]} and --{asked[1]} cannot be given together")
-        env.note("help: `autodiff hessian --help` lists the options")
+        env.complain(
+            f"--{asked[0]} and --{asked[1]} cannot be given together",
+            "`autodiff hessian --help` lists the options",
+        )
         return Exit.USAGE
     part = "product" if "hvp" in asked else "diagonal" if "diag" in asked else "full"
     request = Request(

@@ -18,12 +18,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Evaluate a program, differentiate it, print the results."),
     "repl": ("repl", "Open a session: statements run as they are entered."),
     "check": ("check", "Check programs: gradients, assertions, expectations, snapshots."),
-    "diff": ("diff", "Compare two programs or saved results: the first node that departs."),
+    "diff": ("diff", "Compare two programs or saved results: where they part."),
     "jacobian": ("jacobian", "All first derivatives of a result, in named blocks."),
     "hessian": ("hessian", "Second derivatives, eigenvalues, Hessian-vector products."),
     "derive": ("derive", "Derivatives as formulas: text, LaTeX, program text."),
     "explain": ("explain", "The chain rule step by step, with names and numbers."),
-    "why": ("why", "Why a gradient is None, zero, NaN or infinite, with a repair that was run."),
+    "why": ("why", "Why a gradient is None, zero, NaN or infinite, with a repair."),
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
     "ops": ("ops", "List the operations, or describe one."),
     "completion": ("completion", "Print the script of a shell that completes command lines."),
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
         if failure.broken_pipe:
             return Exit.PIPE
         env.stdout = None
-        env.note(f"error: cannot write to standard output: {failure.reason}")
+        env.complain(f"cannot write to standard output: {failure.reason}")
         return Exit.EVALUATION
     except AutodiffError as error:
         env.diagnose(error.diagnostic)
@@ -124,13 +124,14 @@ def _is_file(word: str) -> bool:
 
 def _unknown_command(word: str, env: Environment) -> int:
     from ..render.text import printable
-    from ..suggest import suggest
+    from ..suggest import did_you_mean, suggest
 
-    env.note(f"error: there is no command and no file `{printable(word, 200)}`")
     close = suggest(word, COMMANDS) + suggest(f"{word}.expr", _files_here(), 1)
-    if close:
-        env.note(f"help: did you mean {' or '.join(f'`{name}`' for name in close)}?")
-    env.note(f"help: commands are {', '.join(COMMANDS)}; `autodiff -e CODE` runs a line")
+    env.complain(
+        f"there is no command and no file `{printable(word, 200)}`",
+        *did_you_mean(close),
+        f"commands are {', '.join(COMMANDS)}; `autodiff -e CODE` runs a line",
+    )
     return Exit.USAGE
 
 

@@ -80,8 +80,7 @@ def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
         known = sorted({op.family for ops in public_ops().values() for op in ops})
         for family in sorted(families):
             if family not in known:
-                env.note(f"error: there is no family `{family}`")
-                env.note(f"help: families are {', '.join(known)}")
+                env.complain(f"there is no family `{family}`", f"families are {', '.join(known)}")
                 return Exit.USAGE
         chosen = [op for op in chosen if op.family in families]
     if values["search"]:
@@ -94,9 +93,9 @@ def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
         return Exit.OK
     described = wanted and not any(_is_glob(word) for word in wanted)
     if described:
-        env.write("\n".join(describe(op) for op in chosen))
+        env.page("\n".join(describe(op) for op in chosen))
     else:
-        env.write("".join(f"{line}\n" for line in listing(chosen)))
+        env.page("".join(f"{line}\n" for line in listing(chosen)))
     return Exit.OK
 
 
@@ -127,16 +126,17 @@ def select(wanted: list[str]) -> tuple[list[Op], str | None]:
 
 def _unknown(word: str, env: Environment) -> int:
     from ..render.text import printable
-    from ..suggest import suggest, synonym
+    from ..suggest import did_you_mean, suggest, synonym
 
-    env.note(f"error: there is no operation `{printable(word, 200)}`")
     close = suggest(word, public_ops())
     other = synonym(word)
     if other and other not in close:
         close = [other, *close][:3]
-    if close:
-        env.note(f"help: did you mean {' or '.join(f'`{name}`' for name in close)}?")
-    env.note("help: `autodiff ops` lists them all")
+    env.complain(
+        f"there is no operation `{printable(word, 200)}`",
+        *did_you_mean(close),
+        "`autodiff ops` lists them all",
+    )
     return Exit.USAGE
 
 
@@ -188,7 +188,7 @@ def describe(op: Op) -> str:
     rule = derivative_of(op)
     if rule:
         lines += [f"  rule       {rule[0]}", *(f"             {line}" for line in rule[1:])]
-    lines.append(f"  family     {op.family}")
+    lines.append(f"  family     {op.family}: `autodiff ops --category {op.family}` lists it")
     example = example_of(op)
     if example:
         lines.append(f"  example    {example[0]}")

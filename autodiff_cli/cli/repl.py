@@ -63,7 +63,7 @@ def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
     preloaded = [(":load", name) for name in files]
     preloaded += [("", text) for text in values["expr"]]
     if env.stdin is None:
-        env.note("error: standard input is closed")
+        env.complain("standard input is closed")
         return Exit.USAGE
     if not is_terminal(env.stdin):
         return _script(values, preloaded, env)
@@ -133,6 +133,7 @@ def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
     )
     return Surroundings(
         width=lambda: env.width(env.stdout),
+        message_width=lambda: env.width(env.stdout) if is_terminal(env.stdout) else None,
         color=env.colors(env.stdout, values["color"]),
         encoding=getattr(env.stdout, "encoding", None) or "utf-8",
         crashed=lambda error: crashed(error, env, values["debug"]).diagnostic,
@@ -152,7 +153,7 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
     try:
         text = decode(getattr(env.stdin, "buffer", env.stdin).read(), "<stdin>").text
     except (OSError, ValueError) as error:
-        env.note(f"error: cannot read standard input: {error}")
+        env.complain(f"cannot read standard input: {error}")
         return Exit.USAGE
     from ..repl.loop import Loop
 
@@ -214,6 +215,7 @@ def run_tool(
         "FORCE_COLOR": "1" if color else "",
     }
     inner = Environment(_Captured("utf-8", program.encode("utf-8", "replace")), out, out, variables)
+    inner.seen = is_terminal(env.stdout)
     code = _call(words, program, inner)
     shown = "".join(out.pieces).replace("<stdin>", "<session>").rstrip("\n")
     return code, f"{shown}\n" if shown else ""

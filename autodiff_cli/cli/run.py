@@ -109,7 +109,7 @@ class Run(Runner):
                 data = file.read()
             write_bytes(source.name, written_back(data, changed.text))
         except (CannotWrite, OSError) as problem:
-            self.env.note(f"warning: the corrections are not kept: {problem}")
+            self.env.complain(f"the corrections are not kept: {problem}", severity="warning")
 
     def show(self, report: Report, several: bool) -> bool:
         if self.form == "json":
@@ -194,14 +194,16 @@ class Run(Runner):
         from fnmatch import fnmatchcase
 
         from ..render.text import printable
-        from ..suggest import suggest
+        from ..suggest import did_you_mean, suggest
 
         for glob in self.globs:
             wanted = glob.removesuffix(".grad")
             if not any(fnmatchcase(name, wanted) for name in report.tensors):
-                close = suggest(wanted, report.tensors, 1)
-                meant = f"; did you mean `{close[0]}`?" if close else ""
-                self.env.note(f"warning: --show {printable(glob, 100)} matches nothing{meant}")
+                self.env.complain(
+                    f"--show {printable(glob, 100)} matches nothing",
+                    *did_you_mean(suggest(wanted, report.tensors, 1)),
+                    severity="warning",
+                )
 
     def _tables(self, report: Report, several: bool) -> None:
         from ..render.tables import print_report

@@ -32,9 +32,11 @@ def run_programs(
     """Run every program of a command line; the worst exit code."""
     if not files and not values["expr"]:
         if env.stdin is None or is_terminal(env.stdin):
-            env.note(f"error: there is no program to {verb}")
-            env.note(f"help: name a file: `autodiff {command} demo.expr`")
-            env.note(f"help: or give a line: `autodiff {command} -e 'x = 3; loss = x**2'`")
+            env.complain(
+                f"there is no program to {verb}",
+                f"name a file: `autodiff {command} demo.expr`",
+                f"or give a line: `autodiff {command} -e 'x = 3; loss = x**2'`",
+            )
             return Exit.USAGE
         files = ["-"]
     names: list[str | None] = [*files] or [None]
@@ -57,7 +59,7 @@ def _watched(names: list[str | None], env: Environment, make: Callable[[], Runne
 
     files = [name for name in names if name not in (None, "-")]
     if len(files) < len(names):
-        env.note("error: --watch needs a FILE, not standard input or -e alone")
+        env.complain("--watch needs a FILE, not standard input or -e alone")
         return Exit.USAGE
     if not make().prepared(len(names)):
         return Exit.USAGE
@@ -133,11 +135,7 @@ class Runner:
 
     def refused(self, problem: Any) -> bool:
         """Say why something cannot be written; False."""
-        from ..render.text import printable
-
-        self.env.note(f"error: {printable(problem.message)}")
-        if problem.help:
-            self.env.note(f"help: {printable(problem.help)}")
+        self.env.complain(problem.message, *filter(None, [problem.help]))
         return False
 
     def options(self) -> Options:
@@ -233,11 +231,7 @@ class Runner:
         if report.error is None or (quiet and self.form == "json" and not self.to_file):
             return
         if missing and values["diagnostics"] == "full":
-            from ..render.text import printable
-
-            self.env.note(f"error: {printable(report.error.message)}")
-            for text in report.error.diagnostic.helps:
-                self.env.note(f"help: {printable(text)}")
+            self.env.complain(report.error.message, *report.error.diagnostic.helps)
             return
         for error in (report.error, *report.more_errors):
             self.env.diagnose(

@@ -25,9 +25,10 @@ class OutputFailed(BaseException):
 
 class Environment:
     """Standard streams (None: closed) and environment variables. `sign` is a line on standard
-    error that has to go before anything is written."""
+    error that has to go before anything is written; `seen`: messages are read on a terminal, and
+    broken to its width."""
 
-    __slots__ = ("sign", "stderr", "stdin", "stdout", "variables")
+    __slots__ = ("seen", "sign", "stderr", "stdin", "stdout", "variables")
 
     def __init__(self, stdin: Any, stdout: Any, stderr: Any, variables: Mapping[str, str]):
         self.stdin = stdin
@@ -35,6 +36,7 @@ class Environment:
         self.stderr = stderr
         self.variables = variables
         self.sign: Any = None
+        self.seen = is_terminal(stderr)
 
     @classmethod
     def current(cls) -> Environment:
@@ -97,6 +99,24 @@ class Environment:
             except (OSError, ValueError):
                 self.stderr = None
 
+    def page(self, text: str) -> None:
+        """Write a page of help to standard output, in the width of a terminal."""
+        if is_terminal(self.stdout):
+            from ..render.text import fitted_page
+
+            text = fitted_page(text, self.width(self.stdout))
+        self.write(text)
+
+    def complain(self, message: str, *helps: str, severity: str = "error") -> None:
+        """Write what is wrong with a command to standard error, and what to type instead."""
+        from ..render.text import prose
+
+        width = self.message_width()
+        lines = prose(f"{severity}: ", message, width)
+        for text in helps:
+            lines += prose("help: ", text, width)
+        self.note("\n".join(lines))
+
     def diagnose(self, diagnostic: Diagnostic, form: str = "full", color: str = "auto") -> None:
         """Write a diagnostic to standard error."""
         from ..render.diagnostics import render
@@ -107,7 +127,7 @@ class Environment:
             diagnostic,
             form,
             self.colors(self.stderr, color),
-            self.width(self.stderr) if is_terminal(self.stderr) else None,
+            self.message_width(),
             unicode=is_unicode(self.stderr),
         )
         self.note(text + "\n" if form == "full" else text)
@@ -126,6 +146,10 @@ class Environment:
         if self.variables.get("FORCE_COLOR", "0") not in ("", "0"):
             return True
         return is_terminal(stream) and not self.dumb()
+
+    def message_width(self) -> int | None:
+        """Columns that messages are broken to; None where they stay as they are."""
+        return self.width(self.stderr) if self.seen else None
 
     def width(self, stream: Any) -> int:
         """Columns: `$COLUMNS`, else the terminal's, else 80 on a terminal and 100 elsewhere."""

@@ -51,8 +51,9 @@ def command() -> Any:
 def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
     """Ask every program of a command line about one name; the worst exit code."""
     if not words:
-        env.note("error: whose gradient?")
-        env.note("help: autodiff why NAME FILE, for example `autodiff why w train.py`")
+        env.complain(
+            "whose gradient?", "autodiff why NAME FILE, for example `autodiff why w train.py`"
+        )
         return Exit.USAGE
     name, *files = words
     name = name.removesuffix(".grad")

@@ -6,19 +6,38 @@ could change a terminal's state, and the work does not grow with the length of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import Diagnostic
 from ..source import Source, Span
-from .text import char_width, printable, printable_char, text_width
+from .text import broken, char_width, printable, printable_char, prose, text_width
 
 DEFAULT_WIDTH = 120
 MAX_LABELS = 20
 
 _RED, _YELLOW, _BLUE, _GREEN, _BOLD = "1;31", "1;33", "1;34", "1;32", "1"
 
-Paint = Callable[[str, str], str]
+
+class Paint:
+    """Gives texts a style or a link; without colours they stay as they are."""
+
+    __slots__ = ("color",)
+
+    def __init__(self, color: bool):
+        self.color = color
+
+    def __call__(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if self.color and style and text else text
+
+    def link(self, text: str, file: str) -> str:
+        """A text that opens a file, if there is one of that name (OSC 8)."""
+        import os
+        from urllib.parse import quote
+
+        path = os.path.abspath(file)
+        if not self.color or not os.path.isfile(path):
+            return text
+        return f"\x1b]8;;file://{quote(os.fsencode(path))}\x1b\\{text}\x1b]8;;\x1b\\"
 
 
 class Mark(NamedTuple):
@@ -50,12 +69,13 @@ def render(
 ) -> str:
     """The text of a diagnostic, without a final line end.
 
-    `format` is full, concise, json or github; `color`, `width` (cells of the terminal) and
-    `unicode` (False: nothing but ASCII is added to the program's own text) concern full only.
+    `format` is full, concise, json or github; `color`, `width` (cells of the terminal; None: no
+    terminal, so messages are not broken) and `unicode` (False: nothing but ASCII is added to the
+    program's own text) concern full only.
     """
     match format:
         case "full":
-            return _full(diagnostic, color, width or DEFAULT_WIDTH, "…" if unicode else "...")
+            return _full(diagnostic, color, width, "…" if unicode else "...")
         case "concise":
             return _concise(diagnostic)
         case "json":
@@ -156,26 +176,19 @@ def _unicode(text: str) -> str:
 # ------------------------------------------------------------------ the code frame
 
 
-def _full(diagnostic: Diagnostic, color: bool, width: int, ellipsis: str) -> str:
-    paint = painter(color)
+def _full(diagnostic: Diagnostic, color: bool, width: int | None, ellipsis: str) -> str:
+    paint = Paint(color)
     accent = _YELLOW if diagnostic.severity == "warning" else _RED
-    heading = paint(_heading(diagnostic), accent)
-    result = [heading + paint(f": {printable(diagnostic.message)}", _BOLD)]
+    heading = _heading(diagnostic)
+    first, *rest = prose(f"{heading}: ", diagnostic.message, width)
+    result = [paint(heading, accent) + paint(first.removeprefix(heading), _BOLD)]
+    result += [paint(line, _BOLD) for line in rest]
     result += frames(diagnostic, accent, paint, width, ellipsis)
     return "\n".join(line.rstrip() for line in result)
 
 
-def painter(color: bool) -> Paint:
-    """What gives a text a style; nothing without colours."""
-
-    def paint(text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if color and style and text else text
-
-    return paint
-
-
 def frames(
-    diagnostic: Diagnostic, accent: str, paint: Paint, width: int, ellipsis: str
+    diagnostic: Diagnostic, accent: str, paint: Paint, width: int | None, ellipsis: str
 ) -> list[str]:
     """Everything below the heading: code frames, notes and help."""
     result: list[str] = []
@@ -184,30 +197,29 @@ def frames(
     gutter = len(str(max(numbers, default=0)))
     for position, (source, first, marks) in enumerate(groups):
         arrow = "::: " if position else "--> "
-        result.append(" " * gutter + paint(arrow, _BLUE) + _location(first))
+        place = _location(first) if width is None else paint.link(_location(first), source.name)
+        result.append(" " * gutter + paint(arrow, _BLUE) + place)
         result.append(" " * (gutter + 1) + paint("|", _BLUE))
-        result += _frame(source, marks, gutter, accent, paint, width, ellipsis)
+        result += _frame(source, marks, gutter, accent, paint, width or DEFAULT_WIDTH, ellipsis)
     if groups and (diagnostic.notes or diagnostic.helps):
         result.append(" " * (gutter + 1) + paint("|", _BLUE))
     for note in diagnostic.notes:
-        result += _note(note, gutter, paint)
+        result += _note(note, gutter, paint, width)
     for text in diagnostic.helps:
-        result += _indented(paint("help", _GREEN) + ": ", 6, text)
+        head, *more = prose("help: ", text, width)
+        result += [paint("help", _GREEN) + head.removeprefix("help"), *more]
     return result
 
 
-def _note(note: str, gutter: int, paint: Paint) -> list[str]:
+def _note(note: str, gutter: int, paint: Paint, width: int | None) -> list[str]:
     """A note; one that begins with a line end is a block (a table), which stands by itself."""
     if note.startswith("\n"):
         margin = " " * (gutter + 3)
         return [margin + printable(line) for line in note.strip("\n").split("\n")]
-    lead = " " * (gutter + 1) + paint("= ", _BLUE) + paint("note", _BOLD) + ": "
-    return _indented(lead, gutter + 9, note)
-
-
-def _indented(lead: str, lead_width: int, text: str) -> list[str]:
-    first, *rest = (printable(line) for line in text.split("\n"))
-    return [lead + first, *(" " * lead_width + line for line in rest)]
+    plain = " " * (gutter + 1) + "= note"
+    first, *rest = prose(f"{plain}: ", note, width)
+    lead = " " * (gutter + 1) + paint("= ", _BLUE) + paint("note", _BOLD)
+    return [lead + first.removeprefix(plain), *rest]
 
 
 def _groups(diagnostic: Diagnostic) -> list[tuple[Source, Span, list[Mark]]]:
@@ -389,10 +401,8 @@ def _fitted(mark: Placed, leftmost: int, room: int) -> tuple[int, list[str]]:
     size = text_width(mark.text)
     if mark.start + size <= room:
         return mark.start, [mark.text]
-    from textwrap import wrap
-
     start = max(leftmost, min(mark.start, room - min(size, LABEL_WIDTH)), 0)
-    return start, wrap(mark.text, max(room - start, 8)) or [mark.text]
+    return start, broken(mark.text, max(room - start, 8))
 
 
 def _row(cells: dict[int, tuple[str, str]], paint: Paint) -> str:

@@ -5,6 +5,7 @@ Nothing here writes or knows a stream; what `printable` returns never changes a 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # How a number and an array look is the same below this layer.
@@ -12,6 +13,9 @@ from ..numerals import format_number as format_number
 from ..numerals import matrix_lines as matrix_lines
 
 TAB = "    "
+_CHUNKS = re.compile(r"\s*(?:`[^`]+`|\S)+")  # a word with what stands before it; code is one word
+_GAPS = re.compile(r"(?<=\S) {2,}(?=\S)")
+_WORDS = re.compile(r"\s*\S+")
 
 # Stand-ins for what an output encoding lacks; each keeps the width of what it replaces,
 # except the ellipsis. Blocks of sparklines and heat maps have none and become `#`.
@@ -112,6 +116,81 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
             break
         kept.append(char)
     return "".join(kept) + ellipsis[: max(0, width)]
+
+
+def broken(text: str, width: int) -> list[str]:
+    """A line as lines of `width` cells, broken between words, and within `code` or a word only
+    where one is longer than that (a word is then left as it is)."""
+    if text_width(text) <= width:
+        return [text]
+    lines, line = [], ""
+    for chunk in _CHUNKS.findall(text):
+        fits = text_width(chunk.lstrip()) <= width
+        for piece in [chunk] if fits else _WORDS.findall(chunk):
+            if line and text_width(line) + text_width(piece) > width:
+                lines.append(line)
+                line = piece.lstrip()
+            else:
+                line += piece
+    return [*lines, line]
+
+
+def prose(lead: str, text: str, width: int | None = None) -> list[str]:
+    """`lead` and a text of one or more lines behind it; where the text does not fit into `width`
+    cells it goes on below itself."""
+    margin, room = text_width(lead), 0 if width is None else max(width - text_width(lead), 20)
+    lines = [printable(line) for line in text.split("\n")]
+    if width is not None and max(map(text_width, lines)) > room:
+        lines = [piece for line in _unhung(lines) for piece in broken(line, room)]
+    return [lead + lines[0], *(" " * margin + line for line in lines[1:])]
+
+
+def _unhung(lines: list[str]) -> list[str]:
+    """Lines that stand under the end of the first one (`shapes align:   X  2  3`), moved to the
+    left with that end."""
+    column = min((len(line) - len(line.lstrip()) for line in lines[1:]), default=0)
+    first = lines[0]
+    if column < 8 or not first[:column].endswith(" "):
+        return lines
+    return [first[:column].rstrip(), *(f"  {line[column:]}" for line in lines)]
+
+
+def fitted_page(text: str, width: int) -> str:
+    """A page of help that was written for 80 columns, as it is if it fits into `width` cells;
+    else its paragraphs are filled anew and what stands in columns goes on below itself."""
+    lines = text.split("\n")
+    if max(map(text_width, lines)) <= width:
+        return text
+    paragraphs: list[list[str]] = []
+    column = -1  # where a line begins that goes on with the last paragraph
+    for line in lines:
+        start = len(line) - len(line.lstrip())
+        if line and start == column:
+            paragraphs[-1].append(line)
+            continue
+        paragraphs.append([line])
+        gap = _last_gap(line, start)
+        column = -1 if not line or (start and gap == start) else gap
+    return "\n".join(part for paragraph in paragraphs for part in _filled(paragraph, width))
+
+
+def _last_gap(line: str, start: int) -> int:
+    """Where the last column of a line begins: what stands behind two spaces or more."""
+    return max((gap.end() for gap in _GAPS.finditer(line)), default=start)
+
+
+def _filled(lines: list[str], width: int) -> list[str]:
+    """A paragraph in `width` cells: its last column goes on below itself, or, where that is far to
+    the right, begins below the line."""
+    if max(map(text_width, lines)) <= width:
+        return lines
+    line = " ".join([lines[0], *(further.lstrip() for further in lines[1:])])
+    start = len(line) - len(line.lstrip())
+    column = _last_gap(line, start)
+    if column <= width // 2:
+        return prose(line[:column], line[column:], width)
+    return [*prose(" " * start, line[start:column].rstrip(), width),
+            *prose(" " * (start + 4), line[column:], width)]  # fmt: skip
 
 
 def format_exact(value: float | int | bool) -> str:

@@ -8,9 +8,9 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Diagnostic, Label
-from .diagnostics import frames, painter
+from .diagnostics import Paint, frames
 from .document import problem, strict_text
-from .text import printable
+from .text import printable, prose
 
 if TYPE_CHECKING:
     from ..errors import AutodiffError
@@ -37,7 +37,7 @@ def heading(answer: Answer) -> str:
 
 def page(answer: Answer, source: Source, *, color: bool, width: int, unicode: bool) -> str:
     """The answer for a terminal."""
-    paint = painter(color)
+    paint = Paint(color)
     accent = GREEN if answer.verdict == "ok" else YELLOW if "zero" in answer.verdict else RED
     name, _, rest = heading(answer).partition(" ")
     lines = [paint(name, BOLD) + " " + paint(rest, accent), *_wrapped(answer.message, width)]
@@ -58,9 +58,7 @@ def page(answer: Answer, source: Source, *, color: bool, width: int, unicode: bo
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    from textwrap import wrap
-
-    return [f"  {line}" for line in wrap(printable(text), max(20, width - 2))]
+    return prose("  ", text, width)
 
 
 def changes(answer: Answer, source: Source) -> list[str]:
@@ -85,7 +83,7 @@ def changes(answer: Answer, source: Source) -> list[str]:
     return found
 
 
-def _painted(lines: list[str], paint: Any) -> list[str]:
+def _painted(lines: list[str], paint: Paint) -> list[str]:
     styles = {"-": RED, "+": GREEN}
     return [paint(line, styles.get(line.lstrip(" 0123456789")[:1], "")) for line in lines]
 

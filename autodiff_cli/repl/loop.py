@@ -19,7 +19,7 @@ from ..language.parser import is_incomplete, parse
 from ..language.report import Options
 from ..language.values import Namespace
 from ..render.diagnostics import render
-from ..render.text import for_encoding
+from ..render.text import for_encoding, prose
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
@@ -72,11 +72,13 @@ class Settings:
 
 @dataclass(slots=True)
 class Surroundings:
-    """What the loop knows of where it runs. `width` is asked anew for every output; `write`
-    receives output as it comes; `tool` runs other commands; `edit` lets the user change a text;
-    `crashed` reports a fault of this program."""
+    """What the loop knows of where it runs. `width` is asked anew for every output, as is
+    `message_width`, to which messages are broken (None: they stay as they are); `write` receives
+    output as it comes; `tool` runs other commands; `edit` lets the user change a text; `crashed`
+    reports a fault of this program."""
 
     width: Callable[[], int] = lambda: 80
+    message_width: Callable[[], int | None] = lambda: None
     color: bool = False
     encoding: str = "utf-8"
     write: Callable[[str], Any] | None = None
@@ -285,7 +287,7 @@ class Loop:
             self.code = diagnostic.exit_code
         self.say(
             render(
-                diagnostic, "full", self.around.color, self.around.width(),
+                diagnostic, "full", self.around.color, self.around.message_width(),
                 unicode=self.look.unicode,
             )
         )  # fmt: skip
@@ -293,9 +295,12 @@ class Loop:
     def complain(self, problem: Problem) -> None:
         """Show what is wrong with a command."""
         self.code = problem.code
-        self.say(f"error: {problem.message}")
-        for line in problem.helps:
-            self.say(f"help: {line}")
+        width = self.around.message_width()
+        for line in prose("error: ", problem.message, width):
+            self.say(line)
+        for text in problem.helps:
+            for line in prose("help: ", text, width):
+                self.say(line)
 
     def status_line(self) -> str:
         """`names: A, B and 3 more`, for the banner."""

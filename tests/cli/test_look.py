@@ -111,6 +111,78 @@ def test_forced_tables_in_a_pipe_are_100_wide(cli):
     assert 80 < max(map(len, lines)) <= 100
 
 
+# ------------------------------------------------------------------ messages and help
+
+ERRORS = Path(__file__).parents[2] / "samples" / "errors"
+
+
+@pytest.mark.parametrize("width", [80, 44])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "E302-broadcast.expr",
+        "E402-backward.py",
+        "E407-through-a-view.py",
+        "E503-cholesky.expr",
+        "W501-nan.expr",
+    ],
+)
+def test_messages_fit_the_terminal(cli, tmp_path: Path, name: str, width: int):
+    (tmp_path / "p.expr").write_text((ERRORS / name).read_text())
+    shown = cli("p.expr", tty=True, COLUMNS=str(width), NO_COLOR="1").err
+    assert all(len(line) <= width for line in shown.splitlines())
+    # Not broken for tools that read it.
+    piped = cli("p.expr", COLUMNS=str(width)).err
+    assert piped == cli("p.expr").err
+    heading = piped.split("\n")[0].split()
+    assert shown.split()[: len(heading)] == heading
+    assert piped.split("\n")[1].strip().startswith("--> p.expr:")
+
+
+def test_places_are_links_on_a_terminal(cli, tmp_path: Path):
+    (tmp_path / "a b.expr").write_text("x = [1, 2\n")
+    err = cli("a b.expr", tty=True, TERM="xterm-256color").err
+    link = f"\x1b]8;;file://{tmp_path}/a%20b.expr\x1b\\a b.expr:1:5\x1b]8;;\x1b\\"
+    assert link in err
+    for variables in ({"tty": True, "NO_COLOR": "1"}, {"FORCE_COLOR": "1"}):
+        assert "]8;" not in cli("a b.expr", **variables).err
+    assert "]8;" not in cli("-e", "x = [1, 2", tty=True, TERM="xterm-256color").err
+
+
+@pytest.mark.parametrize("width", [80, 44])
+@pytest.mark.parametrize(
+    "words", [["rnu"], ["run", "--lsos"], ["help", "nothing"], ["ops", "sofmax"], ["derive"]]
+)
+def test_refusals_fit_the_terminal(cli, words: list[str], width: int):
+    result = cli(*words, tty=True, stdin_tty=True, COLUMNS=str(width))
+    assert result.code == 2
+    assert result.err.startswith("error: ")
+    assert "help: " in result.err
+    assert all(len(line) <= width for line in result.err.splitlines())
+    wide = cli(*words, stdin_tty=True, COLUMNS=str(width)).err
+    assert result.err.split() == wide.split()
+    assert all(line.startswith(("error: ", "help: ")) for line in wide.splitlines())
+
+
+@pytest.mark.parametrize(
+    "word", ["", "exit-codes", "config", "language", "json", "E302", "softmax"]
+)
+def test_help_fits_the_terminal(cli, word: str):
+    words = ["help", word] if word else ["help"]
+    piped = cli(*words).out
+    for width in (80, 44):
+        shown = cli(*words, tty=True, COLUMNS=str(width)).out
+        assert all(len(line) <= width for line in shown.splitlines())
+        assert shown.split() == piped.split()
+    assert cli(*words, tty=True, COLUMNS="200").out == piped
+
+
+def test_options_of_a_narrow_terminal_have_their_text_below(cli):
+    out = cli("run", "--help", tty=True, COLUMNS="44").out
+    assert "  --wrt NAME,...\n        With respect to what" in out
+    assert "  --wrt NAME,...           With" in cli("run", "--help", tty=True, COLUMNS="80").out
+
+
 # ------------------------------------------------------------------ colours of numbers
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from autodiff_cli.render.text import (
     ascii_text,
+    broken,
     clip,
+    fitted_page,
     for_encoding,
     format_count,
     format_exact,
@@ -13,6 +15,7 @@ from autodiff_cli.render.text import (
     matrix_lines,
     pad,
     printable,
+    prose,
     text_width,
 )
 
@@ -67,3 +70,63 @@ def test_matrices() -> None:
     assert matrix_lines([1, 2, 3, 4, 5], edge=2) == ["[1, 2, ..., 4, 5]"]
     rows = [[row * 10 + column for column in range(5)] for row in range(5)]
     assert matrix_lines(rows, edge=1) == ["[[ 0, ...,  4],", " ...,", " [40, ..., 44]]"]
+
+
+def test_lines_are_broken_between_words() -> None:
+    assert broken("one two three", 13) == ["one two three"]
+    assert broken("one two three", 9) == ["one two", "three"]
+    assert broken("write `a = [1, 2]` here", 14) == ["write", "`a = [1, 2]`", "here"]
+    assert broken("write `a = [1, 2]` here", 8) == ["write `a", "= [1,", "2]` here"]
+    assert broken("see /a/very/long/path now", 6) == ["see", "/a/very/long/path", "now"]
+    assert broken("日本 日本", 6) == ["日本", "日本"]
+    assert broken("a `stray tick", 8) == ["a `stray", "tick"]
+
+
+def test_prose_goes_on_below_itself() -> None:
+    text = "one two three four five six seven eight"
+    assert prose("help: ", text) == [f"help: {text}"]
+    assert prose("help: ", text, 30) == ["help: one two three four five", "      six seven eight"]
+    assert prose("help: ", "two\nlines") == ["help: two", "      lines"]
+    aligned = "shapes align:   X  2  3\n                b     2    <- 3 against 2"
+    assert prose("note: ", aligned, 80) == [
+        "note: shapes align:   X  2  3", "                      b     2    <- 3 against 2"
+    ]  # fmt: skip
+    assert prose("note: ", aligned, 40) == [
+        "note: shapes align:", "        X  2  3", "        b     2    <- 3 against 2"
+    ]  # fmt: skip
+
+
+PAGE = """\
+Exit codes
+
+  0    done
+  1    the answer is no: an assertion or
+       a gradient check failed
+  loss = sum(A @ A.T) + sum(A)     the objective
+  -> as it is
+
+Several files: the first
+of them that occurred.
+"""
+
+
+def test_a_page_fits_the_terminal() -> None:
+    assert fitted_page(PAGE, 80) == PAGE
+    assert (
+        fitted_page(PAGE, 30)
+        == """\
+Exit codes
+
+  0    done
+  1    the answer is no: an
+       assertion or a gradient
+       check failed
+  loss = sum(A @ A.T) + sum(A)
+      the objective
+  -> as it is
+
+Several files: the first
+of them that occurred.
+"""
+    )
+    assert fitted_page(PAGE, 22).endswith("Several files: the\nfirst of them that\noccurred.\n")
