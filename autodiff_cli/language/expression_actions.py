@@ -286,10 +286,8 @@ class ExpressionActions(Parts):
         values: Any = self.tokens.values[v[0]]
         return s.NumList(values, Span(self.source, start, end))
 
-    def bare(self, v: Values, start: int, end: int) -> s.Node:
-        if len(v[0]) == 1:
-            return v[0][0]
-        return s.Tuple(v[0], Span(self.source, start, end))
+    def lone_tuple(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Tuple([v[0]], Span(self.source, start, end))
 
     def bare_tuple(self, v: Values, start: int, end: int) -> s.Node:
         return s.Tuple(v[0], Span(self.source, start, end))

@@ -67,9 +67,32 @@ _RULES: list[tuple[int, int, Callable[..., Any] | None]] = [
     for size, origin, name in zip(_SIZES, _ORIGINS, _METHODS, strict=True)
 ]
 _steps: dict[int, int] = {}
-"""The action of a state before a terminal, as in ACTIONS: a memo."""
+"""The action of a state before a terminal, as in ACTIONS, with what `_ENDING` says: a memo."""
+_ENDING = 1 << 14
+"""Added to the state to shift to where the terminal may be a whole symbol, such as a name."""
+_symbols: dict[int, tuple[int, tuple[Callable[..., Any], ...]]] = {}
+"""Of a state, a terminal and the one after it: the state behind the largest symbol that the first
+terminal alone is, and the actions that make it: a memo."""
 _jumps: dict[int, int] = {}
 """Where a nonterminal leads from a state before a terminal, unit reductions done: a memo."""
+
+
+def _step(state: int, kind: int) -> int:
+    action = ACTIONS[state].get(kind, 0)
+    if action > 0 and any(a < 0 and _SIZES[~a] == 1 for a in ACTIONS[action].values()):
+        return action + _ENDING
+    return action
+
+
+def _symbol(state: int, kind: int, following: int) -> tuple[int, tuple[Callable[..., Any], ...]]:
+    target = ACTIONS[state][kind]
+    actions = []
+    while (action := ACTIONS[target].get(following, 0)) < 0 and _SIZES[~action] == 1:
+        _, origin, method = _RULES[~action]
+        if method is not None:
+            actions.append(method)
+        target = GOTOS[state][origin]
+    return target, tuple(actions)
 
 
 def _jump(state: int, nonterminal: int, kind: int) -> int:
@@ -108,7 +131,7 @@ class Machine:
         kinds, starts, ends = tokens.kinds, tokens.starts, tokens.ends
         if tokens.refused is not None:
             raise tokens.refused
-        steps, rules, jumps = _steps, _RULES, _jumps
+        steps, rules, jumps, symbols = _steps, _RULES, _jumps, _symbols
         index, state = self.index, states[-1]
         try:
             while True:
@@ -116,41 +139,45 @@ class Machine:
                 while True:
                     action = steps.get(state << 7 | kind)
                     if action is None:
-                        action = steps[state << 7 | kind] = ACTIONS[state].get(kind, 0)
+                        action = steps[state << 7 | kind] = _step(state, kind)
                     if action >= 0:
                         break
                     size, origin, method = rules[~action]
-                    if size == 1:
-                        arguments = [values.pop()]
-                        start = begins.pop()
-                        states.pop()
-                    elif size:
-                        arguments = values[-size:]
-                        start = begins[-size]
-                        del values[-size:], states[-size:], begins[-size:]
-                    else:
-                        arguments = []
-                        start = starts[index]
-                    if method is None:
-                        value = arguments[0]
-                    else:
-                        value = method(builder, arguments, start, ends[index - 1] if index else 0)
+                    arguments = values[-size:] if size else []
+                    if size > 1:
+                        del values[1 - size :], states[1 - size :], begins[1 - size :]
+                    elif size == 0:
+                        values.append(None)
+                        states.append(state)
+                        begins.append(starts[index])
+                    # What is made takes the place of its first symbol.
+                    if method is not None:
+                        values[-1] = method(
+                            builder, arguments, begins[-1], ends[index - 1] if index else 0
+                        )
                     if origin == _MODULE:
-                        return value
-                    key = (states[-1] << 7 | origin) << 7 | kind
+                        return values[-1]
+                    key = (states[-2] << 7 | origin) << 7 | kind
                     state = jumps.get(key, -1)
                     if state < 0:
-                        state = jumps[key] = _jump(states[-1], origin, kind)
-                    states.append(state)
-                    values.append(value)
-                    begins.append(start)
+                        state = jumps[key] = _jump(states[-2], origin, kind)
+                    states[-1] = state
                 if action == 0:
                     raise SyntaxProblem(index)
+                value, start = index, starts[index]
+                index += 1
+                if action >= _ENDING:
+                    key = (state << 7 | kind) << 7 | kinds[index]
+                    found = symbols.get(key)
+                    if found is None:
+                        found = symbols[key] = _symbol(state, kind, kinds[index])
+                    action, actions = found
+                    for method in actions:
+                        value = method(builder, [value], start, ends[index - 1])
                 state = action
                 states.append(action)
-                values.append(index)
-                begins.append(starts[index])
-                index += 1
+                values.append(value)
+                begins.append(start)
                 if len(states) > MAX_STACK:
                     raise too_complex(tokens.span(index - 1))
         finally:
