@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..errors import fail
-from ..graph.op import constant, value_of
-from ..graph.state import STATE
+from ..graph.op import Op, constant, value_of
+from ..graph.registry import F
 from .classes import Instance
 from .generators import default_stream
 
@@ -27,32 +26,32 @@ def _fresh_copy(value: Instance) -> Instance:
     return made
 
 
-def _array(value: Tensor, what: str) -> np.ndarray:
-    if STATE.grad and value.requires_grad:
-        raise fail(
-            "E203",
-            f"rsample() of {what} has no gradient here",
-            help="draw with `.sample()`, which PyTorch does not differentiate either",
-        )
+def _array(value: Tensor) -> np.ndarray:
     return np.ascontiguousarray(value_of(value.node))
+
+
+def _moving(op: Op, draw: Callable[..., np.ndarray], concentration: Tensor) -> Tensor:
+    """A draw that knows how it moves with its parameter."""
+    values = constant(draw(_array(concentration), default_stream()))
+    return Tensor(op(values, concentration.node))
 
 
 def _standard_gamma(concentration: Tensor) -> Tensor:
     from ..autograd.random_counts import standard_gamma
 
-    return Tensor(constant(standard_gamma(_array(concentration, "a gamma"), default_stream())))
+    return _moving(F.standard_gamma, standard_gamma, concentration)
 
 
 def _sample_dirichlet(concentration: Tensor) -> Tensor:
     from ..autograd.random_counts import dirichlet
 
-    return Tensor(constant(dirichlet(_array(concentration, "a Dirichlet"), default_stream())))
+    return _moving(F.sample_dirichlet, dirichlet, concentration)
 
 
 def _binomial(count: Tensor, prob: Tensor) -> Tensor:
     from ..autograd.random_counts import binomial
 
-    counts, probs = _array(count, "a binomial"), _array(prob, "a binomial")
+    counts, probs = _array(count), _array(prob)
     return Tensor(constant(binomial(counts, probs, default_stream())))
 
 

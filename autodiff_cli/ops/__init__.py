@@ -57,6 +57,7 @@ FAMILIES = (
     "embedding",
     "masked",
     "noise",
+    "implicit",
 )
 
 
