@@ -34,7 +34,7 @@ from .turns import Turns
 STATIC, VALUE, VALUES = range(3)
 VIEWS = frozenset({"reshapes", "expands"})
 Made = TypeVar("Made", Fixed, Turns)
-FIXED_AFTER = 2  # runs without memory of its own, before a plan gets it
+FIXED_AFTER = 2  # runs before a plan gets memory of its own
 
 
 def too_large(span: Any) -> AutodiffError:
@@ -110,7 +110,8 @@ class Plan:
         self._chosen, computed = representatives([node for node in order if node not in given])
         self._build(_living(computed, self._chosen, targets), targets)
         self.targets = [self._at(node) for node in targets]
-        self.runs = 0
+        self.runs = 0  # without memory of its own
+        self.due = FIXED_AFTER
         self.fixed: Fixed | None = None
         self.turns: Turns | None = None
         self.fixable = self.turnable = not any(isinstance(step, Tiled) for step in self.steps)
@@ -240,8 +241,9 @@ class Plan:
             with np.errstate(all="ignore"):
                 return fixed.run(arrays)
         self.runs += 1
-        if self.fixable and self.runs % FIXED_AFTER == 0:  # now and then: big inputs may change
+        if self.fixable and self.runs == self.due:
             self.fixed = self._fix(arrays)
+            self.due += self.runs  # for other big inputs, less and less often
         registers = self.constants.copy()
         for at, array in zip(self.inputs, arrays, strict=True):
             registers[at] = array

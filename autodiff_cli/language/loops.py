@@ -37,6 +37,7 @@ from .values import Scope
 from .warnings import COLLECTED
 
 AFTER = 1  # steps at the end that run as they are
+SEVERAL = 32  # steps that are replayed without a look around
 MOST_RECORDINGS = 4  # of one run of a loop
 MOST_MISSES = 2  # steps in a row for which a recording did not hold
 
@@ -231,25 +232,29 @@ class Run:
         arrays = arrays_of(slots)
         if arrays is None or not recorded.fits(arrays):
             return False
+        recorded.now = arrays
+        alone = recorded.alone and self.parts.alone
         misses = 0
         done = True
         try:
             while self.items.left(AFTER + 1):
                 done = True
+                if alone and self._several(recorded):
+                    continue
                 new = None
                 if STATE.steps + recorded.each <= STATE.max_steps and self._begin():
-                    new = recorded.run(arrays)
+                    new = recorded.run()
                     misses = 0 if new is not None else misses + 1
                     if new is not None and not self._stays(recorded, new):
                         new = None
                     if new is None:
                         self._rewind()
                 if new is None:
-                    put(slots, arrays)
+                    put(slots, recorded.now)
                     done = False
                     self._written()
                 else:
-                    before, arrays = arrays, new.arrays
+                    before, recorded.now = recorded.now, new.arrays
                     STATE.steps += recorded.each
                     self.items.take()
                     late = self._look(recorded, new, slots) if self.parts.late else None
@@ -268,11 +273,25 @@ class Run:
                     return False
                 if not self._as_after(kept.after, recorded.inputs.keys):
                     return False
-                arrays = found
+                recorded.now = found
         finally:
             if done:
-                put(slots, arrays)
+                put(slots, recorded.now)
+            recorded.now = []
         return True
+
+    def _several(self, recorded: Recorded) -> int:
+        """Replay steps that nothing comes between; how many."""
+        items = self.items
+        items.left(SEVERAL + AFTER)
+        count = min(len(items.there) - AFTER, (STATE.max_steps - STATE.steps) // recorded.each)
+        done = recorded.run_on(min(count, SEVERAL))
+        if done:
+            STATE.steps += done * recorded.each
+            self.assign(self.scope, items.there[done - 1])
+            items.take(done)
+            HOUSEKEEPING.after_step(self.scope)
+        return done
 
     def _stays(self, recorded: Recorded, new: New) -> bool:
         """Whether no test of the results asks for the step as it is written."""

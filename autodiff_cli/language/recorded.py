@@ -54,6 +54,7 @@ class Recorded:
         self.tape = tape
         self.recording = recording
         self.each = each
+        self.now: list[np.ndarray] = []  # the slots' values, after the last complete run
         self.looking: set[int] = set()
         self.layouts: list[tuple[Any, ...]] = []
         self.sources: list[Source] = []
@@ -65,13 +66,34 @@ class Recorded:
         """Whether slots have the shapes, dtypes and layouts of the recorded step."""
         return [layout(array) for array in arrays] == self.layouts
 
-    def run(self, arrays: list[np.ndarray]) -> New | None:
-        """The step for these values of its slots; None when the recording does not hold for it."""
+    @property
+    def alone(self) -> bool:
+        """Whether the step reads nothing but its slots."""
+        return not (self.sources or self.chosen or self.tape.fed or self.inputs.watched)
+
+    def run_on(self, count: int) -> int:
+        """Run that many such steps, from `now`, which keeps up with them; how many were done."""
+        turns = self.recording.plan.turns
+        if turns is None or not any(self.now is side for side in turns.sides):
+            return 0
+        done = 0
+        try:
+            with np.errstate(all="ignore"):
+                while done < count:
+                    self.now = turns.step(self.now)
+                    done += 1
+        except (AutodiffError, MemoryError, OverflowError):
+            pass  # as it is written, the step says it
+        return done
+
+    def run(self) -> New | None:
+        """The step that comes next of `now`; None when the recording does not hold for it."""
         inputs = self.inputs
         if inputs.watched and not inputs.unchanged():
             return None
+        arrays = self.now
         known = [self._number(source, arrays) for source in self.sources]
-        numbers = self.tape.run(known)
+        numbers = self.tape.run(known) if self.tape.values else known
         if numbers is None:
             return None
         rest: list[Any] = []

@@ -45,9 +45,9 @@ class Items:
                 return False
         return True
 
-    def take(self) -> None:
-        """The present item is done."""
-        del self.there[0]
+    def take(self, count: int = 1) -> None:
+        """The present item is done, or so many."""
+        del self.there[:count]
 
     def remaining(self) -> Iterator[Any]:
         return chain(self.there, self.rest) if self.there else self.rest

@@ -98,6 +98,10 @@ class Parts:
             if late.changes and late.followed:
                 raise Refused
 
+        self.alone = not (self.before or self.early or self.late) and isinstance(
+            tree.target, syntax.Name
+        )
+
     # -- where a statement goes ------------------------------------------------------------------
 
     def _place(self, place: int, tree: syntax.Node) -> None:

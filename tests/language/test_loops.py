@@ -209,12 +209,17 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each step that was replayed."""
     found: list[int] = []
 
-    class Counted(recorded.Recording):
-        def turn(self, *arrays: Any) -> Any:
+    class Counted(recorded.Recorded):
+        def run(self) -> Any:
             found.append(1)
-            return super().turn(*arrays)
+            return super().run()
 
-    monkeypatch.setattr(recorded, "Recording", Counted)
+        def run_on(self, count: int) -> int:
+            done = super().run_on(count)
+            found.extend([1] * done)
+            return done
+
+    monkeypatch.setattr(recorded, "Recorded", Counted)
     return found
 
 
