@@ -120,14 +120,27 @@ def scalars(x: Any, steps: Any) -> Job:
 
 
 def scalars_program(x: Any, steps: Any) -> Job:
-    """Built, run and differentiated anew by each call."""
+    """The command line itself, its output in memory; everything is built anew by each call."""
     text = f"x = {float(x)!r}\n" + SCALARS.replace("STEPS", str(steps))
 
     def job() -> Results:
-        report = autodiff_cli.run(text)["tensors"]
-        return {"loss": report["loss"]["value"], "x": report["x"]["grad"]}
+        out, err = io.StringIO(), io.StringIO()
+        if main(["run", "--format", "json", "-e", text], Environment(None, out, err, {})):
+            raise RuntimeError(err.getvalue())
+        return _loss_and_slope(json.loads(out.getvalue()))
 
     return job
+
+
+def scalars_library(x: Any, steps: Any) -> Job:
+    """The same through the library, which leaves Python's collector as it is."""
+    text = f"x = {float(x)!r}\n" + SCALARS.replace("STEPS", str(steps))
+    return lambda: _loss_and_slope(autodiff_cli.run(text))
+
+
+def _loss_and_slope(report: Any) -> Results:
+    tensors = report["tensors"]
+    return {"loss": tensors["loss"]["value"], "x": tensors["x"]["grad"]}
 
 
 RNN = """\

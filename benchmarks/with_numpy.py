@@ -131,7 +131,7 @@ def scalars(x: Any, steps: Any) -> Job:
     return job
 
 
-scalars_program = scalars
+scalars_program = scalars_library = scalars
 
 
 def rnn(W: Any, U: Any, x: Any, steps: Any) -> Job:

@@ -251,11 +251,19 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         "scalars-program",
-        "the same as a program that is built, run and differentiated by each call",
+        "the same as a program that the command reads, runs, differentiates and shows at each call",
         _scalars,
         {"steps": 20_000},
         {"steps": 20},
         goals={"torch": 1.0, "limit": 1.0},
+        operations=lambda steps: 5 * steps,
+    ),
+    Workload(
+        "scalars-library",
+        "the same program through the library, with Python's own settings of the collector",
+        _scalars,
+        {"steps": 20_000},
+        {"steps": 20},
         operations=lambda steps: 5 * steps,
     ),
     Workload(

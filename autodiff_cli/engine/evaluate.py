@@ -39,7 +39,7 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
         if observer is not None and not observer.inside:
             observer.evaluate(targets, last)
             return
-        order, uses = plan(targets)
+        order, outside = plan(targets)
         if not order:
             return
         for node in order:
@@ -51,17 +51,17 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
             if observer is not None:
                 observer.small(order, targets)
             if last and len(order) <= ONCE:
-                run(order, uses, last)
+                run(order, targets, last)
                 return
             if observer is None and len(order) > MOST and all_scalars(order):
-                run_scalars(order, uses, last, compute, _is_dead)
+                _run_numbers(order, outside, set(targets), last)
             elif not (FEWEST <= len(order) <= MOST and _planned(run_again, order, targets, last)):
-                run(order, uses, last)
+                run(order, targets, last)
             return
         if not _planned(run_planned, order, targets, last):
             if observer is not None:
                 observer.unplanned(order, targets)
-            run(order, uses, last)
+            run(order, targets, last)
 
 
 def _planned(
@@ -98,32 +98,36 @@ def ancestors(roots: list[Node]) -> list[Node]:
     return sorted(seen, key=SEQUENCE)
 
 
-def plan(targets: list[Node]) -> tuple[list[Node], dict[Node, int]]:
-    """Unevaluated nodes that the targets need, in an order in which they can run, and how often
-    each value will be read; being a target counts as a reading that never happens."""
-    pending = [node for node in dict.fromkeys(targets) if node.value is None]
-    uses = dict.fromkeys(targets, 1)
-    order: list[Node] = []
-    while pending:
-        node = pending.pop()
-        order.append(node)
+def plan(targets: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Unevaluated nodes that the targets need, in an order in which they can run, and the nodes
+    with values that those read."""
+    order = [node for node in dict.fromkeys(targets) if node.value is None]
+    seen = set(order)
+    outside: list[Node] = []
+    for node in order:  # it grows
         for needed in node.inputs if node.body is None else dependencies(node):
-            before = uses.get(needed)
-            if before is None:
-                uses[needed] = 1
-                if needed.value is None:
-                    pending.append(needed)
-            else:
-                uses[needed] = before + 1
+            if needed not in seen:
+                seen.add(needed)
+                (order if needed.value is None else outside).append(needed)
     order.sort(key=SEQUENCE)
-    return order, uses
+    return order, outside
 
 
-def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
+def _readings(order: list[Node], targets: list[Node]) -> dict[Node, int]:
+    """How often each value will be read; being a target is a reading that never happens."""
+    uses = dict.fromkeys(targets, 1)
+    for node in order:
+        for needed in node.inputs if node.body is None else dependencies(node):
+            uses[needed] = uses.get(needed, 0) + 1
+    return uses
+
+
+def run(order: list[Node], targets: list[Node], last: bool) -> None:
     """Run nodes in order; each value goes when it was read for the last time and nobody else will
     ask for it."""
     held = 0
     limit = STATE.max_bytes
+    uses = _readings(order, targets)
     make = compute if OBSERVED.by is None else OBSERVED.by.compute
     with np.errstate(all="ignore"):
         for node in order:
@@ -151,6 +155,12 @@ def run(order: list[Node], uses: dict[Node, int], last: bool) -> None:
                     if needed.shape:
                         held -= needed.value.nbytes
                     needed.value = None
+
+
+def _run_numbers(order: list[Node], outside: list[Node], asked: set[Node], last: bool) -> None:
+    """Run nodes that are single numbers all."""
+    run_scalars(order, compute, lambda node: node in asked or _stays(node, last))
+    _let_go(outside, asked, last)
 
 
 PLANS: dict[Any, Plan] = {}
@@ -211,9 +221,7 @@ class _Structured(NamedTuple):
         values = plan_.run([node.value for node in self.outside])
         for node, value in zip(self.wanted, values, strict=True):
             node.value = value
-        for node in self.outside:
-            if node not in self.asked and not _stays(node, self.last):
-                node.value = None
+        _let_go(self.outside, self.asked, self.last)
 
 
 def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structured | None:
@@ -235,11 +243,20 @@ def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structur
     return _Structured(key, order, outside, wanted, asked, last)
 
 
+def _let_go(nodes: list[Node], asked: set[Node], last: bool) -> None:
+    """Free the values that nobody will ask for."""
+    for node in nodes:
+        if node not in asked and not _stays(node, last):
+            node.value = None
+
+
 def _stays(node: Node, last: bool) -> bool:
     """Whether a value is kept once everything that was asked for is there."""
     if type(node.body) is tuple:
         return False
-    return not ((last or not node.requires_grad or _is_freed(node)) and _is_dead(node))
+    if not _is_dead(node):
+        return True
+    return not last and node.requires_grad and not _is_freed(node)
 
 
 def _is_freed(node: Node) -> bool:

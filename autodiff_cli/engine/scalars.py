@@ -33,13 +33,9 @@ def all_scalars(order: list[Node]) -> bool:
 
 
 def run_scalars(
-    order: list[Node],
-    uses: dict[Node, int],
-    last: bool,
-    compute: Callable[[Node], Any],
-    is_dead: Callable[[Node], bool],
+    order: list[Node], compute: Callable[[Node], Any], stays: Callable[[Node], bool]
 ) -> None:
-    """Run the nodes in order; a value goes when it was read for the last time."""
+    """Run the nodes in order; afterwards those that stay have their values."""
     binary = BINARY.get
     ufunc = np.ufunc
     try:
@@ -61,25 +57,14 @@ def run_scalars(
                     else:
                         _by_kernel(node, inputs, compute)
                 else:
-                    inputs = inputs if node.body is None else (node.body,)
-                    _by_kernel(node, inputs, compute)
-                for needed in inputs:
-                    left = uses[needed] - 1
-                    if left:
-                        uses[needed] = left
-                    elif last or not needed.requires_grad or _is_freed(needed):
-                        handle = needed.handle
-                        if (handle is None or handle() is None) and is_dead(needed):
-                            needed.value = None
+                    _by_kernel(node, inputs if node.body is None else (node.body,), compute)
     finally:
         for node in order:
-            if type(node.value) is float:
-                node.value = np.array(node.value)
-
-
-def _is_freed(node: Node) -> bool:
-    marks = node.marks
-    return marks is not None and marks.freed is not None
+            if node.value is not None:
+                if not stays(node):
+                    node.value = None
+                elif type(node.value) is float:
+                    node.value = np.array(node.value)
 
 
 def _by_kernel(node: Node, inputs: tuple[Node, ...], compute: Callable[[Node], Any]) -> None:

@@ -346,21 +346,16 @@ class Op:
         if self.check is not None:
             self.check(x, y)
         shape = x.shape
-        other = y.shape
-        if other != shape and other:
-            shape = broadcast([x, y]) if shape else other
-        common = x.dtype
-        if y.dtype is not common:
-            common = self._common_dtype([x, y])
+        dtype = x.dtype
         promote = self.promote
-        if promote is FLOAT and common.kind != "f":
-            common = STATE.default_dtype
-        if promote is not LOGICAL:
-            if x.dtype is not common:
-                x = cast(x, common)
-            if y.dtype is not common:
-                y = cast(y, common)
-        dtype = common if promote is SAME or promote is FLOAT else BOOL
+        if (
+            y.dtype is not dtype
+            or y.shape != shape
+            or (promote is not SAME and (promote is not FLOAT or dtype.kind != "f"))
+        ):
+            if y.shape != shape and y.shape:
+                shape = broadcast([x, y]) if shape else y.shape
+            x, y, dtype = self._promoted(x, y)
         if shape and FITTING.get(shape, ENDLESS) > STATE.max_bytes:
             check_size(shape, dtype)
         needs = (
@@ -374,6 +369,22 @@ class Op:
         if self.eager and known(node):
             value_of(node)
         return node
+
+    def _promoted(self, x: Node, y: Node) -> tuple[Node, Node, np.dtype]:
+        """Two operands in the dtype that they meet in, and the dtype of the result."""
+        common = x.dtype
+        if y.dtype is not common:
+            common = self._common_dtype([x, y])
+        promote = self.promote
+        if promote is FLOAT and common.kind != "f":
+            common = STATE.default_dtype
+        if promote is LOGICAL:
+            return x, y, BOOL
+        if x.dtype is not common:
+            x = cast(x, common)
+        if y.dtype is not common:
+            y = cast(y, common)
+        return x, y, common if promote is SAME or promote is FLOAT else BOOL
 
     def one(self, x: Node) -> Node:
         """The node of an op whose arity is 1."""

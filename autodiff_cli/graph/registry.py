@@ -76,11 +76,11 @@ def _binary(key: str) -> tuple[Callable[[Node, Any], Any], Callable[[Node, Any],
         nonlocal found
         if found is None:
             found = op(key)
-        if found.arity:
-            if type(x) is not Node and type(x) in NUMBERS:
-                x = number(x)
+        if found.arity == 2:
             if type(y) is not Node and type(y) in NUMBERS:
                 y = number(y)
+            elif type(x) is not Node and type(x) in NUMBERS:
+                x = number(x)
             if type(x) is type(y):
                 return found.pair(x, y)
         return found(x, y)

@@ -44,6 +44,10 @@ def compile_call(tree: syntax.Call, context: Context) -> Run:
         STATE.span = span
         try:
             if type(value) is OpFunction:
+                if len(args) == 1 and type(args[0]) is Tensor and not kwargs:
+                    op = value.ops[0]
+                    if op.arity == 1:
+                        return Tensor(op.one(args[0].node))
                 return call_op(value, args, kwargs)
             return call_value(value, args, kwargs, scope)
         except AutodiffError as error:
