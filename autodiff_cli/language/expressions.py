@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
+from ..source import Span
 from . import syntax
 from .functions import Parameters
 from .kinds import kind_of
@@ -20,7 +21,7 @@ from .operations import compare, iterate, truth, unary
 from .subscripts import dict_key, index
 from .text import formatted, represent, text
 from .unknown_names import unknown_name, unknown_op
-from .values import OpFunction, Scope, Undefined, UserFunction
+from .values import OpFunction, Scope, UserFunction
 
 Run = Callable[[Scope], Any]
 
@@ -46,6 +47,9 @@ def compile_expression(tree: syntax.Node, context: Context) -> Run:
 # -- names and literals ---------------------------------------------------------------------------
 
 
+_MISSING: Any = object()
+
+
 def _name(tree: syntax.Name, context: Context) -> Run:
     name = tree.id
     span = tree.span
@@ -53,46 +57,38 @@ def _name(tree: syntax.Name, context: Context) -> Run:
     op: OpFunction | None = None  # what the name means when nobody assigned it, once it was asked
 
     def run(scope: Scope) -> Any:
-        value = scope.names.get(name, run)
-        if value is run or type(value) is Undefined:
-            return look(scope)
-        return value
-
-    def look(scope: Scope) -> Any:
         nonlocal op
-        if local:
-            here = scope
-            while True:
-                value = here.names.get(name, run)
-                if value is not run:
-                    return value
-                if here.function or here.outer is None:
-                    raise fail(
-                        "E206",
-                        f"`{name}` is assigned in this function, but only after this use",
-                        span,
-                        label=f"`{name}` has no value yet",
-                        help=f"assign `{name}` first, or declare `global {name}`",
-                    )
-                here = here.outer
-        at: Scope | None = scope
-        while at is not None:
-            value = at.names.get(name, run)
-            if value is not run:
-                if type(value) is Undefined:
-                    raise fail("E206", f"`{name}` has no value because its definition failed", span)
-                return value
-            at = at.outer
-        if op is not None:
-            return op
-        value = builtin(name)
-        if value is None:
-            raise unknown_name(name, span, scope)
-        if type(value) is OpFunction:
-            op = value
+        value = scope.names.get(name, _MISSING)
+        if value is _MISSING:
+            value = _assigned(name, span, scope, local)
+            if value is _MISSING:
+                value = op or builtin(name)
+                if value is None:
+                    raise unknown_name(name, span, scope)
+                if type(value) is OpFunction:
+                    op = value
         return value
 
     return run
+
+
+def _assigned(name: str, span: Span, scope: Scope, local: bool) -> Any:
+    """The value of a name, here or further out; `_MISSING` when nobody assigned it."""
+    at: Scope | None = scope
+    while at is not None:
+        value = at.names.get(name, _MISSING)
+        if value is not _MISSING:
+            return value
+        if local and (at.function or at.outer is None):
+            raise fail(
+                "E206",
+                f"`{name}` is assigned in this function, but only after this use",
+                span,
+                label=f"`{name}` has no value yet",
+                help=f"assign `{name}` first, or declare `global {name}`",
+            )
+        at = at.outer
+    return _MISSING
 
 
 def _constant(tree: syntax.Constant, context: Context) -> Run:

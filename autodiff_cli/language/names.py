@@ -140,6 +140,20 @@ def torch_member(path: str) -> Any:
 
 def member(namespace: Namespace, name: str) -> Any:
     """`namespace.name`."""
+    place = namespace.path, name
+    found = _MEMBERS.get(place)
+    if found is None:
+        found = _member(namespace, name)
+        if type(found) is OpFunction or type(found) is Builtin:
+            _MEMBERS[place] = found
+    return found
+
+
+_MEMBERS: dict[tuple[str, str], OpFunction | Builtin] = {}
+"""Ops and functions that were looked up before: they mean the same in every program."""
+
+
+def _member(namespace: Namespace, name: str) -> Any:
     if name.startswith("_"):
         from .attributes import private
 
