@@ -247,9 +247,10 @@ class Writer:
             else:
                 texts.append(self._global(operand))
         rows, rest = _common(refs)
-        self._spend(COSTS.get(function, DEFAULT), self._elements(rows, rest))
+        cost: float = COSTS.get(function, getattr(function, "cost", DEFAULT))
+        self._spend(cost, self._elements(rows, rest))
         listed = ", ".join(texts)
-        if isinstance(function, np.ufunc):
+        if hasattr(function, "nout"):  # a ufunc, or called like one
             result = self._new(rows, rest, instruction.dtype)
             text = f"{self._global(function)}({listed}"
             self.lines.append(Line(text, refs, result, node, into=True))
