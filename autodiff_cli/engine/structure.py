@@ -7,6 +7,7 @@ those of what they read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..graph import op as ops
@@ -35,17 +36,6 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
             at = number[node] = -len(outside)
         return at
 
-    def static(arg: Any) -> Any:
-        kind = type(arg)
-        if kind is Node:
-            return "node", place(arg)
-        if kind is tuple:
-            return tuple([static(part) for part in arg])
-        if kind is slice:
-            return "slice", arg.start, arg.stop, arg.step
-        # 1, 1.0 and True are equal and mean different things; so are 0.0 and -0.0
-        return (kind, repr(arg)) if kind is float else (kind, arg)
-
     for at, node in enumerate(order):
         op = node.op
         body = node.body
@@ -68,7 +58,7 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
                 if "draw" in op.properties or op.eager:
                     return None
                 for arg in node.args:
-                    add(static(arg))
+                    add(_static(arg, place))
         number[node] = at
     add("wanted")
     for node in targets:
@@ -87,3 +77,16 @@ def structure(order: list[Node], targets: list[Node]) -> tuple[Any, list[Node]] 
     except TypeError:
         return None
     return key, outside
+
+
+def _static(arg: Any, place: Callable[[Node], int]) -> Any:
+    """An argument as part of a key."""
+    kind = type(arg)
+    if kind is Node:
+        return "node", place(arg)
+    if kind is tuple:
+        return tuple([_static(part, place) for part in arg])
+    if kind is slice:
+        return "slice", arg.start, arg.stop, arg.step
+    # 1, 1.0 and True are equal and mean different things; so are 0.0 and -0.0
+    return (kind, repr(arg)) if kind is float else (kind, arg)

@@ -14,7 +14,7 @@ from ..autograd import calls
 from ..autograd import tensor as handles
 from ..autograd.literals import array_of
 from ..autograd.tensor import GradSlot, Tensor, new_leaf
-from ..engine.evaluate import evaluate
+from ..engine.evaluate import evaluate, release
 from ..errors import AutodiffError, Diagnostic, fail
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
 from ..graph.node import Node as GraphNode
@@ -31,6 +31,7 @@ from .builtins import OUTPUT
 from .collector import program_made
 from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
+from .forgotten_calls import forgotten_call
 from .functions import DEPTH
 from .housekeeping import HOUSEKEEPING
 from .kinds import MODE, is_numeric_list
@@ -224,6 +225,7 @@ class Program:
         """Run backward from the chosen loss, once."""
         if self.differentiated:
             return
+        self._refuse_forgotten_call()
         found = self._choose_loss()
         if found is None:
             return
@@ -297,6 +299,16 @@ class Program:
                     )
                 )
 
+    def _refuse_forgotten_call(self) -> None:
+        names = self.scope.names
+        if self.ended and self.tree is not None and not isinstance(names.get("loss"), Tensor):
+            forgotten = forgotten_call(self.tree.body, names)
+            if forgotten is not None and self.options.loss is None:
+                raise forgotten
+
+    def _tensor_names(self) -> list[str]:
+        return [n for n, v in self.scope.names.items() if isinstance(v, Tensor)]
+
     def _choose_loss(self) -> tuple[str | None, Tensor] | None:
         names = self.scope.names
         wanted = self.options.loss
@@ -305,12 +317,14 @@ class Program:
             if value is None and not self.ended:
                 return None
             if not isinstance(value, Tensor):
-                close = suggest(wanted, [n for n, v in names.items() if isinstance(v, Tensor)])
+                close = suggest(wanted, self._tensor_names())
                 what = "is not a tensor" if wanted in names else "does not exist"
                 raise fail(
                     "E201",
                     f"--loss {wanted}: the name {what} in the program",
-                    help=f"did you mean `{close[0]}`?" if close else "name a tensor of the program",
+                    help=f"did you mean `{close[0]}`?"
+                    if close
+                    else f"it has: {', '.join(self._tensor_names()[:12]) or 'no tensors'}",
                 )
             return wanted, value
         value = names.get("loss")
@@ -392,6 +406,14 @@ class Program:
                 report.shown = text(value.item())
             else:
                 report.shown = text(value.numpy().tolist() if isinstance(value, Tensor) else value)
+
+    def let_go(self) -> None:
+        """Break up what holds itself once all is reported: a leaf its gradient, that its history
+        and the history the leaf; a function the names it sees, and one of those the function."""
+        names = self.scope.names
+        tensors = [value for value in names.values() if isinstance(value, Tensor)]
+        release([t.grad.node for t in tensors if t.grad is not None], 0)
+        names.clear()
 
     def check_finite(self, report: Report) -> None:
         """Warn of the first NaN or infinity that reached a result, or fail with E501/E502."""
@@ -475,7 +497,10 @@ def run_program(source: Source, options: Options) -> Report:
         from .measured import run_measured
 
         return run_measured(source, options)
-    return report_of(Program(source, options))
+    program = Program(source, options)
+    report = report_of(program)
+    program.let_go()
+    return report
 
 
 def report_of(program: Program) -> Report:
