@@ -383,7 +383,7 @@ def _inserted(values, dim, value):
 
 
 @movement(
-    np.expand_dims,
+    lambda x, dim: x.reshape(_inserted(x.shape, dim, 1)),
     view=True,
     properties=RESHAPES,
     inplace=True,

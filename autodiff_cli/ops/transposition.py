@@ -36,7 +36,7 @@ def _inverse(dims):
 
 
 @movement(
-    np.transpose,
+    lambda x, dims: x.transpose(dims),
     view=True,
     steady=True,
     shape=_permuted,
