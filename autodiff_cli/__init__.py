@@ -2,6 +2,7 @@
 
 >>> import autodiff_cli as ad
 >>> f = ad.value_and_grad("loss = sum((1 - sigmoid(w*x + b))**2)", wrt=["w", "x", "b"])
+>>> H = ad.hessian("loss = sum(tanh(W @ x)**2)", wrt="x", W=W)
 """
 
 from __future__ import annotations
@@ -11,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .api import CheckFailed, check, gradcheck, run, value_and_grad
+    from .api import (
+        CheckFailed,
+        check,
+        gradcheck,
+        hessian,
+        hvp,
+        jacobian,
+        jvp,
+        run,
+        value_and_grad,
+        vjp,
+    )
     from .errors import AutodiffError
-
-
-def __getattr__(name: str) -> Any:
-    """Load the library's functions when first used: the command line needs none of them."""
-    if name in ("CheckFailed", "check", "gradcheck", "run", "value_and_grad"):
-        from . import api
-
-        return getattr(api, name)
-    if name == "AutodiffError":
-        from .errors import AutodiffError
-
-        return AutodiffError
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
@@ -34,6 +33,24 @@ __all__ = [
     "__version__",
     "check",
     "gradcheck",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
     "run",
     "value_and_grad",
+    "vjp",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the library's functions when first used: the command line needs none of them."""
+    if name == "AutodiffError":
+        from .errors import AutodiffError
+
+        return AutodiffError
+    if name in __all__:
+        from . import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,19 @@
-"""The library for Python users: `run`, `value_and_grad`, `check` and `gradcheck`.
+"""The library for Python users: `run`, `check`, `gradcheck`, derivatives as functions of arrays.
 
-`value_and_grad` compiles a program once; each call binds arrays to its free names and evaluates the
-loss and all gradients in one plan.
+`value_and_grad`, `jacobian`, `hessian`, `jvp`, `vjp` and `hvp` compile a program once; each call
+binds arrays to its free names and evaluates what it returns in one plan, which later calls with
+arrays of the same shapes and dtypes run again. All take the same arguments:
+
+    program: text of a program, or the path of a file.
+    wrt: names to differentiate with respect to; default all float arguments and the program's own
+    leaves. Results go by these names; a single name, not in a list, gives the bare array.
+    of (`loss` of `value_and_grad`): name of what is differentiated; where the program has no `loss`
+    the last scalar it computes, or the last tensor where any will do.
+    **given: `max_memory`, bytes that the tensors of a call may take together (E505 beyond), default
+    1 GiB; `max_steps` of loops in a call (E506 beyond), default 1,000,000; and arrays that are the
+    same in every call, by name. Those are not differentiated unless `wrt` names them.
+
+A syntax error is raised at once, any other failure of the program by the call, as `AutodiffError`.
 """
 
 from __future__ import annotations
@@ -14,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .checks.model import FileResult
+    from .language.array_functions import Kind
     from .source import Source
 
 
@@ -88,26 +101,144 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
     }
 
 
+Names = str | Sequence[str] | None
+
+
+def _function(
+    program: str | Path, wrt: Names, of: str, kind: Kind, given: dict[str, Any]
+) -> Callable[..., Any]:
+    from .language.compiled import Compiled, Limits
+
+    names = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
+    limits = Limits(**{name: given.pop(name) for name in Limits._fields if name in given})
+    return Compiled(source_of(program), names, of, kind, limits, given)
+
+
 def value_and_grad(
-    program: str | Path, wrt: Sequence[str] | None = None, loss: str = "loss"
-) -> Callable[..., tuple[float, dict[str, np.ndarray]]]:
+    program: str | Path, wrt: Names = None, loss: str = "loss", **given: Any
+) -> Callable[..., tuple[float, Any]]:
     """A function of the program's free names that returns the loss and its gradients.
 
     Args:
-        program: text of a program, or the path of a file.
-        wrt: names to differentiate with respect to; default all float arguments and the program's
-        own leaves.
-        loss: name of the scalar to differentiate; without it the last scalar the program computes.
+        program, wrt, loss, **given: as for all functions of arrays, above.
 
     Returns:
         `f(**arrays) -> (value, {name: gradient})`; `float32` arrays stay `float32`.
 
     Raises:
-        AutodiffError: on a syntax error now, on any other failure of the program when called.
+        AutodiffError: on a syntax error.
     """
-    from .language.compiled import Compiled
+    from .language.array_functions import ValueAndGrad
 
-    return Compiled(source_of(program), None if wrt is None else tuple(wrt), loss)
+    return _function(program, wrt, loss, ValueAndGrad(), given)
+
+
+def jacobian(
+    program: str | Path, wrt: Names = None, of: str = "loss", *, mode: str = "auto", **given: Any
+) -> Callable[..., Any]:
+    """A function of the program's free names that returns all derivatives of a tensor.
+
+    Args:
+        program, wrt, of, **given: as for all functions of arrays, above.
+        mode: `reverse` (row by row), `forward` (column by column), or `auto`: whichever has fewer.
+
+    Returns:
+        `f(**arrays) -> {name: block}`, a block of the shape of the tensor followed by that of the
+        array.
+
+    Raises:
+        AutodiffError: on a syntax error, E205 for another mode.
+
+    >>> J = jacobian("y = tanh(W @ x)", wrt="x", of="y")
+    >>> J(x=np.ones(4), W=np.ones((3, 4))).shape
+    (3, 4)
+    """
+    from .language.array_functions import Jacobian
+
+    return _function(program, wrt, of, Jacobian(mode), given)
+
+
+def hessian(
+    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+) -> Callable[..., Any]:
+    """A function of the program's free names that returns all second derivatives of a scalar.
+
+    Args:
+        program, wrt, of, **given: as for all functions of arrays, above.
+
+    Returns:
+        `f(**arrays) -> {name: {name: block}}`, a block of the shape of the first array followed by
+        that of the second.
+
+    Raises:
+        AutodiffError: on a syntax error.
+
+    >>> H = hessian("loss = sum(tanh(W @ x)**2)", wrt="x", W=np.ones((3, 4)))
+    >>> H(x=np.ones(4)).shape
+    (4, 4)
+    """
+    from .language.array_functions import Hessian
+
+    return _function(program, wrt, of, Hessian(), given)
+
+
+def hvp(
+    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+) -> Callable[..., Any]:
+    """A function that returns the Hessian of a scalar times a vector, without the Hessian.
+
+    Args:
+        program, wrt, of, **given: as for all functions of arrays, above.
+
+    Returns:
+        `f(vector, **arrays) -> {name: product}`. The vector is a dict of arrays by name, in the
+        shapes of the variables (one that is left out is zero), or one array for a single name.
+
+    Raises:
+        AutodiffError: on a syntax error.
+    """
+    from .language.array_functions import Hvp
+
+    return _function(program, wrt, of, Hvp(), given)
+
+
+def jvp(
+    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """A function that returns a tensor, and how it changes along a direction (forward mode).
+
+    Args:
+        program, wrt, of, **given: as for all functions of arrays, above.
+
+    Returns:
+        `f(direction, **arrays) -> (value, change)`, both of the shape of the tensor. The direction
+        is a dict of arrays by name (one that is left out is zero), or one array for a single name.
+
+    Raises:
+        AutodiffError: on a syntax error.
+    """
+    from .language.array_functions import Jvp
+
+    return _function(program, wrt, of, Jvp(), given)
+
+
+def vjp(
+    program: str | Path, wrt: Names = None, of: str = "loss", **given: Any
+) -> Callable[..., tuple[np.ndarray, Any]]:
+    """A function that returns a tensor, and a vector of its shape times the Jacobian.
+
+    Args:
+        program, wrt, of, **given: as for all functions of arrays, above.
+
+    Returns:
+        `f(vector, **arrays) -> (value, {name: product})`; the vector is one array.
+
+    Raises:
+        AutodiffError: on a syntax error.
+    """
+    from .language.array_functions import Vjp
+
+    return _function(program, wrt, of, Vjp(), given)
 
 
 class CheckFailed(AssertionError):
@@ -203,4 +334,16 @@ def gradcheck(
     return True
 
 
-__all__ = ["CheckFailed", "check", "gradcheck", "run", "source_of", "value_and_grad"]
+__all__ = [
+    "CheckFailed",
+    "check",
+    "gradcheck",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "run",
+    "source_of",
+    "value_and_grad",
+    "vjp",
+]

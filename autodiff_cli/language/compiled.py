@@ -1,10 +1,12 @@
-"""A program compiled once and called with arrays: what `value_and_grad` returns."""
+"""A program compiled once and called with arrays: what `value_and_grad` and its kin return."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from ..autograd import reverse
 from ..autograd.tensor import AccumulateGrad, Tensor
 from ..engine.evaluate import evaluate, plan
 from ..engine.replay import Recording, argument, looked_at
@@ -12,9 +14,12 @@ from ..errors import fail
 from ..graph.dtypes import FLOAT32, FLOAT64, is_float
 from ..graph.node import Node
 from ..graph.op import LEAF, leaf, value_of
+from ..graph.sizes import not_single
 from ..graph.state import LOCK, STATE
 from ..source import Source
+from ..suggest import suggest
 from . import syntax
+from .array_functions import Blocks, Kind, ValueAndGrad, numbers, parts_of
 from .expressions import Context
 from .functions import DEPTH
 from .housekeeping import HOUSEKEEPING
@@ -23,43 +28,76 @@ from .parser import parse
 from .program import module_names
 from .statements import compile_block
 from .values import Scope
-from .watching import OVERRIDES, WATCH
+from .variables import forget_passes, newest, quoted
+from .watching import OVERRIDES, SHOWN, WATCH
 
 # What does more than compute: programs that name one of these run anew at each call.
 EFFECTS = frozenset({"print", "load"})
 
 MAX_PLANS = 32
 
-SMALL = 1024  # gradients below this size are copied without asking whose memory they are
+SMALL = 1024  # results below this size are copied without asking whose memory they are
 
-Key = tuple[tuple[str, tuple[int, ...], str], ...]
+LOSS = "loss"  # the objective of programs that are not asked for another
+
+Arrays = dict[str, np.ndarray]
+Key = tuple[tuple[str | None, tuple[int, ...], str], ...]
+
+
+class Limits(NamedTuple):
+    """What a call may use: bytes of tensors, and steps of loops."""
+
+    max_memory: int = 1 << 30
+    max_steps: int = 1_000_000
 
 
 class Compiled:
-    """`f(**arrays) -> (loss, {name: gradient})`.
+    """`f(**arrays)`, or `f(vector, **arrays)` for a kind that takes one.
 
     `arguments` are the names the program reads but does not assign; a name it does assign may be
-    given too and then replaces that assignment. The second call with arrays of the same shapes
-    and dtypes records its plan, later ones only run it, unless the program looked at values, drew
-    random numbers or has effects.
+    given too and then replaces that assignment. `constants` are given once for all calls. The
+    second call with arrays of the same shapes and dtypes records its plan, later ones only run it,
+    unless the program looked at values, drew random numbers or has effects.
     """
 
-    def __init__(self, source: Source, wrt: tuple[str, ...] | None, loss: str):
-        tree = parse(source)
-        self.source = source
-        self.wrt = wrt
-        self.loss = loss
-        self.python = syntax.has_import(tree)
-        MODE.python = self.python
-        self.block = compile_block(tree.body, Context(True))
+    def __init__(
+        self,
+        source: Source,
+        wrt: str | tuple[str, ...] | None,
+        of: str,
+        kind: Kind | None = None,
+        limits: Limits | None = None,
+        constants: Mapping[str, object] | None = None,
+    ):
+        self.kind = kind or ValueAndGrad()
+        self.bare = wrt if isinstance(wrt, str) else None
+        self.wrt = (wrt,) if isinstance(wrt, str) else wrt
+        self.of = of
+        self.limits = limits or Limits()
+        for name, limit in self.limits._asdict().items():
+            if type(limit) is not int or limit < 0:
+                raise fail(
+                    "E205",
+                    f"{name} must be a whole number, not {limit!r}",
+                    help=f"leave it out for {Limits._field_defaults[name]:,}",
+                )
+        try:
+            self.tree = tree = parse(source)
+            MODE.python = self.python = syntax.has_import(tree)
+            self.block = compile_block(tree.body, Context(True))
+        except RecursionError:
+            raise fail(
+                "E108", "the program is nested too deeply", help="use names for parts of it"
+            ) from None
         self.assigned = module_names(tree)
         used = {node.id for node in syntax.walk(tree) if isinstance(node, syntax.Name)}
         self.arguments = sorted(used - self.assigned)
         members = {node.attr for node in syntax.walk(tree) if isinstance(node, syntax.Attribute)}
         self.pure = EFFECTS.isdisjoint(used | members)
+        self.constants = {name: self._array(name, a) for name, a in (constants or {}).items()}
         self.plans: dict[Key, tuple[list[str], Recording] | None] = {}
 
-    def __call__(self, **arrays: object) -> tuple[float, dict[str, np.ndarray]]:
+    def __call__(self, /, *vector: object, **arrays: object) -> Any:
         """Run the program with these arrays.
 
         Raises:
@@ -67,29 +105,55 @@ class Compiled:
             wrong.
         """
         with LOCK:
-            return self._call(arrays)
+            try:
+                return self._call(vector, arrays)
+            except RecursionError:
+                raise fail(
+                    "E507",
+                    "the program recurses too deeply",
+                    help="use a loop instead of recursion",
+                ) from None
+            except MemoryError:
+                raise fail(
+                    "E505", "the program needs more memory than there is", help="use smaller shapes"
+                ) from None
 
-    def _call(self, arrays: dict[str, object]) -> tuple[float, dict[str, np.ndarray]]:
+    def _call(self, vector: tuple[object, ...], arrays: dict[str, object]) -> Any:
         STATE.reset()
+        STATE.max_bytes, STATE.max_steps = self.limits
         STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         given = {name: self._array(name, value) for name, value in arrays.items()}
-        key = tuple([(name, array.shape, array.dtype.str) for name, array in given.items()])
+        if self.constants:
+            given = {**self.constants, **given}
+        parts = parts_of(self.kind, vector, self.bare)
+        inputs = [*given.values(), *parts.values()]
+        key = tuple(
+            [(name, a.shape, a.dtype.str) for name, a in given.items()]
+            + [(name, a.shape, a.dtype.str) for name, a in parts.items()]
+        )
         known = self.plans.get(key)
-        if known is not None:
+        if known is None:
+            names, values = self._run(given, parts, key)
+        else:
             names, recording = known
-            return _answer(names, recording.run(list(given.values())), list(given.values()))
-        return self._run(given, key)
+            values = recording.run(inputs)
+        return self.kind.answer(Blocks(names, self.bare is not None), _owned(values, inputs))
 
-    def _run(self, given: dict[str, np.ndarray], key: Key) -> tuple[float, dict[str, np.ndarray]]:
+    def _run(
+        self, given: Arrays, parts: dict[str | None, np.ndarray], key: Key
+    ) -> tuple[list[str], list[np.ndarray]]:
+        """The names of the variables, and the values of a program run from its text."""
         DEPTH.now = 0
         MODE.python = self.python
         OVERRIDES.values.clear()
+        SHOWN.clear()
         WATCH.clear()
         scope = Scope(None, True)
-        inputs = [argument(array) for array in given.values()]
+        nodes = {name: argument(array) for name, array in given.items()}
+        vector = {name: argument(array) for name, array in parts.items()}
         leaves: dict[str, Tensor] = {}
-        for name, node in zip(given, inputs, strict=True):
-            wanted = is_float(node.dtype) and (self.wrt is None or name in self.wrt)
+        for name, node in nodes.items():
+            wanted = is_float(node.dtype) and self._varies(name)
             leaves[name] = tensor = Tensor(leaf(node, AccumulateGrad()) if wanted else node)
             if name in self.assigned:
                 OVERRIDES.values[name] = lambda original, tensor=tensor: tensor
@@ -97,27 +161,17 @@ class Compiled:
                 scope.names[name] = tensor
         HOUSEKEEPING.restart()
         self.block(scope)
+        STATE.span = None
         OVERRIDES.values.clear()
-        loss = self._loss(scope)
         chosen = self._chosen(scope, leaves)
-        node = loss.node
-        found = reverse.gradients(
-            [(node, reverse.ones_like(node))],
-            [t.node for t in chosen.values()],
-            create_graph=False,
-            retain_graph=True,
-        )
-        grads = [
-            reverse.zeros_like(t.node) if g is None else g
-            for t, g in zip(chosen.values(), found, strict=True)
-        ]
-        targets = [node, *grads]
+        out = self._objective(scope)
+        targets = self.kind.targets(out, {n: t.node for n, t in chosen.items()}, vector)
         scope.names.clear()  # what no name shows any more need not be kept
+        SHOWN.clear()
         WATCH.clear()
-        del loss
-        self._remember(key, list(chosen), inputs, targets)
+        self._remember(key, list(chosen), [*nodes.values(), *vector.values()], targets)
         evaluate(targets, last=True)
-        return _answer(list(chosen), [value_of(n) for n in targets], list(given.values()))
+        return list(chosen), [value_of(node) for node in targets]
 
     def _remember(
         self, key: Key, names: list[str], inputs: list[Node], targets: list[Node]
@@ -127,11 +181,15 @@ class Compiled:
             return
         if key in self.plans:
             order, _ = plan(targets)
-            self.plans[key] = names, Recording(order, inputs, targets)
+            recording = Recording(order, inputs, targets)
+            recording.plan.check(self.limits.max_memory)
+            self.plans[key] = names, recording
         else:
             if len(self.plans) >= MAX_PLANS:
                 del self.plans[next(iter(self.plans))]
             self.plans[key] = None
+
+    # -- arrays -----------------------------------------------------------------------------------
 
     def _array(self, name: str, value: object) -> np.ndarray:
         if name not in self.arguments and name not in self.assigned:
@@ -140,40 +198,56 @@ class Compiled:
                 f"the program has no name `{name}`",
                 help=f"its arguments are: {', '.join(self.arguments)}",
             )
-        array = np.asarray(value)
-        if array.dtype.kind not in "biuf":
-            raise fail(
-                "E208",
-                f"`{name}` must be a numeric array, not {array.dtype}",
-                help="give floats, ints or bools",
-            )
+        array = numbers(value, f"`{name}`")
         if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
-            array = array.astype(STATE.default_dtype)
+            array = array.astype(FLOAT32 if self.python else FLOAT64)
         return array
 
-    def _loss(self, scope: Scope) -> Tensor:
-        value = scope.names.get(self.loss)
-        if not isinstance(value, Tensor) and WATCH.last is not None:
-            value = WATCH.last[1]
-        if not isinstance(value, Tensor):
-            raise fail(
-                "E201",
-                f"the program computes no scalar and no `{self.loss}`",
-                help="assign it: `loss = sum(...)`",
-            )
-        if not value.requires_grad:
+    def _varies(self, name: str) -> bool:
+        """Whether an array is differentiated with respect to, if it is one of floats."""
+        return name in self.wrt if self.wrt is not None else name not in self.constants
+
+    # -- what is differentiated, and with respect to what -----------------------------------------
+
+    def _objective(self, scope: Scope) -> Node:
+        found = self._named(scope)
+        if found is None or not found[1].requires_grad:
             raise fail(
                 "E402",
-                f"`{self.loss}` does not depend on any argument that requires grad",
+                f"{found[0] if found else 'nothing that the program computes'} "
+                f"{'does not depend' if found else 'depends'} on any argument that requires grad",
+                found[1].span if found else None,
                 help="pass float arrays",
             )
-        if value.node.numel != 1:
-            raise fail(
-                "E401",
-                f"`{self.loss}` must be a single number, but it has shape {tuple(value.shape)}",
-                help="reduce it: sum(...)",
+        name, node = found
+        if self.kind.single and node.numel != 1:
+            raise not_single(
+                node,
+                f"`{self.kind.name}` needs a single number, but {name}",
+                help="reduce it: `loss = sum(...)` or `mean(...)`",
             )
-        return value
+        forget_passes(node)
+        return node
+
+    def _named(self, scope: Scope) -> tuple[str, Node] | None:
+        """What is differentiated: without a `loss`, and when nothing else was asked for, what the
+        program computed last."""
+        tensors = {n: v for n, v in scope.names.items() if isinstance(v, Tensor)}
+        if self.of in tensors:
+            return quoted(self.of), tensors[self.of].node
+        if self.of == LOSS:
+            if self.kind.single and WATCH.last is not None:
+                return "the last number", WATCH.last[1].node
+            last = newest(self.tree, tensors)
+            return None if last is None else (quoted(last.text), last.node)
+        close = suggest(self.of, tensors)
+        raise fail(
+            "E201",
+            f"`{self.of}` is not a tensor"
+            if self.of in scope.names
+            else f"the program has no `{self.of}`",
+            help=f"did you mean `{close[0]}`?" if close else f"assign it: `{self.of} = ...`",
+        )
 
     def _chosen(self, scope: Scope, leaves: dict[str, Tensor]) -> dict[str, Tensor]:
         if self.wrt is None:
@@ -196,14 +270,12 @@ class Compiled:
         return chosen
 
 
-def _answer(
-    names: list[str], values: list[np.ndarray], given: list[np.ndarray]
-) -> tuple[float, dict[str, np.ndarray]]:
-    """The loss and the gradients, each in memory of its own."""
+def _owned(values: list[np.ndarray], given: list[np.ndarray]) -> list[np.ndarray]:
+    """The results, each in memory of its own."""
     seen = {id(array) for array in given}
-    grads: dict[str, np.ndarray] = {}
-    for name, value in zip(names, values[1:], strict=True):
+    owned: list[np.ndarray] = []
+    for value in values:
         shared = value.base is not None or value.size < SMALL or id(value) in seen
-        grads[name] = np.array(value) if shared else value
+        owned.append(np.array(value) if shared else value)
         seen.add(id(value))
-    return float(values[0].item()), grads
+    return owned

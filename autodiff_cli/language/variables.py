@@ -147,7 +147,7 @@ def _default(program: Program, kind: str) -> Objective:
     results = {
         name: t for name, t in named_tensors(program).items() if t.requires_grad and not t.is_leaf
     }
-    last = _last_expression(program)
+    last = _last_expression(program.tree, named_tensors(program))
     if last is not None and (kind == "jacobian" or last.node.numel == 1):
         return last
     if kind == "hessian":
@@ -165,21 +165,33 @@ def _default(program: Program, kind: str) -> Objective:
     )
 
 
-def _last_expression(program: Program) -> Objective | None:
+def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> Objective | None:
     """A bare expression at the end of the program."""
-    body = [] if program.tree is None else program.tree.body
+    body = [] if tree is None else tree.body
     value = SHOWN.value
     if not body or not isinstance(body[-1], syntax.ExprStmt) or not isinstance(value, Tensor):
         return None
     node = value.node
     if not node.requires_grad:
         return None
-    for name, tensor in named_tensors(program).items():
+    for name, tensor in tensors.items():
         if tensor is value:
             return Objective(name, name, node)
     text = " ".join(body[-1].span.text.split())
     short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
     return Objective(None, short, node)
+
+
+def newest(tree: syntax.Module, tensors: dict[str, Tensor]) -> Objective | None:
+    """What a program computed last that can be differentiated."""
+    last = _last_expression(tree, tensors)
+    if last is not None:
+        return last
+    results = {n: t.node for n, t in tensors.items() if t.requires_grad and not t.is_leaf}
+    if not results:
+        return None
+    name = max(results, key=lambda n: results[n].seq)
+    return Objective(name, name, results[name])
 
 
 # -- with respect to what -------------------------------------------------------------------------
