@@ -16,6 +16,7 @@ from ..engine.evaluate import evaluate
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, leaf, value_of
 from ..graph.state import STATE
+from .classes import Instance, UserClass
 from .generators import STREAMS
 from .reach import Reach, named
 from .values import Scope
@@ -224,4 +225,55 @@ class Held:
             grad._show(node)
 
 
-__all__ = ["Held", "Slot", "Snapshot", "arrays_of", "drawing_state", "drawn", "put", "put_back"]
+class Contents:
+    """What the containers of a snapshot hold and its tensors show, slots aside."""
+
+    __slots__ = ("containers", "snapshot")
+
+    def __init__(self, snapshot: Snapshot):
+        self.snapshot = snapshot
+        self.containers: dict[int, tuple[Any, list[Any]]] = {}
+        for holder, _, part in snapshot.held:
+            for value in (holder, part):
+                inside = _inside(value)
+                if inside is not None and id(inside) not in self.containers:
+                    self.containers[id(inside)] = inside, _items(inside)
+
+    def restore(self) -> None:
+        """Make them what they were."""
+        for inside, items in self.containers.values():
+            now = _items(inside)
+            if len(now) == len(items) and all(map(_is, now, items)):
+                continue
+            if isinstance(inside, list):
+                inside[:] = items
+            else:
+                inside.clear()
+                inside.update(items)
+        for tensor, (node, grad) in self.snapshot.tensors.items():
+            if tensor.node is not node:
+                tensor._show(node)
+            if tensor.grad is not grad and tensor.accumulator is not None:
+                tensor.accumulator.grad = grad
+
+
+def _inside(value: Any) -> Any:
+    """The container in which a value holds others."""
+    if isinstance(value, Instance):
+        return value.fields
+    if isinstance(value, UserClass):
+        return value.names
+    return value if isinstance(value, list | dict | set) else None
+
+
+def _items(inside: Any) -> list[Any]:
+    return list(inside.items() if isinstance(inside, dict) else inside)
+
+
+def _is(a: Any, b: Any) -> bool:
+    if type(a) is tuple and type(b) is tuple:  # a key and its value
+        return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+    return a is b
+
+
+__all__ = ["Contents", "Held", "Slot", "Snapshot", "arrays_of", "drawing_state", "drawn", "put", "put_back"]

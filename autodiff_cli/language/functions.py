@@ -10,6 +10,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.params import BindError
 from ..graph.state import STATE, grad_mode
+from ..graph.varying import Aside
 from . import syntax
 from .housekeeping import HOUSEKEEPING
 from .kinds import MODE, kind_of
@@ -192,8 +193,8 @@ def guarded(
     name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     """Call Python code with a program's arguments: its complaints become diagnostics."""
-    if HOUSEKEEPING.called is not None:
-        HOUSEKEEPING.called.append((name, function))
+    if HOUSEKEEPING.allows is not None and not HOUSEKEEPING.allows(name, function):
+        raise Aside  # before it does anything
     try:
         return function(*args, **kwargs)
     except AutodiffError:

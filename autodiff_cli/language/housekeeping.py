@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.tensor import Tensor
@@ -18,14 +18,14 @@ class Housekeeping:
     """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, the
     tensors that names hold are evaluated and their finished history is let go.
 
-    `recording`: a step is being recorded, nothing is settled; `called`: the functions written in
-    Python that it called; `replays`: whether steps may be replayed at all.
+    `recording`: a step is being recorded, nothing is settled; `allows`: whether it may call a
+    function written in Python; `replays`: whether steps may be replayed at all.
     """
 
-    __slots__ = ("around", "called", "every", "mark", "recording", "replays", "start")
+    __slots__ = ("allows", "around", "every", "mark", "recording", "replays", "start")
 
     def __init__(self) -> None:
-        self.called: list[tuple[str, Any]] | None = None
+        self.allows: Callable[[str, Any], bool] | None = None
         self.every = 50_000
         self.recording = False
         self.replays = True
@@ -35,7 +35,7 @@ class Housekeeping:
         """Called when a program begins."""
         self.start = self.mark = GraphNode.counter()
         self.recording = False
-        self.called = None
+        self.allows = None
         self.around = -1  # what the process held before: measured once a loop gets long
 
     def excuse(self, operations: int) -> None:

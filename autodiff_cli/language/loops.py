@@ -164,7 +164,7 @@ class Run:
                 if self.signal is not None or not self._as_after(after, inputs.keys):
                     return None
                 continue
-            recorded = record(self.parts, self.scope, inputs, looking)
+            recorded = record(self.parts, self.scope, inputs, looking, self._snapshot())
             self._rewind()
             if recorded is None or not self._as_after(after, inputs.keys):
                 self.failed = True

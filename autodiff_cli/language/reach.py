@@ -266,14 +266,11 @@ MUTATING = frozenset(
 )
 
 
-def harmless(called: list[tuple[str, Callable[..., Any]]]) -> bool:
-    """Whether all functions written in Python that a step called are known."""
-    for name, function in called:
-        if function is calls.call_ops or name in PURE:
-            continue
-        if not (calls.method(name) or calls.method(name.removesuffix("_"))):
-            return False
-    return True
+def harmless(name: str, function: Callable[..., Any]) -> bool:
+    """Whether a step that is recorded may call a function written in Python."""
+    if function is calls.call_ops or name in PURE:
+        return True
+    return bool(calls.method(name) or calls.method(name.removesuffix("_")))
 
 
 __all__ = ["Reach", "harmless", "named"]

@@ -16,7 +16,18 @@ from ..graph.node import Node
 from ..graph.op import argument, constant, value_of
 from ..graph.state import STATE
 from ..graph.varying import Aside, Tape, Varying
-from .carried import NUMBERS, Held, Slot, arrays_of, drawing_state, drawn, drawn_elsewhere, put_back
+from .carried import (
+    NUMBERS,
+    Contents,
+    Held,
+    Slot,
+    Snapshot,
+    arrays_of,
+    drawing_state,
+    drawn,
+    drawn_elsewhere,
+    put_back,
+)
 from .housekeeping import HOUSEKEEPING
 from .inputs import Inputs
 from .reach import harmless
@@ -163,7 +174,6 @@ class _Step:
         self.chosen: list[tuple[str, Tensor]] = []
         self.captured: list[tuple[int, str, Any]] = []
         self.numbers: list[tuple[Any, Any, Varying]] = []
-        self.called: list[tuple[str, Any]] = []
         for number, array in enumerate(arrays):
             single = not array.shape and array.dtype.kind in "fiu"
             known = self._take(array.item(), (SLOT, number)) if single else None
@@ -199,7 +209,7 @@ class _Step:
         """Run the step; whether it only computed."""
         state = drawn(), drawn_elsewhere()
         HOUSEKEEPING.recording = True
-        HOUSEKEEPING.called = self.called
+        HOUSEKEEPING.allows = harmless
         late = list(self.parts.late)
         try:
             for place, run in self.parts.core:
@@ -213,8 +223,8 @@ class _Step:
             return False
         finally:
             HOUSEKEEPING.recording = False
-            HOUSEKEEPING.called = None
-        if state != (drawn(), drawn_elsewhere()) or not harmless(self.called):
+            HOUSEKEEPING.allows = None
+        if state != (drawn(), drawn_elsewhere()):
             return False
         if any(holder[key] is not number for holder, key, number in self.numbers):
             return False
@@ -270,14 +280,17 @@ class _Step:
         return made
 
 
-def record(parts: Parts, scope: Scope, inputs: Inputs, looking: set[int]) -> Recorded | None:
+def record(
+    parts: Parts, scope: Scope, inputs: Inputs, looking: set[int], before: Snapshot
+) -> Recorded | None:
     """Run a step on arguments in place of what it is given, and record it; everything is as it was
-    before then. None when it cannot be replayed."""
+    `before` then. None when it cannot be replayed."""
     slots = inputs.slots
     arrays = arrays_of(slots)
     if arrays is None:
         return None
     held = Held(slots)
+    contents = Contents(before)
     touched = parts.names | parts.outer | parts.late_names | inputs.names
     names = {name: scope.names[name] for name in touched if name in scope.names}
     numbers = [(holder, key, holder[key]) for holder, key in inputs.places]
@@ -293,6 +306,7 @@ def record(parts: Parts, scope: Scope, inputs: Inputs, looking: set[int]) -> Rec
         STATE.steps = steps
         put_back(random)
         held.restore()
+        contents.restore()
         for holder, key, value in numbers:
             holder[key] = value
         for name in touched:
