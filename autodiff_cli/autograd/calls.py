@@ -16,9 +16,7 @@ from ..graph.node import Node
 from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
-from ..graph.sizes import shape_text
 from ..graph.state import STATE
-from ..graph.strides import strides_of
 from .tensor import Tensor, view_steps, wrap_view
 
 
@@ -147,6 +145,19 @@ def method(name: str) -> list[Op]:
     ]
 
 
+# Backward functions that PyTorch calls otherwise when the change is made in place.
+IN_PLACE_NAMES = {
+    "FillBackward0": "FillBackward2",
+    "FillBackward1": "FillBackward3",
+    "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5",
+    "TBackward0": "TBackward1",
+    "TransposeBackward0": "TransposeBackward1",
+    "UnsqueezeBackward0": "UnsqueezeBackward1",
+}
+
+
 def in_place(
     tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tensor:
@@ -154,6 +165,9 @@ def in_place(
     tensor.check_writable()
     shared = tensor.storage is not None
     result = call_ops(ops, name, (tensor, *args), kwargs)
+    called = IN_PLACE_NAMES.get(result.grad_name or "")
+    if called is not None:
+        result.node.mark().name = called
     if result.node.op.view and result.steps:
         tensor.become_view(result, shared)
         return tensor
@@ -171,18 +185,8 @@ def in_place(
 
 def check_storable(what: str, result: np.dtype, tensor: Tensor) -> None:
     """E307 when a result would lose its kind in the tensor that is changed: floats in integers,
-    numbers in bools; E308 when elements of it are the same place in memory."""
+    numbers in bools."""
     target = tensor.dtype
-    if tensor.steps and any(
-        stride == 0 and size > 1
-        for size, stride in zip(tensor.shape, strides_of(tensor.node), strict=True)
-    ):
-        raise fail(
-            "E308",
-            f"`{what}` cannot change an expanded tensor, shape {shape_text(tensor.shape)}: several "
-            "of its elements are one place in memory",
-            help="change a copy: `x = x.clone()` first",
-        )
     if (result.kind == "f" and target.kind != "f") or (result.kind != "b" and target.kind == "b"):
         name = "float" if result.kind == "f" else "long"
         raise fail(

@@ -19,6 +19,7 @@ from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, cast, constant, number, outp
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
+from . import function_hooks
 
 SEQUENCE = attrgetter("seq")
 
@@ -108,12 +109,17 @@ class Pass:
 
     def _visit(self, node: Node, g: Any) -> None:
         marks = node.marks
+        captured = g
         if marks is not None and marks is not FREED and type(g) is not dict:
             g = self._marked(marks, g)
         if self.targets is not None and node in self.targets:
-            self.reached[node] = g
-            if self.needed is not None and not any(p in self.needed for p in self._parents(node)):
+            needed = self.needed
+            if node.op is LEAF or not (
+                needed is None or any(p in needed for p in self._parents(node))
+            ):
+                self.reached[node] = g
                 return
+            self.reached[node] = captured  # PyTorch takes it before hooks where it goes on
         op = node.op
         if op is LEAF:
             if self.targets is None:
@@ -121,8 +127,10 @@ class Pass:
         elif op is OUTPUT:
             parent, index = node.args
             self._give_output(parent, index, g)
+        elif marks is not None and marks.context is not None:
+            function_hooks.visit(self, node, g)
         else:
-            self._differentiate(node, g)
+            self.differentiate(node, g)
 
     def _marked(self, marks: Any, g: Node) -> Node:
         """Show a cotangent to hooks, which may replace it, and to who keeps it."""
@@ -150,24 +158,25 @@ class Pass:
             return node.body if type(node.body) is tuple else (node.body,)
         return () if node.op is LEAF else node.inputs
 
-    def _differentiate(self, node: Node, g: Any) -> None:
+    def differentiate(self, node: Node, g: Any) -> None:
         op = node.op
         rule = op.vjp_rule
         if rule is None:
             self._open(node, g)
             return
         marks = node.marks
-        if marks is not None and marks.freed is not None:
+        keeps = "own saving" in op.properties
+        if marks is not None and marks.freed is not None and not keeps:
             check_freed(node, g)
         out: Any = node
         if node.outputs is not None:
             out = tuple(output(node, i) for i in range(len(node.outputs)))
             g = tuple(
-                g[i] if i in g else zeros_like(o) if is_float(o.dtype) else None
+                g[i] if i in g else zeros_like(o) if is_float(o.dtype) and not keeps else None
                 for i, o in enumerate(out)
             )
         args = node.args
-        if STATE.overwriting:
+        if STATE.overwriting and not keeps:
             since = tick()
             found = rule(g, out, *args)
             check_saved(node, found if type(found) is tuple else (found,), since)
@@ -189,6 +198,22 @@ class Pass:
                 if gx.shape != x.shape or gx.dtype is not x.dtype:
                     gx = fitted(op.kind, gx, x, op)
                 self.give(x, gx)
+
+    def apart(self, node: Node, g: Any) -> dict[Node, Node]:
+        """The cotangents of a node's inputs alone, given to nobody."""
+        seeds = [(node, g)]
+        if self.opens(node):
+            seeds = (
+                [(node.body[i], part) for i, part in g.items()]
+                if type(g) is dict
+                else [(node.body, g)]
+            )
+            wanted = [x for x in node.inputs if self._wants(x)]
+            return Pass(seeds, wanted, self.create_graph, self.retain).run()
+        before, self.cotangents = self.cotangents, {}
+        self.differentiate(node, g)
+        found, self.cotangents = self.cotangents, before
+        return found
 
     def _distribute(self, op: Op, args: tuple[Any, ...], found: tuple[Any, ...]) -> None:
         for position, g in zip(op.tensor_params, found, strict=True):
@@ -267,17 +292,15 @@ def _reads(node: Node, found: tuple[Any, ...], since: int) -> list[Node]:
 
 def check_freed(node: Node, g: Any) -> None:
     """E406 when the rule of a freed node reads what was saved."""
-    if "saves" in node.op.properties:
-        raise _freed(node)
     own = {g} if type(g) is Node else {x for x in g if x is not None}
     if any(r not in own for r in _read_by_rule(node, g)):
-        raise _freed(node)
+        raise freed(node)
 
 
 def saved_by(node: Node) -> list[Node]:
     """The inputs and results that the gradient of a node needs; E406 when they were freed."""
     if node.marks is not None and node.marks.freed:
-        raise _freed(node)
+        raise freed(node)
     return _read_by_rule(node, ones_like(node))
 
 
@@ -295,7 +318,8 @@ def _read_by_rule(node: Node, g: Any) -> list[Node]:
     return _reads(node, found if type(found) is tuple else (found,), since)
 
 
-def _freed(node: Node) -> AutodiffError:
+def freed(node: Node) -> AutodiffError:
+    """E406 for what a node saved."""
     return fail(
         "E406",
         f"backward a second time through {_shown(node)}, whose saved values were freed",
@@ -325,16 +349,22 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)
         if overwritten is not None and not _kept(overwritten[1], node, read):
-            at = overwritten[0]
-            where = (Label(at, "changed in place here"),) if at is not None else ()
-            raise fail(
-                "E407",
-                f"{_shown(read)}, shape {shape_text(read.shape)}, is needed for the gradient of "
-                f"`{node.op.name}` but was changed in place afterwards",
-                labels=where + ((Label(node.span, "saved here"),) if node.span else ()),
-                help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",
-                notes=(f"PyTorch: {_modified(node, read, overwritten[2])}",),
-            )
+            raise changed_since(node, read, overwritten)
+
+
+def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
+    """E407 for a value that `node` saved, and that was overwritten: where, by what, and the
+    how-manyth change of it."""
+    at = overwritten[0]
+    where = (Label(at, "changed in place here"),) if at is not None else ()
+    return fail(
+        "E407",
+        f"{_shown(read)}, shape {shape_text(read.shape)}, is needed for the gradient of "
+        f"`{node.op.name}` but was changed in place afterwards",
+        labels=where + ((Label(node.span, "saved here"),) if node.span else ()),
+        help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",
+        notes=(f"PyTorch: {_modified(node, read, overwritten[2])}",),
+    )
 
 
 def _kept(by: Node | None, node: Node, read: Node) -> bool:

@@ -7,6 +7,7 @@ they look at, and are made anew from it when it has changed. Nodes themselves ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
@@ -15,14 +16,16 @@ import numpy as np
 from ..errors import Label, fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, cast, constant, known, leaf, value_of
+from ..graph.op import CONSTANT, LEAF, OUTPUT, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from . import reverse
+from .views import Step, check_view, detached, detaches, written_through
 
 
 class AccumulateGrad:
-    """Where a leaf's gradient adds up; shared by all nodes the leaf has been."""
+    """Where a leaf's gradient adds up; shared by all nodes the leaf has been. `hooks` are called
+    when it has added up."""
 
     __slots__ = ("grad", "hooks", "literal", "name", "written_as_int")
 
@@ -69,22 +72,43 @@ def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
 
 class Storage:
     """Memory that several tensors look at: the node of the whole, how often it was replaced, and
-    how many changes in place there were besides (`before`)."""
+    how many changes in place there were besides (`before`). `apart` has the nodes of detached views
+    that have got a history of their own, by the identity of the step that detached them, each with
+    the version it shows."""
 
-    __slots__ = ("before", "node", "version")
+    __slots__ = ("apart", "before", "node", "version")
 
     def __init__(self, node: Node, before: int = 0):
         self.node = node
         self.version = 0
         self.before = before
+        self.apart: dict[int, tuple[Step, Node, int]] = {}
 
+    def seen_through(self, steps: tuple[Step, ...]) -> Node:
+        """What view steps show of the memory now."""
+        node = self.node
+        for step in steps:
+            op, rest, index = step
+            found = op.apply([node, *rest])
+            node = found if index < 0 else found[index]
+            own = self.apart.get(id(step))
+            if own is not None:
+                _, history, version = own
+                if version != self.version:
+                    history = _revalued(history, node)
+                    self.set_apart(step, history)
+                node = history
+        return node
 
-Step = tuple[Any, tuple[Any, ...], int]
+    def set_apart(self, step: Step, node: Node) -> None:
+        """Give what a detaching step shows a history of its own."""
+        self.apart[id(step)] = (step, node, self.version)
 
 
 class Tensor:
     """A handle. `node` is always current; `steps` are the view ops that lead from the storage's
-    node to it (op, arguments after the first, index of the result or -1)."""
+    node to it (op, arguments after the first, index of the result or -1). `untracked` is set for
+    views that were made under no_grad."""
 
     __slots__ = (
         "__weakref__",
@@ -95,8 +119,10 @@ class Tensor:
         "steps",
         "storage",
         "tag",
+        "untracked",
         "writes",
     )
+    untracked: bool
 
     def __init__(self, node: Node, accumulator: AccumulateGrad | None = None):
         self._node = node
@@ -119,16 +145,22 @@ class Tensor:
 
     def _refresh(self, storage: Storage) -> None:
         self.seen = storage.version
-        node = storage.node
-        for op, rest, index in self.steps:
-            found = op.apply([node, *rest])
-            node = found if index < 0 else found[index]
-        if self.steps and node.requires_grad and node.op.view:
+        steps = self.steps
+        with grad_mode(True):  # reading under no_grad takes no history away
+            node = storage.seen_through(steps)
+        if steps and node.requires_grad and node.op.view and id(steps[-1]) not in storage.apart:
             node.mark().name = "AsStridedBackward0"  # what PyTorch makes a changed view anew with
-        if self.accumulator is not None and node.op is not LEAF and self.steps:
-            node = leaf(node, self.accumulator, self._node.requires_grad)
+        if isinstance(self.accumulator, GradSlot):
+            self._move_slot(self.accumulator, node)
         self._node = node
         node.handle = ref(self)
+
+    def _move_slot(self, slot: GradSlot, node: Node) -> None:
+        """Keep the gradient of what this tensor shows from now on, not of what it showed."""
+        marks = self._node.marks
+        if node.requires_grad and marks is not None and slot in marks.slots:
+            marks.slots.remove(slot)
+            node.mark().slots.append(slot)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,10 +249,25 @@ class Tensor:
             )
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
-        if flag and self.steps:
-            # A leaf of its own: what the memory was made of stays without it.
-            self.storage, self.steps, self.seen = None, (), 0
-        self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
+        storage = self.storage
+        if storage is None or not self.steps:
+            self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
+        elif flag:  # a leaf of its own, in memory that stays without it
+            if not detached(self):
+                self.steps += ((F.detach, (), -1),)
+            self._node = leaf(node, self.accumulator, True)
+            storage.set_apart(self.steps[-1], self._node)
+        else:
+            storage.apart.pop(id(self.steps[-1]), None)
+            self._node = without_history(node)
+        self._node.handle = ref(self)
+
+    def forget_history(self) -> None:
+        """`detach_()`: views that were made before keep theirs."""
+        self._node = node = F.detach(self.node)
+        node.handle = ref(self)
+        if self.storage is not None and not self.steps:
+            self.storage.node = node
 
     def retain_grad(self) -> None:
         """Keep this result's gradient after backward."""
@@ -238,6 +285,8 @@ class Tensor:
 
     def _show(self, node: Node) -> None:
         """Show another node of the same shape and dtype as the storage's new content."""
+        if isinstance(self.accumulator, GradSlot):
+            self._move_slot(self.accumulator, node)
         self._node = node
         node.handle = ref(self)
         storage = self.storage
@@ -257,13 +306,20 @@ class Tensor:
             self.storage = Storage(self._node, self.version)
         return self.storage
 
+    def settle(self) -> None:
+        """A leaf whose memory nobody else looks at any more is a view no longer."""
+        if self.steps and getrefcount(self.storage) == 2 and self.node.op is LEAF:
+            self.storage, self.steps, self.seen = None, (), 0
+
     def check_writable(self) -> None:
         """E405 for leaves (and views of leaves) that require grad while grad mode is on."""
         if not STATE.grad:
             return
         node = self.node
-        whole = self.storage.node if self.storage is not None else node
-        if node.requires_grad and node.op is LEAF and not self.steps:
+        whole = node if self.storage is None else self.storage.node
+        if self.steps and detached(self):
+            whole = self._history() or node
+        if node.requires_grad and node.op is LEAF:
             raise fail(
                 "E405",
                 "a leaf that requires grad cannot be changed in place",
@@ -280,10 +336,13 @@ class Tensor:
         """In-place change: this tensor, and all that share its memory, show `node` from now on.
         `by` is the op that did it (`x.mul_(y)`), which may still read the old value."""
         self.check_writable()
+        if self.steps:
+            check_view(self, node)
         self.overwrite(node, by)
 
     def overwrite(self, node: Node, by: Node | None = None) -> None:
         """`write` without the check for leaves."""
+        self.settle()
         old = self.node
         if STATE.batching:
             _check_captured(old if self.storage is None else self.storage.node, node)
@@ -295,6 +354,8 @@ class Tensor:
             _mark_overwritten(old, by, version)
             if self.storage is not None:
                 _mark_overwritten(self.storage.node, by, version)
+                for _, own, _ in self.storage.apart.values():
+                    _mark_overwritten(own, by, version)
             else:
                 self.writes = version + 1
         elif self.storage is not None:
@@ -311,23 +372,39 @@ class Tensor:
             node = F.alias(node)
         self._show(node)
 
+    def _last_cut(self) -> int:
+        """How many of the steps lead to the last that detaches; 0 if none does."""
+        steps = self.steps
+        return next((n for n in range(len(steps), 0, -1) if detaches(steps[n - 1])), 0)
+
+    def _history(self) -> Node | None:
+        """The node that a detached view has its own history from."""
+        storage = self.storage
+        own = storage and storage.apart.get(id(self.steps[self._last_cut() - 1]))
+        return own[1] if own else None
+
     def _write_through(self, node: Node) -> None:
         """Write to what this view looks at; through a detached view, and under no_grad, the
         history of the whole stays as it is."""
         storage = self.storage
         assert storage is not None
         whole = storage.node
-        cut = not STATE.grad or any(step[0].key in ("detach", "data_alias") for step in self.steps)
-        if cut and whole.requires_grad:
-            with grad_mode(False):
-                content = written_through(whole, self.steps, node)
-            if whole.op is LEAF:
-                storage.node = leaf(content, whole.args[0], True)
-            else:
-                storage.node = _revalued(whole, content)
-        else:
+        cut = self._last_cut()
+        own = None
+        if cut and STATE.grad and (node.requires_grad or self._history() is not None):
+            part = storage.seen_through(self.steps[:cut])
+            own = written_through(part, self.steps[cut:], node) if cut < len(self.steps) else node
+            if own.op is LEAF or own is self._node:
+                own = F.alias(own)
+        if not cut and STATE.grad:
             storage.node = written_through(whole, self.steps, node)
+        else:
+            with grad_mode(False):
+                content = written_through(whole, self.steps, without_history(node))
+            storage.node = _revalued(whole, content) if whole.requires_grad else content
         storage.version += 1
+        if own is not None:
+            storage.set_apart(self.steps[cut - 1], own)
 
     def become_view(self, view: Tensor, shared: bool) -> None:
         """`x.unsqueeze_(0)`: look at the same memory in the way of `view`, a view of this tensor.
@@ -392,26 +469,20 @@ def _check_captured(old: Node, new: Node) -> None:
 
 def _mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     """Remember where a value was overwritten, by what, and the how-manyth change it was: an
-    in-place op has kept the old value for itself, as PyTorch's do."""
+    in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its
+    node stands for all numbers that are equal to it."""
+    if node.weak and node.op is CONSTANT:
+        return
     node.mark().overwritten = (STATE.span, by, version)
     reverse.note_overwriting()
 
 
 def _revalued(old: Node, value: Node) -> Node:
     """The history of `old` with another value: a change that autograd does not see."""
+    if old.op is LEAF:
+        return leaf(value, old.args[0], True)
     with grad_mode(True):
         return F.with_value(old, value)
-
-
-def written_through(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:
-    """The whole after `value` was written to the view that `steps` lead to."""
-    bases = [whole]
-    for op, rest, index in steps[:-1]:
-        found = op.apply([bases[-1], *rest])
-        bases.append(found if index < 0 else found[index])
-    for base, (op, rest, index) in zip(reversed(bases), reversed(steps), strict=True):
-        value = F.copy_slices(base, value, (op, rest, index))
-    return value
 
 
 def without_history(node: Node) -> Node:
@@ -457,6 +528,13 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
             tensor.storage = of.share()
             tensor.steps = of.steps + steps
             tensor.seen = tensor.storage.version
+            if not STATE.grad or getattr(of, "untracked", False):
+                tensor.untracked = True
+                if root.requires_grad and not node.requires_grad and not detached(tensor):
+                    # As PyTorch has it: what looks at a tensor that requires grad does so too.
+                    tensor.accumulator = AccumulateGrad()
+                    tensor._node = view = leaf(node, tensor.accumulator)
+                    view.handle = ref(tensor)
     return tensor
 
 
@@ -538,6 +616,8 @@ def backward(
         accumulator = node.args[0] if node.op is LEAF else None
         if accumulator is not None:
             accumulator.receive(g, create_graph)
+            for hook in list(accumulator.hooks.values()):
+                hook()
     for tensor in inputs or ():
         node = tensor.node
         if node.op is not LEAF and node in reached:
@@ -590,5 +670,8 @@ def grad(
             )
         if g is None and materialize:
             g = reverse.zeros_like(tensor.node)
+            if create_graph:
+                results.append(new_leaf(value_of(g), requires_grad=True))
+                continue
         results.append(None if g is None else Tensor(g if create_graph else without_history(g)))
     return tuple(results)

@@ -63,12 +63,12 @@ class Recording(Pass):
         self.used[self.at] = g
         super()._give_output(parent, index, g)
 
-    def _differentiate(self, node: Node, g: Any) -> None:
+    def differentiate(self, node: Node, g: Any) -> None:
         self.used[node] = g
         if self.opens(node):
             self._open(node, g)
         else:
-            super()._differentiate(node, g)
+            super().differentiate(node, g)
 
     def opens(self, node: Node) -> bool:
         """Whether the body of a composite answers."""

@@ -150,8 +150,8 @@ class Marks:
 
     `slots`: where a finished cotangent is delivered (retain_grad); `hooks`: functions that may
     replace it; `freed`: whether a backward has used up the graph here; `overwritten`: span of
-    the in-place change that replaced this value; `context`: a custom Function's context; `name`:
-    what the backward function is called here, when that is not the op's own name.
+    the in-place change that replaced this value; `context`: what a program attached to the backward
+    function (hooks, metadata); `name`: what that is called here, when not by the op's own name.
     """
 
     __slots__ = ("context", "freed", "hooks", "name", "overwritten", "slots")

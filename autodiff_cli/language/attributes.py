@@ -13,6 +13,7 @@ import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
+from ..autograd.views import detached, places_of
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, constant, number, value_of
@@ -52,10 +53,6 @@ def get_attribute(value: Any, name: str) -> Any:
     if name in ("__name__", "__qualname__") and (is_callable(value) or hasattr(value, "name")):
         return value.name.rpartition(".")[2]
     if name.startswith("_"):
-        if isinstance(value, GradFn) and name.startswith("_saved_"):
-            from .saved_values import saved
-
-            return saved(value, name.removeprefix("_saved_"))
         raise private(name)
     table = VALUE_ATTRIBUTES.get(type(value)) or next(
         (t for k, t in VALUE_ATTRIBUTES.items() if isinstance(value, k)), None
@@ -299,7 +296,13 @@ def _detach(tensor: Tensor) -> Tensor:
 
 
 def _detach_(tensor: Tensor) -> Tensor:
-    tensor._show(F.detach(tensor.node))
+    if tensor.steps and not detached(tensor):
+        raise fail(
+            "E411",
+            "a view cannot be detached in place",
+            help="use `detach()`, which makes a new tensor",
+        )
+    tensor.forget_history()
     return tensor
 
 
@@ -387,24 +390,42 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
 
     def run(g: Any) -> Any:
         replaced = call_value(hook, [Tensor(g)], {})
-        return replaced.node if isinstance(replaced, Tensor) else None
+        if replaced is None:
+            return None
+        if not isinstance(replaced, Tensor):
+            raise fail(
+                "E208",
+                f"a hook returns a tensor or None, not {kind_of(replaced)}",
+                help="return nothing to leave the gradient as it is",
+            )
+        return replaced.node
 
-    hooks = node.mark().hooks
-    key = len(hooks) + 1
-    while key in hooks:
-        key += 1
-    hooks[key] = run
-    return Handle(hooks, key)
+    return Handle(node.mark().hooks, run)
+
+
+def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
+    """`register_post_accumulate_grad_hook`: called with the leaf once its `.grad` is complete."""
+    from .functions import call_value
+
+    accumulator = tensor.accumulator
+    if tensor.node.op is not LEAF or accumulator is None:
+        raise fail(
+            "E411",
+            "hooks after accumulation are for leaves that require grad",
+            help="`register_hook` takes the gradient of any tensor",
+        )
+    return Handle(accumulator.hooks, lambda: call_value(hook, [tensor], {}))
 
 
 class Handle:
-    """What `register_hook` returns."""
+    """What the registration of a hook returns; it is among `hooks` until removed."""
 
     __slots__ = ("hooks", "key")
 
-    def __init__(self, hooks: dict[int, Any], key: int):
+    def __init__(self, hooks: dict[int, Any], hook: Any):
         self.hooks = hooks
-        self.key = key
+        self.key = max(hooks, default=0) + 1
+        hooks[self.key] = hook
 
     def get_attribute(self, name: str) -> Any:
         if name == "remove":
@@ -424,12 +445,7 @@ def _first_place(tensor: Tensor) -> int:
     storage = tensor.storage
     if storage is None or not tensor.steps or not node.numel:
         return 0
-    whole = storage.node
-    places = F.reshape(constant(np.arange(whole.numel)), whole.shape)
-    for op, rest, part in tensor.steps:
-        found = op.apply([places, *rest])
-        places = found if part < 0 else found[part]
-    return int(value_of(places).flat[0])
+    return int(value_of(places_of(storage.node, tensor.steps)).flat[0])
 
 
 def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor:
@@ -437,7 +453,9 @@ def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor
     mask = np.zeros(tensor.shape, bool)
     np.fill_diagonal(mask, True, truth(wrap))
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    tensor.write(F.masked_fill(tensor.node, constant(mask), value))
+    filled = F.masked_fill(tensor.node, constant(mask), value)
+    filled.mark().name = "CopySlices"  # it writes through a view
+    tensor.write(filled)
     return tensor
 
 
@@ -488,6 +506,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "zero_": _zero_,
     "fill_diagonal_": _fill_diagonal,
     "register_hook": _register_hook,
+    "register_post_accumulate_grad_hook": _after_accumulation,
     "is_floating_point": lambda t: is_float(t.dtype),
     "is_complex": lambda t: False,
     "is_signed": lambda t: t.dtype.kind in "if",

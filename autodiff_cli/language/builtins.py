@@ -17,7 +17,7 @@ from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mappe
 from .kinds import MODE, is_numeric_list, kind_of
 from .operations import binary, compare, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
-from .values import Builtin, Size, TypeName, is_callable
+from .values import Builtin, GradFn, Size, TypeName, is_callable
 
 
 class Output:
@@ -319,6 +319,8 @@ def _setattr(value: Any, name: Any, new: Any) -> None:
 def type_of(value: Any) -> Any:
     if hasattr(value, "special"):
         return value.cls
+    if isinstance(value, GradFn):
+        return value.get_attribute("__class__")
     for kind in TYPES.values():
         if kind.matches(value):
             return kind

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.reverse import zeros_like
+from ..autograd.reverse import changed_since, freed, overwritten_at, zeros_like
 from ..autograd.tensor import Tensor
 from ..errors import fail
+from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Op, output
+from ..graph.op import OUTPUT, Op, output
 from ..graph.params import REQUIRED, Param
 from ..graph.registry import F
 from ..graph.sizes import shape_text
@@ -24,19 +25,34 @@ from .values import Builtin
 
 
 class Context:
-    """`ctx`: what forward leaves for backward."""
+    """`ctx`: what forward leaves for backward; it is the backward function of the result too."""
 
-    __slots__ = ("fields", "materialize", "needs_input_grad", "non_differentiable", "saved")
+    __slots__ = (
+        "dirty",
+        "fields",
+        "materialize",
+        "needs_input_grad",
+        "node",
+        "non_differentiable",
+        "saved",
+        "versions",
+    )
 
     def __init__(self, needs_input_grad: tuple[bool, ...]):
         self.fields: dict[str, Any] = {}
         self.saved: tuple[Any, ...] = ()
+        self.versions: list[tuple[int, Node] | None] = []
         self.needs_input_grad = needs_input_grad
-        self.non_differentiable: list[Tensor] = []
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.dirty: tuple[Any, ...] = ()
         self.materialize = True
+        self.node: Node | None = None
 
     def _save(self, *tensors: Any) -> None:
         self.saved = tensors
+
+    def _save_for_forward(self, *tensors: Any) -> None:
+        """What a `jvp` of the program would read; slopes here come from its backward."""
 
     def check_saved(self) -> None:
         """Told of by the call of `apply`, as in PyTorch."""
@@ -48,21 +64,43 @@ class Context:
                     help="keep other values as `ctx.name = value`",
                 )
 
+    def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:
+        """The call is over: saved results are those that the program got; what is changed in
+        place from now on is noticed."""
+        self.node = node
+        self.saved = tuple(replaced.get(id(t), t) for t in self.saved)
+        self.versions = [None if t is None else (t.version, t.node) for t in self.saved]
+
+    def _saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved, unless a backward used it up or it has changed since."""
+        node = self.node
+        if node is not None and node.marks is not None and node.marks.freed:
+            raise freed(node)
+        for tensor, kept in zip(self.saved, self.versions, strict=False):
+            if kept is not None and tensor.version != kept[0]:
+                how = overwritten_at(kept[1]) or (None, None, kept[0])
+                raise changed_since(node or kept[1], kept[1], how)
+        return self.saved
+
     def _mark(self, *tensors: Any) -> None:
-        self.non_differentiable.extend(tensors)
+        self.non_differentiable = tensors
+
+    def _mark_dirty(self, *tensors: Any) -> None:
+        self.dirty = tensors
 
     def _set_materialize(self, value: Any) -> None:
         self.materialize = bool(value)
 
     def get_attribute(self, name: str) -> Any:
         if name in ("saved_tensors", "saved_variables"):
-            return self.saved
+            return self._saved_tensors()
         if name == "needs_input_grad":
             return self.needs_input_grad
         methods: dict[str, Callable[..., Any]] = {
             "save_for_backward": self._save,
+            "save_for_forward": self._save_for_forward,
             "mark_non_differentiable": self._mark,
-            "mark_dirty": lambda *tensors: None,
+            "mark_dirty": self._mark_dirty,
             "set_materialize_grads": self._set_materialize,
         }
         method = methods.get(name)
@@ -82,15 +120,17 @@ class Context:
 
 
 class Call:
-    """One application of a custom Function: its class, ctx, and the arguments that were tensors."""
+    """One application of a custom Function: its class, ctx, the places of the arguments that were
+    tensors, and the nodes of its results (None for what is no tensor)."""
 
-    __slots__ = ("cls", "context", "count", "places", "span")
+    __slots__ = ("cls", "context", "count", "places", "results", "span")
 
     def __init__(self, cls: UserClass, context: Context, count: int, places: list[int]):
         self.cls = cls
         self.context = context
         self.count = count
         self.places = places
+        self.results: list[Node | None] = []
         self.span: Span | None = STATE.span
 
     def backward(self, grads: list[Tensor | None]) -> tuple[Node | None, ...]:
@@ -136,12 +176,14 @@ def _static(cls: UserClass, name: str) -> Any:
 def _rule(
     g: Any, out: Any, inputs: tuple[Node, ...], outputs: tuple[Node, ...], call: Call
 ) -> tuple[Any, Any]:
-    parts = g if type(g) is tuple else (g,)
-    if call.context.materialize:
-        parts = tuple(
-            zeros_like(o) if p is None else p for p, o in zip(parts, outputs, strict=True)
-        )
-    found = call.backward([None if p is None else Tensor(p) for p in parts])
+    given = iter(g if type(g) is tuple else (g,))
+    grads: list[Tensor | None] = []
+    for node in call.results:
+        part = None if node is None else next(given)
+        if part is None and node is not None and call.context.materialize:
+            part = zeros_like(node) if is_float(node.dtype) else F.zeros_like(node)
+        grads.append(None if part is None else Tensor(part))
+    found = call.backward(grads)
     fitted = []
     for x, part in zip(inputs, found, strict=True):
         if part is not None and part.shape != x.shape:
@@ -171,7 +213,7 @@ CUSTOM.kernel = lambda inputs, outputs, call: outputs[0] if len(outputs) == 1 el
 CUSTOM.vjp_rule = _rule
 CUSTOM.grad_fn = lambda inputs, outputs, call: f"{call.cls.name}Backward"
 CUSTOM.method = False
-CUSTOM.properties = frozenset({"saves"})
+CUSTOM.properties = frozenset({"own saving"})
 
 
 def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -188,7 +230,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     setup = _static(cls, "setup_context")
     call = Call(cls, context, len(args), places)
     span = STATE.span
-    recorded = STATE.grad and any(args[i].requires_grad for i in places)
+    inputs = [args[i].node for i in places]  # as they were before forward changes any
+    recorded = STATE.grad and any(node.requires_grad for node in inputs)
     with grad_mode(False):
         if setup is None:
             result = call_value(forward, [context, *args], kwargs)
@@ -200,41 +243,38 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     results = list(result) if type(result) is tuple else [result]
     tensors = [r for r in results if isinstance(r, Tensor)]
     if not tensors:
-        raise fail(
-            "E409",
-            f"{cls.name}.forward must return a tensor, not {kind_of(result)}",
-            help="return a tensor or a tuple of tensors",
-        )
-    wrapped = _recorded(call, [args[i].node for i in places], tensors, recorded)
-    replaced = {id(raw): new for raw, new in zip(tensors, wrapped, strict=True)}
-    context.saved = tuple(
-        replaced.get(id(t), t) if not any(t is args[i] for i in places) else t
-        for t in context.saved
-    )
+        return result
+    call.results = [r.node if isinstance(r, Tensor) else None for r in results]
+    nodes = _recorded(call, inputs, tensors, recorded)
+    replaced = {
+        id(raw): _shown(raw, node, context) for raw, node in zip(tensors, nodes, strict=True)
+    }
     outputs = [replaced.get(id(r), r) for r in results]
+    node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]
+    given = {id(args[i]) for i in places}
+    context.finish(node, {key: t for key, t in replaced.items() if key not in given})
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
-def _recorded(
-    call: Call, inputs: list[Node], results: list[Tensor], recorded: bool
-) -> list[Tensor]:
-    """Handles of the results, showing a node of their own when gradients are wanted."""
+def _shown(raw: Tensor, node: Node, context: Context) -> Tensor:
+    """The tensor that shows a result: the argument itself when forward changed it in place."""
+    if not any(raw is t for t in context.dirty):
+        return Tensor(node)
+    raw.write(node)
+    return raw
+
+
+def _recorded(call: Call, inputs: list[Node], results: list[Tensor], recorded: bool) -> list[Node]:
+    """Nodes of the results: of one application when gradients are wanted."""
     nodes = tuple(r.node for r in results)
     if not recorded:
-        return [Tensor(F.alias(n)) for n in nodes]
+        return [F.alias(n) for n in nodes]
     frozen = [any(r is t for t in call.context.non_differentiable) for r in results]
     args = (tuple(inputs), nodes, call)
     everything = (*inputs, *nodes)
     if len(nodes) == 1:
-        node = Node(
-            CUSTOM,
-            args,
-            everything,
-            nodes[0].shape,
-            nodes[0].dtype,
-            nodes[0].dtype.kind == "f" and not frozen[0],
-        )
-        return [Tensor(node)]
+        needs = is_float(nodes[0].dtype) and not frozen[0]
+        return [Node(CUSTOM, args, everything, nodes[0].shape, nodes[0].dtype, needs)]
     parent = Node(CUSTOM, args, everything, (), nodes[0].dtype, True)
     parent.outputs = tuple((n.shape, n.dtype) for n in nodes)
     made = []
@@ -242,5 +282,5 @@ def _recorded(
         part = output(parent, i)
         if skip:
             part.requires_grad = False
-        made.append(Tensor(part))
+        made.append(part)
     return made

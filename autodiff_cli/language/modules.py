@@ -21,6 +21,15 @@ from .text import represent
 from .values import Builtin
 
 
+class KeywordHook:
+    """A hook that is given the keyword arguments of a call too."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any):
+        self.function = function
+
+
 class Module(Instance):
     """A value of `nn.Module` or of a class below it."""
 
@@ -140,6 +149,11 @@ class Module(Instance):
     def run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """`forward` between its hooks."""
         for hook in list(self.before.values()):
+            if type(hook) is KeywordHook:
+                given = call_value(hook.function, [self, tuple(args), kwargs], {})
+                if given is not None:
+                    args, kwargs = list(given[0]), dict(given[1])
+                continue
             given = call_value(hook, [self, tuple(args)], {})
             if given is not None:
                 args = list(given) if isinstance(given, tuple) else [given]
@@ -155,20 +169,23 @@ class Module(Instance):
         else:
             result = call_value(self.cls.lookup("forward"), [self, *args], kwargs)
         for hook in list(self.after.values()):
-            given = call_value(hook, [self, tuple(args), result], {})
+            if type(hook) is KeywordHook:
+                given = call_value(hook.function, [self, tuple(args), kwargs, result], {})
+            else:
+                given = call_value(hook, [self, tuple(args), result], {})
             if given is not None:
                 result = given
         return result if watched is None else watched.leaving(result)
 
     # -- walking ------------------------------------------------------------------------------
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, parents first, each once."""
+    def named_modules(self, prefix: str = "", once: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it, parents first, each once or under all of its names."""
         seen: set[int] = set()
         pending: list[tuple[str, Module]] = [(prefix, self)]
         while pending:
             path, module = pending.pop()
-            if id(module) in seen:
+            if once and id(module) in seen:
                 continue
             seen.add(id(module))
             yield path, module
@@ -176,14 +193,18 @@ class Module(Instance):
             pending.extend(reversed(below))
 
     def named(
-        self, table: Callable[[Module], dict[str, Any]], prefix: str = "", recurse: bool = True
+        self,
+        table: Callable[[Module], dict[str, Any]],
+        prefix: str = "",
+        recurse: bool = True,
+        once: bool = True,
     ) -> list[tuple[str, Tensor]]:
-        """Tensors of this module and those below, with their paths, each once."""
+        """Tensors of this module and those below, with their paths."""
         seen: set[int] = set()
         found: list[tuple[str, Tensor]] = []
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+        for path, module in self.named_modules(prefix, once) if recurse else [(prefix, self)]:
             for name, tensor in table(module).items():
-                if tensor is not None and id(tensor) not in seen:
+                if tensor is not None and not (once and id(tensor) in seen):
                     seen.add(id(tensor))
                     found.append((_joined(path, name), tensor))
         return found
@@ -324,13 +345,13 @@ def add_module(self: Module, name: Any, module: Any) -> None:
 def _named_parameters(
     self: Module, prefix: Any = "", recurse: Any = True, remove_duplicate: Any = True
 ) -> list[tuple[str, Tensor]]:
-    return self.named(_parameters_of, prefix, truth(recurse))
+    return self.named(_parameters_of, prefix, truth(recurse), truth(remove_duplicate))
 
 
 def _named_buffers(
     self: Module, prefix: Any = "", recurse: Any = True, remove_duplicate: Any = True
 ) -> list[tuple[str, Tensor]]:
-    return self.named(_buffers_of, prefix, truth(recurse))
+    return self.named(_buffers_of, prefix, truth(recurse), truth(remove_duplicate))
 
 
 def _parameters(self: Module, recurse: Any = True) -> list[Tensor]:
@@ -352,7 +373,7 @@ def _named_children(self: Module) -> list[tuple[str, Module]]:
 def _named_modules(
     self: Module, memo: Any = None, prefix: Any = "", remove_duplicate: Any = True
 ) -> list[tuple[str, Module]]:
-    return list(self.named_modules(prefix))
+    return list(self.named_modules(prefix, truth(remove_duplicate)))
 
 
 def _train(self: Module, mode: Any = True) -> Module:
@@ -400,11 +421,16 @@ def _get_tensor(self: Module, target: Any) -> Any:
 
 
 def _hook(table: Callable[[Module], dict[int, Any]]) -> Callable[..., Handle]:
-    def register(self: Module, hook: Any, *, prepend: Any = False, **options: Any) -> Handle:
+    def register(
+        self: Module, hook: Any, *, prepend: Any = False, with_kwargs: Any = False, **others: Any
+    ) -> Handle:
         hooks = table(self)
-        key = max(hooks, default=0) + 1
-        hooks[key] = hook
-        return Handle(hooks, key)
+        earlier = dict(hooks)
+        handle = Handle(hooks, KeywordHook(hook) if truth(with_kwargs) else hook)
+        if truth(prepend):
+            for key in earlier:
+                hooks[key] = hooks.pop(key)
+        return handle
 
     return register
 

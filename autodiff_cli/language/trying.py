@@ -10,7 +10,7 @@ from ..graph.state import STATE
 from . import syntax
 from .assignment import name_target
 from .classes import UserClass
-from .exceptions import EXCEPTIONS, ErrorValue, Raised, caught
+from .exceptions import EXCEPTIONS, ErrorValue, Raised, caught, kinds
 from .expressions import Context, compile_expression
 from .kinds import kind_of
 from .values import Scope
@@ -39,15 +39,23 @@ class Handlers:
         ]
 
     def choose(self, error: AutodiffError, scope: Scope) -> int:
-        """The clause for an error, whose name is bound then; -1 when there is none."""
-        for i, (make, span, name) in enumerate(self.clauses):
+        """The clause for an error, whose name is bound then; -1 when there is none. One that names
+        the likeliest exception goes before one that names another that it may be."""
+        likely = kinds(error)[:1]
+        found, value = -1, None
+        for i, (make, span, _) in enumerate(self.clauses):
             wanted = [BASE] if make is None else _classes(make(scope), span)
-            value = caught(error, wanted)
-            if value is not None:
-                if name is not None:
-                    name[1](scope, value)
-                return i
-        return -1
+            named = [cls for kind in likely for cls in (kind.mro if found < 0 else kind.mro[:-2])]
+            exact = any(cls in wanted for cls in named)
+            if exact or found < 0:
+                caught_here = caught(error, wanted)
+                if caught_here is not None:
+                    found, value = i, caught_here
+            if exact:
+                break
+        if found >= 0 and (name := self.clauses[found][2]) is not None:
+            name[1](scope, value)
+        return found
 
     def leave(self, chosen: int, scope: Scope) -> None:
         name = self.clauses[chosen][2]

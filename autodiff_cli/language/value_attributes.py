@@ -14,7 +14,7 @@ from .kinds import kind_of
 from .operations import equal, items_of
 from .subscripts import dict_key
 from .text import represent, str_format
-from .values import Builtin, Device, GradFn, Size
+from .values import Builtin, Device, Size
 
 Getter = Callable[[Any], Any]
 
@@ -204,12 +204,6 @@ _SETS: dict[str, Getter] = {
     "difference": _bound("difference", lambda v, *o: v.difference(*[items_of(x) for x in o])),
 }
 
-_GRAD_FNS: dict[str, Getter] = {
-    "name": _bound("name", lambda v: v.name),
-    "next_functions": lambda v: v.next_functions,
-    "variable": lambda v: v.node.handle() if v.is_leaf and v.node.handle is not None else None,
-}
-
 
 def _results_attribute(value: Any, name: str) -> Any:
     if name in value.fields:
@@ -228,7 +222,6 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     tuple: _TUPLES,
     dict: _DICTS,
     set: _SETS,
-    GradFn: _GRAD_FNS,
     float: {
         "is_integer": _bound("is_integer", lambda v: v.is_integer()),
         "item": _bound("item", lambda v: v),

@@ -41,7 +41,9 @@ class GradFn:
 
     @property
     def name(self) -> str:
-        return "torch::autograd::AccumulateGrad" if self.is_leaf else self.node.grad_name
+        name = self.short_name
+        inner = name in ("AccumulateGrad", "CopySlices", "CopyBackwards", "NotImplemented")
+        return f"torch::autograd::{name}" if inner else name
 
     @property
     def short_name(self) -> str:
@@ -70,6 +72,11 @@ class GradFn:
             else:
                 found.append((None, 0))
         return tuple(found)
+
+    def get_attribute(self, name: str) -> Any:
+        from .grad_functions import attribute
+
+        return attribute(self, name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradFn) and other.node is self.node
