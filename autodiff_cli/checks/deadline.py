@@ -12,14 +12,17 @@ from ..errors import fail
 @contextmanager
 def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
     """Raise E508 when the time is over; only the main thread can be interrupted."""
+    if seconds is None:
+        yield
+        return
     import signal
     import threading
 
-    usable = seconds is not None and hasattr(signal, "setitimer")
+    usable = hasattr(signal, "setitimer")
     if not usable or threading.current_thread() is not threading.main_thread():
         yield
         return
-    limit = float(seconds or 0.0)
+    limit = float(seconds)
 
     def expired(signum: int, frame: Any) -> None:
         raise fail(

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..source import Source
 
 
+FIRST_PIECE, LARGEST_PIECE = 1 << 16, 1 << 24  # bytes asked for at once
+
+
 class CannotRead(Exception):
     """A FILE of the command line that cannot be read."""
 
@@ -82,10 +85,11 @@ class Reader:
     def _limited(self, read: Any, name: str) -> Any:
         """Everything up to the memory limit; an endless device ends there."""
         pieces: list[Any] = []
-        size = 0
-        while piece := read(1 << 24):
+        size, most = 0, FIRST_PIECE
+        while piece := read(most):
             pieces.append(piece)
             size += len(piece)
+            most = min(max(most, size), LARGEST_PIECE)
             if size > self.limit:
                 raise fail(
                     "E505",

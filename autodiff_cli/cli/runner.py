@@ -6,6 +6,7 @@ Invariant: whatever one program does, the next one runs, and every way to end ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..checks.deadline import deadline
@@ -214,11 +215,7 @@ class Runner:
     def _computed(self, name: str | None, shown_name: str) -> Any:
         with deadline(self.values["timeout"]):
             source = self.reader.source(name, shown_name)
-            from ..language.collector import collect_seldom
-
-            options = self.options()
-            collect_seldom()
-            return self.compute(source, options)
+            return self.compute(source, self.settings)
 
     # -- showing ----------------------------------------------------------------------------------
 
@@ -238,7 +235,16 @@ class Runner:
                 self.worded(error.diagnostic, report), values["diagnostics"], values["color"]
             )
 
-    @property
+    @cached_property
+    def settings(self) -> Options:
+        """The options, the same for all programs: made for the first one."""
+        from ..language.collector import collect_seldom
+
+        options = self.options()
+        collect_seldom()
+        return options
+
+    @cached_property
     def plain_color(self) -> bool:
         """Plain text has colours only where they are asked for, and never in a file."""
         return not self.to_file and self.env.colors(self.env.stdout, self.values["color"])

@@ -23,6 +23,7 @@ _SIGNATURES = (
     (b"\x80\x04", "a pickle"),
     (b"\x80\x05", "a pickle"),
 )
+_ANY_SIGNATURE = tuple(start for start, _ in _SIGNATURES)
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE = 4096
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f\x1b")
@@ -32,9 +33,8 @@ def decode(data: bytes, name: str) -> Source:
     """The text of a file, without its byte-order mark and with `\\n` line ends; E109 otherwise."""
     if data.startswith(_BOM):
         data = data[len(_BOM) :]
-    for signature, what in _SIGNATURES:
-        if data.startswith(signature):
-            raise _not_text(name, what)
+    if data.startswith(_ANY_SIGNATURE):
+        raise _not_text(name, next(w for start, w in _SIGNATURES if data.startswith(start)))
     zero = data.find(b"\0")
     if zero >= 0:
         raise _not_text(name, _kind_of_zeros(data), zero)

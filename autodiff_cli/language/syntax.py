@@ -347,7 +347,9 @@ def walk(node: Node) -> Iterator[Node]:
 
 def bodies(node: Node) -> list[list[Node]]:
     """The lists of statements that a statement contains."""
-    found = []
+    found: list[list[Node]] = []
+    if "body" not in node.fields:
+        return found
     for field in ("body", "orelse", "final"):
         value = getattr(node, field, None)
         if isinstance(value, list):
