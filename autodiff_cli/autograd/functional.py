@@ -113,7 +113,7 @@ def tensors_in(name: str, what: str, value: Any) -> list[Tensor]:
     if not isinstance(values, list | tuple) or not all(isinstance(v, Tensor) for v in values):
         raise fail(
             "E208",
-            f"`{name}`: {what} must be a tensor or a tuple of tensors",
+            f"`{name}`: {what} must be a tensor or a tuple of tensors, not {type(value).__name__}",
             help="give tensors: `torch.tensor([1.0, 2.0])`",
         )
     return list(values)

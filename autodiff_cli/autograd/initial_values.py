@@ -20,7 +20,7 @@ MAX_ROUNDS = 10_000  # of rejection sampling, each over the whole tensor
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """`nn.init.calculate_gain`; E205 for an unknown name."""
     if nonlinearity in ("linear", "sigmoid") or nonlinearity in _CONVOLUTIONS:
-        return 1.0
+        return 1
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else float(param)
         return math.sqrt(2.0 / (1 + slope**2))

@@ -49,6 +49,10 @@ class _Run:
     ):
         places = (argnums,) if isinstance(argnums, int) else argnums
         wrapped = [_place(name, place, len(args)) for place in places]
+        if len(set(wrapped)) < len(wrapped):
+            raise fail(
+                "E205", f"`{name}` got argnums={argnums} twice", help="name each argument once"
+            )
         chosen: Any = (
             args[wrapped[0]] if isinstance(argnums, int) else tuple(args[i] for i in wrapped)
         )

@@ -109,12 +109,30 @@ class Items:
         _renumber(table, values)
         return value
 
+    def delete(self, owner: Module, key: Any) -> None:
+        table = self.table(owner)
+        values = list(table.values())
+        if isinstance(key, slice):
+            del values[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
+        else:
+            del values[_position(owner, key, len(values))]
+        _renumber(table, values)
+
+    def joined(self, owner: Module, others: Any) -> Module:
+        made: Any = owner.cls.make(owner.cls)
+        made.ready = True
+        _renumber(self.table(made), self.items(owner))
+        return self.extend(made, others)
+
     def methods(self) -> dict[str, Callable[..., Any]]:
         return {
             "__len__": self.length,
             "__iter__": self.items,
             "__getitem__": self.get,
             "__setitem__": self.set,
+            "__delitem__": self.delete,
+            "__add__": self.joined,
+            "__iadd__": self.extend,
             "append": self.append,
             "extend": self.extend,
             "insert": self.insert,
@@ -161,6 +179,9 @@ class Entries:
         del self.table(owner)[key]
         return value
 
+    def delete(self, owner: Module, key: Any) -> None:
+        self.pop(owner, key)
+
     def methods(self) -> dict[str, Callable[..., Any]]:
         table = self.table
         return {
@@ -169,6 +190,7 @@ class Entries:
             "__contains__": lambda owner, key: key in table(owner),
             "__getitem__": self.get,
             "__setitem__": self.set,
+            "__delitem__": self.delete,
             "keys": lambda owner: list(table(owner)),
             "values": lambda owner: list(table(owner).values()),
             "items": lambda owner: list(table(owner).items()),
@@ -222,8 +244,8 @@ SEQUENTIAL = _class(
     {
         "__init__": _sequential_init,
         "forward": _sequential_forward,
-        "__add__": _sequential_add,
         **_ITEMS.methods(),
+        "__add__": _sequential_add,
     },
 )
 
@@ -308,10 +330,17 @@ def _parameter_list_init(self: Module, values: Any = None) -> None:
         _PARAMETER_ITEMS.extend(self, values)
 
 
+def _parameter_dict_update(self: Module, parameters: Any) -> None:
+    """As PyTorch, a plain dict is taken in the order of its keys."""
+    if type(parameters) is dict:
+        parameters = dict(sorted(parameters.items()))
+    _PARAMETER_ENTRIES.update(self, parameters)
+
+
 def _parameter_dict_init(self: Module, parameters: Any = None) -> None:
     self.ready = True
     if parameters is not None:
-        _PARAMETER_ENTRIES.update(self, parameters)
+        _parameter_dict_update(self, parameters)
 
 
 PARAMETER_LIST = _class(
@@ -328,6 +357,8 @@ PARAMETER_DICT = _class(
         "__init__": _parameter_dict_init,
         "extra_repr": _parameter_lines(lambda tensor: METHODS["type"](tensor)),
         **_PARAMETER_ENTRIES.methods(),
+        "update": _parameter_dict_update,
+        "get": lambda self, key, default=None: self.parameters.get(key, default),
     },
 )
 

@@ -142,6 +142,9 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
     if isinstance(error, Raised):
         return (error.value.cls,)
     code = error.code
+    known = said(error)
+    if code == "E203" and known is not None:
+        return (EXCEPTIONS[known[1]],)  # PyTorch refuses it too
     if code in _NEVER or (code[1] in "17" and code not in _KINDS):
         return ()
     if code == "E207" and error.message.endswith("does not exist here"):
@@ -150,7 +153,6 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
     if code == "E210" and "iterator" in error.message:
         names = ("StopIteration",)
-    known = said(error)
     if known is not None and known[1]:
         names = (known[1],)
     if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):

@@ -108,25 +108,33 @@ def _load_state_dict(
             f"the state does not fit {self.cls.name}: {'; '.join(words)}",
             help="give the state of the same kind of module, or strict=False",
         )
-    for name, tensor in own.items():
-        if name in state_dict:
-            _copy_into(tensor, state_dict[name], name, self.cls.name)
+    fitting = [
+        (name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict
+    ]
+    _check_sizes(fitting, self.cls.name)
+    for _, tensor, given in fitting:
+        with grad_mode(False):
+            value = value_of(F.to_dtype(given.node, tensor.dtype))
+            tensor.overwrite(constant(np.array(value)))
     return Matched(missing, unexpected)
 
 
-def _copy_into(tensor: Tensor, given: Any, name: str, owner: str) -> None:
-    if not isinstance(given, Tensor):
-        raise fail("E208", f"`{name}` must be a tensor, not {kind_of(given)}", help="store tensors")
-    if tuple(given.shape) != tuple(tensor.shape):
+def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
+    differing = []
+    for name, tensor, value in given:
+        if not isinstance(value, Tensor):
+            raise fail(
+                "E208", f"`{name}` must be a tensor, not {kind_of(value)}", help="store tensors"
+            )
+        there, here = tuple(value.shape), tuple(tensor.shape)
+        if there != here:
+            differing.append(f"{name} has shape {there} there, {here} here")
+    if differing:
         raise fail(
             "E308",
-            f"size mismatch for {name} of {owner}: shape {tuple(given.shape)} from the state, "
-            f"{tuple(tensor.shape)} in the module",
+            f"the sizes of the state do not fit {owner}: {'; '.join(differing)}",
             help="give the state of a module with the same sizes",
         )
-    with grad_mode(False):
-        value = value_of(F.to_dtype(given.node, tensor.dtype))
-        tensor.overwrite(constant(np.array(value)))
 
 
 # -- dtypes ---------------------------------------------------------------------------------------

@@ -166,7 +166,10 @@ def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return params, {**{key: options[key] for key in shown}, **options}
 
 
-_NOT_NEGATIVE = ("lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho")
+_NOT_NEGATIVE = (
+    "lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho", "momentum_decay",
+    "initial_accumulator_value",
+)  # fmt: skip
 _WORDS = {"lr": "learning rate", "eps": "epsilon"}
 
 
@@ -181,11 +184,11 @@ def _check(name: str, options: dict[str, Any]) -> None:
                 f"`{name}` argument `{key}` must be a number, not {kind_of(value)}",
                 help=f"for example `{key}=0.1`",
             )
-        if not value >= 0:
+        if not value >= 0 or (key == "rho" and value > 1):
             raise fail(
                 "E205",
                 f"invalid {_WORDS.get(key, key)}: {value}",
-                help=f"`{key}` is not negative",
+                help="0 to 1" if key == "rho" else f"`{key}` is not negative",
             )
     for i, beta in enumerate(_pair(name, "betas", options)):
         if not 0 <= beta < 1:

@@ -26,7 +26,7 @@ from .housekeeping import HOUSEKEEPING
 from .kinds import kind_of
 from .operations import items_of, truth
 from .optimizer_options import SIGNATURES, options_of
-from .text import represent, text
+from .text import formatted, represent
 from .values import Builtin
 
 
@@ -134,7 +134,7 @@ def _describe(self: Instance) -> str:
     lines = [f"{self.cls.name} ("]
     for i, group in enumerate(self.fields["param_groups"]):
         lines.append(("\n" if i else "") + f"Parameter Group {i}")
-        lines.extend(f"    {k}: {text(group[k])}" for k in sorted(group) if k != "params")
+        lines.extend(f"    {k}: {formatted(group[k], '')}" for k in sorted(group) if k != "params")
     return "\n".join([*lines, ")"])
 
 
@@ -156,6 +156,12 @@ def _load_state_dict(self: Instance, state_dict: Any) -> None:
     groups = self.fields["param_groups"]
     given = state_dict if isinstance(state_dict, dict) else {}
     saved_groups = deep_copy(given.get("param_groups", []))
+    if len(saved_groups) != len(groups):
+        raise fail(
+            "E210",
+            f"the state has {len(saved_groups)} parameter groups, the optimizer {len(groups)}",
+            help="give what `state_dict()` of the same optimizer returned",
+        )
     if [len(g["params"]) for g in saved_groups] != [len(g["params"]) for g in groups]:
         raise fail(
             "E210",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 Words = Callable[[re.Match[str]], str]
 
 _SHAPE = r"(\([\d, ]*\))"
-_TYPES = {
+SCALAR_TYPES = {
     "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
     "bool": "Bool", "float64": "Double", "float32": "Float", "float16": "Half",
 }  # fmt: skip
@@ -71,9 +71,9 @@ OP_WORDS: tuple[tuple[str, str, str | Words, str], ...] = (
      r"maximum size for tensor at dimension \2 is \3 but size is \1", "RuntimeError"),
     ("E307", r"^`mean` needs floating point numbers, got (\w+)",
      lambda m: "mean(): could not infer output dtype. Input dtype must be either a floating point "
-     f"or complex dtype. Got: {_TYPES.get(m[1], m[1])}", "RuntimeError"),
+     f"or complex dtype. Got: {SCALAR_TYPES.get(m[1], m[1])}", "RuntimeError"),
     ("E307", r"^`nll_loss` needs class numbers as int64, got (\w+)",
-     lambda m: f"expected target dtype to be Long or Byte, but got {_TYPES.get(m[1], m[1])}",
+     lambda m: f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES.get(m[1], m[1])}",
      "RuntimeError"),
     ("E308", r"^`batch_norm` in training needs more than 1 value .*, got shape \((.*?),?\)",
      r"Expected more than 1 value per channel when training, got input size torch.Size([\1])",

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 
 from ..errors import AutodiffError
-from .pytorch_op_words import OP_WORDS
+from .pytorch_library_words import LIBRARY_WORDS
+from .pytorch_op_words import OP_WORDS, SCALAR_TYPES
 
 _FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -180,18 +181,14 @@ _KERNELS = {
     "bitwise_left_shift": "lshift_cpu",
     "bitwise_right_shift": "rshift_cpu",
 }
-_SCALAR_TYPES = {
-    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-    "bool": "Bool", "float64": "Double", "float32": "Float", "float16": "Half",
-}  # fmt: skip
 
 
 def _kernel(match: re.Match[str]) -> str:
     kernel = _KERNELS[match[1]]
-    return f"\"{kernel}\" not implemented for '{_SCALAR_TYPES[match[2]]}'"
+    return f"\"{kernel}\" not implemented for '{SCALAR_TYPES[match[2]]}'"
 
 
-_DTYPE = f"({'|'.join(_SCALAR_TYPES)})"
+_DTYPE = f"({'|'.join(SCALAR_TYPES)})"
 _KERNEL_NAMES = f"({'|'.join(_KERNELS)})"
 
 # code, pattern of the message, what to say (a text with groups, or a function of the match), and
@@ -300,10 +297,10 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
         "NotImplementedError",
     ),
     ("E307", r"gives (\w+), which cannot be stored in a (\w+) tensor",
-     lambda m: f"result type {_SCALAR_TYPES[m[1]]} can't be cast to the desired output type "
-     f"{_SCALAR_TYPES[m[2]]}", "RuntimeError"),
+     lambda m: f"result type {SCALAR_TYPES[m[1]]} can't be cast to the desired output type "
+     f"{SCALAR_TYPES[m[2]]}", "RuntimeError"),
     ("E307", r"`allclose` compares tensors of one dtype, got (\w+) and (\w+)",
-     lambda m: f"{_SCALAR_TYPES[m[1]]} did not match {_SCALAR_TYPES[m[2]]}", "RuntimeError"),
+     lambda m: f"{SCALAR_TYPES[m[1]]} did not match {SCALAR_TYPES[m[2]]}", "RuntimeError"),
     ("E307", r"(expected m1 and m2 to have the same dtype.*)", r"\1", ""),
     ("E3", rf"cat along dim (\d+): shape {_SHAPE} of tensor (\d+) does not fit {_SHAPE}",
      _cat, ""),
@@ -322,8 +319,7 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
     ("E3", rf"`matmul` cannot multiply {_SHAPE} with {_SHAPE}", _matmul, ""),
     ("E3", rf"`conv\dd` of input {_SHAPE} cannot use weight {_SHAPE} with groups=(\d+): it takes "
      r"(\d+) channels?, the input has (\d+)", _channels, ""),
-    ("E205", r"invalid (learning rate|momentum value|weight_decay value): (.*)",
-     r"Invalid \1: \2", "ValueError"),
+    ("E205", r"invalid (learning rate): (.*)", r"Invalid \1: \2", "ValueError"),
     ("E401", r"", _SCALARS, ""),
     (
         "E402",
@@ -389,7 +385,7 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
 
 def said(error: AutodiffError) -> tuple[str, str] | None:
     """The message, and the name of the exception or ""; None when nothing is known."""
-    for code, pattern, words, kind in (*OP_WORDS, *_TABLE):
+    for code, pattern, words, kind in (*OP_WORDS, *LIBRARY_WORDS, *_TABLE):
         if not error.code.startswith(code):
             continue
         match = re.search(pattern, error.message, re.DOTALL)

@@ -364,6 +364,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
         return F.matmul(input, matrix)
     if weight.ndim == 1:
         return F.matmul(input, matrix) + bias
+    if input.dtype != weight.dtype:
+        raise fail(
+            "E307",
+            f"`linear` needs an input and a weight of one dtype, got {input.dtype.name} and "
+            f"{weight.dtype.name}",
+            help=f"convert one of them: `.to(torch.{weight.dtype.name})`",
+        )
     if input.ndim == 2:
         return F.addmm(bias, input, matrix)
     rows = F.reshape(input, (count(input.shape[:-1]), input.shape[-1]))
