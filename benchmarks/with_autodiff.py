@@ -167,26 +167,15 @@ def avg_pool(x: Any) -> Job:
     return _graded("loss = sum(avg_pool2d(x, 3, 2)**2)", {"x": x})
 
 
-JACOBIAN = """\
-import torch
-w1, w2, w3, x = load("W1.npy"), load("W2.npy"), load("W3.npy"), load("x.npy")
-J = torch.func.jacrev(lambda x: torch.tanh(w3 @ torch.tanh(w2 @ torch.tanh(w1 @ x))))(x)
-"""
-
-
 def jacobian(x: Any, **weights: Any) -> Job:
-    return _program(JACOBIAN, ("J",), x=x, **weights)
-
-
-HESSIAN = """\
-import torch
-w, x = load("W.npy"), load("x.npy")
-H = torch.func.hessian(lambda x: (torch.tanh(w @ x)**2).sum())(x)
-"""
+    program = "y = tanh(W3 @ tanh(W2 @ tanh(W1 @ x)))"
+    function = autodiff_cli.jacobian(program, wrt="x", **weights)
+    return lambda: {"J": function(x=x)}
 
 
 def hessian(x: Any, W: Any) -> Job:
-    return _program(HESSIAN, ("H",), x=x, W=W)
+    function = autodiff_cli.hessian("loss = sum(tanh(W @ x)**2)", wrt="x", W=W)
+    return lambda: {"H": function(x=x)}
 
 
 def literal(values: Any) -> Job:

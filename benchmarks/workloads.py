@@ -312,7 +312,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         "jacobian",
-        "the Jacobian of three tanh layers, 200 wide (torch.func.jacrev)",
+        "the Jacobian of three tanh layers, 200 wide (`jacobian`, torch.func.jacrev)",
         _jacobian,
         {"width": 200},
         {"width": 4},
@@ -320,7 +320,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload(
         "hessian",
-        "the Hessian of sum(tanh(W @ x)**2) with 200 variables (torch.func.hessian)",
+        "the Hessian of sum(tanh(W @ x)**2) with 200 variables (`hessian`, torch.func.hessian)",
         _hessian,
         {"width": 200},
         {"width": 4},
