@@ -67,6 +67,7 @@ from .tokens import (
     NEWLINE,
     NUMBER,
     NUMLIST,
+    OPENER,
     OPERAND_ENDS,
     RBRACE,
     RPAR,
@@ -81,6 +82,7 @@ MAX_NAME = 10_000
 MAX_INDENT = 10_000
 
 _BRACKETS = frozenset([LPAR, LSQB, LBRACE, RPAR, RSQB, RBRACE])
+_NO_STATEMENT = frozenset([NEWLINE, INDENT, DEDENT])
 _FIELD_MARKS = frozenset([COLON, WALRUS, EQUAL])
 _TOKEN = re.compile(tables.PATTERN)
 _BEFORE_CODE = " \t\f\r\n#\ufeff"
@@ -180,71 +182,75 @@ class Lexer:
         text, match_token = self.text, _TOKEN.match
         tokens = self.tokens
         kinds, starts, ends, values = tokens.kinds, tokens.starts, tokens.ends, tokens.values
-        at = self.at
         keywords, literals, name_kind, fstrings = KEYWORDS, LITERALS, NAME, self.fstrings
+        brackets, openers = self.brackets, OPENER
+        plain, endless = text.isascii(), len(text) > MAX_TOKENS
+        at = self.at
         while True:
             match = match_token(text, at)
             if match is None:
                 self.at = at
                 self.unknown_character()
                 return
-            group = match.lastindex
+            group = match.lastindex or 0  # every alternative is a group
+            start, at = match.span(group)
             if group == 2:
-                start, at = match.span(2)
-                word = match[2]
-                kinds.append(keywords.get(word, name_kind))
-                starts.append(start)
-                ends.append(at)
-                values.append(None)
-                if at - start > 300 or not word.isascii():
+                word = text[start:at]
+                kind = keywords.get(word, name_kind)
+                if at - start > 300 or not (plain or word.isascii()):
+                    self.emit(kind, start, at)
                     self.at = at
                     self.check_name(word, start)
                     at = self.at
+                    continue
             elif group == 4:
-                start, at = match.span(4)
-                kind = literals[match[4]]
-                if kind in _BRACKETS or (fstrings and kind in _FIELD_MARKS):
+                kind = literals[text[start:at]]
+                if kind in openers and brackets and brackets[-1][0] == openers[kind]:
+                    brackets.pop()
+                elif kind in _BRACKETS or (fstrings and kind in _FIELD_MARKS):
                     self.at = at
                     if not self.bracket(kind, start, at):
                         return
                     at = self.at
-                else:
-                    kinds.append(kind)
-                    starts.append(start)
-                    ends.append(at)
-                    values.append(None)
-            elif group == 3:
-                self.at = match.end()
-                self.number(match.start(3))
-                at = self.at
-            elif group == 1:
-                self.at = match.end()
-                if not self.quote(match.start(1), match[1]):
-                    return
-                at = self.at
-            elif group == 6:
-                self.at = match.end()
-                if not self.brackets:
-                    self.newline()
-                elif self.fstrings and len(self.fstrings[-1].quote) == 1:
-                    fstring = self.fstrings[-1]
-                    self.at -= 1
-                    self.error(field_unclosed(self.source, fstring.field, fstring.quote))
-                    return
-                at = self.at
+                    continue
+            elif group == 5 or group == 7:
+                continue
             else:
-                at = match.end()
-            if len(kinds) > MAX_TOKENS:
+                self.at = at
+                if group == 3:
+                    self.number(start)
+                elif group == 6:
+                    if not self.line_end():
+                        return
+                elif not self.quote(start, text[start:at]):
+                    return
+                at = self.at
+                continue
+            kinds.append(kind)
+            starts.append(start)
+            ends.append(at)
+            values.append(None)
+            if endless and len(kinds) > MAX_TOKENS:
                 self.at = at
                 self.too_many()
 
     # ---- lines ----------------------------------------------------------------------------
 
-    def newline(self) -> None:
-        kinds = self.tokens.kinds
-        if kinds and kinds[-1] not in (NEWLINE, INDENT, DEDENT):
-            self.emit(NEWLINE, self.last_end(), self.last_end())
+    def line_end(self) -> bool:
+        """End the statement, unless a bracket is open. False when that is in an f-string."""
+        if self.brackets:
+            if not self.fstrings or len(self.fstrings[-1].quote) > 1:
+                return True
+            fstring = self.fstrings[-1]
+            self.at -= 1
+            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            return False
+        tokens = self.tokens
+        if tokens.kinds and tokens.kinds[-1] not in _NO_STATEMENT:
+            end = tokens.ends[-1]
+            self.emit(NEWLINE, end, end)
         self.begin_line()
+        return True
 
     def begin_line(self) -> None:
         """Skip blank lines and compare the indentation of the next one with the open blocks."""
@@ -528,7 +534,7 @@ class Lexer:
             self.conversion()
             return
         kinds = self.tokens.kinds
-        if character == "!" and (not kinds or kinds[-1] in (NEWLINE, INDENT, DEDENT)):
+        if character == "!" and (not kinds or kinds[-1] in _NO_STATEMENT):
             self.error(notebook_command(self.source, at), resume=at)
             return
         self.error(unknown_character(self.source, at, character), resume=at)

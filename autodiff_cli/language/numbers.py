@@ -149,8 +149,11 @@ def _short_row(text: str, at: int, end: int) -> tuple[list, int] | None:
     row = text[at + 1 : close]
     if close < 0 or row.encode("ascii", "replace").translate(None, _PLAIN_BYTES):
         return None
+    numbers = row.split(",")
     try:
-        return [float(p) if "." in p else _whole(p) for p in row.split(",")], close + 1
+        if row.count(".") >= len(numbers):  # one in each: what has two is no number
+            return list(map(float, numbers)), close + 1
+        return [float(p) if "." in p else _whole(p) for p in numbers], close + 1
     except ValueError:
         return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ..errors import fail
@@ -28,6 +30,8 @@ from ..graph.sizes import shape_text
 from ..graph.strides import is_contiguous, strides_of, view_strides
 
 # -- expansion and its opposite --------------------------------------------------------------------
+
+FEW = 1024  # elements up to which a copy is made sooner than a view
 
 
 def _expand_shape(input, size, implicit=False):
@@ -63,9 +67,12 @@ def _expand_shape(input, size, implicit=False):
 
 def _expanded(x, size, implicit=False):
     offset = len(size) - x.ndim
-    return np.broadcast_to(
-        x, tuple(x.shape[i - offset] if w == -1 else w for i, w in enumerate(size))
-    )
+    shape = tuple([x.shape[i - offset] if w == -1 else w for i, w in enumerate(size)])
+    if prod(shape) > FEW:
+        return np.broadcast_to(x, shape)
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
 
 
 def _expand_strides(strides, input, size, implicit=False):

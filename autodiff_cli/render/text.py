@@ -200,8 +200,7 @@ def format_exact(value: float | int | bool) -> str:
 
 def format_shape(shape: tuple[int, ...]) -> str:
     """`(2, 3)`, `(3,)` or `()`, whatever integer type the sizes have."""
-    inner = ", ".join(str(int(size)) for size in shape)
-    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+    return str(tuple(map(int, shape)))
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:
