@@ -112,32 +112,63 @@ def _reshaped(trace: Trace, node: Node) -> Node | None:
 
 
 def _total(trace: Trace, node: Node) -> Node | None:
-    """The sum of all elements of each unit vector."""
+    """The sum over all dims, or over those in front."""
     x = node.inputs[0]
     base, scale = _found(trace, x)
-    if base is not None or node.numel != 1:
+    if base is not None or (node.numel != 1 and not _sums_in_front(node, x)):
         return None
-    return F.reshape(_spread(scale, x.shape), (trace.size, *node.shape))
+    apart = F.reshape(_spread(scale, x.shape), (-1, node.numel))
+    return F.reshape(F.diag_embed(apart), (trace.size, *node.shape))
+
+
+def _sums_in_front(node: Node, x: Node) -> bool:
+    return node.op.key == "summed_to" and node.shape == x.shape[x.ndim - node.ndim :]
 
 
 # -- products of matrices --------------------------------------------------------------------------
 
 
 def _matmul(trace: Trace, node: Node) -> Node | None:
-    """A vector with a matrix that is the same for all examples: the smaller one is scaled."""
     a, b = node.args[:2]
-    if a in trace.memo and b not in trace.memo and a.ndim == 1 and b.ndim <= 2:
-        base, scale = _found(trace, a)
-        scale = _spread(scale, a.shape)
-        rows = F.mul(b, F.unsqueeze(scale, 1) if b.ndim == 2 else scale)
-    elif b in trace.memo and a not in trace.memo and b.ndim == 1 and a.ndim <= 2:
-        base, scale = _found(trace, b)
-        rows = F.mul(a, _spread(scale, b.shape))
-        rows = rows if a.ndim == 1 else transposed(rows)
-    else:
+    if a in trace.memo and b not in trace.memo and b.ndim <= 2:
+        return _left(trace, a, b)
+    if b in trace.memo and a not in trace.memo and a.ndim <= 2:
+        return _right(trace, node, a, b)
+    return None
+
+
+def _left(trace: Trace, batch: Node, other: Node) -> Node | None:
+    """A batch times a matrix that is the same for all examples: the smaller one is scaled."""
+    base, scale = _found(trace, batch)
+    scale = _spread(scale, batch.shape)
+    if batch.ndim == 1:
+        rows = F.mul(other, F.unsqueeze(scale, 1) if other.ndim == 2 else scale)
+        return rows if base is None else _smaller(base, rows)
+    if base is not None or other.ndim == 1:
         return None
-    if base is None:
-        return rows
+    # Each row of an example has the matrix to itself: blocks on a diagonal.
+    k, m = other.shape
+    parts = F.mul(F.reshape(scale, (-1, k, 1)), other)
+    blocks = F.diag_embed(F.permute(parts, (1, 2, 0)), 0, 0, 2)
+    return F.reshape(blocks, (trace.size, *batch.shape[:-1], m))
+
+
+def _right(trace: Trace, node: Node, other: Node, batch: Node) -> Node | None:
+    """A matrix that is the same for all examples times a batch."""
+    base, scale = _found(trace, batch)
+    scale = _spread(scale, batch.shape)
+    if batch.ndim == 1:
+        rows = F.mul(other, scale)
+        rows = rows if other.ndim == 1 else transposed(rows)
+        return rows if base is None else _smaller(base, rows)
+    if base is not None or batch.ndim != 2 or other.ndim != 2:
+        return None
+    parts = F.mul(F.unsqueeze(transposed(other), 2), F.unsqueeze(scale, 1))
+    blocks = F.diag_embed(parts, 0, 1, 3)
+    return F.reshape(blocks, (trace.size, *node.shape))
+
+
+def _smaller(base: Node, rows: Node) -> Node | None:
     return F.matmul(base, rows) if rows.numel <= base.numel else None
 
 
