@@ -129,7 +129,7 @@ class Checker:
         found = {result.file for result in self.results}
         found |= {f"{path}.snap" for path in found}
         found |= {os.path.dirname(path) or "." for path in found}
-        return found | {str(path) for path in FILES.read}
+        return found | {*FILES.read}
 
     # -- all of it ------------------------------------------------------------------------------
 

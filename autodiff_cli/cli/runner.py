@@ -193,7 +193,7 @@ class Runner:
     def _note_data_files(self) -> None:
         from ..language.loading import FILES
 
-        self.read.update(map(str, FILES.read))
+        self.read.update(FILES.read)
 
     def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
         """What the command made of a program, and whether its FILE could not be read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from ..graph.node import Node
 from ..graph.state import LOCK, STATE
 from . import blas
 from .groups import FUSE_FROM
+from .memory import too_large
 from .observing import OBSERVED
 from .parts import is_cut
 from .scalars import all_scalars, run_scalars
-from .schedule import Plan, planned, too_large
 from .structure import structure
+
+if TYPE_CHECKING:
+    from .schedule import Plan
 
 MOVEMENT, SOURCE, CONTRACTION = Kind.MOVEMENT, Kind.SOURCE, Kind.CONTRACTION
 FUSED = frozenset({Kind.POINTWISE, Kind.REDUCTION})
@@ -179,6 +182,8 @@ def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
         return False
     made = PLANS.get(found.key)
     if made is None:
+        from .schedule import planned  # small programs need no plan
+
         if len(PLANS) >= MOST_PLANS:
             del PLANS[next(iter(PLANS))]
         made = PLANS[found.key] = planned(found.order, found.outside, found.wanted)

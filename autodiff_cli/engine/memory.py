@@ -8,10 +8,14 @@ left. What is kept ready is bounded.
 from __future__ import annotations
 
 from sys import getrefcount
+from typing import Any
 
 import numpy as np
 
+from ..errors import AutodiffError, fail
 from ..graph.node import Shape
+from ..graph.sizes import bytes_text
+from ..graph.state import STATE
 
 POOLED_FROM = 1 << 20  # bytes
 MOST_BYTES = 512 << 20
@@ -66,3 +70,13 @@ def _drop_free() -> None:
         else:
             del _POOL[key]
     _held = sum(array.nbytes for arrays in _POOL.values() for array in arrays)
+
+
+def too_large(span: Any) -> AutodiffError:
+    """E505 for the place where memory ran out."""
+    return fail(
+        "E505",
+        f"the tensors of this program need more than {bytes_text(STATE.max_bytes)}",
+        span,
+        help="use smaller shapes, or raise the limit: --max-memory 8G",
+    )

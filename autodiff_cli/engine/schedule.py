@@ -15,16 +15,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError
 from ..graph import op as ops
 from ..graph.node import Node
-from ..graph.sizes import bytes_text
-from ..graph.state import STATE
 from ..transform.simplify import representatives
 from .fixed import Fixed, Unfit
 from .groups import FUSE_FROM, POINTWISE, Group, Grouping
 from .kept import held
-from .memory import allocate
+from .memory import allocate, too_large
 from .observing import OBSERVED
 from .parts import kernel_of
 from .recompute import computed_again
@@ -35,16 +33,6 @@ STATIC, VALUE, VALUES = range(3)
 VIEWS = frozenset({"reshapes", "expands"})
 Made = TypeVar("Made", Fixed, Turns)
 FIXED_AFTER = 2  # runs before a plan gets memory of its own
-
-
-def too_large(span: Any) -> AutodiffError:
-    """E505 for the place where memory ran out."""
-    return fail(
-        "E505",
-        f"the tensors of this program need more than {bytes_text(STATE.max_bytes)}",
-        span,
-        help="use smaller shapes, or raise the limit: --max-memory 8G",
-    )
 
 
 class Step:
@@ -395,4 +383,4 @@ def _arguments(form: tuple[tuple[int, Any], ...], registers: list[Any]) -> list[
     return found
 
 
-__all__ = ["Plan", "planned", "too_large"]
+__all__ = ["Plan", "planned"]

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from queue import SimpleQueue
+
+    Done = SimpleQueue[tuple[int, BaseException | None]]  # which job is done, and its failure
+    Inbox = SimpleQueue[tuple[int, "Job", int | None, Done]]
+
 Job = Callable[[], None]
-Done = SimpleQueue[tuple[int, BaseException | None]]  # which job is done, and its failure
-Inbox = SimpleQueue[tuple[int, Job, int | None, Done]]
 
 
 def available() -> list[int]:
@@ -30,7 +34,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.limit = 0
-        self._inbox: Inbox = SimpleQueue()
+        self._inbox: Any = None
         self._started = 0
         self._process = 0
         self._busy = False
@@ -45,6 +49,8 @@ class Workers:
             for job in jobs:
                 job()
             return
+        from queue import SimpleQueue
+
         self._start(len(jobs) - 1)
         self._busy = True
         places = available()
@@ -80,6 +86,7 @@ class Workers:
 
     def _start(self, wanted: int) -> None:
         import threading
+        from queue import SimpleQueue
 
         if self._process != os.getpid():  # threads do not survive a fork
             self._process = os.getpid()

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +21,9 @@ from ..graph.state import STATE
 from .factories import with_grad
 from .kinds import kind_of
 from .operations import truth
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
 
@@ -38,7 +40,7 @@ class Files:
     def __init__(self) -> None:
         self.folder: Path | str | None = None
         self.allowed: tuple[Path, ...] = ()
-        self.read: list[Path] = []
+        self.read: list[str] = []
         self.kept: dict[tuple[str, bool], Loaded] | None = None
 
 
@@ -79,7 +81,12 @@ def _tensor(array: np.ndarray, kind: np.dtype | None, requires_grad: bool) -> Te
 
 def read_array(path_text: str, key: str | None = None, header: bool = False) -> np.ndarray:
     """The array of a file named on the command line, in any folder; `key` chooses from several."""
-    loaded = _read(path_text, _resolved(path_text, Path.cwd()), header)
+    try:
+        loaded = _read(path_text, _resolved(path_text, os.getcwd()), header)
+    except AutodiffError as error:
+        if error.code == "E701":
+            error.amend(helps=("check the name; it is looked for from the current folder",))
+        raise
     name = shown(path_text)
     if isinstance(loaded, np.ndarray):
         if key is not None:
@@ -130,7 +137,7 @@ def _resolved(text: str, folder: Path | str) -> str:
 def _inside(text: str) -> str:
     """The path of a file that the program may read; E704 otherwise, whether it exists or not."""
     folder = FILES.folder
-    path = _resolved(text, Path.cwd() if folder is None else folder)
+    path = _resolved(text, os.getcwd() if folder is None else folder)
     for root in (*(() if folder is None else (folder,)), *FILES.allowed):
         within = os.path.realpath(root)
         if path == within or path.startswith(
@@ -197,7 +204,7 @@ def _read(text: str, path: str, header: bool) -> Loaded:
         size = os.fstat(file.fileno()).st_size
         if size > STATE.max_bytes:
             raise too_large(text, size)
-        FILES.read.append(Path(path))
+        FILES.read.append(path)
         try:
             loaded = reader(text, file, size, header)
         except OSError as error:
