@@ -387,7 +387,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
 
     _check_body(tree)
     bases = [(compile_expression(b, context), b.span) for b in tree.bases]
-    inner = Context(False)
+    inner = Context(False, path=f"{context.path}{tree.name}.")
     inner.in_class = True
     block = compile_block(tree.body, inner)
     decorators = [(compile_expression(d, context), d.span) for d in tree.decorators]

@@ -183,4 +183,6 @@ def _words(error: AutodiffError, kind: str) -> Any:
     if isinstance(cause, Exception) and type(cause).__name__ == kind:
         return cause.args[0] if kind == "KeyError" and cause.args else str(cause)
     known = said(error)
-    return error.message if known is None else known[0]
+    if known is None:
+        return error.message
+    return error.callee + known[0][known[0].index("()") :] if error.callee else known[0]

@@ -29,10 +29,13 @@ Run = Callable[[Scope], Any]
 class Context:
     """Where code stands: at module level or in a function with these local names."""
 
-    __slots__ = ("global_names", "in_class", "locals", "module_level", "nonlocal_names")
+    __slots__ = ("global_names", "in_class", "locals", "module_level", "nonlocal_names", "path")
 
-    def __init__(self, module_level: bool, local_names: frozenset[str] = frozenset()):
+    def __init__(
+        self, module_level: bool, local_names: frozenset[str] = frozenset(), path: str = ""
+    ):
         self.module_level = module_level
+        self.path = path  # what stands before the names of functions and classes made here
         self.locals = local_names
         self.global_names: set[str] = set()
         self.nonlocal_names: set[str] = set()
@@ -363,8 +366,10 @@ def _slice(tree: syntax.Slice, context: Context) -> Run:
 
 
 def _lambda(tree: syntax.Lambda, context: Context) -> Run:
-    parameters = Parameters(tree.params, tree)
-    inner = Context(False, frozenset(p.name for p in tree.params))
+    parameters = Parameters(tree.params, tree, f"{context.path}<lambda>")
+    inner = Context(
+        False, frozenset(p.name for p in tree.params), f"{context.path}<lambda>.<locals>."
+    )
     body = compile_expression(tree.body, inner)
     defaults = compile_defaults(tree.params, context)
     span = tree.span

@@ -22,10 +22,13 @@ from .values import Builtin, GradMode, OpFunction, Scope, TypeName, UserFunction
 class Parameters:
     """A signature of a `def`, and how arguments are bound to it."""
 
-    __slots__ = ("keyword", "keywords", "names", "positional", "rest", "tree")
+    __slots__ = ("called", "keyword", "keywords", "names", "positional", "rest", "tree")
 
-    def __init__(self, params: list[syntax.Param], tree: syntax.Node | None = None):
+    def __init__(
+        self, params: list[syntax.Param], tree: syntax.Node | None = None, called: str = ""
+    ):
         self.tree = tree  # of the whole function
+        self.called = called  # the function's name with those of what it stands in
         self.positional = [p.name for p in params if p.kind == "normal"]
         self.keyword = [p.name for p in params if p.kind == "keyword"]
         self.rest = next((p.name for p in params if p.kind == "rest"), None)
@@ -40,12 +43,12 @@ class Parameters:
         given = len(args)
         if given > len(positional):
             if self.rest is None:
-                raise fail(
-                    "E205",
-                    f"`{function.name}` takes {len(positional)} "
-                    f"argument{'' if len(positional) == 1 else 's'} "
-                    f"but {given} were given",
-                    help=f"it is defined as `{self.describe(function.name)}`",
+                least = len(positional) - len(function.defaults)
+                count = f"{least} to {len(positional)}" if function.defaults else f"{least}"
+                raise self._wrong(
+                    function,
+                    f"takes {count} argument{'' if count == '1' else 's'} "
+                    f"but {given} {'was' if given == 1 else 'were'} given",
                 )
             names[self.rest] = tuple(args[len(positional) :])
             args = args[: len(positional)]
@@ -57,20 +60,12 @@ class Parameters:
         for name, value in kwargs.items():
             if name in self.names:
                 if name in names:
-                    raise fail(
-                        "E205",
-                        f"`{function.name}` got several values for argument `{name}`",
-                        help=f"it is defined as `{self.describe(function.name)}`",
-                    )
+                    raise self._wrong(function, f"got several values for argument `{name}`")
                 names[name] = value
             elif self.keywords is not None:
                 extra[name] = value
             else:
-                raise fail(
-                    "E205",
-                    f"`{function.name}` got an unexpected keyword argument `{name}`",
-                    help=f"it is defined as `{self.describe(function.name)}`",
-                )
+                raise self._wrong(function, f"got an unexpected keyword argument `{name}`")
         if self.keywords is not None:
             names[self.keywords] = extra
         self._fill_defaults(function, given, names)
@@ -93,12 +88,20 @@ class Parameters:
                 else:
                     missing.append(name)
         if missing:
-            raise fail(
-                "E205",
-                f"`{function.name}` misses its argument{'s' if len(missing) > 1 else ''} "
+            raise self._wrong(
+                function,
+                f"misses its argument{'s' if len(missing) > 1 else ''} "
                 + ", ".join(f"`{m}`" for m in missing),
-                help=f"it is defined as `{self.describe(function.name)}`",
             )
+
+    def _wrong(self, function: UserFunction, message: str) -> AutodiffError:
+        error = fail(
+            "E205",
+            f"`{function.name}` {message}",
+            help=f"it is defined as `{self.describe(function.name)}`",
+        )
+        error.callee = self.called
+        return error
 
     def describe(self, name: str) -> str:
         parts = list(self.positional)
@@ -274,24 +277,5 @@ def _written(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Ten
 
 def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:
     """PyTorch's functions do not take plain lists or numbers where the first tensor stands."""
-    op = callee.ops[0]
-    for value in args:
-        if type(value) is not Tensor:
-            refuse_plain(callee.ops, callee.name, args, kwargs, 1)
-            break
-    else:
-        if kwargs:
-            refuse_plain(callee.ops, callee.name, args, kwargs, 1)
-        return
-    if not op.params or op.params[0].annotation != "Tensor" or not args:
-        return
-    first = args[0]
-    if isinstance(first, list) or (
-        isinstance(first, int | float)
-        and not any(isinstance(a, Tensor) for a in [*args, *kwargs.values()])
-    ):
-        raise fail(
-            "E208",
-            f"`{callee.name}` needs a tensor, not {kind_of(first)}",
-            help="write `torch.tensor(...)` around it",
-        )
+    if any(type(value) is not Tensor for value in args) or kwargs:
+        refuse_plain(callee.ops, callee.name, args, kwargs, 0)

@@ -142,7 +142,9 @@ def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
 
     def wrong(message: str) -> AutodiffError:
         parts = ["params", *(f"{key}={text(value)}" for key, value in positional.items())]
-        return fail("E205", f"`{name}` {message}", help=f"it is `{name}({', '.join(parts)})`")
+        error = fail("E205", f"`{name}` {message}", help=f"it is `{name}({', '.join(parts)})`")
+        error.callee = f"{name}.__init__"
+        return error
 
     if len(args) > len(order):
         raise wrong(f"takes {len(order)} arguments but {len(args)} were given")

@@ -141,10 +141,10 @@ def _missing(match: re.Match[str]) -> str:
 
 
 def _too_many(match: re.Match[str]) -> str:
-    takes, given = int(match[2]), int(match[3])
+    takes = f"from {match[2]} to {match[3]}" if match[3] else match[2]
     return (
-        f"{match[1]}() takes {takes} positional argument{'' if takes == 1 else 's'} "
-        f"but {given} {'was' if given == 1 else 'were'} given"
+        f"{match[1]}() takes {takes} positional argument{'' if takes == '1' else 's'} "
+        f"but {match[4]} {'was' if match[4] == '1' else 'were'} given"
     )
 
 
@@ -197,7 +197,10 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
     ("E201", r"name `(\w+)` is not defined", r"name '\1' is not defined", ""),
     ("E202", r"unknown operation `(\w+)`", r"name '\1' is not defined", "NameError"),
     ("E205", r"`([\w<>.]+)` misses its arguments? (.*)", _missing, ""),
-    ("E205", r"`([\w<>.]+)` takes (\d+) arguments? but (\d+) were given", _too_many, ""),
+    ("E205", r"`([\w<>.]+)` takes (\d+)(?: to (\d+))? (?:positional )?arguments? but (\d+) w",
+     _too_many, ""),
+    ("E205", r"`([\w<>.]+)` got several values for argument `(\w+)`",
+     r"\1() got multiple values for argument '\2'", ""),
     (
         "E205",
         r"`([\w<>.]+)` got an unexpected keyword argument `(\w+)`",

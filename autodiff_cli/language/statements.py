@@ -230,12 +230,13 @@ def _yield(tree: syntax.Yield, context: Context) -> RunStatement:
 def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Scope], UserFunction]:
     """`make(scope) -> function` of a `def`."""
     names, outer = assigned_names(tree.body)
-    inner = Context(False, frozenset(names | {p.name for p in tree.params}))
+    path = context.path + tree.name
+    inner = Context(False, frozenset(names | {p.name for p in tree.params}), f"{path}.<locals>.")
     inner.global_names = {n for n in outer if declares(tree.body, n, syntax.Global)}
     inner.nonlocal_names = outer - inner.global_names
     stepwise = yields(tree.body)
     block = compile_generator(tree, inner) if stepwise else compile_block(tree.body, inner)
-    parameters = Parameters(tree.params, tree)
+    parameters = Parameters(tree.params, tree, path)
     defaults = compile_defaults(tree.params, context)
     name, span = tree.name, tree.name_span
 

@@ -74,14 +74,14 @@ _BETA = np.array(
 
 def _chosen(conditions, branches, *operands):
     """Each element by the first branch whose condition holds; an element goes into one branch."""
-    operands = [a.astype(np.float64) for a in np.broadcast_arrays(*operands)]
-    out = np.empty(operands[0].shape)
+    arrays = [a.astype(np.float64) for a in np.broadcast_arrays(*operands)]
+    out = np.empty(arrays[0].shape)
     left = np.ones(out.shape, bool)
     with np.errstate(all="ignore"):
         for condition, branch in zip([*conditions, lambda *a: True], branches, strict=True):
-            here = left & condition(*operands)
+            here = left & condition(*arrays)
             if here.any():
-                out[here] = branch(*[a[here] for a in operands])
+                out[here] = branch(*[a[here] for a in arrays])
             left &= ~here
     return out
 
