@@ -568,7 +568,8 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
     node = _SMALL.get(key)
     if node is None:
         try:
-            array = np.array(value, dtype)
+            with np.errstate(over="ignore"):  # 1e308 is infinite in float32
+                array = np.array(value, dtype)
         except OverflowError:
             raise fail(
                 "E504",

@@ -123,6 +123,7 @@ class Machine:
         self.values: list[Any] = []
         self.begins: list[int] = []
         self.index = 0
+        self.restarted = 0  # the last line from which it read again
 
     def run(self) -> Module:
         """Parse to the end; AutodiffError of a wrong token or node, SyntaxProblem otherwise."""
@@ -255,6 +256,7 @@ class Machine:
 
         The tokens before stay: an open `def` or `if` on the stack knows them by number.
         """
+        self.restarted = offset
         indents = [(0, 0)]
         tokens = self.tokens
         for at in range(self.index):
@@ -340,8 +342,10 @@ def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
     if error.code == "E101" and tokens.kinds[index] != ERROR:
         offset = tokens.starts[index]
         line_start = tokens.source.text.rfind("\n", 0, offset) + 1
-        if tokens.kinds[index] == END or index == 0 or tokens.starts[index - 1] >= line_start:
-            return False if tokens.kinds[index] == END else machine.skip_line()
+        if tokens.kinds[index] == END:
+            return False
+        if index == 0 or tokens.starts[index - 1] >= line_start or line_start <= machine.restarted:
+            return machine.skip_line()
         machine.restart(line_start)
         return True
     return machine.skip_line()

@@ -6,7 +6,7 @@ import pytest
 
 from autodiff_cli.errors import AutodiffError, Exit
 from autodiff_cli.language.decode import decode
-from autodiff_cli.language.parser import parse, parse_all
+from autodiff_cli.language.parser import Machine, parse, parse_all
 from autodiff_cli.source import Source
 
 # text, code, line, column, words of the message, words of the help
@@ -234,3 +234,19 @@ def test_reading_on_after_a_bracket_left_open_in_a_function() -> None:
     assert module is None
     assert [error.code for error in errors] == ["E101", "E102"]
     assert [error.span.line for error in errors if error.span] == [2, 4]
+
+
+def test_a_line_is_read_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of an `if` that a bracket swallowed, and which cannot stand where it is found."""
+    text = "if 1:\n    if a: m(1.5, 3\n    elif b in (2, ,r', 'p'): m(2)\n    else: m()\n"
+    restart, times = Machine.restart, []
+
+    def counted(machine: Machine, offset: int) -> None:
+        times.append(offset)
+        assert len(times) < 10
+        restart(machine, offset)
+
+    monkeypatch.setattr(Machine, "restart", counted)
+    module, errors = parse_all(Source(text))
+    assert module is None
+    assert [(error.code, error.span and error.span.line) for error in errors][:1] == [("E101", 2)]
