@@ -41,6 +41,16 @@ SMALL = 1024  # results below this size are copied without asking whose memory t
 LOSS = "loss"  # the objective of programs that are not asked for another
 
 Arrays = dict[str, np.ndarray]
+
+
+class Replayed(NamedTuple):
+    """A plan that was recorded, the variables of its results, and the memory it keeps."""
+
+    names: list[str]
+    recording: Recording
+    kept: set[int]
+
+
 Key = tuple[tuple[str | None, tuple[int, ...], str], ...]
 
 
@@ -95,7 +105,7 @@ class Compiled:
         members = {node.attr for node in syntax.walk(tree) if isinstance(node, syntax.Attribute)}
         self.pure = EFFECTS.isdisjoint(used | members)
         self.constants = {name: self._array(name, a) for name, a in (constants or {}).items()}
-        self.plans: dict[Key, tuple[list[str], Recording] | None] = {}
+        self.plans: dict[Key, Replayed | None] = {}
 
     def __call__(self, /, *vector: object, **arrays: object) -> Any:
         """Run the program with these arrays.
@@ -133,16 +143,17 @@ class Compiled:
         )
         known = self.plans.get(key)
         if known is None:
-            names, values = self._run(given, parts, key)
+            names, values, kept = self._run(given, parts, key)
         else:
-            names, recording = known
-            values = recording.run(inputs)
-        return self.kind.answer(Blocks(names, self.bare is not None), _owned(values, inputs))
+            names, values, kept = known.names, known.recording.run(inputs), known.kept
+        values = _owned(values, kept.union(map(_memory, inputs)))
+        return self.kind.answer(Blocks(names, self.bare is not None), values)
 
     def _run(
         self, given: Arrays, parts: dict[str | None, np.ndarray], key: Key
-    ) -> tuple[list[str], list[np.ndarray]]:
-        """The names of the variables, and the values of a program run from its text."""
+    ) -> tuple[list[str], list[np.ndarray], set[int]]:
+        """The names of the variables, the values of a program run from its text, and the memory
+        that its constants keep."""
         DEPTH.now = 0
         MODE.python = self.python
         OVERRIDES.values.clear()
@@ -169,21 +180,24 @@ class Compiled:
         scope.names.clear()  # what no name shows any more need not be kept
         SHOWN.clear()
         WATCH.clear()
-        self._remember(key, list(chosen), [*nodes.values(), *vector.values()], targets)
+        names = list(chosen)
+        order, uses = plan(targets)
+        kept = {_memory(node.value) for node in uses if isinstance(node.value, np.ndarray)}
+        self._remember(key, names, order, [*nodes.values(), *vector.values()], targets)
         evaluate(targets, last=True)
-        return list(chosen), [value_of(node) for node in targets]
+        return names, [value_of(node) for node in targets], kept
 
     def _remember(
-        self, key: Key, names: list[str], inputs: list[Node], targets: list[Node]
+        self, key: Key, names: list[str], order: list[Node], inputs: list[Node], targets: list[Node]
     ) -> None:
         """Record the plan of a call when an equal one came before it."""
         if not self.pure or STATE.default_generator is not None or looked_at(inputs):
             return
         if key in self.plans:
-            order, _ = plan(targets)
             recording = Recording(order, inputs, targets)
             recording.plan.check(self.limits.max_memory)
-            self.plans[key] = names, recording
+            constants = [c for c in recording.plan.constants if isinstance(c, np.ndarray)]
+            self.plans[key] = Replayed(names, recording, set(map(_memory, constants)))
         else:
             if len(self.plans) >= MAX_PLANS:
                 del self.plans[next(iter(self.plans))]
@@ -270,12 +284,20 @@ class Compiled:
         return chosen
 
 
-def _owned(values: list[np.ndarray], given: list[np.ndarray]) -> list[np.ndarray]:
-    """The results, each in memory of its own."""
-    seen = {id(array) for array in given}
+def _memory(array: np.ndarray) -> int:
+    """What an array and its views have in common."""
+    return id(array if array.base is None else array.base)
+
+
+def _owned(values: list[np.ndarray], kept: set[int]) -> list[np.ndarray]:
+    """The results, each with all of some memory for itself, and none that is `kept`."""
     owned: list[np.ndarray] = []
     for value in values:
-        shared = value.base is not None or value.size < SMALL or id(value) in seen
-        owned.append(np.array(value) if shared else value)
-        seen.add(id(value))
+        base = value if value.base is None else value.base
+        whole = isinstance(base, np.ndarray) and base.nbytes == value.nbytes and base.base is None
+        if value.size < SMALL or not whole or id(base) in kept:
+            value = np.array(value)
+        else:
+            kept.add(id(base))
+        owned.append(value)
     return owned
