@@ -42,6 +42,8 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
             distance = _distance(folded, other, closest + 1)
         if length == 1 and distance and not folded.startswith(other):
             continue
+        if distance >= max(length, len(word)):  # no letter in common
+            continue
         if contained is not None:
             distance = min(distance - 0.5, contained)
         if distance <= closest + 1:

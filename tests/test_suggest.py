@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.suggest import SYNONYMS, _distance, suggest, synonym
+from autodiff_cli.suggest import SYNONYMS, _distance, did_you_mean, suggest, synonym
 
 OPS = [
     "abs", "add", "amax", "cat", "celu", "clamp", "concatenate", "cos", "cosh", "elu", "exp",
@@ -105,3 +105,14 @@ def test_synonyms() -> None:
     assert synonym("no_such_thing") is None
     assert synonym("x" * 1_000_000) is None
     assert all(name == name.lower() for name in SYNONYMS)
+
+
+def test_words_without_a_common_letter_are_not_close() -> None:
+    assert suggest("日木", ["日本", "eq", "ge"]) == ["日本"]
+    assert suggest("ab", ["cd", "ac"]) == ["ac"]
+
+
+def test_the_offer() -> None:
+    assert did_you_mean([]) == []
+    assert did_you_mean(["relu"]) == ["did you mean `relu`?"]
+    assert did_you_mean(["relu", "elu"]) == ["did you mean `relu` or `elu`?"]

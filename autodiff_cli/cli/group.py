@@ -176,13 +176,13 @@ def run_group(words: list[str], env: Environment) -> int:
             max_content_width=width, terminal_width=width,
         )  # fmt: skip
     except click.ClickException as error:
-        return _usage(error, env)
+        return _usage(error, words[0], env)
     except click.Abort:
         raise KeyboardInterrupt from None
     return Exit.OK if result is None else int(result)
 
 
-def _usage(error: click.ClickException, env: Environment) -> int:
+def _usage(error: click.ClickException, command: str, env: Environment) -> int:
     from ..render.text import printable
 
     message = error.format_message().rstrip(".")
@@ -191,12 +191,11 @@ def _usage(error: click.ClickException, env: Environment) -> int:
     hints = []
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option `{printable(error.option_name, 200)}`"
-        known = [] if context is None else [
-            flag for param in context.command.params for flag in param.opts
-        ]  # fmt: skip
+        params = [] if context is None else context.command.params
+        known = ["--version", *(flag for param in params for flag in param.opts)]
         close = suggest(error.option_name, [f for f in known if f.startswith("--")])
         hints += did_you_mean(close)
-    path = "autodiff" if context is None else context.command_path
+    path = f"autodiff {command}" if command in COMMANDS else "autodiff"
     hints.append(f"`{path} --help` lists the options")
     env.complain(printable(message, 1000), *hints)
     return Exit.USAGE

@@ -11,7 +11,7 @@ from typing import Any
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.registry import overloads
-from ..suggest import suggest, synonym
+from ..suggest import did_you_mean, suggest, synonym
 from .builtins import BUILTINS
 from .kinds import MODE, kind_of
 from .math_names import MATH
@@ -266,6 +266,7 @@ def import_module(dotted: str) -> Namespace:
             f"module `{dotted}` cannot be imported here",
             label="not available",
             help=_OTHERS.get(dotted.partition(".")[0])
+            or " ".join(did_you_mean(suggest(dotted, MODULES, 1)))
             or "known are torch and what is below it, "
             + ", ".join(sorted(m for m in MODULES if "." not in m and m != "torch")),
         )

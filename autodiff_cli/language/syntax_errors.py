@@ -419,6 +419,12 @@ def _side_by_side(context: Context) -> AutodiffError | None:
             "a `,` is missing before this",
             f"write `{left}, {right}`",
         )
+    if not context.brackets and context.text(context.index + 1) == "=":
+        return context.error(
+            f"`{right} = ...` begins in the line of another statement",
+            "a new statement",
+            f"begin a new line before `{right}`, or write `;`",
+        )
     product = f"`{left} * {right}`"
     choice = f"`{left}, {right}` or {product}" if context.brackets else product
     return context.error(
@@ -450,6 +456,12 @@ def _missing_value(context: Context) -> AutodiffError | None:
             f"nothing stands between `{text}` and `{text}`",
             "the second one",
             f"remove one `{text}`",
+        )
+    if text == "|":
+        return context.error(
+            f"a value is missing between `{last}` and `|`",
+            "`|` is `or` of bits",
+            "write `abs(x)` for the absolute value of x",
         )
     return context.error(
         f"a value is missing between `{last}` and `{text}`",

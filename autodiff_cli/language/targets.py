@@ -48,11 +48,10 @@ def check_target(node: s.Node, single: str = "") -> None:
     what = _WORDS.get(kind, "this")
     if kind is s.Constant and node.value in (True, False, None):  # type: ignore[attr-defined]  # by type
         what = f"`{shown}`"
-    raise _refuse(
-        node,
-        f"cannot assign to {what}",
-        f"write a name on the left: `y = {shown}`, or `==` to compare",
-    )
+    help = f"write a name on the left: `y = {shown}`, or `==` to compare"
+    if kind is s.Call and all(isinstance(part, s.Name) for part in (node.func, *node.args)):  # type: ignore[attr-defined]  # of a Call
+        help = f"write `y = {shown}`; or, to define a function, `def {shown}: return ...`"
+    raise _refuse(node, f"cannot assign to {what}", help)
 
 
 def _check_elements(elements: list[s.Node]) -> None:

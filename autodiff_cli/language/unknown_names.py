@@ -18,6 +18,25 @@ _LIBRARIES = {
     "lax": "JAX", "pd": "pandas", "plt": "matplotlib", "sp": "SciPy", "scipy": "SciPy",
     "sklearn": "scikit-learn", "cp": "CuPy", "mx": "MXNet", "sympy": "SymPy",
 }  # fmt: skip
+# What Python has under these names, and what a program here does instead.
+_WITHHELD = {
+    "open": 'a program reaches no files but those it loads: `load("data.npy")`',
+    **dict.fromkeys(["eval", "exec", "compile"], "text is never run: write the expression itself"),
+    **dict.fromkeys(
+        ["globals", "locals", "dir"], "names are not data here: use a dict, `values = {}`"
+    ),
+    **dict.fromkeys(
+        ["exit", "quit"], "a program ends with its last line: use `if`, or `raise` an error"
+    ),
+    **dict.fromkeys(
+        ["breakpoint", "help"], "look with `print(...)`, or in a session: autodiff repl FILE"
+    ),
+}
+# Other languages' constants.
+_CONSTANTS = {
+    "true": "True", "false": "False", "null": "None", "nil": "None", "none": "None",
+    "undefined": "None", "infinity": "inf",
+}  # fmt: skip
 _MEMBERS = re.compile(r"(?:\.\w+)+")
 _COMPARED = re.compile(r"\s*==\s*([^#\n]+)")
 
@@ -29,7 +48,12 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     while at is not None:
         visible.update({k: v for k, v in at.names.items() if k not in visible and k})
         at = at.outer
-    help = _of_library(name, span) or _meant_assignment(name, span)
+    help = (
+        _of_library(name, span)
+        or _meant_assignment(name, span)
+        or _WITHHELD.get(name, "")
+        or _of_other_languages(name)
+    )
     close = [] if help else suggest(name, [*visible, *known_names()])
     labels = []
     for candidate in close:
@@ -69,6 +93,12 @@ def _of_library(name: str, span: Any) -> str:
     return f"write `{meant}` for `{full}`: operations have PyTorch's names here"
 
 
+def _of_other_languages(name: str) -> str:
+    """For `true` and `null`."""
+    constant = _CONSTANTS.get(name.lower())
+    return f"did you mean `{constant}`?" if constant else ""
+
+
 def _meant_assignment(name: str, span: Any) -> str:
     """For a line `loss == sum(x)`."""
     if not isinstance(span, Span):
@@ -95,7 +125,9 @@ def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
             if other.isidentifier()
             else f"write {other if '`' in other else f'`{other}`'} (list all: autodiff ops)",
         )
-    help = f"did you mean `{close[0]}`?" if close else "list all: autodiff ops"
+    if name in _WITHHELD:
+        close = []
+    help = f"did you mean `{close[0]}`?" if close else _WITHHELD.get(name, "list all: autodiff ops")
     if len(close) > 1:
         help += (
             "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"

@@ -91,7 +91,7 @@ class _Builder:
             shown = value.size == 1
             return Number(value.item()) if shown else Name(f"constant{tuple(value.shape)}")
         key = node.op.key
-        if key in ("cast", "alias"):
+        if key in ("cast", "alias", "depends"):
             return self.build(node.inputs[0], depth)
         if key == "output":
             return Index(self.build(node.args[0], depth + 1), node.args[1])
@@ -102,8 +102,12 @@ class _Builder:
             return Infix(key, self.build(left, depth + 1), self.build(right, depth + 1))
         if key == "neg":
             return Negative(self.build(node.inputs[0], depth + 1))
+        if key == "reciprocal":
+            return Infix("div", Number(1), self.build(node.inputs[0], depth + 1))
         if key == "expand":
             return self._expanded(node, depth)
+        if key == "full" and node.args[1] in (0, 1):
+            return _filled(node.args[1], node.shape)
         if key == "summed_to":
             return self._summed(node, depth)
         if transposes(node):
@@ -119,10 +123,9 @@ class _Builder:
         if source.numel != 1 or not node.shape:
             return self._call(node, depth)
         inner = self.build(source, depth + 1)
-        sizes = tuple(Number(size) for size in node.shape)
         if isinstance(inner, Number) and inner.value in (0, 1):
-            return Call("ones" if inner.value else "zeros", sizes)
-        return Infix("mul", inner, Call("ones", sizes))
+            return _filled(inner.value, node.shape)
+        return Infix("mul", inner, _filled(1, node.shape))
 
     def _summed(self, node: Node, depth: int) -> Expression:
         (source,) = node.inputs
@@ -130,6 +133,11 @@ class _Builder:
 
     def _call(self, node: Node, depth: int) -> Call:
         return call_of(node, lambda part: self.build(part, depth + 1))
+
+
+def _filled(value: Any, shape: Shape) -> Call:
+    """`zeros(2, 3)` or `ones(2, 3)`."""
+    return Call("ones" if value else "zeros", tuple(map(Number, shape)))
 
 
 def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:

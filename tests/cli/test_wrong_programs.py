@@ -37,6 +37,17 @@ def test_fails_with_advice(text: str) -> None:
 
 ADVICE = {
     "x = [1.0]\nif sum(x) > 1\n    y = x\n": "write `if sum(x) > 1:`",
+    "x = [1, 2]\nloss = x.sum\n": "write `loss = x.sum()`",
+    "x = [1, 2]\ny = (x * 2).mean\n": "write `y = (x * 2).mean()`",
+    "x = -3\nloss = |x|\n": "write `abs(x)` for the absolute value of x",
+    "x = 3 y = 4\n": "begin a new line before `y`, or write `;`",
+    "f(x) = x**2\n": "write `y = f(x)`; or, to define a function, `def f(x): return ...`",
+    "x = true\n": "did you mean `True`?",
+    "x = null\n": "did you mean `None`?",
+    "x = Infinity\n": "did you mean `inf`?",
+    "import torhc\n": "did you mean `torch`?",
+    "import torch\nf = open('a')\n": "a program reaches no files",
+    "import torch\neval('1')\n": "text is never run",
     "x = [1.0]\nloss == sum(x)\n": "`==` compares; to assign write `loss = sum(x)`",
     "x = [1.0]\nloss = tf.reduce_sum(x)\n": "write `sum` for `tf.reduce_sum`",
     "x = [1.0]\nloss = reduce_sum(x)\n": "did you mean `sum`?",
