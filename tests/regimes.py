@@ -65,7 +65,7 @@ REGIMES = {"fused": fused, "fixed": fixed}
 
 def plain(targets: list[Node], last: bool = False) -> None:
     """Node by node: what every regime must agree with."""
-    engine.run(*engine.plan(targets), last)
+    engine.run(engine.plan(targets)[0], targets, last)
 
 
 def copied(value: Any) -> Any:

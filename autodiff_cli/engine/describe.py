@@ -18,7 +18,7 @@ from ..graph.node import Node, Shape
 from ..transform.simplify import special
 from . import blas
 from .groups import POINTWISE, reduces
-from .parts import BLAS_FROM, CUT, PARTS, is_cut, multiplications
+from .parts import BLAS_FROM, CUT, is_cut, multiplications, parts_of
 from .schedule import Plan, Step
 from .threads import WORKERS
 from .tiles import Tiled
@@ -141,7 +141,7 @@ class Detail:
         self.seq = node.seq
         self.read = 0 if node.op.view else sum(_bytes(x) for x in node.inputs)
         self.flops, self.cost = predicted(node)
-        self.parts = min(node.inputs[0].shape[0], PARTS) if is_cut(node) else 1
+        self.parts = parts_of(node) if is_cut(node) else 1
         self.product = node.op.kind is Kind.CONTRACTION
         self.many = self.product and blas.MANAGED and multiplications(node) >= BLAS_FROM
 

@@ -20,6 +20,7 @@ from .memory import allocate
 from .threads import WORKERS
 
 PARTS = 4
+PART_BYTES = 1 << 20  # of the first argument: then what is computed on the way stays in cache
 CUT_FROM = 1 << 16  # elements of the first argument
 BLAS_FROM = 1 << 25  # multiplications of a product from which more threads pay
 
@@ -36,9 +37,9 @@ def kernel_of(node: Node) -> Kernel:
         return _threaded(kernel) if multiplications(node) >= BLAS_FROM else kernel
     if "samplewise" in op.properties:
         if _cut(node.inputs[0].shape) and node.shape[:1] == node.inputs[0].shape[:1]:
-            return _samplewise(kernel, node.shape, node.dtype)
+            return _samplewise(kernel, node.shape, node.dtype, parts_of(node))
     elif "sums samples" in op.properties and _cut(node.inputs[0].shape):
-        return _summed(kernel)
+        return _summed(kernel, parts_of(node))
     return kernel
 
 
@@ -60,8 +61,16 @@ def _cut(shape: Shape) -> bool:
     return len(shape) > 1 and shape[0] > 1 and prod(shape) >= CUT_FROM
 
 
-def _ranges(n: int) -> list[tuple[int, int]]:
-    parts = min(n, PARTS)
+def parts_of(node: Node) -> int:
+    """Into how many parts a node is cut. Sums of parts are held until all are there."""
+    first = node.inputs[0]
+    most = PARTS
+    if "samplewise" in node.op.properties:
+        most = max(PARTS, first.numel * first.dtype.itemsize // PART_BYTES)
+    return min(first.shape[0], most)
+
+
+def _ranges(n: int, parts: int) -> list[tuple[int, int]]:
     return [(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
 
 
@@ -81,22 +90,22 @@ def _share(job: Callable[[int, int, int], None], ranges: list[tuple[int, int]]) 
         WORKERS.share([partial(block, n * i // count, n * (i + 1) // count) for i in range(count)])
 
 
-def _samplewise(kernel: Kernel, shape: Shape, dtype: np.dtype) -> Kernel:
+def _samplewise(kernel: Kernel, shape: Shape, dtype: np.dtype, parts: int) -> Kernel:
     def run(x: np.ndarray, *rest: Any) -> np.ndarray:
         out = allocate(shape, dtype)
 
         def job(_: int, first: int, last: int) -> None:
             out[first:last] = kernel(x[first:last], *rest)
 
-        _share(job, _ranges(shape[0]))
+        _share(job, _ranges(shape[0], parts))
         return out
 
     return run
 
 
-def _summed(kernel: Kernel) -> Kernel:
+def _summed(kernel: Kernel, parts: int) -> Kernel:
     def run(x: np.ndarray, y: np.ndarray, *rest: Any) -> np.ndarray:
-        ranges = _ranges(x.shape[0])
+        ranges = _ranges(x.shape[0], parts)
         found: list[Any] = [None] * len(ranges)
 
         def job(at: int, first: int, last: int) -> None:

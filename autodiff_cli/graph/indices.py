@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,20 @@ def _check_source(name: str, index: Node, source: Node, ndim: int) -> None:
         )
 
 
-def along(index: Any, dim: int) -> tuple[Any, ...]:
-    """NumPy's indices of the elements `[i, index[i, j], ...]`."""
-    places = list(np.ogrid[tuple(slice(n) for n in index.shape)])
-    places[dim] = index
-    return tuple(places)
+def flat_places(index: Any, dim: int, shape: Shape) -> Any:
+    """Where the elements `[i, index[i, j], ...]` are in the memory of an array of that shape; E305
+    for indices that were not known when the op was applied."""
+    unsigned = index.view(f"u{index.itemsize}")  # what is negative is huge
+    if unsigned.max() >= shape[dim]:
+        raise index_error(int(index.flat[unsigned.argmax()]), dim, shape[dim], False)
+    step = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    places = np.multiply(index, step[dim], dtype=np.intp) if step[dim] > 1 else index
+    others: Any = np.zeros((), np.intp)
+    for d, size in enumerate(index.shape):
+        if d != dim and size > 1:
+            line = np.arange(0, size * step[d], step[d])
+            others = others + line.reshape((-1,) + (1,) * (len(shape) - 1 - d))
+    return places + others
 
 
 def key_of(dim: int, step: Any) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ class Taps:
     """`at` and `weight`, both (out, taps): what each result reads; `valid` is False where a row has
     fewer taps (None when all are valid); `divisor` is what each sum is divided by, or None."""
 
-    __slots__ = ("_columns", "_transposed", "at", "divisor", "length", "valid", "weight")
+    __slots__ = ("_columns", "_lines", "_transposed", "at", "divisor", "length", "valid", "weight")
 
     def __init__(self, at: Any, weight: Any, valid: Any, length: int, divisor: Any = None):
         self.at = at
@@ -42,14 +42,33 @@ class Taps:
         self.length = length
         self.divisor = divisor
         self._columns: list[Any] | None = None
+        self._lines: list[tuple[Any, Any]] | None = None
         self._transposed: Taps | None = None
 
     @property
     def columns(self) -> list[Any]:
-        """What each tap reads for all results: a slice where evenly spaced, else positions."""
+        """What each tap reads for all results, where rows with fewer taps repeat one."""
         if self._columns is None:
             self._columns = [_spaced(self.at[:, k]) for k in range(self.at.shape[1])]
         return self._columns
+
+    @property
+    def lines(self) -> list[tuple[Any, Any]]:
+        """For each tap the results that have it and what they read."""
+        if self._lines is None:
+            self._lines = []
+            for k in range(self.at.shape[1]):
+                if self.valid is None or self.valid[:, k].all():
+                    self._lines.append((slice(None), _spaced(self.at[:, k])))
+                else:
+                    rows = np.flatnonzero(self.valid[:, k])
+                    self._lines.append((_spaced(rows), _spaced(self.at[rows, k])))
+        return self._lines
+
+    @property
+    def even(self) -> bool:
+        """Whether all lines are slices."""
+        return all(type(to) is type(at) is slice for to, at in self.lines)
 
     def transposed(self) -> Taps:
         """The table of the adjoint map: for each position of the dim, which results read it."""
@@ -178,11 +197,13 @@ def taps(rule: Rule, length: int, dtype: np.dtype) -> Taps:
 
 
 def _ranges(start: Any, end: Any, length: int, divisor: Any = None) -> Taps:
-    """Windows `start .. end - 1`; a shorter row repeats its last position, invalid."""
+    """Windows `start .. end - 1`, without what is before 0; rows have as many taps as the longest,
+    some of them invalid."""
     width = int((end - start).max(initial=1))
     check_size((start.size, width), INDEX)
     at = start[:, None] + np.arange(width)
-    return Taps(np.minimum(at, end[:, None] - 1), None, at < end[:, None], length, divisor)
+    valid = (at >= 0) & (at < end[:, None])
+    return Taps(np.clip(at, 0, end[:, None] - 1), None, valid, length, divisor)
 
 
 def _clipped(rule: Rule, length: int) -> Taps:
@@ -190,11 +211,10 @@ def _clipped(rule: Rule, length: int) -> Taps:
     start = np.arange(out) * stride - padding
     padded_end = np.minimum(start + kernel, length + padding)
     end = np.minimum(padded_end, length)
-    first = np.maximum(start, 0)
     divisor = None
     if kind == "mean":
-        divisor = padded_end - start if rule[5] else end - first
-    return _ranges(first, end, length, divisor)
+        divisor = padded_end - start if rule[5] else end - np.maximum(start, 0)
+    return _ranges(start, end, length, divisor)
 
 
 def _lattice(rule: Rule, length: int) -> Taps:
@@ -299,7 +319,7 @@ def _spaced(at: Any) -> Any:
 def tap(x: Any, axis: int, at: Any) -> Any:
     """`x` at the positions of one tap along a dim: a view for a slice."""
     if type(at) is slice:
-        return x[(*(slice(None),) * axis, at)]
+        return x[_key(axis, at)]
     return np.take(x, at, axis=axis)
 
 
@@ -317,18 +337,39 @@ def weighted_sum(x: Any, axis: int, table: Taps) -> Any:
     """Along a dim, the sum of each row of taps of a table."""
     if table.at.shape[1] > MANY_TAPS:
         return _segmented(x, axis, table)
-    total = None
-    for k in range(table.at.shape[1]):
-        part = tap(x, axis, table.columns[k])
-        if table.valid is not None and not table.valid[:, k].all():
-            part = np.where(_shaped(table.valid[:, k], x, axis), part, 0)
+    total: Any = None
+    for k, (to, at) in enumerate(table.lines):
+        part = tap(x, axis, at)
         if table.weight is not None:
-            part = part * _shaped(table.weight[:, k].astype(x.dtype), x, axis)
-        if total is None:
+            part = part * _shaped(table.weight[to, k].astype(x.dtype), x, axis)
+        if total is None and len(table.at) == part.shape[axis]:
             total = np.array(part, x.dtype)
-        else:
-            total += part
+            continue
+        if total is None:
+            total = _zeros(x, axis, len(table.at))
+        total[_key(axis, to)] += part
     return total
+
+
+def scattered_sum(x: Any, axis: int, table: Taps) -> Any:
+    """The adjoint of `weighted_sum`."""
+    if not table.even or table.at.shape[1] > MANY_TAPS:
+        return weighted_sum(x, axis, table.transposed())
+    total = _zeros(x, axis, table.length)
+    for k, (to, at) in enumerate(table.lines):
+        part = tap(x, axis, to)
+        if table.weight is not None:
+            part = part * _shaped(table.weight[to, k].astype(x.dtype), x, axis)
+        total[_key(axis, at)] += part
+    return total
+
+
+def _zeros(x: Any, axis: int, length: int) -> Any:
+    return np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 :]), x.dtype)
+
+
+def _key(axis: int, at: Any) -> tuple[Any, ...]:
+    return (*(slice(None),) * axis, at)
 
 
 def _segmented(x: Any, axis: int, table: Taps) -> Any:
@@ -345,12 +386,8 @@ def _segmented(x: Any, axis: int, table: Taps) -> Any:
     sums = np.add.reduceat(parts, starts, axis=axis) if starts.size else parts
     if filled.all():
         return sums
-    shape = list(x.shape)
-    shape[axis] = out
-    result = np.zeros(shape, x.dtype)
-    index: list[Any] = [slice(None)] * x.ndim
-    index[axis] = filled
-    result[tuple(index)] = sums
+    result = _zeros(x, axis, out)
+    result[_key(axis, filled)] = sums
     return result
 
 
@@ -369,7 +406,7 @@ def resampled(x: Any, rules: tuple[Rule, ...]) -> Any:
     n = len(rules)
     tables = [taps(r, x.shape[x.ndim - n + i], x.dtype) for i, r in enumerate(rules)]
     divisor = _divisor(tables, x)
-    for i in reversed(range(n)):
+    for i in range(n):  # the last dim last: it is slow to step through, and then there is less
         x = weighted_sum(x, x.ndim - n + i, tables[i])
     return x if divisor is None else x / divisor
 
@@ -381,6 +418,6 @@ def spread_back(x: Any, rules: tuple[Rule, ...], sizes: tuple[int, ...]) -> Any:
     divisor = _divisor(tables, x)
     if divisor is not None:
         x = x / divisor
-    for i in range(n):
-        x = weighted_sum(x, x.ndim - n + i, tables[i].transposed())
+    for i in reversed(range(n)):
+        x = scattered_sum(x, x.ndim - n + i, tables[i])
     return x

@@ -24,10 +24,10 @@ from ..graph.declare import (
 from ..graph.dtypes import BOOL, INT64
 from ..graph.indices import (
     advanced_key,
-    along,
     check_gather,
     check_indices,
     check_mask,
+    flat_places,
     indexed_shape,
     places_of,
     wrapped_index,
@@ -53,7 +53,10 @@ def _gathered(x, dim, index, sparse_grad=False):
         return np.zeros_like(x, shape=index.shape)
     if not x.ndim or not index.ndim:
         return np.reshape(np.reshape(x, -1)[np.reshape(index, -1)], index.shape)
-    return x[along(index, dim)]
+    if x.flags.c_contiguous:
+        return x.reshape(-1).take(flat_places(index, dim, x.shape))
+    lines = tuple(slice(None if d == dim else n) for d, n in enumerate(index.shape))
+    return np.take_along_axis(x[lines], index, dim)
 
 
 @movement(

@@ -7,6 +7,7 @@ row-major order is the maximum, and it alone gets the gradient, as in PyTorch.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,32 +45,88 @@ def _pooled_shape(input, rules):
 
 def _maximum(x, rules):
     n = len(rules)
-    for i in reversed(range(n)):
+    for i in range(n):  # the last dim last: it is slow to step through, and then there is less
         axis = x.ndim - n + i
-        table = taps(rules[i], x.shape[axis], x.dtype)
-        best = np.array(tap(x, axis, table.columns[0]))
-        for k in range(1, len(table.columns)):
-            np.maximum(best, tap(x, axis, table.columns[k]), out=best)
-        x = best
+        x = _largest([tap(x, axis, at) for at in taps(rules[i], x.shape[axis], x.dtype).columns])
     return x
 
 
+def _largest(parts):
+    if len(parts) == 1:
+        return np.array(parts[0])
+    best = np.maximum(parts[0], parts[1])
+    for part in parts[2:]:
+        np.maximum(best, part, out=best)
+    return best
+
+
 def _maximum_index(x, rules):
-    """Flat positions, over the pooled dims, of the maximum of each window; a nan wins."""
+    """Flat positions, over the pooled dims, of the maximum of each window."""
     n = len(rules)
     sizes = x.shape[x.ndim - n :]
-    index = np.arange(count(sizes)).reshape(sizes)
-    index = np.broadcast_to(index, x.shape)
+    tables = [taps(rule, size, x.dtype) for rule, size in zip(rules, sizes, strict=True)]
+    window = math.prod(table.at.shape[1] for table in tables)
+    places = math.prod(table.at.size for table in tables)
+    if window > MANY_CODES or places > max(x.size, MANY_PLACES):
+        return _searched(x, tables)
+    found = _codes(x, tables)
+    if found is None:
+        return _searched(x, tables)
+    at = _positions(rules, sizes, x.dtype)
+    first = np.arange(0, at.size, window).reshape([len(table.at) for table in tables])
+    return at.take(found + first)
+
+
+MANY_CODES = 100  # positions in a window that count as many: codes are small integers
+MANY_PLACES = 1 << 16
+
+
+def _codes(x, tables):
+    """Where in its window the maximum is, as a number below the window's size; None where a
+    maximum is nan."""
+    code, unit = np.int8(0), 1
+    for i, table in reversed(list(enumerate(tables))):
+        axis = x.ndim - len(tables) + i
+        parts = [tap(x, axis, at) for at in table.columns]
+        x = _largest(parts)
+        codes = [tap(code, axis, at) if code.ndim else code for at in table.columns]
+        codes = [part + np.int8(k * unit) for k, part in enumerate(codes)]
+        found = codes.pop()
+        for k in reversed(range(len(codes))):  # the first that equals the maximum is the one
+            found = found + (codes[k] - found) * (parts[k] == x).view(np.int8)
+        code = found
+        unit *= len(parts)
+    return None if np.isnan(x.max(initial=0)) else np.broadcast_to(code, x.shape)
+
+
+@lru_cache(maxsize=64)
+def _positions(rules, sizes, dtype):
+    """The flat position of each place of each window, in one row."""
+    flat: Any = 0
+    n = len(rules)
+    for i, (rule, size) in enumerate(zip(rules, sizes, strict=True)):
+        at = taps(rule, size, dtype).at
+        shape = [1] * (2 * n)
+        shape[i], shape[n + i] = at.shape
+        flat = flat * size + at.reshape(shape)
+    return flat.reshape(-1)
+
+
+def _searched(x, tables):
+    """The same for windows of any size and any values; the last nan of a window wins."""
+    n = len(tables)
+    sizes = x.shape[x.ndim - n :]
+    index = np.broadcast_to(np.arange(count(sizes)).reshape(sizes), x.shape)
     for i in reversed(range(n)):
         axis = x.ndim - n + i
-        table = taps(rules[i], x.shape[axis], x.dtype)
-        best = np.array(tap(x, axis, table.columns[0]))
-        chosen = np.array(tap(index, axis, table.columns[0]))
-        for k in range(1, len(table.columns)):
-            value = tap(x, axis, table.columns[k])
+        columns = tables[i].columns
+        best = np.array(tap(x, axis, columns[0]))
+        chosen = np.array(tap(index, axis, columns[0]))
+        for at in columns[1:]:
+            value = tap(x, axis, at)
             better = (value > best) | (value != value)
             np.copyto(best, value, where=better)
-            np.copyto(chosen, tap(index, axis, table.columns[k]), where=better)
+            np.copyto(chosen, tap(index, axis, at), where=better)
         x, index = best, chosen
     return index
 
@@ -86,7 +143,7 @@ def _max_name(input, rules):
     grad_fn=_max_name,
     shape=lambda input, rules: (_pooled_shape(input, rules), input.dtype),
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
-    properties=frozenset({"selects"}),
+    properties=frozenset({"selects", "samplewise"}),
     kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
 )
 def max_windows(input: Tensor, rules: Any):
@@ -100,7 +157,10 @@ def _(g, out, input, rules):
 
 
 @opaque(
-    _maximum_index, public=False, shape=lambda input, rules: (_pooled_shape(input, rules), INT64)
+    _maximum_index,
+    public=False,
+    properties=frozenset({"samplewise"}),
+    shape=lambda input, rules: (_pooled_shape(input, rules), INT64),
 )
 def max_window_indices(input: Tensor, rules: Any):
     """The flat position of the maximum of each window."""

@@ -27,7 +27,13 @@ def _resampled_shape(input, rules):
     return (*input.shape[:lead], *(rule[1] for rule in rules)), input.dtype
 
 
-@opaque(resampled, public=False, shape=_resampled_shape, samples=[S(t(2, 5), (("adaptive", 2),))])
+@opaque(
+    resampled,
+    public=False,
+    properties=frozenset({"samplewise"}),
+    shape=_resampled_shape,
+    samples=[S(t(2, 5), (("adaptive", 2),))],
+)
 def resample(input: Tensor, rules: Any):
     """The last dims mapped linearly, each by its rule."""
 
@@ -40,6 +46,7 @@ def _(g, out, input, rules):
 @opaque(
     spread_back,
     public=False,
+    properties=frozenset({"samplewise"}),
     shape=lambda input, rules, sizes: (
         (*input.shape[: len(input.shape) - len(rules)], *sizes),
         input.dtype,

@@ -15,11 +15,11 @@ from ..graph.declare import (
     movement,
 )
 from ..graph.indices import (
-    along,
     check_dtypes,
     check_gather,
     check_indices,
     check_number,
+    flat_places,
     key_of,
 )
 from ..graph.node import Node
@@ -38,18 +38,17 @@ def _opposite(src: Any, index: Any) -> Any:
 
 
 def _written(write):
-    """A kernel that lets `write(out, places, values)` change a copy of the first operand."""
+    """A kernel that lets `write(out, places, values)` change a copy of the first operand; all three
+    have one dim."""
 
     def kernel(x, dim, index, src, *rest):
-        out = np.array(x, copy=True)
+        out = np.array(x, order="C")
         if index.size:
             rows = np.reshape(index, index.shape or (1,))
-            values = (
-                src
-                if not isinstance(src, np.ndarray)
-                else _opposite(np.reshape(src, src.shape or (1,)), rows)
-            )
-            write(np.reshape(out, out.shape or (1,)), along(rows, dim), values, *rest)
+            if isinstance(src, np.ndarray):
+                src = _opposite(np.reshape(src, src.shape or (1,)), rows).reshape(-1)
+            places = flat_places(rows, dim, out.shape or (1,)).reshape(-1)
+            write(out.reshape(-1), places, src, *rest)
         return out
 
     return kernel

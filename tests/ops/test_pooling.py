@@ -1,0 +1,49 @@
+"""Where maxima are: found by codes of small integers as by a search through each window."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autodiff_cli.graph.windows import taps
+from autodiff_cli.ops import pooling
+
+RULES = {
+    "strided": ((2, 3, 9, 10), (("max", 4, 3, 2, 0, 1), ("max", 4, 3, 2, 0, 1))),
+    "padded": ((2, 9, 10), (("max", 5, 3, 2, 1, 1), ("max", 4, 3, 3, 1, 2))),
+    "cubes": (
+        (3, 5, 6, 7),
+        (("max", 5, 2, 1, 1, 1), ("max", 3, 2, 2, 0, 1), ("max", 7, 1, 1, 0, 1)),
+    ),
+    "adaptive": ((3, 7, 8), (("adaptive", 3), ("adaptive", 5))),
+    "single": ((2, 4, 4), (("max", 2, 1, 2, 0, 1), ("max", 4, 1, 1, 0, 1))),
+}
+
+
+def searched(x, rules):
+    sizes = x.shape[-len(rules) :]
+    return pooling._searched(x, [taps(r, n, x.dtype) for r, n in zip(rules, sizes, strict=True)])
+
+
+@pytest.mark.parametrize("shape, rules", RULES.values(), ids=list(RULES))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+def test_first_of_equal_ones(shape, rules, dtype):
+    x = np.random.default_rng(0).integers(0, 4, shape).astype(dtype)  # full of ties
+    found = pooling._maximum_index(x, rules)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, searched(x, rules))
+
+
+@pytest.mark.parametrize("shape, rules", RULES.values(), ids=list(RULES))
+def test_infinities_and_nan(shape, rules):
+    x = np.random.default_rng(1).integers(0, 4, shape).astype(float)
+    x[0] = -np.inf
+    np.testing.assert_array_equal(pooling._maximum_index(x, rules), searched(x, rules))
+    x.reshape(-1)[[3, 4, -1]] = np.nan
+    np.testing.assert_array_equal(pooling._maximum_index(x, rules), searched(x, rules))
+
+
+def test_windows_with_many_places():
+    x = np.random.default_rng(2).integers(0, 9, (2, 12, 12)).astype(float)
+    rules = (("max", 2, 11, 1, 0, 1), ("max", 2, 11, 1, 0, 1))
+    np.testing.assert_array_equal(pooling._maximum_index(x, rules), searched(x, rules))
