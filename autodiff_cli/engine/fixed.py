@@ -254,7 +254,7 @@ class _Builder:
         dims = tuple(i for i in range(x.ndim) if i < lead or size[i - lead] != x.shape[i])
         if not dims:
             return False
-        like = np.add.reduce(x, dims, None, None, True)
+        like = np.add.reduce(x, dims, keepdims=True)
         made = self._new(like.reshape(size), step.result)
         flat = made.reshape(like.shape)
         if layout(flat) != layout(like):

@@ -34,7 +34,7 @@ class Recording:
 
     def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
         """The same where the first targets are the first arguments of the next run: these, shared
-        with the recording until the run after that, and the other ones, which are not."""
+        with the recording and valid until three runs later, and the other ones."""
         now, found = self.plan.turn(arrays, rest)
         if self.plan.turns is None:
             found = self._own([*now, *found])

@@ -251,8 +251,8 @@ class Plan:
         return [registers[at] for at in self.targets]
 
     def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
-        """A run whose first targets are the first arguments of the next one, valid until the run
-        after that; these and the other targets."""
+        """A run whose first targets are the first arguments of the next one, valid until three runs
+        later; these and the other targets."""
         if self.turns is None and self.turnable and OBSERVED.by is None:
             self.turnable = False
             self.turns = self._kept(lambda: Turns(self._fixed, arrays, rest))

@@ -12,45 +12,48 @@ from .fixed import Fixed, Unfit, layout
 MOST_COPIED = 256 << 10  # bytes of all other inputs together
 
 
+SIDES = 3
+
+
 class Turns:
-    """The calls of such a plan. What goes round has two arrays each: runs read one side and write
-    the other in turn, so that nothing is copied, and what a run started from is there when it
-    fails."""
+    """The calls of such a plan. What goes round has an array on each side: runs read one side and
+    write the next one in turn, so that nothing is copied, and when a run fails, what it started
+    from is there, and what the run before it did."""
 
     def __init__(self, fixed: Callable[..., Fixed], arrays: list[Any], rest: list[Any]):
         if sum(array.nbytes for array in rest) > MOST_COPIED:
             raise Unfit
-        one = [np.array(array, order="K") for array in arrays]
-        if [layout(array) for array in one] != [layout(array) for array in arrays]:
+        self.sides = [[np.array(array, order="K") for array in arrays] for _ in range(SIDES)]
+        if [layout(array) for array in self.sides[0]] != [layout(array) for array in arrays]:
             raise Unfit
-        other = [np.empty_like(array) for array in one]
-        there = fixed([*one, *rest], other)
-        back = fixed([*other, *rest], one, there.scratch)
-        self.sides = one, other
-        self.ways = there, back
-        self.bytes = there.bytes + back.bytes + 2 * sum(array.nbytes for array in one)
+        self.ways: list[Fixed] = []
+        free: list[np.ndarray] = []
+        for at in range(SIDES):
+            way = fixed([*self.sides[at], *rest], self.sides[(at + 1) % SIDES], free)
+            self.ways.append(way)
+            free = free or way.scratch
+        self.bytes = sum(way.bytes for way in self.ways)
+        self.bytes += SIDES * sum(array.nbytes for array in arrays)
+
+    def _at(self, arrays: list[Any]) -> int:
+        for at, side in enumerate(self.sides):
+            if side is arrays:
+                return at
+        for own, array in zip(self.sides[0], arrays, strict=True):
+            own[...] = array
+        return 0
 
     def run(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
-        """What comes after `arrays`, valid until the run after the next one, and other targets."""
-        one, other = self.sides
-        if arrays is other:
-            return one, self.ways[1].run(rest)
-        if arrays is not one:
-            for own, array in zip(one, arrays, strict=True):
-                own[...] = array
-        return other, self.ways[0].run(rest)
+        """What comes after `arrays`, valid until three runs later, and other targets."""
+        at = self._at(arrays)
+        return self.sides[(at + 1) % SIDES], self.ways[at].run(rest)
 
     def step(self, arrays: list[Any]) -> list[Any]:
-        """The same where nothing else goes in or is wanted, `arrays` being those of a run."""
-        one, other = self.sides
-        if arrays is other:
-            calls, now = self.ways[1].calls, one
-        else:
-            assert arrays is one
-            calls, now = self.ways[0].calls, other
-        for function, args in calls:
+        """The same where nothing else goes in or is wanted."""
+        at = self._at(arrays)
+        for function, args in self.ways[at].calls:
             function(*args)
-        return now
+        return self.sides[(at + 1) % SIDES]
 
 
 __all__ = ["Turns"]

@@ -102,7 +102,7 @@ class Snapshot:
             if node is not old:
                 slots.append(Slot(tensor, False))
             if grad is not None:
-                slots.append(Slot(tensor, True))
+                slots.append(Slot(tensor, True, grad is not before.tensors[tensor][1]))
         return slots
 
 
@@ -166,13 +166,14 @@ def _replaceable(tensor: Tensor, node: Node) -> bool:
 
 
 class Slot:
-    """A tensor that a step changes, or its gradient."""
+    """A tensor that a step changes, or its gradient, which may be a `fresh` tensor in each step."""
 
-    __slots__ = ("gradient", "tensor")
+    __slots__ = ("fresh", "gradient", "tensor")
 
-    def __init__(self, tensor: Tensor, gradient: bool):
+    def __init__(self, tensor: Tensor, gradient: bool, fresh: bool = False):
         self.tensor = tensor
         self.gradient = gradient
+        self.fresh = fresh
 
     @property
     def node(self) -> Node | None:
@@ -183,6 +184,9 @@ class Slot:
 
     def put(self, node: Node) -> None:
         """Show `node`, as the leaf or constant that was there."""
+        if self.fresh and self.tensor.accumulator is not None:
+            self.tensor.accumulator.grad = Tensor(node)
+            return
         tensor = self.tensor.grad if self.gradient else self.tensor
         assert tensor is not None
         if tensor.node.requires_grad:
@@ -226,7 +230,7 @@ class Held:
 
 
 class Contents:
-    """What the containers of a snapshot hold and its tensors show, slots aside."""
+    """What the containers of a snapshot hold, and what its tensors show that share no memory."""
 
     __slots__ = ("containers", "snapshot")
 
@@ -251,7 +255,7 @@ class Contents:
                 inside.clear()
                 inside.update(items)
         for tensor, (node, grad) in self.snapshot.tensors.items():
-            if tensor.node is not node:
+            if tensor.node is not node and not _shared(tensor):
                 tensor._show(node)
             if tensor.grad is not grad and tensor.accumulator is not None:
                 tensor.accumulator.grad = grad
@@ -276,4 +280,14 @@ def _is(a: Any, b: Any) -> bool:
     return a is b
 
 
-__all__ = ["Contents", "Held", "Slot", "Snapshot", "arrays_of", "drawing_state", "drawn", "put", "put_back"]
+__all__ = [
+    "Contents",
+    "Held",
+    "Slot",
+    "Snapshot",
+    "arrays_of",
+    "drawing_state",
+    "drawn",
+    "put",
+    "put_back",
+]

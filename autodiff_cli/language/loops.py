@@ -17,40 +17,25 @@ from ..errors import AutodiffError
 from ..graph.state import READERS, STATE
 from .attributes import GRAD_READ
 from .carried import (
-    Slot,
     Snapshot,
-    arrays_of,
     drawing_state,
     drawn,
     drawn_elsewhere,
-    put,
     put_back,
 )
 from .housekeeping import HOUSEKEEPING
 from .inputs import Inputs, innocent_values, is_data, schedule_of
 from .loop_items import items_of_loop
 from .operations import count_step
-from .recorded import New, Recorded, record
+from .recorded import record
 from .repeated import CONTINUE, Assign, Body, Items, Repeated
-from .step_parts import Late, Parts, Refused
+from .replaying import AFTER, Kept, Replay
+from .step_parts import Parts, Refused
 from .values import Scope
 from .warnings import COLLECTED
 
-AFTER = 1  # steps at the end that run as they are
-SEVERAL = 32  # steps that are replayed without a look around
 MOST_RECORDINGS = 4  # of one run of a loop
-MOST_MISSES = 2  # steps in a row for which a recording did not hold
-
-
-class Kept:
-    """A recorded step, and how it found the values that it reads."""
-
-    __slots__ = ("after", "recorded", "slots")
-
-    def __init__(self, recorded: Recorded, after: Snapshot, slots: list[Slot]):
-        self.recorded = recorded
-        self.after = after
-        self.slots = slots
+MISSING = object()
 
 
 def attempt(
@@ -97,6 +82,7 @@ class Run:
         self.failed = False
         self.signal: Any = None
         self.drawn: Any = None
+        self.chosen: dict[str, Any] = {}
         parts = self.parts
         self.written = parts.names | parts.outer | parts.late_names | parts.special
 
@@ -108,7 +94,7 @@ class Run:
             if kept is None or not self._fits(kept):
                 recordings += 1
                 kept = self._prepare()
-            if kept is None or self._replay(kept) or not self._ordinary():
+            if kept is None or Replay(self, kept).steps() or not self._ordinary():
                 return
         self.failed = True
 
@@ -123,7 +109,7 @@ class Run:
             self.loop.kept = None
         return fits
 
-    def _as_after(self, after: Snapshot, keys: dict[Any, Any]) -> bool:
+    def as_after(self, after: Snapshot, keys: dict[Any, Any]) -> bool:
         """Whether nothing but tensors changed since then, and numbers that are given anew."""
         numbers: dict[Any, Any] = {}
         return after.allows(self._snapshot(), numbers) and numbers.keys() <= keys.keys()
@@ -159,14 +145,14 @@ class Run:
         inputs.names |= after.reach.touched
         self.failed = False
         while self.items.left(AFTER + 2):
-            if not self._begin():
-                self._written()
-                if self.signal is not None or not self._as_after(after, inputs.keys):
+            if not self.begin():
+                self.as_written()
+                if self.signal is not None or not self.as_after(after, inputs.keys):
                     return None
                 continue
             recorded = record(self.parts, self.scope, inputs, looking, self._snapshot())
-            self._rewind()
-            if recorded is None or not self._as_after(after, inputs.keys):
+            self.rewind()
+            if recorded is None or not self.as_after(after, inputs.keys):
                 self.failed = True
                 return None
             self.loop.kept = kept = Kept(recorded, after, slots)
@@ -180,155 +166,59 @@ class Run:
             if self.parts.early and self.parts.outer - set(self.parts.hidden) <= (
                 self.scope.names.keys()
             ):  # names come to be in the order in which the program assigns them
-                ordinary = self._begin()
-                self._rewind()
-            self._written()
+                ordinary = self.begin()
+                self.rewind()
+            self.as_written()
             if ordinary:
                 return self.signal is None
         return False
 
-    def _written(self) -> None:
+    def as_written(self) -> None:
         count_step()
         self.assign(self.scope, self.items.there[0])
         self.items.take()
-        self._note(self.body(self.scope))
+        self.note(self.body(self.scope))
         if not STATE.steps & 31:
             HOUSEKEEPING.after_step(self.scope)
 
-    def _note(self, signal: Any) -> None:
+    def note(self, signal: Any) -> None:
         if signal is not None and signal is not CONTINUE:
             self.signal = signal
 
-    # -- replayed steps ---------------------------------------------------------------------------
+    # -- inputs -----------------------------------------------------------------------------------
 
-    def _begin(self) -> bool:
+    def begin(self) -> bool:
         """Choose the inputs of the next step; False when it runs as it is written."""
         scope = self.scope
         parts = self.parts
         self.drawn = drawing_state() if parts.draws else None
+        self.chosen = {name: scope.names.get(name, MISSING) for name in parts.outer}
         self.assign(scope, self.items.there[0])
         try:
             for run in parts.before:
                 run(scope)
-            for test in parts.early:
-                if test(scope):
-                    self._rewind()
-                    return False
+            if not any(test(scope) for test in parts.early):
+                return True
         except AutodiffError:
-            self._rewind()
-            return False
-        return True
+            pass
+        self.rewind()
+        return False
 
-    def _rewind(self) -> None:
-        """The generator of random numbers as it was before inputs were chosen."""
+    def keep(self) -> None:
+        """What was chosen was used."""
+        self.chosen = {}
+        self.drawn = None
+
+    def rewind(self) -> None:
+        """Names and the generator of random numbers as they were before inputs were chosen."""
+        for name, value in self.chosen.items():
+            if value is MISSING:
+                self.scope.names.pop(name, None)
+            else:
+                self.scope.names[name] = value
         if self.drawn is not None:
             put_back(self.drawn)
-            self.drawn = None
-
-    def _replay(self, kept: Kept) -> bool:
-        """Replay steps; False when another recording may be worth it."""
-        recorded, slots = kept.recorded, kept.slots
-        recorded.inputs.scope = self.scope
-        arrays = arrays_of(slots)
-        if arrays is None or not recorded.fits(arrays):
-            return False
-        recorded.now = arrays
-        alone = recorded.alone and self.parts.alone
-        misses = 0
-        done = True
-        try:
-            while self.items.left(AFTER + 1):
-                done = True
-                if alone and self._several(recorded):
-                    continue
-                new = None
-                if STATE.steps + recorded.each <= STATE.max_steps and self._begin():
-                    new = recorded.run()
-                    misses = 0 if new is not None else misses + 1
-                    if new is not None and not self._stays(recorded, new):
-                        new = None
-                    if new is None:
-                        self._rewind()
-                if new is None:
-                    put(slots, recorded.now)
-                    done = False
-                    self._written()
-                else:
-                    before, recorded.now = recorded.now, new.arrays
-                    STATE.steps += recorded.each
-                    self.items.take()
-                    late = self._look(recorded, new, slots) if self.parts.late else None
-                    if late is None or late.body is None:
-                        if not STATE.steps & 31:
-                            HOUSEKEEPING.after_step(self.scope)
-                        continue
-                    done = False
-                    self._made_as_written(recorded, before, new)
-                    self._note(late.body(self.scope))
-                found = arrays_of(slots)
-                if self.signal is not None or found is None or not recorded.fits(found):
-                    return True
-                if misses > MOST_MISSES:
-                    self.loop.kept = None
-                    return False
-                if not self._as_after(kept.after, recorded.inputs.keys):
-                    return False
-                recorded.now = found
-        finally:
-            if done:
-                put(slots, recorded.now)
-            recorded.now = []
-        return True
-
-    def _several(self, recorded: Recorded) -> int:
-        """Replay steps that nothing comes between; how many."""
-        items = self.items
-        items.left(SEVERAL + AFTER)
-        count = min(len(items.there) - AFTER, (STATE.max_steps - STATE.steps) // recorded.each)
-        done = recorded.run_on(min(count, SEVERAL))
-        if done:
-            STATE.steps += done * recorded.each
-            self.assign(self.scope, items.there[done - 1])
-            items.take(done)
-            HOUSEKEEPING.after_step(self.scope)
-        return done
-
-    def _stays(self, recorded: Recorded, new: New) -> bool:
-        """Whether no test of the results asks for the step as it is written."""
-        for late in self.parts.late:
-            if late.body is not None and not late.last:
-                recorded.deliver(late, new)
-                try:
-                    if late.run(self.scope):
-                        return False
-                except AutodiffError:
-                    return False
-        return True
-
-    def _look(self, recorded: Recorded, new: New, slots: list[Slot]) -> Late | None:
-        """Run what looks at the results; the last test, if it holds."""
-        shown = False
-        for late in self.parts.late:
-            if late.body is not None and not late.last:
-                continue
-            recorded.deliver(late, new)
-            if late.place in recorded.looking and not shown:
-                put(slots, new.arrays)
-                shown = True
-            if late.run(self.scope) and late.last:
-                return late
-        return None
-
-    def _made_as_written(self, recorded: Recorded, before: list[Any], new: New) -> None:
-        """Run once more what computes in a step, so that all it leaves is what it would leave; what
-        looked at the results has run."""
-        put(recorded.inputs.slots, before)
-        steps = STATE.steps
-        present = recorded.exchange(new.given)
-        for _, run in self.parts.core:
-            run(self.scope)
-        recorded.exchange(present)
-        STATE.steps = steps
+        self.keep()
 
 
 def undisturbed() -> bool:
@@ -337,4 +227,4 @@ def undisturbed() -> bool:
     return not (busy or handles.OBSERVERS or GRAD_READ or READERS)
 
 
-__all__ = ["Kept", "Run", "attempt"]
+__all__ = ["Run", "attempt"]

@@ -206,7 +206,8 @@ class Reach:
         if isinstance(value, PLAIN):
             return ()
         if isinstance(value, list | tuple | Size):
-            return enumerate(value if len(value) < MOST_VALUES else ())
+            self.known = self.known and len(value) < MOST_VALUES
+            return enumerate(value) if self.known else ()
         if isinstance(value, dict):
             return list(value.items())
         if isinstance(value, Instance):
@@ -220,11 +221,11 @@ class Reach:
         if isinstance(value, Wrapped):
             return (("function", value.function), ("setter", value.setter))
         if isinstance(value, Builtin):
-            self.known = self.known and value.name in PURE - MUTATING
+            self.known = self.known and value.name in PURE - MUTATING and not _wraps(value)
             return ()
         if isinstance(value, set | frozenset):
             self.known = self.known and all(isinstance(v, PLAIN) for v in value)
-            return ()
+            return enumerate(value)
         self.known = False
         return ()
 
@@ -264,6 +265,12 @@ OUTWARD = (
 MUTATING = frozenset(
     ["append", "extend", "insert", "pop", "update", "setdefault", "clear", "reverse"]
 )
+
+
+def _wraps(function: Builtin) -> bool:
+    """Whether a function written in Python calls one of the program, as cached ones do."""
+    cells = getattr(function.function, "__closure__", None) or ()
+    return any(isinstance(cell.cell_contents, UserFunction | BoundMethod) for cell in cells)
 
 
 def harmless(name: str, function: Callable[..., Any]) -> bool:

@@ -42,8 +42,8 @@ SLOT, NAME, PLACE = range(3)
 
 
 class New:
-    """What a run gave: the slots' `arrays`, valid until the run after the next one, results, and
-    the registers of numbers."""
+    """What a run gave: the slots' `arrays`, valid until three runs later, results, and the
+    registers of numbers."""
 
     __slots__ = ("arrays", "found", "given", "numbers")
 
@@ -66,6 +66,9 @@ class Recorded:
         self.recording = recording
         self.each = each
         self.now: list[np.ndarray] = []  # the slots' values, after the last complete run
+        self.before: list[np.ndarray] | None = None  # and before it
+        self.given: list[Any] = []  # and the numbers that it read
+        self.done = 0
         self.looking: set[int] = set()
         self.layouts: list[tuple[Any, ...]] = []
         self.sources: list[Source] = []
@@ -82,20 +85,19 @@ class Recorded:
         """Whether the step reads nothing but its slots."""
         return not (self.sources or self.chosen or self.tape.fed or self.inputs.watched)
 
-    def run_on(self, count: int) -> int:
-        """Run that many such steps, from `now`, which keeps up with them; how many were done."""
+    def run_on(self, count: int) -> None:
+        """Run that many such steps; `now`, `before` and the number `done` keep up with them."""
+        self.done = 0
         turns = self.recording.plan.turns
-        if turns is None or not any(self.now is side for side in turns.sides):
-            return 0
-        done = 0
+        if turns is None:
+            return
         try:
             with np.errstate(all="ignore"):
-                while done < count:
-                    self.now = turns.step(self.now)
-                    done += 1
+                while self.done < count:
+                    self.now, self.before = turns.step(self.now), self.now
+                    self.done += 1
         except (AutodiffError, MemoryError, OverflowError):
             pass  # as it is written, the step says it
-        return done
 
     def run(self) -> New | None:
         """The step that comes next of `now`; None when the recording does not hold for it."""
@@ -134,6 +136,14 @@ class Recorded:
             return self.inputs.scope.names.get(what)
         holder, key = what
         return holder[key]
+
+    def take(self, new: New) -> None:
+        """A run was a step."""
+        self.before, self.now, self.given = self.now, new.arrays, new.given
+
+    def start(self, arrays: list[np.ndarray]) -> None:
+        """Begin after a step that ran as it is written."""
+        self.before, self.now, self.given = None, arrays, []
 
     def exchange(self, numbers: list[Any]) -> list[Any]:
         """Let the numbers that the step reads be these; what they were."""

@@ -15,7 +15,7 @@ from .expressions import Context
 from .values import Scope
 
 if TYPE_CHECKING:
-    from .loops import Kept
+    from .replaying import Kept
 
 WORTH = 8  # steps; shorter loops run as they are
 

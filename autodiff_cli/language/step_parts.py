@@ -7,24 +7,19 @@ a statement goes to `before` or `after` only when nobody can tell the difference
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Callable
 from typing import Any
 
 from . import syntax
 from .expressions import Context, compile_expression, compile_truth
-from .free_names import COMPREHENSIONS, read_by
+from .free_names import read_by
 from .innocent import chooses, draws, innocent, streams
 from .scoping import assigned_names, target_names
+from .step_names import Refused, StepNames
+from .step_trees import counted, grown, lifted, plain_names, rewritten
 from .values import Scope
 
-CORE = (
-    syntax.Assign, syntax.AugAssign, syntax.AnnAssign, syntax.ExprStmt, syntax.With, syntax.Pass,
-    syntax.For, syntax.While, syntax.If, syntax.FunctionDef, syntax.Assert,
-)  # fmt: skip
-LEAVING = (syntax.Break, syntax.Continue, syntax.Return, syntax.Yield)
-INSIDE = (syntax.FunctionDef, syntax.Lambda, *COMPREHENSIONS)
-
+HOISTED = (syntax.Assign, syntax.ExprStmt, syntax.With, syntax.AugAssign)
 Run = Callable[[Scope], Any]
 
 
@@ -46,10 +41,6 @@ class Late:
         self.changes = False
         self.body: Run | None = None
         self.last = False
-
-
-class Refused(Exception):
-    """The body cannot be taken apart."""
 
 
 class Parts:
@@ -75,6 +66,7 @@ class Parts:
         self.chosen_from: set[str] = set()
         self.draws = False
         self.early: list[Run] = []
+        self.first_early = len(tree.body)
         self.core: list[tuple[int, Run]] = []
         self.late: list[Late] = []
         self.late_names: set[str] = set()
@@ -98,6 +90,8 @@ class Parts:
             if late.changes and late.followed:
                 raise Refused
 
+        # a test before the end of the step may leave it, or look at what the step before it left
+        self.looks_back = any(place > self.first_early for place, _ in self.core)
         self.alone = not (self.before or self.early or self.late) and isinstance(
             tree.target, syntax.Name
         )
@@ -117,9 +111,11 @@ class Parts:
             raise Refused
         from .statements import compile_block
 
-        found = _Core(self)
+        found = StepNames(self.names, self.context.global_names | self.context.nonlocal_names)
         found.block([tree])
-        self.core.append((place, compile_block([found.hoisted(tree)], self.context)))
+        tree, hoisted = self._hoisted(tree)
+        found.loaded |= hoisted
+        self.core.append((place, compile_block([tree], self.context)))
         self.names |= found.names
         self.loaded |= found.loaded
 
@@ -128,7 +124,7 @@ class Parts:
         if not isinstance(tree, syntax.Assign) or not chooses(tree.value):
             return False
         reads = read_by(tree.value)
-        written = {name for target in tree.targets for name in _plain_names(target)}
+        written = {name for target in tree.targets for name in plain_names(target)}
         if not written or reads & (self.names | self.late_names):
             return False
         if not (reads & self.outer or draws(tree.value)) or reads & (written | self.grown):
@@ -169,8 +165,8 @@ class Parts:
         run = compile_block([tree], self.context)
         late = Late(place, run, reads & self.names, reads - self.names)
         late.changes = scheduled
-        self.numbers |= _counted(tree)
-        self.grown |= _grown(tree)
+        self.numbers |= counted(tree)
+        self.grown |= grown(tree)
         self.late.append(late)
         self.late_names |= written
         return True
@@ -180,12 +176,10 @@ class Parts:
         None where that makes no statement that only looks."""
         if not isinstance(tree, syntax.ExprStmt | syntax.AugAssign | syntax.Assign):
             return None
-        lifted: list[tuple[str, syntax.Node]] = []
-        made = _lift(tree, self.names, lifted, len(self.hidden))
-        names = [name for name, _ in lifted]
-        if not lifted or not streams(made, self.names | set(names)):
+        made, found = lifted(tree, self.names, len(self.hidden))
+        if not found or not streams(made, self.names | {name for name, _ in found}):
             return None
-        for name, part in lifted:
+        for name, part in found:
             self.hidden.append(name)
             self._core(place, syntax.Assign([syntax.Name(name, part.span)], part, part.span))
         return made
@@ -228,210 +222,47 @@ class Parts:
             self.late.append(late)
         else:
             self.early.append(test)
+            self.first_early = min(self.first_early, place)
             self.chosen_from |= read
         self.special |= written
         return True
 
-
-class _Core:
-    """The names that a statement of the step reads and assigns, in its order."""
-
-    def __init__(self, parts: Parts):
-        self.parts = parts
-        self.names = set(parts.names)
-        self.loaded: set[str] = set()
-        self.sure = set(parts.names)
-
-    def block(self, trees: list[syntax.Node]) -> None:
-        for tree in trees:
-            self._statement(tree)
-
-    def _statement(self, tree: syntax.Node) -> None:
-        if not isinstance(tree, CORE):
-            raise Refused
-        if isinstance(tree, syntax.For):
-            if tree.orelse:
-                raise Refused
-            self._reads(tree.iter)
-            self._writes(tree.target)
-            self.block(tree.body)
-        elif isinstance(tree, syntax.While | syntax.If):
-            self._reads(tree.test)
-            sure = set(self.sure)
-            for body in syntax.bodies(tree):
-                self.sure = set(sure)
-                self.block(body)
-            self.sure = sure
-        elif isinstance(tree, syntax.With):
-            for item in tree.items:
-                self._reads(item.expr)
-                if item.target is not None:
-                    self._writes(item.target)
-            self.block(tree.body)
-        elif isinstance(tree, syntax.FunctionDef):
-            self._reads(tree)
-            self._assign({tree.name})
-        elif isinstance(tree, syntax.Assign | syntax.AnnAssign):
-            if tree.value is not None:
-                self._reads(tree.value)
-            for target in tree.targets if isinstance(tree, syntax.Assign) else [tree.target]:
-                self._writes(target)
-        elif isinstance(tree, syntax.AugAssign):
-            self._reads(tree.value)
-            self._reads(tree.target)
-        else:
-            self._reads(tree)
-
-    def _reads(self, tree: syntax.Node) -> None:
-        if any(isinstance(node, (syntax.NamedExpr, *LEAVING)) for node in _outside(tree)):
-            raise Refused
-        self.loaded |= read_by(tree) - self.sure
-
-    def _writes(self, target: syntax.Node) -> None:
-        if isinstance(target, syntax.Attribute | syntax.Subscript):
-            for part in syntax.children(target):
-                self._reads(part)
-            return
-        if any(not isinstance(node, syntax.Name) for node in _leaves(target)):
-            raise Refused
-        self._assign(set(target_names(target)))
-
-    def _assign(self, names: set[str]) -> None:
-        if names & (self.parts.context.global_names | self.parts.context.nonlocal_names):
-            raise Refused
-        self.names |= names
-        self.sure |= names
-
     # -- indexing by what was chosen --------------------------------------------------------------
 
-    def hoisted(self, tree: syntax.Node) -> syntax.Node:
-        """The statement with `X[i:i + n]` chosen before it."""
-        if not isinstance(tree, syntax.Assign | syntax.ExprStmt | syntax.With | syntax.AugAssign):
-            return tree
-        return self._replaced(tree)
+    def _hoisted(self, tree: syntax.Node) -> tuple[syntax.Node, set[str]]:
+        """The statement with `X[i:i + n]` chosen before it, and the names of what was."""
+        names: set[str] = set()
 
-    def _replaced(self, tree: Any) -> Any:
-        if isinstance(tree, (*INSIDE, syntax.For, syntax.While)):
-            return tree
-        if isinstance(tree, syntax.Subscript) and self._choosing(tree):
-            name = f"<{len(self.parts.hidden)}>"
-            self.parts.hidden.append(name)
-            self.parts.outer.add(name)
-            self.loaded.add(name)
-            value = compile_expression(tree, self.parts.context)
+        def replace(node: syntax.Node) -> syntax.Node | None:
+            if isinstance(node, syntax.FunctionDef | syntax.For | syntax.While):
+                return node
+            if not isinstance(node, syntax.Subscript) or not self._choosing(node):
+                return None
+            name = f"<{len(self.hidden)}>"
+            names.add(name)
+            self.hidden.append(name)
+            self.outer.add(name)
+            self.before.append(_setting(name, compile_expression(node, self.context)))
+            self.chosen_from |= read_by(node)
+            return syntax.Name(name, node.span)
 
-            def choose(scope: Scope) -> None:
-                scope.names[name] = value(scope)
-
-            self.parts.before.append(choose)
-            self.parts.chosen_from |= read_by(tree)
-            return syntax.Name(name, tree.span)
-        made = tree
-        for field in tree.fields:
-            if isinstance(tree, syntax.NumList):
-                break
-            value = getattr(tree, field)
-            if isinstance(value, list):
-                new: Any = [self._replaced(x) if isinstance(x, syntax.Node) else x for x in value]
-                changed = any(a is not b for a, b in zip(new, value, strict=True))
-            elif isinstance(value, syntax.Node) and field not in ("target", "targets"):
-                new = self._replaced(value)
-                changed = new is not value
-            else:
-                continue
-            if changed and field != "targets":
-                made = copy(made) if made is tree else made
-                setattr(made, field, new)
-        return made
+        return (rewritten(tree, replace), names) if isinstance(tree, HOISTED) else (tree, names)
 
     def _choosing(self, tree: syntax.Subscript) -> bool:
         if not chooses(tree) or draws(tree):
             return False
-        parts = self.parts
         read = read_by(tree)
-        if read & (self.names | parts.late_names | parts.grown):
+        if read & (self.names | self.late_names | self.grown):
             return False
-        chosen = read_by(tree.index) & parts.outer
-        return bool(chosen) and all(parts.steady(name) for name in read - parts.outer)
+        chosen = read_by(tree.index) & self.outer
+        return bool(chosen) and all(self.steady(name) for name in read - self.outer)
 
 
-def _outside(tree: syntax.Node) -> Iterator[syntax.Node]:
-    """What is below a node, without the bodies of functions in it."""
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        if not isinstance(node, syntax.FunctionDef | syntax.Lambda):
-            yield node
-            pending.extend(syntax.children(node))
+def _setting(name: str, value: Run) -> Run:
+    def choose(scope: Scope) -> None:
+        scope.names[name] = value(scope)
 
-
-def _leaves(target: syntax.Node) -> Iterator[syntax.Node]:
-    if isinstance(target, syntax.Tuple | syntax.List):
-        for element in target.elements:
-            yield from _leaves(element)
-    else:
-        yield target
-
-
-def _plain_names(target: syntax.Node) -> list[str]:
-    """The names of a target that is nothing else."""
-    leaves = list(_leaves(target))
-    return (
-        [n.id for n in leaves if isinstance(n, syntax.Name)]
-        if all(isinstance(n, syntax.Name) for n in leaves)
-        else []
-    )
-
-
-def _lift(tree: Any, inner: set[str], lifted: list[tuple[str, syntax.Node]], first: int) -> Any:
-    """A copy of a tree with names in place of what numbers are taken from."""
-    if isinstance(tree, (syntax.Lambda, syntax.NumList, *COMPREHENSIONS)):
-        return tree
-    if isinstance(tree, syntax.Call) and isinstance(tree.func, syntax.Attribute):
-        function = tree.func
-        if function.attr == "item" and not innocent(function.value, inner, True):
-            name = f"<{first + len(lifted)}>"
-            lifted.append((name, function.value))
-            made, of = copy(tree), copy(function)
-            of.value = syntax.Name(name, function.value.span)
-            made.func = of
-            return made
-    made = tree
-    for field in tree.fields:
-        value = getattr(tree, field)
-        if isinstance(value, list):
-            new: Any = [
-                _lift(x, inner, lifted, first) if isinstance(x, syntax.Node) else x for x in value
-            ]
-            changed = any(a is not b for a, b in zip(new, value, strict=True))
-        elif isinstance(value, syntax.Node):
-            new = _lift(value, inner, lifted, first)
-            changed = new is not value
-        else:
-            continue
-        if changed:
-            made = copy(made) if made is tree else made
-            setattr(made, field, new)
-    return made
-
-
-def _grown(tree: syntax.Node) -> set[str]:
-    """The names of containers to which a statement appends."""
-    found: set[str] = set()
-    for node in syntax.walk(tree):
-        function = node.func if isinstance(node, syntax.Call) else None
-        if isinstance(function, syntax.Attribute) and function.attr in ("append", "extend"):
-            found |= read_by(function.value)
-    return found
-
-
-def _counted(tree: syntax.Node) -> set[str]:
-    """The names to which something is added."""
-    return {
-        node.target.id
-        for node in syntax.walk(tree)
-        if isinstance(node, syntax.AugAssign) and isinstance(node.target, syntax.Name)
-    }
+    return choose
 
 
 __all__ = ["Late", "Parts", "Refused"]
