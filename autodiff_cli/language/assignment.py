@@ -411,6 +411,7 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
                 result = augmented(symbol, current, operand)
                 if not (
                     isinstance(owner, Tensor)
+                    and isinstance(result, Tensor)  # an element of an array is a number
                     and result.storage is not None
                     and result.storage is owner.storage
                 ):
