@@ -459,6 +459,16 @@ def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor
     return tensor
 
 
+def _tensor(name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise fail(
+            "E208",
+            f"`{name}` argument `other` must be a tensor, not {kind_of(value)}",
+            help="write `torch.tensor(...)`",
+        )
+    return value
+
+
 def _retain(tensor: Tensor) -> None:
     tensor.retain_grad()
 
@@ -501,7 +511,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "cuda": lambda t, *a, **k: check_device("cuda"),
     "to": _to,
     "type": _type,
-    "type_as": lambda t, other: _to(t, other),
+    "type_as": lambda t, other: _to(t, _tensor("type_as", other)),
     "copy_": _copy_,
     "zero_": _zero_,
     "fill_diagonal_": _fill_diagonal,

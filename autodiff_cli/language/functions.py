@@ -8,7 +8,7 @@ from typing import Any
 from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
-from ..graph.params import BindError
+from ..graph.params import NUMBERS, BindError
 from ..graph.state import STATE, grad_mode
 from ..graph.varying import Aside
 from . import syntax
@@ -279,3 +279,16 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
     """PyTorch's functions do not take plain lists or numbers where the first tensor stands."""
     if any(type(value) is not Tensor for value in args) or kwargs:
         refuse_plain(callee.ops, callee.name, args, kwargs, 0)
+        params = callee.ops[0].params
+        if (
+            args
+            and type(args[0]) in NUMBERS
+            and params
+            and params[0].annotation == "Tensor"
+            and not any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
+        ):
+            raise fail(
+                "E208",
+                f"`{callee.name}` needs a tensor, not {kind_of(args[0])}",
+                help="write `torch.tensor(...)` around it",
+            )

@@ -97,6 +97,12 @@ def to_device(
     memory_format: Any = None,
 ):
     """The tensor on a device, which can only be the CPU."""
+    if isinstance(device, int | float | list | tuple | dict):
+        raise fail(
+            "E205",
+            f"`to` takes a dtype, a tensor or a device, not {device!r:.40}",
+            help="write `x.to(torch.float64)`",
+        )
     if isinstance(device, str) and not device.startswith("cpu"):
         raise fail(
             "E203",
