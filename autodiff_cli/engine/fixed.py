@@ -9,7 +9,7 @@ and copies the results out (`turns`: or need not even do that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import length_hint
 from typing import Any
 
@@ -42,7 +42,7 @@ class Fixed:
     """The calls of a plan; `steps` are single kernels, `inputs` and `targets` registers.
 
     The first inputs may be in memory that the plan reads where it is, as many as there are arrays
-    `into` which the first targets are written. Memory for other values is taken from `free`.
+    `into` which the first targets are written.
     """
 
     def __init__(
@@ -53,7 +53,6 @@ class Fixed:
         arrays: list[Any],
         targets: list[int],
         into: Sequence[np.ndarray] = (),
-        free: Iterable[np.ndarray] = (),
     ):
         self.calls: list[Call] = []
         self.steps: list[Any] = []  # of each call the step it is part of
@@ -65,7 +64,7 @@ class Fixed:
             values[at] = array if number < len(into) else self._input(number - len(into), array)
         last = {at: n for n, step in enumerate(steps) for at in step.reads()}
         last.update(dict.fromkeys(targets, len(steps)))
-        builder = _Builder(self, values, last, set(inputs), free)
+        builder = _Builder(self, values, last, set(inputs))
         for at, array in zip(reversed(targets[: len(into)]), reversed(into), strict=True):
             builder.into[at] = array
         for n, step in enumerate(steps):
@@ -73,7 +72,6 @@ class Fixed:
         for at, array in zip(targets, into, strict=False):
             builder.moved(values[at], array)
         self.targets: list[Any] = [values[at] for at in targets[len(into) :]]
-        self.scratch = builder.scratch
 
     def _input(self, number: int, array: Any) -> np.ndarray:
         if type(array) is not np.ndarray:
@@ -125,19 +123,15 @@ class _Builder:
         values: list[Any],
         last: dict[int, int],
         moving: set[int],
-        free: Iterable[np.ndarray],
     ):
         self.fixed = fixed
         self.values = values
         self.last = last
         self.moving = moving
         self.into: dict[int, np.ndarray] = {}
-        self.scratch: list[np.ndarray] = []
         self.roots: dict[int, Root] = {}
         self.ends: dict[int, list[Root]] = {}
         self.free: dict[tuple[Any, ...], list[np.ndarray]] = {}
-        for array in free:
-            self._give_back(array)
 
     def add(self, n: int, step: Any) -> None:
         """Append the calls of a step."""
@@ -192,7 +186,6 @@ class _Builder:
             else:
                 made = np.empty_like(like)
                 self.fixed.take(made.nbytes)
-                self.scratch.append(made)
         elif layout(made) != layout(like):
             raise Unfit
         made[...] = like

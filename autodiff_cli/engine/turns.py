@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,17 @@ class Turns:
         self.sides = [[np.array(array, order="K") for array in arrays] for _ in range(SIDES)]
         if [layout(array) for array in self.sides[0]] != [layout(array) for array in arrays]:
             raise Unfit
-        self.ways: list[Fixed] = []
-        free: list[np.ndarray] = []
-        for at in range(SIDES):
-            way = fixed([*self.sides[at], *rest], self.sides[(at + 1) % SIDES], free)
+        here, there = self.sides[:2]
+        first = fixed([*here, *rest], there)
+        self.ways = [first]
+        for at in range(1, SIDES):
+            other = {id(a): b for a, b in zip(here, self.sides[at], strict=True)}
+            other |= {id(a): b for a, b in zip(there, self.sides[(at + 1) % SIDES], strict=True)}
+            way = copy(first)
+            way.calls = [(function, _moved(args, other)) for function, args in first.calls]
+            way.targets = _moved(first.targets, other)
             self.ways.append(way)
-            free = free or way.scratch
-        self.bytes = sum(way.bytes for way in self.ways)
-        self.bytes += SIDES * sum(array.nbytes for array in arrays)
+        self.bytes = first.bytes + SIDES * sum(array.nbytes for array in arrays)
 
     def _at(self, arrays: list[Any]) -> int:
         for at, side in enumerate(self.sides):
@@ -54,6 +58,27 @@ class Turns:
         for function, args in self.ways[at].calls:
             function(*args)
         return self.sides[(at + 1) % SIDES]
+
+
+def _moved(value: Any, other: dict[int, np.ndarray]) -> Any:
+    """The same with other arrays, and views of them, in place of some."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([_moved(part, other) for part in value])
+    if kind is not np.ndarray:
+        return value
+    root = value
+    while type(root.base) is np.ndarray:
+        root = root.base
+    found = other.get(id(root))
+    if found is None:
+        return value
+    if value is root:
+        return found
+    start = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    flat = found.ravel("K")  # its memory as it lies there
+    assert np.may_share_memory(flat, found)
+    return np.ndarray(value.shape, value.dtype, flat, start, value.strides)
 
 
 __all__ = ["Turns"]

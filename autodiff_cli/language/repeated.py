@@ -7,7 +7,7 @@ Whether a loop can be replayed is looked at when it runs for the first time with
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from . import syntax
@@ -38,12 +38,10 @@ class Items:
 
     def left(self, count: int) -> bool:
         """Whether so many items are left, the present one included."""
-        while len(self.there) < count:
-            try:
-                self.there.append(next(self.rest))
-            except StopIteration:
-                return False
-        return True
+        missing = count - len(self.there)
+        if missing > 0:
+            self.there.extend(islice(self.rest, missing))
+        return len(self.there) >= count
 
     def take(self, count: int = 1) -> None:
         """The present item is done, or so many."""
