@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
-from ..graph.dtypes import BOOL, FLOAT64, INT64
+from ..graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ..graph.node import Node
 from ..graph.op import Op, cast
 from ..graph.params import Param
@@ -206,9 +206,36 @@ def _range_size(start, end, step):
     return math.ceil((end - start) / step)
 
 
+def _halves(x):
+    """A number as the sum of two of half its length, whose products are exact."""
+    scaled = 134217729.0 * x
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _fused(start, step, places):
+    """`start + step * places` in float64, rounded once, as processors multiply and add."""
+    product = step * places
+    (a, b), (c, d) = _halves(step), _halves(places)
+    lost = ((a * c - product) + a * d + b * c) + b * d
+    found = start + product
+    moved = found - start
+    return found + ((start - (found - moved)) + (product - moved) + lost)
+
+
 def _number_range(start, end, step, dtype):
-    places = np.arange(_range_size(start, end, step))
-    return (start + step * places).astype(dtype)
+    """PyTorch's rounding: floats are counted from the first of each vector of 32 bytes, those of
+    an even number of vectors."""
+    size = _range_size(start, end, step)
+    places = np.arange(size)
+    if not is_float(dtype):
+        return (start + step * places).astype(dtype)
+    start, step = np.float64(start), np.float64(step)
+    lanes = 32 // dtype.itemsize
+    alone = places >= size - size % (2 * lanes)
+    first = np.where(alone, 0, places - places % lanes)
+    base = np.where(alone, start, _fused(start, step, first.astype(float)).astype(dtype))
+    return _fused(base, step, (places - first).astype(float)).astype(dtype)
 
 
 @opaque(
@@ -255,13 +282,21 @@ def _steps_shape(start, end, steps, dtype):
 
 def _spaced(start, end, steps, dtype):
     """PyTorch's: counted from the nearer end."""
+    if steps < 2 or not is_float(dtype):
+        return _spaced_whole(start, end, steps).astype(dtype)
+    start, end = np.float64(dtype.type(start)), np.float64(dtype.type(end))
+    step = np.float64(dtype.type(end - start) / dtype.type(steps - 1))
+    places = np.arange(float(steps))
+    low, high = _fused(start, step, places), _fused(end, -step, steps - 1 - places)
+    return np.where(places < steps // 2, low, high).astype(dtype)
+
+
+def _spaced_whole(start, end, steps):
     if steps < 2:
-        return np.full(steps, start, dtype)
+        return np.full(steps, start)
     step = (end - start) / (steps - 1)
     places = np.arange(steps)
-    return np.where(
-        places < steps // 2, start + step * places, end - step * (steps - 1 - places)
-    ).astype(dtype)
+    return np.where(places < steps // 2, start + step * places, end - step * (steps - 1 - places))
 
 
 @opaque(
@@ -291,7 +326,8 @@ def logspace(
 ):
     """`steps` numbers from `base ** start` to `base ** end`, with equal ratios."""
     dtype = dtype or STATE.default_dtype
-    return cast(F.pow(base, F.spaced(start, end, steps, STATE.default_dtype)), dtype)
+    inner = dtype if is_float(dtype) else STATE.default_dtype
+    return cast(F.pow(base, cast(F.spaced(start, end, steps, inner), FLOAT64)), dtype)
 
 
 # -- matrices --------------------------------------------------------------------------------------
