@@ -45,6 +45,7 @@ FAMILIES = (
     "normalization",
     "norms",
     "convolution",
+    "unfolding",
     "pooling",
     "unpooling",
     "fractional_pooling",

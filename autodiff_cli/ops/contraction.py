@@ -37,7 +37,8 @@ def inner_sizes(name, a, b, m, n):
             helps.append("transpose the second: `.mT`")
         elif a.ndim > 1 and b.ndim > 1 and a.shape[-2] == b.shape[-2]:
             helps.append("transpose the first: `.mT`")
-        helps.append("the last size of the first must equal the second-to-last of the second")
+        what = "the second-to-last" if b.ndim > 1 else "the only one"
+        helps.append(f"the last size of the first must equal {what} of the second")
         raise fail(
             "E301",
             f"`{name}` cannot multiply {shape_text(a.shape)} with "

@@ -1,4 +1,4 @@
-"""Convolution in one to three dims, its transpose, and unfolding into columns.
+"""Convolution in one to three dims, and its transpose.
 
 Three bilinear primitives are closed under differentiation: the convolution itself, its adjoint in
 the input (the transposed convolution) and its adjoint in the weight. All work on columns: the
@@ -10,146 +10,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from ..errors import fail
+from ..graph.columns import Canvas, Steps, blocks, columns_of, positive, rows_of
 from ..graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
-from ..graph.sizes import check_size, shape_text
+from ..graph.sizes import shape_text
 from ..graph.windows import spread, whole_numbers
 
 NN = "nn.functional."
-
-# Columns are made for so many bytes of a batch at a time: they stay in the cache.
-CHUNK = 1 << 22
-
-
-class Steps:
-    """How a window moves: stride, padding and dilation of each dim, and the groups of channels."""
-
-    __slots__ = ("dilation", "groups", "padding", "stride")
-
-    def __init__(self, stride: Any, padding: Any, dilation: Any, groups: int):
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.groups = groups
-
-    def __repr__(self) -> str:
-        return (
-            f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"groups={self.groups}"
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Steps and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-
-def _padded(x, steps, sizes, kernel):
-    """`x` with zeros around, and as many behind as the windows need."""
-    n = len(kernel)
-    pads = [(0, 0)] * (x.ndim - n)
-    for i in range(n):
-        reach = (sizes[i] - 1) * steps.stride[i] + steps.dilation[i] * (kernel[i] - 1) + 1
-        have = x.shape[x.ndim - n + i] + steps.padding[i]
-        pads.append((steps.padding[i], max(reach - have, 0)))
-    if all(p == (0, 0) for p in pads):
-        return x
-    check_size(tuple(size + sum(p) for size, p in zip(x.shape, pads, strict=True)), x.dtype)
-    return np.pad(x, pads)
-
-
-def _windows(x, steps, sizes, kernel):
-    """A view (..., *kernel, *sizes) of padded `x` (..., *spatial)."""
-    n = len(kernel)
-    lead = x.ndim - n
-    reach = tuple(d * (k - 1) + 1 for d, k in zip(steps.dilation, kernel, strict=True))
-    view = sliding_window_view(x, reach, axis=tuple(range(lead, x.ndim)))
-    index = [slice(None)] * lead
-    index += [slice(0, (size - 1) * s + 1, s) for size, s in zip(sizes, steps.stride, strict=True)]
-    index += [slice(None, None, d) for d in steps.dilation]
-    view = view[tuple(index)]
-    order = (*range(lead), *range(lead + n, lead + 2 * n), *range(lead, lead + n))
-    return view.transpose(order)
-
-
-def _blocks(batch, channels, kernel, sizes, itemsize):
-    """Slices of the batch and of the first dim of places whose columns fill about a CHUNK."""
-    line = channels * math.prod(kernel) * math.prod(sizes[1:]) * itemsize
-    rows = min(max(1, CHUNK // max(line, 1)), sizes[0]) or 1
-    samples = max(1, CHUNK // max(line * sizes[0], 1)) if rows == sizes[0] else 1
-    for start in range(0, batch, samples):
-        for row in range(0, sizes[0], rows):
-            yield slice(start, min(start + samples, batch)), slice(row, min(row + rows, sizes[0]))
-
-
-def _columns(x, groups, steps, sizes, kernel):
-    """For each block its slices and columns (N, groups, channels * taps, places)."""
-    n = len(kernel)
-    batch, channels = x.shape[:2]
-    height = channels // groups * math.prod(kernel)
-    view = _windows(_padded(x, steps, sizes, kernel), steps, sizes, kernel)
-    for part, rows in _blocks(batch, channels, kernel, sizes, x.itemsize):
-        block = view[(part, *(slice(None),) * (n + 1), rows)]
-        places = math.prod(block.shape[2 + n :])
-        yield part, rows, block.reshape(block.shape[0], groups, height, places)
-
-
-def _rows_of(x, part, rows, groups):
-    """The block of a tensor of places (N, C, *sizes) as (N, groups, C / groups, places)."""
-    block = x[part, :, rows]
-    channels = x.shape[1] // groups
-    return block.reshape(block.shape[0], groups, channels, math.prod(block.shape[2:]))
-
-
-class Canvas:
-    """Zeros (N, C, *spatial) with room for padding, to which windows are added back."""
-
-    __slots__ = ("array", "inner", "kernel", "steps")
-
-    def __init__(self, shape, steps, sizes, kernel, kept, dtype):
-        reach = [
-            (out - 1) * s + d * (k - 1) + 1
-            for out, s, d, k in zip(sizes, steps.stride, steps.dilation, kernel, strict=True)
-        ]
-        full = [max(size + 2 * p, r) for size, p, r in zip(kept, steps.padding, reach, strict=True)]
-        check_size((*shape, *full), dtype)
-        self.array = np.zeros((*shape, *full), dtype)
-        inner = [slice(p, p + size) for p, size in zip(steps.padding, kept, strict=True)]
-        self.inner = (slice(None), slice(None), *inner)
-        self.steps = steps
-        self.kernel = kernel
-
-    def add(self, part, rows, columns, sizes):
-        """Add the columns of a block, tap by tap."""
-        steps = self.steps
-        target = self.array[part]
-        places = (rows.stop - rows.start, *sizes[1:])
-        starts = (rows.start * steps.stride[0], *(0,) * (len(sizes) - 1))
-        columns = columns.reshape(*target.shape[:2], *self.kernel, *places)
-        for at in np.ndindex(*self.kernel):
-            index = tuple(
-                slice(b + a * d, b + a * d + (size - 1) * s + 1, s)
-                for b, a, d, size, s in zip(
-                    starts, at, steps.dilation, places, steps.stride, strict=True
-                )
-            )
-            target[(..., *index)] += columns[(slice(None), slice(None), *at)]
-
-    def result(self):
-        """Without the room for padding."""
-        return self.array[self.inner]
 
 
 def _convolve(x, weight, steps, sizes):
     kernel, groups = weight.shape[2:], steps.groups
     matrix = weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
     out = np.empty((x.shape[0], weight.shape[0], *sizes), np.result_type(x, weight))
-    for part, rows, columns in _columns(x, groups, steps, sizes, kernel):
+    for part, rows, columns in columns_of(x, groups, steps, sizes, kernel):
         product = np.matmul(matrix, columns)
         out[part, :, rows] = product.reshape(out[part, :, rows].shape)
     return out
@@ -162,8 +39,8 @@ def _convolve_input(g, weight, steps, kept):
     channels = weight.shape[1] * groups
     dtype = np.result_type(g, weight)
     canvas = Canvas((g.shape[0], channels), steps, sizes, kernel, kept, dtype)
-    for part, rows in _blocks(g.shape[0], channels, kernel, sizes, g.itemsize):
-        canvas.add(part, rows, np.matmul(matrix, _rows_of(g, part, rows, groups)), sizes)
+    for part, rows in blocks(g.shape[0], channels, kernel, sizes, g.itemsize):
+        canvas.add(part, rows, np.matmul(matrix, rows_of(g, part, rows, groups)), sizes)
     return canvas.result()
 
 
@@ -171,8 +48,8 @@ def _convolve_weight(x, g, steps, kernel):
     sizes, groups = g.shape[2:], steps.groups
     taps = x.shape[1] // groups * math.prod(kernel)
     total = np.zeros((groups, g.shape[1] // groups, taps), np.result_type(x, g))
-    for part, rows, columns in _columns(x, groups, steps, sizes, kernel):
-        block = _rows_of(g, part, rows, groups)
+    for part, rows, columns in columns_of(x, groups, steps, sizes, kernel):
+        block = rows_of(g, part, rows, groups)
         total += np.matmul(block, columns.swapaxes(-1, -2)).sum(0)
     return total.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
@@ -308,16 +185,6 @@ def _check(name, n, input, weight, bias, groups, transposed):
         )
 
 
-def _positive(name, **values):
-    for what, numbers in values.items():
-        if any(v < 1 for v in numbers):
-            raise fail(
-                "E309",
-                f"`{name}` needs {what} of at least 1, got {numbers}",
-                help=f"leave `{what}` out for 1",
-            )
-
-
 def _padding(name, n, padding, input, kernel, stride, dilation):
     """Padding as ints, and the input padded behind where "same" is uneven."""
     if not isinstance(padding, str):
@@ -358,7 +225,7 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
     _check(name, n, input, weight, bias, groups, False)
     stride = spread(stride, n, name, "stride")
     dilation = spread(dilation, n, name, "dilation")
-    _positive(name, stride=stride, dilation=dilation)
+    positive(name, stride=stride, dilation=dilation)
     kernel = weight.shape[2:]
 
     def run(x):
@@ -385,7 +252,7 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     dilation = spread(dilation, n, name, "dilation")
     pads = spread(padding, n, name, "padding")
     extra = spread(output_padding, n, name, "output_padding")
-    _positive(name, stride=stride, dilation=dilation)
+    positive(name, stride=stride, dilation=dilation)
     if any(e >= max(s, d) or e < 0 for e, s, d in zip(extra, stride, dilation, strict=True)):
         raise fail(
             "E309",
@@ -476,126 +343,3 @@ def _declare(n):
 
 for _n in (1, 2, 3):
     _declare(_n)
-
-
-# -- columns ---------------------------------------------------------------------------------------
-
-
-def _unfold(x, kernel, steps, sizes):
-    images = x if x.ndim == 4 else x[None]
-    view = _windows(_padded(images, steps, sizes, kernel), steps, sizes, kernel)
-    rows = x.shape[-3] * math.prod(kernel)
-    return view.reshape(*x.shape[:-3], rows, math.prod(sizes))
-
-
-def _fold(columns, kernel, steps, sizes, kept):
-    *lead, rows, _ = columns.shape
-    batch, channels = math.prod(lead), rows // math.prod(kernel)
-    canvas = Canvas((batch, channels), steps, sizes, kernel, kept, columns.dtype)
-    canvas.add(slice(0, batch), slice(0, sizes[0]), columns, sizes)
-    return canvas.result().reshape(*lead, channels, *kept)
-
-
-@opaque(
-    _unfold,
-    public=False,
-    grad_fn="Im2ColBackward0",
-    shape=lambda input, kernel, steps, sizes: (
-        (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
-        input.dtype,
-    ),
-)
-def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
-    """The windows of images (..., C, H, W) as columns."""
-
-
-@im2col.vjp
-def _(g, out, input, kernel, steps, sizes):
-    return (F.col2im(g, kernel, steps, sizes, input.shape[-2:]),)
-
-
-@opaque(
-    _fold,
-    public=False,
-    grad_fn="Col2ImBackward0",
-    shape=lambda input, kernel, steps, sizes, kept: (
-        (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),
-        input.dtype,
-    ),
-)
-def col2im(input: Tensor, kernel: Size, steps: Any, sizes: Size, kept: Size):
-    """Columns summed back into their windows."""
-
-
-@col2im.vjp
-def _(g, out, input, kernel, steps, sizes, kept):
-    return (F.im2col(g, kernel, steps, sizes),)
-
-
-def _steps(name, kernel_size, dilation, padding, stride, spatial):
-    kernel = spread(kernel_size, 2, name, "kernel_size")
-    dilation = spread(dilation, 2, name, "dilation")
-    pads = spread(padding, 2, name, "padding")
-    stride = spread(stride, 2, name, "stride")
-    _positive(name, kernel_size=kernel, dilation=dilation, stride=stride)
-    sizes = tuple(
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, p, d, k, s in zip(spatial, pads, dilation, kernel, stride, strict=True)
-    )
-    if min(sizes) < 1 or min(pads) < 0:
-        raise fail(
-            "E308",
-            f"`{name}` with windows of {kernel}, dilation {dilation}, padding {pads} finds no "
-            f"place in {shape_text(spatial)}",
-            help="use smaller windows or more padding",
-        )
-    return kernel, Steps(stride, pads, dilation, 1), sizes
-
-
-@function(
-    name=NN + "unfold",
-    key="unfold_columns",
-    samples=[S(t(1, 2, 3, 4), 2), S(t(1, 1, 4, 4), (2, 3), 1, 1, 2), S(t(2, 3, 3), 2)],
-    errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(1, 1, 2, 2), 3)],
-)
-def unfold_columns(
-    input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
-):
-    """The windows of images (N, C, H, W) as columns (N, C * taps, places)."""
-    if len(input.shape) not in (3, 4) or 0 in input.shape[-3:]:
-        raise fail(
-            "E308",
-            f"`unfold` needs images (N, C, H, W) or (C, H, W), got {shape_text(input.shape)}",
-            help="add dims with `reshape`",
-        )
-    kernel, steps, sizes = _steps(
-        "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
-    )
-    return F.im2col(input, kernel, steps, sizes)
-
-
-@function(
-    name=NN + "fold",
-    samples=[S(t(1, 4, 6), (3, 4), 2), S(t(8, 4), 4, 2, stride=2)],
-    errors=[Bad("E308", t(1, 4, 5), (3, 4), 2), Bad("E308", t(1, 5, 6), (3, 4), 2)],
-)
-def fold(
-    input: Tensor,
-    output_size: Ints,
-    kernel_size: Ints,
-    dilation: Ints = 1,
-    padding: Ints = 0,
-    stride: Ints = 1,
-):
-    """Columns (N, C * taps, places) summed back into images: the transpose of `unfold`."""
-    kept = spread(output_size, 2, "fold", "output_size")
-    kernel, steps, sizes = _steps("fold", kernel_size, dilation, padding, stride, kept)
-    shape = input.shape
-    if len(shape) not in (2, 3) or shape[-2] % math.prod(kernel) or shape[-1] != math.prod(sizes):
-        raise fail(
-            "E308",
-            f"`fold` into {shape_text(kept)} with windows of {kernel} needs columns (N, C * "
-            f"{math.prod(kernel)}, {math.prod(sizes)}), got {shape_text(shape)}",
-            help="these are the shapes that `unfold` makes",
-        )
-    return F.col2im(input, kernel, steps, sizes, kept)

@@ -24,7 +24,7 @@ def converse(
     loop.around.edit = lambda text: edit_in_editor(text, variables)
     write = loop.around.write or (lambda text: None)
     if not quiet:
-        write(banner(loop.status_line()) + "\n")
+        write(banner(loop.status_line(), loop.around.width()) + "\n")
     lines: list[str] = []
     while True:
         try:

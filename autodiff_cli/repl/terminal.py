@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -128,7 +129,7 @@ class Terminal:
     def run(self) -> int:
         """Prompt, run, again."""
         if not self.quiet:
-            print(banner(self._names()), flush=True)
+            print(banner(self._names(), get_terminal_size().columns), flush=True)
         default = ""
         while True:
             try:

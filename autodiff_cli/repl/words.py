@@ -17,6 +17,7 @@ class Hint(NamedTuple):
     error: bool = False
 
 
-def banner(names: str) -> str:
-    """The one line above the first prompt."""
-    return f"autodiff {__version__}   :help  :quit (Ctrl-D)   {names}"
+def banner(names: str, width: int) -> str:
+    """The one line above the first prompt; the names only where there is room."""
+    line = f"autodiff {__version__}   :help  :quit (Ctrl-D)"
+    return f"{line}   {names}" if len(line) + 3 + len(names) <= width else line
