@@ -18,8 +18,7 @@ from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.registry import F
 from ..graph.sizes import check_size
-from .generators import Stream
-from .kinds import MODE, kind_of
+from .kinds import MODE
 from .operations import items_of
 from .values import Builtin
 
@@ -153,84 +152,21 @@ def result(value: Any) -> Any:
     return value_of(value.node).item()
 
 
-# -- np.random ------------------------------------------------------------------------------------
+# -- values that NumPy takes and gives -------------------------------------------------------------
 
 
-_OWN = np.random.RandomState()
-STREAM = Stream(_OWN, _OWN.get_state, _OWN.set_state)  # NumPy's legacy generator
-
-
-def _size(size: Any) -> tuple[int, ...] | None:
-    if size is None:
-        return None
-    shape = to_size(size)
-    check_size(shape, DTYPES["float64"])
-    return shape
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as NumPy takes it."""
     if isinstance(value, Tensor):
         return value_of(value.node)
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def _drawn(value: Any) -> Any:
+def given_back(value: Any) -> Any:
+    """What NumPy gave, as a value of the program."""
     if isinstance(value, np.ndarray):
         return made(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _legacy(name: str, sized: bool) -> Callable[..., Any]:
-    """A function of `np.random` whose last argument is a size."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if sized:
-            kwargs = {k: _size(v) if k == "size" else _plain(v) for k, v in kwargs.items()}
-            return _drawn(getattr(STREAM.own, name)(*[_plain(a) for a in args], **kwargs))
-        return _drawn(getattr(STREAM.own, name)(*(_size(args) or ())))
-
-    return run
-
-
-def _seed(seed: Any = None) -> None:
-    STREAM.own.seed(seed)
-
-
-def _shuffle(values: Any) -> None:
-    if isinstance(values, Array):
-        order = STREAM.own.permutation(values.shape[0])
-        values.overwrite(constant(value_of(values.node)[order]))
-    elif isinstance(values, list):
-        STREAM.own.shuffle(values)
-    else:
-        raise fail("E208", f"shuffle() takes an array, not {kind_of(values)}", help="np.array(x)")
-
-
-_RANDOM: dict[str, Callable[..., Any]] = {
-    "seed": _seed,
-    "rand": _legacy("rand", False),
-    "randn": _legacy("randn", False),
-    "shuffle": _shuffle,
-    **{
-        name: _legacy(name, True)
-        for name in (
-            "random",
-            "random_sample",
-            "randint",
-            "uniform",
-            "normal",
-            "standard_normal",
-            "permutation",
-            "choice",
-            "binomial",
-            "exponential",
-            "poisson",
-            "beta",
-            "gamma",
-        )
-    },
-}
-RANDOM: dict[str, Builtin] = {name: Builtin(name, run) for name, run in _RANDOM.items()}
 
 
 # -- functions whose arguments are not those of an op ---------------------------------------------
@@ -249,7 +185,7 @@ def _given(value: Any) -> Array:
         return value
     if isinstance(value, Tensor):
         return as_array(Tensor(F.detach(value.node)))
-    return made(np.asarray(_plain(items_of(value) if isinstance(value, range) else value)))
+    return made(np.asarray(plain(items_of(value) if isinstance(value, range) else value)))
 
 
 def _arange(*args: Any, dtype: Any = None, **kwargs: Any) -> Array:
@@ -268,7 +204,7 @@ def _arange(*args: Any, dtype: Any = None, **kwargs: Any) -> Array:
 def _where(condition: Any, *values: Any) -> Any:
     if not values:
         return tuple(made(part) for part in np.nonzero(value_of(_given(condition).node)))
-    return made(np.where(_plain(condition), *[_plain(v) for v in values]))
+    return made(np.where(plain(condition), *[plain(v) for v in values]))
 
 
 def _argument(name: str) -> Callable[..., Any]:
@@ -276,11 +212,11 @@ def _argument(name: str) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         found = getattr(np, name)(
-            *[_plain(a) for a in args], **{k: _plain(v) for k, v in kwargs.items()}
+            *[plain(a) for a in args], **{k: plain(v) for k, v in kwargs.items()}
         )
         if isinstance(found, tuple | list):
-            return type(found)(_drawn(part) for part in found)
-        return _drawn(found)
+            return type(found)(given_back(part) for part in found)
+        return given_back(found)
 
     return run
 

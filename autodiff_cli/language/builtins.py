@@ -319,6 +319,12 @@ def _setattr(value: Any, name: Any, new: Any) -> None:
 def type_of(value: Any) -> Any:
     if hasattr(value, "special"):
         return value.cls
+    if hasattr(value, "own_type"):
+        return value.own_type()
+    if isinstance(value, Tensor) and value.is_parameter:
+        from .torch_names import PARAMETER_TYPE
+
+        return PARAMETER_TYPE
     if isinstance(value, GradFn):
         return value.get_attribute("__class__")
     for kind in TYPES.values():

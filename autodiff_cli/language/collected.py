@@ -21,6 +21,10 @@ class DefaultDict(dict):
     __slots__ = ("factory",)
     factory: Any
 
+    def own_type(self) -> TypeName:
+        kind: TypeName = COLLECTIONS["defaultdict"]
+        return kind
+
     def __missing__(self, key: Any) -> Any:
         if self.factory is None:
             raise KeyError(key)
@@ -341,7 +345,9 @@ def _replaced(value: Any, **changes: Any) -> Any:
 
 
 COLLECTIONS: dict[str, Any] = {
-    "defaultdict": TypeName("defaultdict", lambda v: isinstance(v, DefaultDict), _default_dict),
+    "defaultdict": TypeName(
+        "collections.defaultdict", lambda v: isinstance(v, DefaultDict), _default_dict
+    ),
     "Counter": TypeName("Counter", lambda v: isinstance(v, Counter), _counter),
     "deque": TypeName("deque", lambda v: isinstance(v, Deque), _deque),
     "namedtuple": Builtin("namedtuple", _named_tuple),

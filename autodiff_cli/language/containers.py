@@ -17,6 +17,7 @@ from .modules import MODULE, Module, add_module, laid_out
 from .operations import items_of
 from .subscripts import slice_part
 from .text import represent
+from .value_attributes import View
 from .values import Builtin
 
 Table = dict[str, Any]
@@ -191,9 +192,9 @@ class Entries:
             "__getitem__": self.get,
             "__setitem__": self.set,
             "__delitem__": self.delete,
-            "keys": lambda owner: list(table(owner)),
-            "values": lambda owner: list(table(owner).values()),
-            "items": lambda owner: list(table(owner).items()),
+            "keys": lambda owner: View(table(owner), "keys"),
+            "values": lambda owner: View(table(owner).values(), "values"),
+            "items": lambda owner: View(table(owner).items(), "items"),
             "update": self.update,
             "pop": self.pop,
             "clear": lambda owner: table(owner).clear(),

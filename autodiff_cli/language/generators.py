@@ -65,6 +65,9 @@ class RandomGenerator:
     def __init__(self, own: Generator | None):
         self.own = own
 
+    def own_type(self) -> TypeName:
+        return GENERATOR_TYPE
+
     @property
     def stream(self) -> Generator:
         return default_stream() if self.own is None else self.own

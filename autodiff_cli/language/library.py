@@ -17,6 +17,7 @@ from ..graph.sizes import check_size
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass, Wrapped
 from .distribution_draws import FUNCTIONS as DRAWS
+from .functions import call_value
 from .generators import default_stream
 from .kinds import MODE
 from .modules import Module
@@ -236,7 +237,11 @@ def _computed(module: Module, name: str, part: Module) -> None:
     cls = module.cls
     if not cls.name.startswith("Parametrized"):
         module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {}, None)
-    cls.names[name] = Wrapped("property", Builtin(name, lambda self: part.call([], {})))
+    cls.names[name] = Wrapped(
+        "property",
+        Builtin(name, lambda self: part.call([], {})),
+        Builtin(name, lambda self, value: call_value(part.get_attribute("write"), [value], {})),
+    )
 
 
 def _plain_again(module: Module, name: str) -> None:

@@ -60,13 +60,18 @@ FILES: dict[str, str] = {
     "reparametrized": """
         ParametrizationList _as_parameter register_parametrization is_parametrized
         remove_parametrizations _norm_but _WeightNorm parametrized_weight_norm _NormHook
-        weight_norm _SpectralNorm parametrized_spectral_norm _SpectralHook spectral_norm
+        weight_norm _remove_hook remove_weight_norm _SpectralNorm parametrized_spectral_norm
+        _SpectralHook spectral_norm remove_spectral_norm
         pad_sequence unpad_sequence
     """,
     "schedulers": """
         LRScheduler _ByFunction LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR
         ExponentialLR PolynomialLR CosineAnnealingLR CosineAnnealingWarmRestarts _for_groups
         _Cycling CyclicLR OneCycleLR SequentialLR ChainedScheduler ReduceLROnPlateau
+    """,
+    "averages": """
+        get_ema_multi_avg_fn get_ema_avg_fn get_swa_multi_avg_fn get_swa_avg_fn AveragedModel
+        update_bn SWALR
     """,
     "utilities": """
         _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
@@ -88,6 +93,7 @@ PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name i
 
 _PREFIX = {
     "schedulers": "optim.lr_scheduler.",
+    "averages": "optim.swa_utils.",
     "utilities": "nn.utils.",
     "distributions": "distributions.",
     "discrete": "distributions.",
@@ -125,6 +131,8 @@ PATHS: dict[str, str] = {
         for name in (
             "weight_norm",
             "spectral_norm",
+            "remove_weight_norm",
+            "remove_spectral_norm",
             "parametrize.register_parametrization",
             "parametrize.is_parametrized",
             "parametrize.remove_parametrizations",

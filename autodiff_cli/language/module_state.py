@@ -29,6 +29,10 @@ class OrderedDict(dict):
 
     __slots__ = ()
 
+    def own_type(self) -> TypeName:
+        kind: TypeName = NAMES["python.collections.OrderedDict"]
+        return kind
+
     def describe(self) -> str:
         return f"OrderedDict({represent(list(self.items()))})" if self else "OrderedDict()"
 
@@ -272,7 +276,7 @@ def _ordered_dict(values: Any = (), **kwargs: Any) -> OrderedDict:
 
 NAMES: dict[str, Any] = {
     "python.collections.OrderedDict": TypeName(
-        "OrderedDict", lambda v: isinstance(v, OrderedDict), _ordered_dict
+        "collections.OrderedDict", lambda v: isinstance(v, OrderedDict), _ordered_dict
     ),
     "python.copy.deepcopy": Builtin("deepcopy", lambda x, memo=None: deep_copy(x)),
     "python.copy.copy": Builtin("copy", _copy),

@@ -92,7 +92,7 @@ class Module(Instance):
     def set_attribute(self, name: str, value: Any) -> None:
         if isinstance(value, Tensor) and value.is_parameter:
             self._check_ready("parameters")
-            self._forget(name)
+            self._forget(name, self.parameters)
             self.parameters[name] = value
         elif name in self.parameters:
             if value is not None:
@@ -104,7 +104,7 @@ class Module(Instance):
             self.parameters[name] = None
         elif isinstance(value, Module):
             self._check_ready("modules")
-            self._forget(name)
+            self._forget(name, self.modules)
             self.modules[name] = value
         elif name in self.modules:
             if value is not None:
@@ -133,9 +133,11 @@ class Module(Instance):
                 help=f"call `super().__init__()` first in `{self.cls.name}.__init__`",
             )
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
+        """What is assigned again keeps its place in the table where it goes."""
         for table in (self.fields, self.parameters, self.modules, self.buffers):
-            table.pop(name, None)
+            if table is not keep:
+                table.pop(name, None)
         self.transient.discard(name)
 
     # -- calling ------------------------------------------------------------------------------
@@ -244,6 +246,7 @@ _INNER: dict[str, Callable[[Module], dict[str, Any]]] = {
     "_parameters": lambda m: m.parameters,
     "_buffers": lambda m: m.buffers,
     "_modules": lambda m: m.modules,
+    "_forward_pre_hooks": lambda m: m.before,
 }
 
 

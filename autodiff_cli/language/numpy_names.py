@@ -88,7 +88,7 @@ def numpy_member(prefix: str, name: str) -> Any:
     if prefix == "np" and name == "linalg":
         return Namespace("np.linalg")
     if prefix == "np.random":
-        from .arrays import RANDOM as NUMPY_RANDOM
+        from .numpy_random import RANDOM as NUMPY_RANDOM
 
         return NUMPY_RANDOM.get(name)
     if prefix == "np" and name == "random":

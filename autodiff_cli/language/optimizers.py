@@ -20,6 +20,7 @@ from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from .attributes import Handle
 from .classes import Instance, UserClass
 from .functions import call_value
 from .housekeeping import HOUSEKEEPING
@@ -34,6 +35,11 @@ class States(dict):
     """What an optimizer remembers of each parameter, empty where nobody looked before."""
 
     __slots__ = ()
+
+    def own_type(self) -> Any:
+        from .collected import COLLECTIONS
+
+        return COLLECTIONS["defaultdict"]
 
     def __missing__(self, tensor: Any) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -303,6 +309,31 @@ def _lbfgs_step(self: Instance, closure: Any = None) -> Any:
     return loss
 
 
+# -- hooks ---------------------------------------------------------------------------------------
+
+_BEFORE, _AFTER = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
+
+
+def _hook(table: str) -> Callable[..., Handle]:
+    return lambda self, hook: Handle(self.fields.setdefault(table, {}), hook)
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step between its hooks."""
+
+    def run(self: Instance, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self.fields.get(_BEFORE, {}).values()):
+            changed = call_value(hook, [self, args, kwargs], {})
+            if changed is not None:
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        for hook in list(self.fields.get(_AFTER, {}).values()):
+            call_value(hook, [self, args, kwargs], {})
+        return result
+
+    return run
+
+
 # -- the classes ----------------------------------------------------------------------------------
 
 OPTIMIZER = UserClass(
@@ -318,6 +349,8 @@ OPTIMIZER = UserClass(
             ("state_dict", _state_dict),
             ("load_state_dict", _load_state_dict),
             ("step", _no_step),
+            ("register_step_pre_hook", _hook(_BEFORE)),
+            ("register_step_post_hook", _hook(_AFTER)),
         )
     },
     None,
@@ -344,7 +377,7 @@ def _constructor(name: str) -> Callable[..., None]:
 
 def _class(name: str) -> UserClass:
     rule = SIGNATURES[name][0]
-    step = _lbfgs_step if rule is None else _step(rule)
+    step = _hooked(_lbfgs_step if rule is None else _step(rule))
     names = {"__init__": Builtin(name, _constructor(name)), "step": Builtin("step", step)}
     made = UserClass(name, [OPTIMIZER], names, None)
     made.fixed = True

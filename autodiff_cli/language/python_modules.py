@@ -183,6 +183,7 @@ RANDOM: dict[str, Callable[..., Any]] = {
             "betavariate",
             "triangular",
             "lognormvariate",
+            "getrandbits",
         )
     },
     "choice": lambda values: STREAM.own.choice(items_of(values)),

@@ -68,7 +68,7 @@ def _sizes_differ(match: re.Match[str]) -> str:
 _OPTIMIZERS: tuple[Row, ...] = (
     ("E205", r"^invalid (epsilon|momentum|weight_decay|alpha|lr_decay|rho|momentum_decay|"
      r"initial_accumulator_value|lambd): (.*)", r"Invalid \1 value: \2", "ValueError"),
-    ("E205", r"^(?:invalid (?:beta parameter|eta values)|nesterov momentum) .*", _capital,
+    ("E205", r"^(?:invalid (?:beta parameter|eta values)|nesterov momentum).*", _capital,
      "ValueError"),
     ("E205", r"^some parameters appear in more than one", r"some parameters appear in more than "
      "one parameter group", "ValueError"),

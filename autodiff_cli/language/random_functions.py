@@ -6,6 +6,7 @@ they give are constants, or leaves with `requires_grad=True`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -171,9 +172,13 @@ def _randint(*args: Any, **options: Any) -> Tensor:
 
 def _randperm(n: Any, **options: Any) -> Tensor:
     o = Options("randperm", options, INT64)
-    return with_grad(
-        o.stream.randperm(converted("randperm", "n", to_int, n), o.dtype), o.requires_grad
-    )
+    count = converted("randperm", "n", to_int, n)
+
+    def draw(shape: tuple[int, ...]) -> np.ndarray:
+        rows = [o.stream.randperm(count, o.dtype) for _ in range(math.prod(shape[:-1]))]
+        return np.reshape(rows, shape)
+
+    return _drawn((count,), draw, o.requires_grad)
 
 
 def _rand_like(input: Any, **options: Any) -> Tensor:
@@ -313,6 +318,15 @@ def _poisson(input: Any, generator: Any = None) -> Tensor:
     return _result(stream_of(generator).poisson(_array(tensor)), "PoissonBackward0", tensor)
 
 
+def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
+    from ..autograd.random_counts import binomial
+
+    counts = _array(tensor_argument("binomial", count))
+    chances = tensor_argument("binomial", prob)
+    pairs = np.broadcast_arrays(counts, _array(chances))
+    return _result(binomial(*pairs, stream_of(generator)), "BinomialBackward0", chances)
+
+
 def _refuse_out(name: str, out: Any) -> None:
     if out is not None:
         raise fail(
@@ -424,6 +438,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "bernoulli": _bernoulli,
         "multinomial": _multinomial,
         "poisson": _poisson,
+        "binomial": _binomial,
         **noise,
         **{f"nn.functional.{name}": function for name, function in noise.items()},
         **SEEDS,

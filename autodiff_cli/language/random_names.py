@@ -55,6 +55,7 @@ RANDOM_NAMES = frozenset(
         "bernoulli",
         "multinomial",
         "poisson",
+        "binomial",
         "rand_like",
         "randn_like",
         "randint_like",

@@ -94,6 +94,13 @@ def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
             _write(item, parts, size, depth + 1)
         _add("}", parts, size)
     elif isinstance(value, Results):
+        if value.name[0].isupper():  # a named tuple of Python's
+            _add(f"{value.name}(", parts, size)
+            for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
+                _add(f"{', ' if i else ''}{name}=", parts, size)
+                _write(item, parts, size, depth + 1)
+            _add(")", parts, size)
+            return
         _add(f"torch.return_types.{value.name}(\n", parts, size)
         for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
             _add((",\n" if i else "") + f"{name}=", parts, size)

@@ -260,7 +260,7 @@ def _tensor_constructor(*args: Any) -> Tensor:
 
 TENSOR_TYPE.make = _tensor_constructor
 PARAMETER_TYPE = TypeName(
-    "torch.nn.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
+    "torch.nn.parameter.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
 )
 
 TORCH: dict[str, Any] = {
