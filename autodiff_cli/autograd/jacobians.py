@@ -20,7 +20,9 @@ from .levels import or_zeros
 from .reverse import gradients, ones_like, parents, zeros_like
 from .scaled import unit_vectors
 
-BATCH = 1 << 22  # elements of the largest intermediate result of directions followed together
+# Elements of the largest intermediate result of directions followed together: as many as the
+# Jacobian has, within these bounds.
+BATCH, MOST = 1 << 22, 1 << 24
 
 Piece = tuple[int, int, list[Node | None]]
 
@@ -37,21 +39,23 @@ def history(node: Node) -> list[Node]:
     return found
 
 
-def _steps(count: int, out: Node) -> Iterator[tuple[int, int]]:
+def _steps(count: int, out: Node, entries: int) -> Iterator[tuple[int, int]]:
     """The directions to follow at once, so that memory stays bounded."""
-    step = max(1, BATCH // max([1, *(node.numel for node in history(out))]))
+    elements = max(BATCH, min(entries, MOST))
+    step = max(1, elements // max([1, *(node.numel for node in history(out))]))
     for start in range(0, count, step):
         yield start, min(start + step, count)
 
 
-def rows(out: Node, inputs: list[Node]) -> Iterator[Piece]:
+def rows(out: Node, inputs: list[Node], kept: bool = True) -> Iterator[Piece]:
     """Reverse mode: rows `start` to `stop` of the Jacobian for each input, as matrices; None where
-    nothing depends."""
+    nothing depends. `kept`: whether all pieces will be held together."""
     if not out.requires_grad:
         return
     count = out.numel
     flat = out if out.ndim == 1 else F.reshape(out, (count,))
-    for start, stop in _steps(count, out):
+    entries = count * sum(x.numel for x in inputs) if kept else 0
+    for start, stop in _steps(count, out, entries):
         some = flat if stop - start == count else F.narrow(flat, 0, start, stop - start)
         found = _pulled(some, inputs)
         yield start, stop, [
@@ -77,7 +81,7 @@ def columns(out: Node, inputs: list[Node], at: int) -> Iterator[Piece]:
     """Forward mode: columns `start` to `stop` of the Jacobian for input number `at`, as the rows of
     a matrix."""
     derivative = Linearized([out], inputs)
-    for start, stop in _steps(inputs[at].numel, out):
+    for start, stop in _steps(inputs[at].numel, out, out.numel * inputs[at].numel):
         trace = Trace(stop - start)
         with trace.running():
             tangents: list[Node | None] = [None] * len(inputs)

@@ -292,7 +292,7 @@ def _diagonal(first: Node | None, x: Node) -> np.ndarray:
     """Second derivatives by each element alone; a few rows exist at a time."""
     diagonal = np.zeros(x.numel, x.dtype)
     if first is not None:
-        for start, stop, (part,) in _evaluated(rows(first, [x])):
+        for start, stop, (part,) in _evaluated(rows(first, [x], kept=False)):
             if part is not None:
                 diagonal[start:stop] = part[np.arange(stop - start), np.arange(start, stop)]
     return diagonal.reshape(x.shape)

@@ -53,6 +53,7 @@ def test_values_by_hand(cli):
 @pytest.mark.parametrize("together", [1 << 22, 1])
 def test_values_by_differences(monkeypatch, together):
     monkeypatch.setattr(jacobians, "BATCH", together)
+    monkeypatch.setattr(jacobians, "MOST", together)
     found = find(REGRESSION)
     point = {"W": np.array([0.3, -0.8]), "b": np.array(0.1)}
     rows = []

@@ -99,6 +99,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("together", [1 << 22, 1])
 def test_values_by_differences(monkeypatch, text, mode, together):
     monkeypatch.setattr(jacobians, "BATCH", together)
+    monkeypatch.setattr(jacobians, "MOST", together)
     found = blocks(text, of="y", mode=mode)
     wanted = differences(text, ("A", "B"), "y")
     assert list(found) == list(wanted)
