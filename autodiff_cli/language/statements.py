@@ -281,7 +281,7 @@ def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
 
 
 def _class(tree: syntax.ClassDef, context: Context) -> RunStatement:
-    from .classes import compile_class
+    from .class_statements import compile_class
 
     return compile_class(tree, context)
 
