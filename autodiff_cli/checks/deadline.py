@@ -9,33 +9,67 @@ from typing import Any
 from ..errors import fail
 
 
-@contextmanager
-def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
-    """Raise E508 when the time is over; only the main thread can be interrupted."""
-    if seconds is None:
-        yield
-        return
+class Alarm:
+    """Whether the signal is ours, and what to say when it comes."""
+
+    __slots__ = ("limit", "ours", "what")
+
+    def __init__(self) -> None:
+        self.ours = False
+        self.limit = 0.0
+        self.what = ""
+
+
+ALARM = Alarm()
+
+
+def _expired(signum: int, frame: Any) -> None:
+    raise fail(
+        "E508",
+        f"the time limit of {ALARM.limit:g} s is reached",
+        help=f"give it more time: {ALARM.what} {ALARM.limit * 10:g}",
+    )
+
+
+def _possible() -> bool:
+    """Whether work can be interrupted: only where there are timers, and in the main thread."""
     import signal
     import threading
 
-    usable = hasattr(signal, "setitimer")
-    if not usable or threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    return main and hasattr(signal, "setitimer")
+
+
+@contextmanager
+def alarms() -> Iterator[None]:
+    """What all deadlines inside have in common: setting it costs as much as some small programs."""
+    if ALARM.ours or not _possible():
         yield
         return
-    limit = float(seconds)
+    import signal
 
-    def expired(signum: int, frame: Any) -> None:
-        raise fail(
-            "E508",
-            f"the time limit of {limit:g} s is reached",
-            help=f"give it more time: {what} {limit * 10:g}",
-        )
-
-    before = signal.signal(signal.SIGALRM, expired)
-    # It repeats, in case the first is swallowed where exceptions are ignored (a destructor).
-    signal.setitimer(signal.ITIMER_REAL, limit, 0.5)
+    before = signal.signal(signal.SIGALRM, _expired)
+    ALARM.ours = True
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        ALARM.ours = False
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
+    """Raise E508 when the time is over."""
+    if seconds is None or not _possible():
+        yield
+        return
+    from signal import ITIMER_REAL, setitimer
+
+    with alarms():
+        ALARM.limit, ALARM.what = float(seconds), what
+        # It repeats, in case the first is swallowed where exceptions are ignored (a destructor).
+        setitimer(ITIMER_REAL, seconds, 0.5)
+        try:
+            yield
+        finally:
+            setitimer(ITIMER_REAL, 0)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..language.collector import collect_seldom
+from .deadline import alarms
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
 
@@ -23,8 +24,9 @@ GRACE = 5.0  # seconds that a process has to stop by itself after its time limit
 def check_many(files: list[str], settings: Settings, jobs: int = 1) -> Iterator[FileResult]:
     """The result of every file, in order, as soon as it and those before it are there."""
     if jobs <= 1 or len(files) <= FEW:
-        for file in files:
-            yield check_file(file, settings)
+        with alarms():
+            for file in files:
+                yield check_file(file, settings)
         return
     crew = Crew(files, settings, min(jobs, len(files)))
     try:
@@ -185,8 +187,9 @@ def _work(connection: Any, settings: Settings) -> None:
     WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
     collect_seldom()
-    while True:
-        try:
-            connection.send(check_file(connection.recv(), settings))
-        except (EOFError, OSError):
-            return
+    with alarms():
+        while True:
+            try:
+                connection.send(check_file(connection.recv(), settings))
+            except (EOFError, OSError):
+                return
