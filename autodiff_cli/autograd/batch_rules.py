@@ -275,6 +275,8 @@ def _diag_embed(trace: Trace, node: Node) -> Any:
 
 def _unfold_backward(trace: Trace, node: Node) -> Any:
     g, shape, dim, size, step = node.args
+    if not shape:
+        return None
     return node.op.apply([trace.full(g), (trace.size, *shape), dim + 1, size, step])
 
 
@@ -295,7 +297,7 @@ def _copy_over(trace: Trace, node: Node) -> Any:
 def _shifted_view(op: Op, rest: tuple[Any, ...], shape: tuple[int, ...], size: int) -> Any:
     """A view op and its further arguments for a batch of tensors of `shape`; None if unknown."""
     key = op.key
-    if key in ("detach", "data_alias", "alias"):
+    if key in ("detach", "data_alias", "whole_view"):
         return op, rest
     if key in ("view", "reshape_alias"):
         return op, ((size, *infer_size(shape, rest[0])),)
@@ -494,8 +496,8 @@ RULES: dict[str, Rule] = {
     ),
     **_all(
         _as_it_is,
-        "detach data_alias alias with_value depends dense_copy clone view_dtype drawn frexp "
-        "rrelu_with_noise",
+        "detach data_alias alias whole_view with_value depends dense_copy clone view_dtype drawn "
+        "frexp rrelu_with_noise",
     ),
     "solve_raw": _solve,
     **_all(_matmul, "matmul bmm"),

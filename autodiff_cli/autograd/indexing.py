@@ -27,7 +27,7 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     whole = tensor.node
     node, advanced = basic_part(whole, items, skip_whole=True)
     given = value.node if isinstance(value, Tensor) else number(value)
-    if given.weak:
+    if given.weak or (given.numel == 1 and _by_one_mask(items)):
         given = cast(given, whole.dtype)
     if advanced is not None:
         given = _without_leading_ones(given, None)
@@ -43,6 +43,12 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
         )
         return
     wrap_view(node, tensor).write(_spread(given, node.shape))
+
+
+def _by_one_mask(items: list[Any]) -> bool:
+    """Whether a mask is all the advanced part of an index: PyTorch then fills, and casts."""
+    advanced = [i for i in items if type(i) is bool or isinstance(i, Node)]
+    return len(advanced) == 1 and (type(advanced[0]) is bool or advanced[0].dtype.kind == "b")
 
 
 def _without_leading_ones(value: Node, place: Shape | None) -> Node:

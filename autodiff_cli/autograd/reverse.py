@@ -15,7 +15,7 @@ from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
-from ..graph.op import LEAF, OUTPUT, POINTWISE, Op, cast, constant, number, output
+from ..graph.op import CAST, LEAF, OUTPUT, POINTWISE, Op, cast, constant, number, output
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
@@ -271,11 +271,27 @@ def parents(node: Node) -> tuple[Node, ...]:
     return node.inputs
 
 
+def _takes(argument: Any) -> bool:
+    """Whether an argument, a tensor or several, is given a cotangent."""
+    if type(argument) is Node:
+        return argument.requires_grad
+    return argument is not None and any(
+        part is not None and part.requires_grad for part in argument
+    )
+
+
 def _reads(node: Node, found: tuple[Any, ...], since: int) -> list[Node]:
     """Inputs and results of `node` that its fresh cotangents, made after `since`, read: what
     PyTorch calls saved."""
     own = {*node.inputs, node}
-    start = [n for g in found for n in (g if type(g) is tuple else (g,)) if n is not None]
+    args = node.args
+    taking = range(len(args)) if args is node.inputs else node.op.tensor_params
+    start = [
+        part
+        for at, g in zip(taking, found, strict=True)
+        for part in (g if type(g) is tuple else (g,))
+        if part is not None and _takes(args[at])
+    ]
     seen: set[Node] = set()
     read: list[Node] = []
     while start:
@@ -348,7 +364,9 @@ def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
         return
     for read in _reads(node, found, since):
         overwritten = overwritten_at(read)
-        if overwritten is not None and not _kept(overwritten[1], node, read):
+        if overwritten is None or overwritten[3] < node.seq:
+            continue  # what reads an old value later has it from an op that kept it
+        if not _kept(overwritten[1], node, read):
             raise changed_since(node, read, overwritten)
 
 
@@ -413,7 +431,8 @@ def overwritten_at(node: Node) -> Any:
     while True:
         if node.marks is not None and node.marks.overwritten is not None:
             return node.marks.overwritten
-        if node.op is OUTPUT or node.op.view:
+        cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
+        if node.op is OUTPUT or node.op.view or cast_for_op:
             node = node.args[0]
         else:
             return None

@@ -468,12 +468,16 @@ def _check_captured(old: Node, new: Node) -> None:
 
 
 def _mark_overwritten(node: Node, by: Node | None, version: int) -> None:
-    """Remember where a value was overwritten, by what, and the how-manyth change it was: an
-    in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its
-    node stands for all numbers that are equal to it."""
+    """Remember where a value was overwritten, by what, the how-manyth change it was, and when: an
+    in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its node
+    stands for all numbers that are equal to it."""
     if node.weak and node.op is CONSTANT:
         return
-    node.mark().overwritten = (STATE.span, by, version)
+    change = (STATE.span, by, version, Node.counter())
+    node.mark().overwritten = change
+    while type(node.body) is Node and node.op.vjp_rule is None:
+        node = node.body  # the same memory
+        node.mark().overwritten = change
     reverse.note_overwriting()
 
 
@@ -669,9 +673,8 @@ def grad(
                 help="pass allow_unused=True to get None for it",
             )
         if g is None and materialize:
-            g = reverse.zeros_like(tensor.node)
-            if create_graph:
-                results.append(new_leaf(value_of(g), requires_grad=True))
-                continue
+            zeros = np.zeros(tensor.shape, tensor.dtype)
+            results.append(new_leaf(zeros, requires_grad=create_graph))
+            continue
         results.append(None if g is None else Tensor(g if create_graph else without_history(g)))
     return tuple(results)

@@ -149,6 +149,7 @@ def drawn_elsewhere() -> list[int]:
 
 def _shared(tensor: Tensor) -> bool:
     """Whether another tensor looks at the same memory."""
+    tensor.settle()
     return tensor.storage is not None and (bool(tensor.steps) or getrefcount(tensor.storage) > 2)
 
 

@@ -90,7 +90,7 @@ def const(data: Any, **kwargs: Any) -> Tensor:
 
 
 def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
-    """`torch.nn.Parameter(tensor)`: a leaf with the values of a tensor."""
+    """`torch.nn.Parameter(tensor)`: a leaf in the memory of a tensor."""
     if data is None:
         data = make_tensor([])
     if not isinstance(data, Tensor):
@@ -99,7 +99,7 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
             f"a Parameter is made of a tensor, not of {kind_of(data)}",
             help="write `torch.nn.Parameter(torch.tensor(...))`",
         )
-    result = Tensor(F.detach(data.node))
+    result = wrap_view(F.detach(data.node), data)
     if flag("requires_grad", requires_grad):
         result.set_requires_grad(True)
     result.is_parameter = True

@@ -32,7 +32,7 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
     if not bad:
         return None
     nodes = ancestors([node for _, node in bad])
-    evaluate(nodes)
+    evaluate([node for node in nodes if type(node.body) is not tuple])
     nan = any(np.isnan(node.value).any() for _, node in bad)
     values = [record.node for record in records.values()]
     places = Places(values)
@@ -60,18 +60,9 @@ class Places:
 def _born(nodes: list[Node], test: Any) -> Node | None:
     """The first node that holds such values although its operands hold none."""
     for node in nodes:
-        if (
-            node.op in (LEAF, CONSTANT)
-            or node.span is None
-            or node.dtype.kind != "f"
-            or type(node.value) is tuple
-        ):
+        if node.op in (LEAF, CONSTANT) or node.span is None or node.body is not None:
             continue
-        if (
-            node.body is None
-            and test(node.value).any()
-            and not any(_has(test, i) for i in dependencies(node))
-        ):
+        if _has(test, node) and not any(_has(test, i) for i in dependencies(node)):
             return node
     return None
 
@@ -124,7 +115,8 @@ def _reached(bad: list[tuple[str, Node]]) -> str:
 
 
 def _has(test: Any, node: Node) -> bool:
-    return type(node.value) is not tuple and node.dtype.kind == "f" and bool(test(node.value).any())
+    value = node.value
+    return type(value) is np.ndarray and value.dtype.kind == "f" and bool(test(value).any())
 
 
 def _describe(
@@ -143,7 +135,8 @@ def _describe(
     index = [int(i) for i in at[0]]
     where = f"[{', '.join(map(str, index))}]" if index else ""
     made = _shown(node.value[tuple(index)])
-    if origin is None and node.op.kind is Kind.POINTWISE and len(node.inputs) == 1:
+    quotient = node.op.name == "reciprocal" and " / " in text
+    if origin is None and node.op.kind is Kind.POINTWISE and len(node.inputs) == 1 and not quotient:
         operand = _operand_value(node.inputs[0], node, index)
         made = made if operand is None else f"{node.op.name}({_shown(operand)}) = {made}"
     count = f"{len(at)} of {node.numel} elements: " if node.numel > 1 else ""
@@ -171,6 +164,9 @@ def _describe(
     )
 
 
+QUOTIENTS = ("div", "reciprocal")
+
+
 def _labels(node: Node, bad: Node, index: list[int]) -> tuple[Label, ...]:
     """What the operands are at the place of the first bad element."""
     labels = []
@@ -189,7 +185,7 @@ def _labels(node: Node, bad: Node, index: list[int]) -> tuple[Label, ...]:
         shown = f"{name}{place} = {_shown(value)}" if name else f"{_shown(value)} at that place"
         if domain is not None and not domain.contains(value):
             shown += f" is outside the domain {domain.words(name or 'x')}"
-        elif node.op.name == "div" and operand is node.inputs[-1] and value == 0:
+        elif node.op.name in QUOTIENTS and operand is node.inputs[-1] and value == 0:
             shown += " is the divisor"
         labels.append(Label(span, shown))
     return tuple(labels[:2])
@@ -214,7 +210,7 @@ def _kept(node: Node) -> str | None:
     if len(text) > 60 or "\n" in text:
         return None
     name = node.op.name
-    if name == "div":
+    if name == "div" or (name == "reciprocal" and " / " in text):
         left, sign, right = text.rpartition(" / ")
         simple = right.isidentifier() and "/" not in left
         return f"{left} / ({right} + 1e-12)" if sign and simple else None
@@ -249,7 +245,7 @@ def _whole(inside: str) -> bool:
 
 def _operand_value(operand: Node, node: Node, index: list[int]) -> float | None:
     shape = operand.shape
-    if operand.dtype.kind != "f" or len(shape) > len(node.shape):
+    if operand.value is None or operand.dtype.kind != "f" or len(shape) > len(node.shape):
         return None
     offset = len(index) - len(shape)
     try:

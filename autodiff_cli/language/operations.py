@@ -72,6 +72,8 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     x = _node(left, symbol)
     y = _node(right, symbol)
     op = getattr(F, key)
+    if symbol == "/" and not isinstance(left, Tensor) and x.weak and right.tag is None:
+        op = F.number_quotient
     result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
     tensor = calls.wrapped(op, result, (left, right), {})
     if getattr(left, "tag", "numpy") == "numpy" and getattr(right, "tag", "numpy") == "numpy":

@@ -86,7 +86,7 @@ def _applier(tree: syntax.BinOp) -> Callable[[Any, Any], Any]:
                 y = number(right)
             else:
                 return binary(symbol, left, right)
-        elif other is Tensor and (kind is float or kind is int):
+        elif other is Tensor and (kind is float or kind is int) and key != "div":
             x, y = number(left), right.node
         else:
             return binary(symbol, left, right)

@@ -26,8 +26,6 @@ APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
 )
 def quotient(input: Tensor, other: Tensor):
     """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
-    if input.weak and other.requires_grad:
-        return F.mul(F.reciprocal(other), input)
     return F.div.apply([input, other])
 
 
@@ -46,6 +44,17 @@ def div(input: Tensor, other: Tensor):
 def _(g, out, input, other):
     to_input = g / other if input.requires_grad else None
     return to_input, (-g * ((input / other) / other) if other.requires_grad else None)
+
+
+@composite(
+    name="div",
+    public=False,
+    grad_fn="MulBackward0",
+    samples=[S(1.5, t(2, 3, low=0.5)), S(2, ints(3)), S(1, t(low=0.5))],
+)
+def number_quotient(input: Tensor, other: Tensor):
+    """A number by a tensor, with PyTorch's rounding: the reciprocal times the number."""
+    return F.mul(F.reciprocal(other), input)
 
 
 @composite(
@@ -179,8 +188,14 @@ def _remainder_name(input, other):
     return "RemainderBackward0" if other.weak else "RemainderBackward1"
 
 
+def _signed_rest(input, other):
+    """NumPy's remainder; that of floats is a zero of the sign of `input`."""
+    rest = np.remainder(input, other)
+    return rest if rest.dtype.kind != "f" else np.where(rest == 0, np.copysign(rest, input), rest)
+
+
 @pointwise(
-    _modulus(np.remainder),
+    _modulus(_signed_rest),
     check=lambda input, other: refuse_bools("remainder", input, other),
     grad_fn=_remainder_name,
     samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), -1.5), S(ints(3, low=-5, high=5), 3)],

@@ -844,6 +844,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "nn_embedding": ("indexing",),
     "norm_along": ("norms",),
     "normalize": ("norms",),
+    "number_quotient": ("division",),
     "number_range": ("creation",),
     "one_hot": ("embedding",),
     "pad": ("padding",),

@@ -143,7 +143,7 @@ def getitem(input: Tensor, index: Any):
     node, advanced = basic_part(input, index_items(index))
     if advanced is not None:
         return F.index.apply([node, advanced])
-    return F.alias(node) if node is input else node
+    return F.whole_view(node) if node is input else node
 
 
 def index_items(index: Any) -> list[Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Tensor, movement, opaque
-from ..graph.op import number
+from ..graph.op import OUTPUT, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.sizes import shape_text
@@ -29,6 +29,22 @@ def alias(input: Tensor):
 
 @movement(
     lambda x: x,
+    name="alias",
+    public=False,
+    view=True,
+    steady=True,
+    shape=lambda input: (input.shape, input.dtype),
+    strides_rule=same_strides,
+    properties=frozenset({"reshapes"}),
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3))],
+)
+def whole_view(input: Tensor):
+    """All of a tensor, in its own memory: what `x[...]` is."""
+
+
+@movement(
+    lambda x: x,
     public=False,
     view=True,
     steady=True,
@@ -45,7 +61,7 @@ def data_alias(input: Tensor):
     steady=True,
     shape=lambda old, value: (old.shape, old.dtype),
     strides_rule=same_strides,
-    grad_fn=lambda old, value: old.grad_name,
+    grad_fn=lambda old, value: (old.args[0] if old.op is OUTPUT else old).grad_name,
     vjp=lambda g, out, old, value: (g, None),
     samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")],
     properties=frozenset({"convention"}),

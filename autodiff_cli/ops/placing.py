@@ -83,7 +83,9 @@ def _(g, out, input, indices, values, accumulate):
 )
 def index_put(input: Tensor, indices: OptionalTensors, values: Tensor, accumulate: bool = False):
     """`input` with values at indices: integer tensors, or bool masks; `accumulate` adds them up."""
-    if values.weak:
+    given = [index for index in indices if index is not None]
+    filled = values.numel == 1 and len(given) == 1 and given[0].dtype == BOOL
+    if values.weak or filled:
         values = cast(values, input.dtype)
     parts: list[Node | None] = []
     for index in indices:

@@ -76,7 +76,8 @@ def std(
 
 @std.vjp
 def _(g, out, input, dim, unbiased, keepdim, correction):
-    to_var = F.mul(g, F.where(F.eq(out, 0), 0.0, F.div(0.5, out)))
+    flat = F.eq(out, 0)
+    to_var = F.where(flat, 0.0, F.div(g, F.mul(F.where(flat, 1.0, out), 2.0)))
     return (_variance_slope(to_var, input, dim, unbiased, correction),)
 
 

@@ -108,6 +108,8 @@ class Simplifier:
                 return self._product(node, parts)
             case "div":
                 return self._quotient(node, parts)
+            case "reciprocal":
+                return self._quotient(node, [_number(1.0), *parts])
             case "pow":
                 return self._power(node, parts)
             case "view" | "reshape" | "unsqueeze" if node.numel == 1:
@@ -138,7 +140,7 @@ class Simplifier:
     def _quotient(self, node: Node, parts: list[Sum]) -> Sum:
         left, right = parts
         if len(right) != 1:
-            right = self._factor(self._of(node.inputs[1]), node.inputs[1].shape)
+            right = self._factor(self._of(node.inputs[-1]), node.inputs[-1].shape)
         ((below, y),) = right.items()
         if y == 0:
             return self._opaque(node)
