@@ -10,12 +10,11 @@ Sources: PyTorch's `DistributionsHelper.h` and `DistributionTemplates.h`.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import fail
-from ..graph.state import STATE
 from .random_arguments import (
     INT64_MIN,
     DType,
@@ -25,103 +24,22 @@ from .random_arguments import (
     floating_dtype,
     largest_integer,
     representable_bounds,
-    seed_number,
     whole_number,
     wrong_argument,
 )
 from .random_arithmetic import Uniforms, cast_quietly, filled, fused, poisson_count, swapped, weak
+from .random_words import DEFAULT_SEED as DEFAULT_SEED
+from .random_words import GeneratorState as GeneratorState
+from .random_words import Words
 
-if TYPE_CHECKING:
-    from numpy.random import MT19937
-
-DEFAULT_SEED = 67280421310721
-"""The seed of a fresh `torch.Generator()`. A fresh PyTorch process seeds its default generator
-from the system's entropy instead; using this one makes unseeded programs repeatable too."""
 MAX_PERMUTATION = 1 << 26
 WIDE_RANGE = 1 << 28  # from here on an integer takes 64 random bits
 
 
-class GeneratorState(NamedTuple):
-    """Where a generator stands; immutable, so it may be kept and set any number of times."""
+class Generator(Words):
+    """A stream of random numbers of all distributions."""
 
-    seed: int
-    words: Any
-    kept: float | None
-
-
-class Generator:
-    """A stream of random numbers: the twister and the normal kept back by the last odd draw."""
-
-    __slots__ = ("_bits", "_kept", "_seed")
-
-    def __init__(self, seed: object = DEFAULT_SEED):
-        self.manual_seed(seed)
-
-    def manual_seed(self, seed: object) -> Generator:
-        """Start again from `seed`, a whole number in [-2**63, 2**64); E205 otherwise."""
-        number = seed_number(seed)
-        self._seed = number
-        self._bits: MT19937 | None = None  # seeded by the first draw: numpy.random loads slowly
-        self._kept: float | None = None
-        return self
-
-    def seed(self) -> int:
-        """Start again from an unpredictable seed, and return that."""
-        import os
-
-        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
-        return self._seed
-
-    def initial_seed(self) -> int:
-        return self._seed
-
-    def get_state(self) -> GeneratorState:
-        return GeneratorState(self._seed, self._twister().state, self._kept)
-
-    def set_state(self, state: GeneratorState) -> Generator:
-        if not isinstance(state, GeneratorState):
-            raise wrong_argument(
-                "set_state takes what get_state returned", "state = torch.get_rng_state()"
-            )
-        self._seed, words, self._kept = state
-        self._twister().state = words
-        return self
-
-    def clone(self) -> Generator:
-        """An independent generator at the same place."""
-        return Generator().set_state(self.get_state())
-
-    # Raw draws: a 32-bit word, and uniforms in [0, 1) made of one or two of them.
-
-    def _twister(self) -> MT19937:
-        if self._bits is None:
-            from numpy.random import MT19937, RandomState
-
-            bits = MT19937(0)
-            RandomState(bits).seed(self._seed & 0xFFFFFFFF)  # seeds as PyTorch's mt19937 does
-            self._bits = bits
-        return self._bits
-
-    def _words(self, count: int) -> np.ndarray:
-        if not STATE.draws:
-            raise fail(
-                "E203",
-                "vmap called a random operation while in randomness error mode",
-                help='write `vmap(f, randomness="same")`, or draw the numbers outside of vmap',
-            )
-        return self._twister().random_raw(count)
-
-    def _long_words(self, count: int) -> np.ndarray:
-        words = self._words(2 * count).reshape(count, 2)
-        return (words[:, 0] << np.uint64(32)) | words[:, 1]
-
-    def _float32(self, count: int) -> np.ndarray:
-        bits = self._words(count).astype(np.int32) & np.int32((1 << 24) - 1)
-        return bits.astype(np.float32) * np.float32(2.0**-24)
-
-    def _float64(self, count: int) -> np.ndarray:
-        bits = self._long_words(count).view(np.int64) & np.int64((1 << 53) - 1)
-        return bits.astype(np.float64) * 2.0**-53
+    __slots__ = ()
 
     # Uniforms and normals.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..autograd.random import DEFAULT_SEED
+from ..autograd.random_words import DEFAULT_SEED
 from ..errors import AutodiffError, Diagnostic, Label, fail
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
