@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import io
 import re
 import shlex
@@ -156,3 +157,12 @@ def test_the_code_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"w": np.array([3.0]), "x": np.array([2.0]), "b": np.array([1.0])}
     for code in codes:
         exec(code, dict(names))
+
+
+def test_the_session_of_the_page_on_python() -> None:
+    page = ROOT / "docs" / "python.md"
+    code = "".join(text for kind, text in blocks(page) if kind == "pycon")
+    test = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    assert len(test.examples) > 10
+    shown = io.StringIO()
+    assert not doctest.DocTestRunner().run(test, out=shown.write).failed, shown.getvalue()
