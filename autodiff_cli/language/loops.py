@@ -27,7 +27,7 @@ from .housekeeping import HOUSEKEEPING
 from .inputs import Inputs, innocent_values, is_data, schedule_of
 from .loop_items import items_of_loop
 from .operations import count_step
-from .recorded import record
+from .recorded import of_step, record
 from .repeated import CONTINUE, Assign, Body, Items, Repeated
 from .replaying import AFTER, Kept, Replay
 from .step_parts import Parts, Refused
@@ -199,8 +199,8 @@ class Run:
                 run(scope)
             if not any(test(scope) for test in parts.early):
                 return True
-        except AutodiffError:
-            pass
+        except AutodiffError as error:
+            of_step(error)
         self.rewind()
         return False
 

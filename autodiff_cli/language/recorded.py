@@ -35,10 +35,18 @@ from .step_parts import Late, Parts
 from .values import Scope
 
 MOST_NODES = 20_000  # a longer step takes long anyway
+TIME_OVER = "E508"
 TENSOR, NUMBER, SAME = range(3)
 
 Source = tuple[int, Any]
 SLOT, NAME, PLACE = range(3)
+
+
+def of_step(error: BaseException) -> None:
+    """Nothing for an error of a step, which as it is written will say it; the time limit, which
+    may be reached anywhere, is none."""
+    if isinstance(error, AutodiffError) and error.code == TIME_OVER:
+        raise error
 
 
 class New:
@@ -96,8 +104,8 @@ class Recorded:
                 while self.done < count:
                     self.now, self.before = turns.step(self.now), self.now
                     self.done += 1
-        except (AutodiffError, MemoryError, OverflowError):
-            pass  # as it is written, the step says it
+        except (AutodiffError, MemoryError, OverflowError) as error:
+            of_step(error)
 
     def run(self) -> New | None:
         """The step that comes next of `now`; None when the recording does not hold for it."""
@@ -124,8 +132,9 @@ class Recorded:
             if self.tape.fed:
                 rest += self.tape.feed(numbers)
             now, found = self.recording.turn(arrays, rest)
-        except (AutodiffError, MemoryError, OverflowError):
-            return None  # as it is written, the step says it
+        except (AutodiffError, MemoryError, OverflowError) as error:
+            of_step(error)
+            return None
         return New(now, found, known, numbers)
 
     def _number(self, source: Source, arrays: list[np.ndarray]) -> Any:
@@ -229,7 +238,8 @@ class _Step:
                     return False
             for one in late:
                 self._capture(one)
-        except (Exception, Aside):
+        except (Exception, Aside) as error:
+            of_step(error)
             return False
         finally:
             HOUSEKEEPING.recording = False
@@ -336,4 +346,4 @@ def _alike(targets: list[Node], arguments: list[Node]) -> bool:
     )
 
 
-__all__ = ["New", "Recorded", "record"]
+__all__ = ["New", "Recorded", "of_step", "record"]

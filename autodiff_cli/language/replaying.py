@@ -10,7 +10,7 @@ from ..errors import AutodiffError
 from ..graph.state import STATE
 from .carried import Slot, Snapshot, arrays_of, put
 from .housekeeping import HOUSEKEEPING
-from .recorded import New, Recorded
+from .recorded import New, Recorded, of_step
 from .step_parts import Late
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ class Replay:
                 if not run.as_after(self.kept.after, recorded.inputs.keys):
                     return False
                 recorded.start(found)
-        except KeyboardInterrupt:
-            run.rewind()
-            if recorded.before is not None:
-                self._made_again()
+        except (KeyboardInterrupt, AutodiffError):
+            if not self.shown:  # in the middle of a step that is replayed
+                run.rewind()
+                self._leave()
             raise
         finally:
             if not self.shown:
@@ -118,12 +118,20 @@ class Replay:
     def _as_written(self, again: bool) -> None:
         """Run the step as it is written; `again`: it may look at what the one before it left."""
         self.run.rewind()
-        if again and self.recorded.before is not None:
-            self._made_again()
+        if again:
+            self._leave()
         else:
             put(self.slots, self.recorded.now)
             self.shown = True
         self.run.as_written()
+
+    def _leave(self) -> None:
+        """Let everything be as the last complete step left it."""
+        if self.recorded.before is not None:
+            self._made_again()
+        else:
+            put(self.slots, self.recorded.now)
+            self.shown = True
 
     def _made_again(self) -> None:
         """Run once more what computes in the last complete step, so that all it leaves is what it
@@ -147,7 +155,8 @@ class Replay:
                 try:
                     if late.run(self.run.scope):
                         return False
-                except AutodiffError:
+                except AutodiffError as error:
+                    of_step(error)
                     return False
         return True
 

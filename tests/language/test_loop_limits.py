@@ -1,0 +1,159 @@
+"""What ends a loop from outside while its steps are replayed: Ctrl-C, the limits on time, steps and
+memory, and errors of kernels."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autodiff_cli.checks.deadline import deadline
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.language import recorded
+from autodiff_cli.language.program import Program
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+
+from .test_loops import compare, outcome
+
+ENDLESS = """\
+import torch
+x = torch.tensor([[0.5, -1.0], [2.0, 0.25], [-0.75, 1.5]])
+w = torch.ones(2, requires_grad=True)
+seen = []
+for i in range(10**9):
+    loss = ((x @ w) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w += 1e-9 * w.grad + 1
+    w.grad = None
+"""
+WATCHED = ENDLESS + "    seen.append(loss.item())\n"
+CHOSEN = ENDLESS.replace("    loss =", "    y = x[i % 2:i % 2 + 2]\n    loss =", 1).replace(
+    "(x @ w)", "(y @ w)"
+)
+LOOPS = {"alone": ENDLESS, "watched": WATCHED, "chosen": CHOSEN}
+LONG = Options(backward=False, max_steps=10**9)
+
+
+@pytest.fixture
+def replayed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    found = [0]
+
+    class Counted(recorded.Recorded):
+        def run(self) -> Any:
+            found[0] += 1
+            return super().run()
+
+    monkeypatch.setattr(recorded, "Recorded", Counted)
+    return found
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_time_limit_holds(name: str, replayed: list[int]) -> None:
+    start = time.perf_counter()
+    with deadline(0.3):
+        report = run(Source(LOOPS[name], "program.py"), LONG)
+    assert time.perf_counter() - start < 3
+    assert replayed[0]
+    assert report.error is not None
+    assert report.error.code == "E508"
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_interrupted_between_steps(name: str, replayed: list[int]) -> None:
+    """All names are those of one step: the weights say how many there were."""
+    program = Program(Source(LOOPS[name], "program.py"), LONG)
+    timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        program.run()
+    timer.join()
+    assert replayed[0]
+    names = program.scope.names
+    steps = names["i"]
+    w, loss = names["w"].numpy(), names["loss"]
+    assert steps > 40
+    assert abs(w[0] - steps) < 3
+    assert loss.node.requires_grad
+    y = names.get("y", names["x"]).numpy()
+    np.testing.assert_allclose(loss.numpy(), ((y @ (w - 1)) ** 2).mean(), rtol=1e-3)
+    assert names["w"].grad is None
+    if name == "watched":
+        assert abs(len(names["seen"]) - steps) < 2
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("most", [5, 17, 100])
+def test_the_limit_on_steps_holds(name: str, most: int) -> None:
+    reports = []
+    for replays in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("autodiff_cli.language.housekeeping.HOUSEKEEPING.replays", replays)
+            options = Options(backward=False, max_steps=most)
+            reports.append(run(Source(LOOPS[name], "program.py"), options))
+    assert reports[0].error is not None
+    assert reports[0].error.code == "E506"
+    compare(*reports)
+
+
+def test_the_limit_on_memory_holds() -> None:
+    program = """\
+import torch
+w = torch.ones(300, 1, requires_grad=True)
+n = 100
+for i in range(20):
+    if i == 12:
+        w = torch.ones(3000, 1, requires_grad=True)
+    loss = (w * w.T).exp().sum()
+    loss.backward()
+    w.grad = None
+"""
+    report = run(Source(program, "program.py"), Options(backward=False, max_memory=20 << 20))
+    assert report.error is not None
+    assert report.error.code == "E505"
+    assert report.error.span is not None
+
+
+FAILING = """\
+import torch
+torch.manual_seed(0)
+A = torch.eye(2)
+w = torch.tensor([1.0, 1.0], requires_grad=True)
+kept = []
+{start}
+for i in range(20):
+    B = A * w.detach()
+    factor = torch.linalg.cholesky(B)
+    loss = factor.sum() + (w * i).sum()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.11 * w.grad / (1 + w.grad)
+    w.grad = None
+    {after}
+{end}
+"""
+
+
+@pytest.mark.parametrize("after", ["pass", "kept.append(loss.item())", "print(i, loss.item())"])
+@pytest.mark.parametrize("caught", [False, True])
+def test_kernels_that_fail_do_so_at_their_place(caught: bool, after: str) -> None:
+    program = FAILING.format(start="", end="", after=after)
+    if caught:
+        head, _, body = program.partition("\n\n")
+        lines = "\n".join("    " + line for line in body.rstrip().splitlines())
+        program = (
+            f"{head}\ntry:\n{lines}\nexcept RuntimeError as e:\n    print('failed', i, e)\n"
+            "print(w, w.grad, B, factor, loss, kept)\nloss.sum()\n"
+        )
+    one, other = outcome(program, True, ""), outcome(program, False, "")
+    assert (one.error is None) is caught
+    compare(one, other)
+    if one.error is not None:
+        assert isinstance(one.error, AutodiffError)
+        assert one.error.span is not None
+        assert "cholesky" in program.splitlines()[one.error.span.line - 1]
