@@ -100,7 +100,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_faults_are_found(name: str) -> None:
     key, rule, text = FAULTS[name]
-    assert item(text).status == "noisy"
+    assert item(text).status in ("passed", "kink")
     with planted(key, rule):
         found = check(text)
     bad = [i for i in found.items if i.bad]
