@@ -53,6 +53,11 @@ FILES: dict[str, str] = {
         LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
         RelaxedOneHotCategorical
     """,
+    "rarer": """
+        FisherSnedecor InverseGamma ContinuousBernoulli _polynomial _log_bessel VonMises
+        LowRankMultivariateNormal _exponential_gamma _gamma_exponential _to_normal _normal_laplace
+        _uniform_exponential _beta_uniform _uniform_beta _infinite _kl_between
+    """,
     "lazy": """
         _Lazy LazyLinear _LazyConv LazyConv1d LazyConv2d LazyConv3d _LazyNorm LazyBatchNorm1d
         LazyBatchNorm2d LazyBatchNorm3d
@@ -98,6 +103,7 @@ _PREFIX = {
     "distributions": "distributions.",
     "discrete": "distributions.",
     "transformed": "distributions.",
+    "rarer": "distributions.",
 }
 
 # Names that are no parts of a file of the library, by the Python module that has them.

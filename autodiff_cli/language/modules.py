@@ -242,7 +242,7 @@ def laid_out(name: str, extra: str, lines: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join([*parts, *lines]) + "\n)"
 
 
-_INNER: dict[str, Callable[[Module], dict[str, Any]]] = {
+_INNER: dict[str, Callable[[Module], dict[Any, Any]]] = {
     "_parameters": lambda m: m.parameters,
     "_buffers": lambda m: m.buffers,
     "_modules": lambda m: m.modules,

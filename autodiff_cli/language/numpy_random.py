@@ -11,12 +11,13 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ..autograd.tensor import Array
 from ..errors import fail
 from ..graph.dtypes import DTYPES
 from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.sizes import check_size
-from .arrays import Array, ArrayType, given_back, plain
+from .arrays import ArrayType, given_back, plain
 from .generators import Stream
 from .kinds import kind_of
 from .values import Builtin

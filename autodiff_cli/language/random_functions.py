@@ -323,8 +323,8 @@ def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
 
     counts = _array(tensor_argument("binomial", count))
     chances = tensor_argument("binomial", prob)
-    pairs = np.broadcast_arrays(counts, _array(chances))
-    return _result(binomial(*pairs, stream_of(generator)), "BinomialBackward0", chances)
+    counts, probs = np.broadcast_arrays(counts, _array(chances))
+    return _result(binomial(counts, probs, stream_of(generator)), "BinomialBackward0", chances)
 
 
 def _refuse_out(name: str, out: Any) -> None:
