@@ -62,11 +62,6 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype.kind == "f"
 
 
-def is_integral(dtype: np.dtype) -> bool:
-    """Integers, bool excluded."""
-    return dtype.kind in "iu"
-
-
 def promote(a: np.dtype, b: np.dtype) -> np.dtype:
     """The dtype that holds both, PyTorch's table (int64 with float32 is float32)."""
     if a == b:

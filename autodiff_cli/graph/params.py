@@ -97,10 +97,6 @@ def to_tensor(value: Any, first: Node | None = None) -> Node:
     raise BindError(f"must be a tensor, not {_kind(value)}")
 
 
-def strict_tensor(value: Any, first: Node | None = None) -> Node:
-    return to_tensor(value)
-
-
 def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_tensor(v) for v in value)

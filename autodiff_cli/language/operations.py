@@ -22,7 +22,7 @@ from ..graph.state import STATE
 from ..graph.varying import Aside, Varying
 from .kinds import MODE, is_instance, is_numeric_list, kind_of
 from .python_operators import BINARY, MAX_ITEMS, NUMBERS, bound_length, python_binary, refuse_caret
-from .values import GradFn, OpFunction, UserFunction, is_callable
+from .values import GradFn, OpFunction, is_callable
 
 COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "==": ("eq", operator.eq),
@@ -353,8 +353,3 @@ def items_of(value: Any) -> list[Any]:
     if isinstance(value, range) and len(value) > MAX_ITEMS:
         bound_length(len(value), list)
     return value if type(value) is list else list(iterate(value))
-
-
-def call_name(value: Any) -> str:
-    """The name of a function value, for messages."""
-    return value.name if isinstance(value, UserFunction) or is_callable(value) else kind_of(value)

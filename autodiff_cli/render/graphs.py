@@ -18,7 +18,6 @@ from .tree import Bounds, Row, Tree, everything
 from .values import brief, strict
 
 SCHEMA = "autodiff.graph/1"
-FORMS = ("tree", "dot", "mermaid", "json")
 SUFFIXES = {
     ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".json": "json",
     ".txt": "tree",

@@ -193,11 +193,6 @@ def _filled(lines: list[str], width: int) -> list[str]:
             *prose(" " * (start + 4), line[column:], width)]  # fmt: skip
 
 
-def format_exact(value: float | int | bool) -> str:
-    """A number for machines: the shortest text that reads back as the same value."""
-    return repr(value)
-
-
 def format_shape(shape: tuple[int, ...]) -> str:
     """`(2, 3)`, `(3,)` or `()`, whatever integer type the sizes have."""
     return str(tuple(map(int, shape)))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..why.model import Answer
 
 SCHEMA = "autodiff.why/1"
-RED, GREEN, YELLOW, BOLD, BLUE = "1;31", "1;32", "1;33", "1", "1;34"
+RED, GREEN, YELLOW, BOLD = "1;31", "1;32", "1;33", "1"
 WORDS = {
     "none": "is None",
     "nan": "has NaN",

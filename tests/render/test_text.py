@@ -9,7 +9,6 @@ from autodiff_cli.render.text import (
     fitted_page,
     for_encoding,
     format_count,
-    format_exact,
     format_number,
     format_shape,
     matrix_lines,
@@ -52,8 +51,6 @@ def test_numbers() -> None:
     assert format_number(1.5, 3, sci=True) == "1.50e+00"
     assert format_number(True) == "True"
     assert format_number(2**70) == str(2**70)
-    assert format_exact(0.1) == "0.1"
-    assert format_exact(100.0) == "100.0"
     assert format_shape((2,)) == "(2,)"
     assert format_shape((2, 3)) == "(2, 3)"
     assert format_shape(()) == "()"
