@@ -175,7 +175,11 @@ class Builder(ExpressionActions):
         return s.WithItem(v[0], target, Span(self.source, start, end))
 
     def with_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.With(v[1], v[3], Span(self.source, start, end))
+        items = v[1]
+        if len(items) == 1 and items[0].target is None and isinstance(items[0].expr, s.Tuple):
+            # `with (a, b):` enters both.
+            items = [s.WithItem(item, None, item.span) for item in items[0].expr.elements]
+        return s.With(items, v[3], Span(self.source, start, end))
 
     def decorated(self, v: Values, start: int, end: int) -> s.Node:
         v[1].decorators = v[0]

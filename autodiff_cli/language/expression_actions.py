@@ -35,6 +35,9 @@ class ExpressionActions(Parts):
     def parameter_star(self, v: Values, start: int, end: int) -> s.Param:
         return s.Param("", None, "star", None, Span(self.source, start, end))
 
+    def parameter_slash(self, v: Values, start: int, end: int) -> s.Param:
+        return s.Param("", None, "slash", None, Span(self.source, start, end))
+
     def parameter_rest(self, v: Values, start: int, end: int) -> s.Param:
         annotation = v[3] if len(v) > 2 else None
         return s.Param(self.text(v[1]), None, "rest", annotation, Span(self.source, start, end))
@@ -45,14 +48,20 @@ class ExpressionActions(Parts):
         return s.Param(self.text(v[1]), None, "keywords", annotation, span)
 
     def check_parameters(self, params: list[s.Param]) -> None:
-        """Order, repetition and defaults; drops a lone `*` and marks what follows it."""
+        """Order, repetition and defaults; drops `/` and a lone `*`, and marks what they part."""
         seen: set[str] = set()
         starred = defaults = ended = False
         lone: s.Param | None = None
         for param in params:
             if ended:
                 raise self.bad_parameter(param, "no parameter may follow `**`", "move it forward")
-            if param.kind in ("star", "rest"):
+            if param.kind == "slash":
+                before = params[: params.index(param)]
+                if starred or not before or before[0].kind != "normal":
+                    raise self.bad_parameter(param, "a `/` cannot stand here", "remove the `/`")
+                for earlier in before:
+                    earlier.kind = "positional"
+            elif param.kind in ("star", "rest"):
                 if starred:
                     raise self.bad_parameter(param, "there can be one `*` only", "remove this one")
                 starred = True
@@ -80,7 +89,7 @@ class ExpressionActions(Parts):
             raise self.bad_parameter(
                 lone, "a parameter must follow the lone `*`", "write `*, name` or `*args`"
             )
-        params[:] = [param for param in params if param.kind != "star"]
+        params[:] = [param for param in params if param.kind not in ("slash", "star")]
 
     def bad_parameter(self, param: s.Param, message: str, help: str) -> AutodiffError:
         return fail("E102", message, param.span, label="this parameter", help=help)

@@ -388,7 +388,7 @@ def compile_defaults(
     positional = [
         compile_expression(p.default, context)
         for p in params
-        if p.kind == "normal" and p.default is not None
+        if p.kind in ("positional", "normal") and p.default is not None
     ]
     keyword = [
         (p.name, compile_expression(p.default, context))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
@@ -29,11 +31,11 @@ class Parameters:
     ):
         self.tree = tree  # of the whole function
         self.called = called  # the function's name with those of what it stands in
-        self.positional = [p.name for p in params if p.kind == "normal"]
+        self.positional = [p.name for p in params if p.kind in ("positional", "normal")]
         self.keyword = [p.name for p in params if p.kind == "keyword"]
         self.rest = next((p.name for p in params if p.kind == "rest"), None)
         self.keywords = next((p.name for p in params if p.kind == "keywords"), None)
-        self.names = {*self.positional, *self.keyword}
+        self.names = {p.name for p in params if p.kind in ("normal", "keyword")}
 
     def bind(
         self, function: UserFunction, args: list[Any], kwargs: dict[str, Any], names: dict[str, Any]
@@ -167,6 +169,8 @@ def call_value(
     call = getattr(callee, "call", None)
     if call is not None:
         return call(args, kwargs)
+    if isinstance(callee, np.dtype) and len(args) == 1 and type(args[0]) in NUMBERS:
+        return callee.type(args[0]).item()  # `np.float32(0.1)`
     raise fail(
         "E208",
         f"{kind_of(callee)} is not a function and cannot be called",

@@ -96,6 +96,7 @@ MODULES: dict[str, str] = {
 
 NAMESPACES = frozenset(MODULES.values()) | {
     "np.random",
+    "autograd.function",
     "backends.cudnn",
     "backends.mps",
     "cuda.amp",

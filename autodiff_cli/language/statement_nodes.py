@@ -70,8 +70,8 @@ class Comprehension(Node):
 
 
 class Param(Node):
-    """A parameter: `kind` is "normal", "rest" (`*name`), "keyword" (after a `*`) or "keywords"
-    (`**name`)."""
+    """A parameter: `kind` is "normal", "positional" (before a `/`), "rest" (`*name`), "keyword"
+    (after a `*`) or "keywords" (`**name`)."""
 
     __slots__ = ("annotation", "default", "kind", "name")
 

@@ -238,7 +238,8 @@ def _conditional(node: s.IfExp) -> tuple[int, Pieces]:
 def _parameters(params: list[s.Param], annotated: bool = True) -> Pieces:
     groups: list[Pieces] = []
     starred = False
-    for param in params:
+    positional = sum(param.kind == "positional" for param in params)
+    for number, param in enumerate(params, 1):
         if param.kind == "keyword" and not starred:
             groups.append(["*"])
             starred = True
@@ -250,6 +251,8 @@ def _parameters(params: list[s.Param], annotated: bool = True) -> Pieces:
         if param.default is not None:
             group += [" = " if param.annotation is not None else "=", Slot(param.default)]
         groups.append(group)
+        if number == positional:
+            groups.append(["/"])
     return _joined(groups)
 
 

@@ -73,8 +73,6 @@ def _form(context: Context) -> AutodiffError | None:
     """Forms that begin like supported ones."""
     name = TERMINALS[context.kind]
     head = TERMINALS[context.head]
-    if name == "SLASH" and head in ("DEF", "LAMBDA") and "DOUBLESTAR" in context.expected:
-        return _refuse(context, "positional-only parameters (`/`)", "remove the `/`")
     if name in ("DOT", "ELLIPSIS") and head == "FROM" and context.index == context.first + 1:
         return _refuse(context, "relative imports", "write `from torch import ...`")
     if name == "AS" and head == "WITH" and context.brackets:

@@ -9,6 +9,7 @@ from ..graph.declare import Any, Dim, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT32, INT64
 from ..graph.op import value_of
 from ..graph.registry import F
+from ..graph.rules import no_derivative
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
 from ..graph.sizes import shape_text
@@ -251,10 +252,18 @@ def _unique_shape(input, dim, consecutive, wanted):
     return tuple((v.shape, input.dtype if i == 0 else INT64) for i, v in enumerate(found))
 
 
+def _unique_name(input, dim, consecutive, wanted):
+    if dim is None:
+        return "UniqueConsecutiveBackward0" if consecutive else "Unique2Backward0"
+    return f"UniqueDim{'Consecutive' if consecutive else ''}Backward0"
+
+
 @opaque(
     _unique,
     public=False,
     shape=_unique_shape,
+    vjp=no_derivative("unique"),
+    grad_fn=_unique_name,
     samples=[S(REPEATS, None, False, (1, 2)), S(REPEATS, 0, True, ())],
 )
 def distinct(input: Tensor, dim: Dim | None, consecutive: bool, wanted: Any):

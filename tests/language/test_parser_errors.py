@@ -91,7 +91,7 @@ CASES = [
     ("y := 3\n", "E102", 1, 3, "`:=` needs parentheses", "(y := ...)"),
     ("x = b'abc'\n", "E106", 1, 5, "bytes", "text"),
     ("x = 3j\n", "E106", 1, 5, "complex", "3"),
-    ("def f(a, /): pass\n", "E106", 1, 10, "positional-only", "remove"),
+    ("def f(/, a): pass\n", "E102", 1, 7, "cannot stand here", "remove the `/`"),
     ("from . import x\n", "E106", 1, 6, "relative imports", "from torch"),
     ("with (a as b): pass\n", "E106", 1, 9, "with", "without the parentheses"),
     ("type X = int\n", "E106", 1, 1, "`type`", "remove"),
