@@ -29,7 +29,7 @@ class Snapshot:
     the body reads hold (`held`: holder, key, part). `loaded` are the names that it reads, `written`
     those that the loop assigns; a name's holder is the word "name"."""
 
-    __slots__ = ("held", "reach", "tensors")
+    __slots__ = ("held", "reach", "read", "tensors")
 
     def __init__(self, scope: Scope, loaded: set[str], written: set[str]):
         self.tensors: dict[Tensor, tuple[Node, Tensor | None]] = {}
@@ -43,6 +43,7 @@ class Snapshot:
                 read.append(value)
         seen: set[int] = set()
         self._walk(read, seen, self.reach, self.held)
+        self.read = set(self.tensors)  # those that the step can reach
         others: list[Any] = []
         outside: Scope | None = scope
         while outside is not None:
@@ -91,6 +92,15 @@ class Snapshot:
             if grad is not None and (_shared(grad) or grad.node.requires_grad):
                 return False
         return True
+
+    def stands(self, after: Snapshot, slots: list[Slot], numbers: dict[Any, Any]) -> bool:
+        """Whether nothing changed until `after` but what is in slots, and numbers."""
+        changing = {slot.tensor for slot in slots if not slot.gradient}
+        return self.allows(after, numbers) and all(
+            tensor in changing or tensor not in after.tensors or node is after.tensors[tensor][0]
+            for tensor, (node, _) in self.tensors.items()
+            if tensor in self.read
+        )
 
     def changed(self, before: Snapshot) -> list[Slot]:
         """Where a step left something for the next one."""

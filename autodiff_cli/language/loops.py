@@ -102,17 +102,18 @@ class Run:
         """Whether a recording of an earlier run holds for this one."""
         now = self._snapshot()
         numbers: dict[Any, Any] = {}
-        fits = kept.after.allows(now, numbers) and now.reach.known
+        fits = kept.after.stands(now, kept.slots, numbers) and now.reach.known
         fits = fits and all(key in kept.recorded.inputs.keys for key in numbers)
         fits = fits and innocent_values(self.parts, self.scope, now, kept.slots) is not None
         if not fits:
             self.loop.kept = None
         return fits
 
-    def as_after(self, after: Snapshot, keys: dict[Any, Any]) -> bool:
-        """Whether nothing but tensors changed since then, and numbers that are given anew."""
+    def as_after(self, after: Snapshot, inputs: Inputs) -> bool:
+        """Whether nothing but slots changed since then, and numbers that are given anew."""
         numbers: dict[Any, Any] = {}
-        return after.allows(self._snapshot(), numbers) and numbers.keys() <= keys.keys()
+        stands = after.stands(self._snapshot(), inputs.slots, numbers)
+        return stands and numbers.keys() <= inputs.keys.keys()
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(self.scope, self.parts.loaded, self.written)
@@ -147,12 +148,12 @@ class Run:
         while self.items.left(AFTER + 2):
             if not self.begin():
                 self.as_written()
-                if self.signal is not None or not self.as_after(after, inputs.keys):
+                if self.signal is not None or not self.as_after(after, inputs):
                     return None
                 continue
             recorded = record(self.parts, self.scope, inputs, looking, self._snapshot())
             self.rewind()
-            if recorded is None or not self.as_after(after, inputs.keys):
+            if recorded is None or not self.as_after(after, inputs):
                 self.failed = True
                 return None
             self.loop.kept = kept = Kept(recorded, after, slots)

@@ -84,7 +84,7 @@ class Replay:
                 if misses > MOST_MISSES:
                     run.loop.kept = None
                     return False
-                if not run.as_after(self.kept.after, recorded.inputs.keys):
+                if not run.as_after(self.kept.after, recorded.inputs):
                     return False
                 recorded.start(found)
         except (KeyboardInterrupt, AutodiffError):

@@ -204,3 +204,59 @@ def train():
 print(train(), w)
 """
     compare(outcome(program, True, ""), outcome(program, False, ""))
+
+
+BETWEEN = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+X = torch.tensor([1.0, 2.0])
+Z = torch.tensor([1.0, 2.0])
+V = Z.view(2)
+scale = [torch.tensor(2.0)]
+lin = nn.Linear(2, 1)
+opt = torch.optim.SGD([w], lr=0.1)
+for epoch in range(3):
+    for i in range(12):
+        {within}
+        loss = (w * X * V * scale[0]).sum() + lin(w).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    {between}
+print(w, w.grad, lin.weight.grad)
+"""
+
+
+@pytest.mark.parametrize("within", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "X.mul_(2)",
+        "X = X * 2",
+        "X[0] = 5",
+        "X.data = X * 2",
+        "X.copy_(X * 2)",
+        "Z.mul_(2)",
+        "V.mul_(2)",
+        "scale[0] = scale[0] * 2",
+        "scale[0].mul_(2)",
+        "lin.weight.data.mul_(2)",
+        "torch.nn.init.ones_(lin.weight)",
+        "lin.weight.grad = None",
+        "lin.bias = None",
+        "w.data.mul_(2)",
+        "w.grad.mul_(2)",
+        "opt.param_groups[0]['lr'] = 0.01",
+    ],
+)
+def test_what_changes_between_replayed_steps(change: str, within: bool) -> None:
+    """Tensors that no step changes are constants of a recording, until somebody changes them."""
+    places = {"within": "pass", "between": change}
+    if within:
+        places = {"within": f"if i == 7: {change}", "between": "pass"}
+    program = BETWEEN.format(**places)
+    one = outcome(program, True, "")
+    assert one.error is None, one.error
+    compare(one, outcome(program, False, ""))
