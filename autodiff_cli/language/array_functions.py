@@ -166,6 +166,8 @@ def parts_of(kind: Kind, given: tuple[Any, ...], bare: str | None) -> dict[str |
         AutodiffError: E205 when there is none or too many, E208 when it is no array or not by
         name.
     """
+    if not given and not kind.vector:
+        return {}
     count = 1 if kind.vector else 0
     if len(given) != count:
         raise fail(
@@ -174,8 +176,6 @@ def parts_of(kind: Kind, given: tuple[Any, ...], bare: str | None) -> dict[str |
             f"but got {len(given)} positional argument{'' if len(given) == 1 else 's'}",
             help=f"write `f({'v, ' if count else ''}x=x)`",
         )
-    if not count:
-        return {}
     (vector,) = given
     if kind.vector == "objective":
         return {None: numbers(vector, "the vector")}

@@ -51,7 +51,8 @@ class Replayed(NamedTuple):
     kept: set[int]
 
 
-Key = tuple[tuple[str | None, tuple[int, ...], str], ...]
+Form = tuple[tuple[Any, tuple[int, ...], np.dtype], ...]
+Key = tuple[Form, Form]  # of the arrays, and of the vector before them
 
 
 class Limits(NamedTuple):
@@ -137,17 +138,13 @@ class Compiled:
             given = {**self.constants, **given}
         parts = parts_of(self.kind, vector, self.bare)
         inputs = [*given.values(), *parts.values()]
-        key = tuple(
-            [(name, a.shape, a.dtype.str) for name, a in given.items()]
-            + [(name, a.shape, a.dtype.str) for name, a in parts.items()]
-        )
+        key = _form(given), _form(parts)
         known = self.plans.get(key)
         if known is None:
             names, values, kept = self._run(given, parts, key)
         else:
             names, values, kept = known.names, known.recording.run(inputs), known.kept
-        values = _owned(values, kept.union(map(_memory, inputs)))
-        return self.kind.answer(Blocks(names, self.bare is not None), values)
+        return self.kind.answer(Blocks(names, self.bare is not None), _owned(values, kept, inputs))
 
     def _run(
         self, given: Arrays, parts: dict[str | None, np.ndarray], key: Key
@@ -284,20 +281,28 @@ class Compiled:
         return chosen
 
 
+def _form(arrays: Mapping[Any, np.ndarray]) -> Form:
+    """What plans depend on."""
+    return tuple([(name, array.shape, array.dtype) for name, array in arrays.items()])
+
+
 def _memory(array: np.ndarray) -> int:
     """What an array and its views have in common."""
     return id(array if array.base is None else array.base)
 
 
-def _owned(values: list[np.ndarray], kept: set[int]) -> list[np.ndarray]:
-    """The results, each with all of some memory for itself, and none that is `kept`."""
+def _owned(values: list[np.ndarray], kept: set[int], inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """The results, each with all of some memory for itself, none that is `kept` or an input's."""
+    taken: set[int] | None = None
     owned: list[np.ndarray] = []
     for value in values:
+        if value.size < SMALL:
+            owned.append(np.array(value))
+            continue
+        if taken is None:
+            taken = kept.union(map(_memory, inputs))
         base = value if value.base is None else value.base
         whole = isinstance(base, np.ndarray) and base.nbytes == value.nbytes and base.base is None
-        if value.size < SMALL or not whole or id(base) in kept:
-            value = np.array(value)
-        else:
-            kept.add(id(base))
-        owned.append(value)
+        owned.append(np.array(value) if id(base) in taken or not whole else value)
+        taken.add(id(base))
     return owned
