@@ -8,8 +8,8 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Diagnostic, Label
-from .diagnostics import Paint, frames
 from .document import problem, strict_text
+from .frames import Paint, frames
 from .text import printable, prose
 
 if TYPE_CHECKING:
