@@ -11,7 +11,7 @@ import math
 import time
 import zlib
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any
 
@@ -96,10 +96,13 @@ class GraphCheck:
         weights = [weight for _, weight in seeds]
         self.replay = Replay([*self.objective.nodes, *weights])
         self.weights = [self.replay.value(weight) for weight in weights]
-        with np.errstate(all="ignore"):
-            self.here = self.total([self.replay.value(node) for node in self.objective.nodes])
         self.distances: list[tuple[Node, float]] | None = None
         self.spent = 0.0
+
+    @cached_property
+    def here(self) -> Any:
+        """The objective as the program computed it."""
+        return self.total([self.replay.value(node) for node in self.objective.nodes])
 
     def total(self, values: list[Any]) -> Any:
         """The objective of the values of its tensors."""

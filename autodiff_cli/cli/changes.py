@@ -29,6 +29,8 @@ class Changes:
 
     def apply(self, result: FileResult) -> None:
         """Write the changes that a file proposes, after showing and, in a review, asking."""
+        if not result.changes:
+            return
         from ..render.checks import diff_text
         from ..render.files import CannotWrite, write_bytes
 
@@ -47,7 +49,7 @@ class Changes:
                 self.written += 1
             except (CannotWrite, OSError) as problem:
                 self._unwritable(result, str(problem))
-        if result.arrays is not None and result.changes:
+        if result.arrays is not None:
             self._write_arrays(result)
 
     def _prune_arrays(self, path: str) -> None:

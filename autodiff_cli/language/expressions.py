@@ -24,6 +24,7 @@ from .unknown_names import unknown_name, unknown_op
 from .values import OpFunction, Scope, UserFunction
 
 Run = Callable[[Scope], Any]
+Unknown = Callable[[str, Span, Scope], AutodiffError]
 
 
 class Context:
@@ -53,7 +54,7 @@ def compile_expression(tree: syntax.Node, context: Context) -> Run:
 _MISSING: Any = object()
 
 
-def _name(tree: syntax.Name, context: Context) -> Run:
+def _name(tree: syntax.Name, context: Context, unknown: Unknown = unknown_name) -> Run:
     name = tree.id
     span = tree.span
     local = name in context.locals
@@ -67,7 +68,7 @@ def _name(tree: syntax.Name, context: Context) -> Run:
             if value is _MISSING:
                 value = op or builtin(name)
                 if value is None:
-                    raise unknown_name(name, span, scope)
+                    raise unknown(name, span, scope)
                 if type(value) is OpFunction:
                     op = value
         return value
@@ -317,17 +318,7 @@ def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
 
 def callee(tree: syntax.Name, context: Context) -> Run:
     """A bare name that is called: unknown ones are unknown operations."""
-    load = _name(tree, context)
-
-    def run(scope: Scope) -> Any:
-        try:
-            return load(scope)
-        except AutodiffError as error:
-            if error.code == "E201":
-                raise unknown_op(tree.id, tree.span, scope) from None
-            raise
-
-    return run
+    return _name(tree, context, unknown_op)
 
 
 def _attribute(tree: syntax.Attribute, context: Context) -> Run:

@@ -17,7 +17,7 @@ from ..source import Source, Span
 from . import syntax, tables
 from .actions import Builder
 from .lexer import tokenize
-from .placement import misplaced
+from .placement import PLACED, misplaced
 from .syntax import Module, Node
 from .tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens
 
@@ -301,8 +301,9 @@ def parse(source: Source) -> Module:
         module = machine.run()
     except SyntaxProblem as problem:
         raise _error_of(problem, machine) from None
-    for error in misplaced(module):
-        raise error
+    if not PLACED.isdisjoint(machine.tokens.kinds):
+        for error in misplaced(module):
+            raise error
     return module
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import AutodiffError, fail
 from . import syntax as s
+from .tokens import KIND
 
 _MESSAGES: dict[type, tuple[str, str, str]] = {
     s.Return: (
@@ -26,6 +27,9 @@ _MESSAGES: dict[type, tuple[str, str, str]] = {
         "remove this line: names at the top level need no declaration",
     ),
 }
+
+PLACED = frozenset(KIND[word] for word in ("RETURN", "BREAK", "CONTINUE", "YIELD", "NONLOCAL"))
+"""The tokens that such statements begin with."""
 
 
 def misplaced(module: s.Module) -> Iterator[AutodiffError]:

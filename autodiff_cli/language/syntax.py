@@ -362,9 +362,8 @@ def bodies(node: Node) -> list[list[Node]]:
 def has_import(module: Module) -> bool:
     """Whether a program has an `import` line, at module level or in any block."""
     pending: list[Node] = list(module.body)
-    while pending:
-        statement = pending.pop()
-        if isinstance(statement, (Import, ImportFrom)):
+    for statement in pending:  # it grows
+        if type(statement) is Import or type(statement) is ImportFrom:
             return True
         for body in bodies(statement):
             pending.extend(body)

@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ..checks.model import LETTERS
 from .diagnostics import document
 from .document import strict_text
 from .text import pad, printable, text_width
@@ -23,8 +24,6 @@ GREEN, RED, RESET = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 
 def file_line(result: FileResult, width: int, color: bool) -> str:
     """`demo.expr  ....   4 passed  0.01s`; in a narrow terminal the counts have their own line."""
-    from ..checks.model import LETTERS
-
     shown = "".join(LETTERS[item.status] for item in result.items)
     if len(shown) > 40:
         shown = shown[:37] + "..."
@@ -46,12 +45,12 @@ def file_line(result: FileResult, width: int, color: bool) -> str:
 
 def counted(items: list[Item]) -> str:
     """`3 passed, 1 kink, 1 FAILED`."""
-    counts = Counter(item.status for item in items)
-    return ", ".join(
-        f"{counts[word]} {word.upper() if word in ('failed', 'error') else word}"
+    found = [item.status for item in items]
+    return ", ".join([
+        f"{found.count(word)} {word.upper() if word in ('failed', 'error') else word}"
         for word in WORDS
-        if counts[word]
-    )
+        if word in found
+    ])  # fmt: skip
 
 
 def failed_line(item: Item) -> str:
