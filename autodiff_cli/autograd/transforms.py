@@ -90,6 +90,14 @@ def _split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
             f"`{name}` with has_aux=True needs a function that returns (output, aux)",
             help="return a tuple of two, or leave has_aux out",
         )
+    for leaf in flatten(result[1]):
+        if not isinstance(leaf, Tensor):
+            raise fail(
+                "E208",
+                f"`{name}` with has_aux=True takes tensors beside the output, not "
+                f"{type(leaf).__name__}",
+                help="make it a tensor, or keep it in a variable outside",
+            )
     return result
 
 
@@ -194,6 +202,15 @@ def jvp(call: Call, primals: Any, tangents: Any, has_aux: bool) -> tuple[Any, An
                 "E205",
                 f"`jvp` needs {what} as a tuple, not {type(value).__name__}",
                 help="write `jvp(f, (x,), (v,))`",
+            )
+    if not flatten(primals):
+        raise fail("E205", "`jvp` got no primals", help="write `jvp(f, (x,), (v,))`")
+    for primal in flatten(primals):
+        if not isinstance(primal, Tensor):
+            raise fail(
+                "E208",
+                f"`jvp` takes tensors as primals, not {type(primal).__name__}",
+                help="write `torch.tensor(...)` around it",
             )
     moves = _matching("jvp", tangents, primals, "tangents", "the primals")
     run = _Run("jvp", call, list(primals), {}, tuple(range(len(primals))), has_aux)

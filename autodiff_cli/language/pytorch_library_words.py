@@ -186,6 +186,17 @@ _TRANSFORMS: tuple[Row, ...] = (
      f"got {_type(m[1])}", "RuntimeError"),
     ("E208", r"^`(?:grad|grad_and_value)` with has_aux=True", "grad_and_value(f)(*args): output of "
      "function f should be a tuple: (output, aux) if has_aux is True", "RuntimeError"),
+    ("E208", r"^`\w+` with has_aux=True takes tensors beside the output, not (\w+)", lambda m:
+     f"Expected tensors, got unsupported type {_type(m[1])}", "RuntimeError"),
+    ("E205", r"^`jvp` got no primals", "jvp(f, primals, tangents): Expected primals to contain at "
+     "least one Tensor.", "RuntimeError"),
+    ("E208", r"^`jvp` takes tensors as primals, not (\w+)", lambda m: "jvp(f, primals, tangents): "
+     f"Expected primals to only contain Tensors, got {_type(m[1])}", "RuntimeError"),
+    ("E205", r"^`jvp`: the tangents do not have the structure", r"jvp(f, primals, tangents): "
+     "Expected primals and tangents to have the same python structure.", "RuntimeError"),
+    ("E205", r"^`(\w+)` cannot be strict and vectorized", r"torch.autograd.functional.\1: "
+     "`strict=True` and `vectorized=True` are not supported together. Please either set "
+     "`strict=False` or `vectorize=False`.", "RuntimeError"),
     ("E208", r"^`\w+` differentiates tensors, not (\w+)", lambda m: "Thing passed to transform API "
      f"must be Tensor, got {_type(m[1])}", "ValueError"),
     ("E208", r"^a function given to `(?:jacrev|vjp)` must return tensors, not (\w+)",

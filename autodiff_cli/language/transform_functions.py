@@ -219,6 +219,13 @@ def _strategy(value: Any, vectorize: Any) -> str:
     return str(value)
 
 
+def _check_strict(name: str, strict: Any, vectorize: Any) -> None:
+    if truth(strict) and truth(vectorize):
+        raise fail(
+            "E205", f"`{name}` cannot be strict and vectorized", help="leave one of the two out"
+        )
+
+
 def _functional_jacobian(
     func: Any,
     inputs: Any,
@@ -227,6 +234,7 @@ def _functional_jacobian(
     vectorize: Any = False,
     strategy: Any = "reverse-mode",
 ) -> Any:
+    _check_strict("jacobian", strict, vectorize)
     return functional.jacobian(
         _function("jacobian", func),
         _inputs(inputs),
@@ -244,6 +252,7 @@ def _functional_hessian(
     vectorize: Any = False,
     outer_jacobian_strategy: Any = "reverse-mode",
 ) -> Any:
+    _check_strict("hessian", strict, vectorize)
     return functional.hessian(
         _function("hessian", func),
         _inputs(inputs),
@@ -375,6 +384,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "func.vjp": _vjp,
     "func.jvp": _jvp,
     "func.linearize": _linearize,
+    "func.functionalize": lambda func, *, remove="mutations": func,
     "func.jacrev": _jacrev,
     "func.jacfwd": _jacfwd,
     "func.hessian": _hessian,
