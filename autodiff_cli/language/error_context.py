@@ -3,7 +3,32 @@
 from __future__ import annotations
 
 from ..errors import AutodiffError, fail
-from .tokens import CLOSER, CLOSERS, DEDENT, END, INDENT, NEWLINE, Tokens
+from .tokens import (
+    CLOSER,
+    CLOSERS,
+    DEDENT,
+    END,
+    INDENT,
+    KIND,
+    LPAR,
+    LSQB,
+    NEWLINE,
+    OPERAND_ENDS,
+    Tokens,
+)
+
+VALUE_STARTS = frozenset(
+    KIND[name]
+    for name in (
+        "NAME", "NUMBER", "STRING", "NUMLIST", "FSTRING_START", "LBRACE", "TRUE", "FALSE",
+        "NONE", "LAMBDA", "ELLIPSIS",
+    )
+)  # fmt: skip
+COMPARISONS = frozenset(["EQUAL_EQUAL", "NOT_EQUAL", "LESS_EQUAL", "GREATER_EQUAL"])
+_SPELLED = {
+    "COLON": ":", "IN": "in", "RPAR": ")", "RSQB": "]", "RBRACE": "}", "LPAR": "(",
+    "IMPORT": "import", "COMMA": ",",
+}  # fmt: skip
 
 
 class Context:
@@ -46,6 +71,28 @@ class Context:
     def line_end(self, index: int) -> int:
         """The line on which a token ends."""
         return self.tokens.source.position(max(0, self.tokens.ends[index]))[0]
+
+    def inside(self, opener: int) -> str:
+        """What an open bracket belongs to, in words."""
+        kinds = self.tokens.kinds
+        behind = opener > self.first and kinds[opener - 1] in OPERAND_ENDS
+        if kinds[opener] == LSQB:
+            return "the subscript" if behind else "the list"
+        if kinds[opener] == LPAR:
+            return "the call" if behind else "the parentheses"
+        return "the braces"
+
+    def wanted(self) -> str:
+        """What would fit, in words."""
+        expected = self.expected
+        if "NUMBER" in expected:
+            return "a value"
+        if "NAME" in expected:
+            return "a name"
+        for name in ("COLON", "IN", "RPAR", "RSQB", "RBRACE", "LPAR", "IMPORT", "COMMA", "NEWLINE"):
+            if name in expected:
+                return "the end of the line" if name == "NEWLINE" else f"`{_SPELLED[name]}`"
+        return "something else"
 
     def at_end(self) -> bool:
         return self.kind in (NEWLINE, END, DEDENT)
