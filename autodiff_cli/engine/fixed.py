@@ -19,6 +19,7 @@ from ..errors import AutodiffError
 from .tracing import Place, Unknown, trace
 
 MOST_BYTES = 8 << 20  # of all arrays of one plan, and those from outside that it keeps
+MOST_GAPS = 4  # times its own bytes that an array may be spread over
 COPIED = 64 << 10  # bytes of an input up to which it is copied, not bound
 
 Call = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -81,7 +82,8 @@ class Fixed:
             self.take(held.nbytes)
             self.bound.append((number, array))
             return array
-        own = np.array(array, order="K")
+        own = laid_out(array)
+        own[...] = array
         self.copied.append((number, own))
         return own
 
@@ -300,6 +302,18 @@ def layout(array: np.ndarray) -> tuple[Any, ...]:
     shape = array.shape
     strides = tuple([s for s, n in zip(array.strides, shape, strict=True) if n != 1])
     return shape, array.dtype, strides if array.size else None
+
+
+def laid_out(like: np.ndarray) -> np.ndarray:
+    """Memory for an array that lies as another one does, gaps included."""
+    reach = [(n - 1) * step for n, step in zip(like.shape, like.strides, strict=True)]
+    if not like.size or like.flags.c_contiguous:
+        return np.empty(like.shape, like.dtype)
+    before = -sum(step for step in reach if step < 0)
+    size = before + sum(step for step in reach if step > 0) + like.itemsize
+    if size < like.nbytes or size > MOST_GAPS * like.nbytes:
+        raise Unfit  # elements that are one place in memory, or far apart
+    return np.ndarray(like.shape, like.dtype, np.empty(size, np.uint8), before, like.strides)
 
 
 def _copied(value: Any) -> Any:

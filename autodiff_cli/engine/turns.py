@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .fixed import Fixed, Unfit, layout
+from .fixed import Fixed, Unfit, laid_out
 
 MOST_COPIED = 256 << 10  # bytes of all other inputs together
 
@@ -24,9 +24,9 @@ class Turns:
     def __init__(self, fixed: Callable[..., Fixed], arrays: list[Any], rest: list[Any]):
         if sum(array.nbytes for array in rest) > MOST_COPIED:
             raise Unfit
-        self.sides = [[np.array(array, order="K") for array in arrays] for _ in range(SIDES)]
-        if [layout(array) for array in self.sides[0]] != [layout(array) for array in arrays]:
-            raise Unfit
+        self.sides = [[laid_out(array) for array in arrays] for _ in range(SIDES)]
+        for own, array in zip(self.sides[0], arrays, strict=True):
+            own[...] = array
         here, there = self.sides[:2]
         first = fixed([*here, *rest], there)
         self.ways = [first]
@@ -68,17 +68,26 @@ def _moved(value: Any, other: dict[int, np.ndarray]) -> Any:
     if kind is not np.ndarray:
         return value
     root = value
-    while type(root.base) is np.ndarray:
+    while id(root) not in other:
+        if type(root.base) is not np.ndarray:
+            return value
         root = root.base
-    found = other.get(id(root))
-    if found is None:
-        return value
+    found = other[id(root)]
     if value is root:
         return found
-    start = value.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    flat = found.ravel("K")  # its memory as it lies there
-    assert np.may_share_memory(flat, found)
-    return np.ndarray(value.shape, value.dtype, flat, start, value.strides)
+    return _view(found, _start(value) - _start(root), value)
+
+
+def _start(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _view(array: np.ndarray, after: int, like: np.ndarray) -> np.ndarray:
+    """What begins so many bytes after the first element of an array."""
+    base: Any = array if array.base is None else array.base
+    flat = base.ravel("K") if base.ndim else base.reshape(1)
+    after += _start(array) - _start(flat)
+    return np.ndarray(like.shape, like.dtype, flat.view(np.uint8), after, like.strides)
 
 
 __all__ = ["Turns"]

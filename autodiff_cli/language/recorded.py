@@ -39,6 +39,7 @@ TIME_OVER = "E508"
 TENSOR, NUMBER, SAME = range(3)
 
 Source = tuple[int, Any]
+Given = tuple[list[Any], dict[str, Any]]  # numbers, and the values of names
 SLOT, NAME, PLACE = range(3)
 
 
@@ -51,12 +52,12 @@ def of_step(error: BaseException) -> None:
 
 class New:
     """What a run gave: the slots' `arrays`, valid until three runs later, results, and the
-    registers of numbers."""
+    registers of numbers; and what it was `given`."""
 
     __slots__ = ("arrays", "found", "given", "numbers")
 
     def __init__(
-        self, arrays: list[np.ndarray], found: list[Any], given: list[Any], numbers: list[Any]
+        self, arrays: list[np.ndarray], found: list[Any], given: Given, numbers: list[Any]
     ):
         self.arrays = arrays
         self.given = given
@@ -75,12 +76,12 @@ class Recorded:
         self.each = each
         self.now: list[np.ndarray] = []  # the slots' values, after the last complete run
         self.before: list[np.ndarray] | None = None  # and before it
-        self.given: list[Any] = []  # and the numbers that it read
+        self.given: Given = [], {}  # and what it read
         self.done = 0
         self.looking: set[int] = set()
         self.layouts: list[tuple[Any, ...]] = []
         self.sources: list[Source] = []
-        self.chosen: list[tuple[str, Any, Any]] = []
+        self.chosen: list[tuple[str, Any]] = []  # names, and the layouts of their values
         self.delivered: dict[int, list[tuple[str, int, Any]]] = {}
         self.changed = {slot.tensor for slot in inputs.slots}
 
@@ -120,14 +121,14 @@ class Recorded:
         rest: list[Any] = []
         if self.chosen:
             names = inputs.scope.names
-            for name, shape, dtype in self.chosen:
+            for name, wanted in self.chosen:
                 value = names.get(name)
-                if type(value) is not Tensor or value in self.changed:
+                if type(value) is not Tensor or value in self.changed or value.requires_grad:
                     return None
-                node = value.node
-                if node.shape != shape or node.dtype is not dtype or node.requires_grad:
+                array = value_of(value.node)
+                if layout(array) != wanted:
                     return None
-                rest.append(value_of(node))
+                rest.append(array)
         try:
             if self.tape.fed:
                 rest += self.tape.feed(numbers)
@@ -135,7 +136,8 @@ class Recorded:
         except (AutodiffError, MemoryError, OverflowError) as error:
             of_step(error)
             return None
-        return New(now, found, known, numbers)
+        names = inputs.scope.names
+        return New(now, found, (known, {n: names[n] for n in inputs.names}), numbers)
 
     def _number(self, source: Source, arrays: list[np.ndarray]) -> Any:
         kind, what = source
@@ -152,11 +154,14 @@ class Recorded:
 
     def start(self, arrays: list[np.ndarray]) -> None:
         """Begin after a step that ran as it is written."""
-        self.before, self.now, self.given = None, arrays, []
+        self.before, self.now, self.given = None, arrays, ([], {})
 
-    def exchange(self, numbers: list[Any]) -> list[Any]:
-        """Let the numbers that the step reads be these; what they were."""
+    def exchange(self, given: Given) -> Given:
+        """Let what the step reads be this; what it was."""
         names = self.inputs.scope.names
+        numbers, chosen = given
+        were = {name: names[name] for name in chosen}
+        names.update(chosen)
         present: list[Any] = []
         for (kind, what), number in zip(self.sources, numbers, strict=True):
             if kind == SLOT:
@@ -168,7 +173,7 @@ class Recorded:
                 holder, key = what
                 present.append(holder[key])
                 holder[key] = number
-        return present
+        return present, were
 
     def deliver(self, late: Late, new: New) -> None:
         """Let names mean the results that a statement reads."""
@@ -293,7 +298,7 @@ class _Step:
             return None
         made = Recorded(self.inputs, self.tape, recording, each)
         made.layouts = [layout(n.args[0].array) for n in self.arguments[: len(slots)]]
-        made.chosen = [(name, t.node.shape, t.node.dtype) for name, t in self.chosen]
+        made.chosen = [(name, layout(t.node.args[0].array)) for name, t in self.chosen]
         made.delivered = delivered
         kept = self.tape.prune(used)
         made.sources = [source for source, keep in zip(self.sources, kept, strict=True) if keep]
