@@ -20,7 +20,6 @@ from autodiff_cli import value_and_grad
 from autodiff_cli.engine import evaluate as engine
 from autodiff_cli.engine.threads import WORKERS
 from autodiff_cli.engine.tiles import Tiled
-from autodiff_cli.graph.state import STATE
 
 from .tables import time_text
 from .with_autodiff import SCALARS
@@ -31,6 +30,8 @@ ARRAYS = 9  # of the size of an input: three inputs, three gradients, and room
 WIDTH = 16  # elements of a small tensor
 WARM_UP = 4  # calls after the first: the second records the plan, a later one fixes its memory
 
+UNLIMITED = {"max_memory": 1 << 62, "max_steps": 1 << 62}
+
 DOORS = {
     "run": "node after node",
     "run_scalars": "Python floats",
@@ -39,20 +40,6 @@ DOORS = {
 
 Row = list[str]
 WIDTHS = [8, 13, 17, 18, 32]
-
-
-@contextmanager
-def _unlimited() -> Iterator[None]:
-    """Calls without the limits on memory and steps that `value_and_grad` starts each with."""
-    kind = type(STATE)
-    reset = kind.reset
-
-    def roomy(state: Any) -> None:
-        reset(state)
-        state.max_bytes = state.max_steps = 1 << 62
-
-    with patch.object(kind, "reset", roomy):
-        yield
 
 
 def available() -> int:
@@ -66,8 +53,7 @@ def available() -> int:
 
 def _recorded(function: Any) -> str:
     """How the plan runs that a compiled program recorded."""
-    _, recording = next(iter(function.plans.values()))
-    plan = recording.plan
+    plan = next(iter(function.plans.values())).recording.plan
     groups = [step for step in plan.steps if isinstance(step, Tiled)]
     if not groups:
         return "flat list" if plan.fixed is not None else "steps of the plan"
@@ -110,16 +96,15 @@ def elements(sizes: list[int], seconds: float) -> Iterator[Row]:
             continue
         random = np.random.default_rng(7)
         arrays = {name: random.standard_normal(n) for name in ("w", "x", "b")}
-        function = value_and_grad(NEURON, wrt=list(arrays))
+        function = value_and_grad(NEURON, wrt=list(arrays), **UNLIMITED)
 
         def job(function: Any = function, arrays: Any = arrays) -> None:
             function(**arrays)
 
-        with _unlimited():
-            first = _once(job)
-            for _ in range(WARM_UP):
-                job()
-            best = timed(job, seconds)
+        first = _once(job)
+        for _ in range(WARM_UP):
+            job()
+        best = timed(job, seconds)
         how = _recorded(function)
         yield [f"{n:.0e}", time_text(first), time_text(best), f"{best / n * 1e9:.2f}", how]
 
@@ -148,19 +133,18 @@ def operations(counts: list[int], width: int, seconds: float) -> Iterator[Row]:
         text, x = _chain(count, width)
         new = float("inf")
         end = perf_counter() + seconds
-        with _unlimited():
-            with _watched() as taken:
-                while True:
-                    function = value_and_grad(text, wrt=["x"])
-                    engine.PLANS.clear()  # the engine has not seen this program before
-                    engine.SEEN.clear()
-                    new = min(new, _once(partial(function, x=x)))
-                    if perf_counter() + new > end:
-                        break
-            how = taken[-1]
-            for _ in range(WARM_UP):
-                function(x=x)
-            again = timed(partial(function, x=x), seconds)
+        with _watched() as taken:
+            while True:
+                function = value_and_grad(text, wrt=["x"], **UNLIMITED)
+                engine.PLANS.clear()  # the engine has not seen this program before
+                engine.SEEN.clear()
+                new = min(new, _once(partial(function, x=x)))
+                if perf_counter() + new > end:
+                    break
+        how = taken[-1]
+        for _ in range(WARM_UP):
+            function(x=x)
+        again = timed(partial(function, x=x), seconds)
         times = [f"{spent / count * 1e6:.2f}" for spent in (new, again)]
         yield [f"{count:.0e}", times[0], how, times[1], _recorded(function)]
         del function
