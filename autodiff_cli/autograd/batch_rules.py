@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import Op, cast, constant
+from ..graph.op import Op, cast
 from ..graph.registry import F
-from ..graph.shapes import infer_size
+from .batch_indexing import aligned, embedding, in_set, index, index_written, indexed, take
+from .batch_views import copy_slices, embedded, shifted, view_scatter
 
 if TYPE_CHECKING:
     from .batching import Trace
@@ -40,13 +39,6 @@ def _restored(trace: Trace, node: Node, result: Node) -> Node:
     return result if result.shape == shape else F.reshape(result, shape)
 
 
-def _aligned(x: Node, own: int, ndim: int) -> Node:
-    """A batch of examples of `own` dims with dims of size 1 after the first, for broadcasting."""
-    if own == ndim:
-        return x
-    return F.reshape(x, (x.shape[0], *(1,) * (ndim - own), *x.shape[1:]))
-
-
 # -- kinds -----------------------------------------------------------------------------------------
 
 
@@ -57,7 +49,7 @@ def _pointwise(trace: Trace, node: Node) -> Any:
         x = args[at]
         found = None if x is None else trace.memo.get(x)
         if found is not None:
-            args[at] = _aligned(found, x.ndim, ndim)
+            args[at] = aligned(found, x.ndim, ndim)
     return node.op.apply(args)
 
 
@@ -66,7 +58,7 @@ def _masked_fill(trace: Trace, node: Node) -> Any:
     if value not in trace.memo:
         return _pointwise(trace, node)
     ndim = node.ndim
-    x, chosen, new = (_aligned(trace.full(n), n.ndim, ndim) for n in (input, mask, value))
+    x, chosen, new = (aligned(trace.full(n), n.ndim, ndim) for n in (input, mask, value))
     return F.where(chosen, cast(new, x.dtype), x)
 
 
@@ -100,21 +92,10 @@ def _one_dim(trace: Trace, node: Node) -> Any:
 # -- dims counted from the front -------------------------------------------------------------------
 
 
-def _shifted(op: Op, args: list[Any]) -> list[Any]:
-    """Arguments whose dims leave room for one in front."""
-    for at, param in enumerate(op.params):
-        value = args[at]
-        if param.annotation in ("Dim", "NewDim", "StaticDim"):
-            args[at] = value + 1
-        elif param.annotation in ("Dims", "DimList") and value is not None:
-            args[at] = tuple(d + 1 for d in value)
-    return args
-
-
 def _by_dim(trace: Trace, node: Node) -> Any:
     """Ops that name the dims they work along; all their tensors are batches."""
     op = node.op
-    args = _shifted(op, list(node.args))
+    args = shifted(op, list(node.args))
     for at in op.tensor_params:
         if args[at] is not None:
             args[at] = _with_dims(trace, args[at])
@@ -126,7 +107,7 @@ def _first_by_dim(trace: Trace, node: Node) -> Any:
     """The same where only the first tensor may be a batch, the rest is an index of a dim."""
     if any(x in trace.memo for x in node.inputs[1:]) or not node.inputs[0].shape:
         return None
-    args = _shifted(node.op, list(node.args))
+    args = shifted(node.op, list(node.args))
     args[0] = trace.full(args[0])
     return node.op.apply(args)
 
@@ -147,7 +128,7 @@ def _index_select(trace: Trace, node: Node) -> Any:
         return None
     picks = F.reshape(trace.full(index), (trace.size, index.numel))
     indices = (*(None,) * dim, picks)
-    return _restored(trace, node, _indexed(trace, input, indices, {dim: picks}, 1))
+    return _restored(trace, node, indexed(trace, input, indices, {dim: picks}, 1))
 
 
 # -- dims counted from the end ---------------------------------------------------------------------
@@ -160,7 +141,7 @@ def _from_the_end(trace: Trace, node: Node) -> Any:
     for at in node.op.tensor_params:
         x = args[at]
         if x is not None and (x in trace.memo or len(node.inputs) == 1):
-            args[at] = _aligned(trace.full(x), x.ndim, ndim)
+            args[at] = aligned(trace.full(x), x.ndim, ndim)
     return node.op.apply(args)
 
 
@@ -189,8 +170,8 @@ def _solve(trace: Trace, node: Node) -> Any:
     if vector:
         right = F.unsqueeze(right, right.ndim)
     ndim = max(a.ndim, b.ndim + vector)
-    left = _aligned(trace.full(a), a.ndim, ndim)
-    results = node.op.apply([left, _aligned(right, b.ndim + vector, ndim), *rest])
+    left = aligned(trace.full(a), a.ndim, ndim)
+    results = node.op.apply([left, aligned(right, b.ndim + vector, ndim), *rest])
     shapes = [(trace.size, *shape) for shape, _ in node.outputs or ()]
     return tuple(F.reshape(r, shape) for r, shape in zip(results, shapes, strict=True))
 
@@ -224,7 +205,7 @@ def _reshaped(trace: Trace, node: Node) -> Any:
 
 def _expanded(trace: Trace, node: Node) -> Any:
     x = node.args[0]
-    return F.expand(_aligned(trace.full(x), x.ndim, node.ndim), (trace.size, *node.shape))
+    return F.expand(aligned(trace.full(x), x.ndim, node.ndim), (trace.size, *node.shape))
 
 
 def _summed_to(trace: Trace, node: Node) -> Any:
@@ -258,7 +239,7 @@ def _concatenated(trace: Trace, node: Node) -> Any:
 
 def _repeat(trace: Trace, node: Node) -> Any:
     input, repeats = node.args
-    return F.repeat(_aligned(trace.full(input), input.ndim, len(repeats)), (1, *repeats))
+    return F.repeat(aligned(trace.full(input), input.ndim, len(repeats)), (1, *repeats))
 
 
 def _rolled(trace: Trace, node: Node) -> Any:
@@ -287,168 +268,8 @@ def _cast(trace: Trace, node: Node) -> Any:
 def _copy_over(trace: Trace, node: Node) -> Any:
     input, src = node.args[:2]
     new = trace.memo.get(src)
-    new = src if new is None else _aligned(new, src.ndim, input.ndim)
+    new = src if new is None else aligned(new, src.ndim, input.ndim)
     return F.copy_over.apply([trace.full(input), new, False])
-
-
-# -- writing to views ------------------------------------------------------------------------------
-
-
-def _shifted_view(op: Op, rest: tuple[Any, ...], shape: tuple[int, ...], size: int) -> Any:
-    """A view op and its further arguments for a batch of tensors of `shape`; None if unknown."""
-    key = op.key
-    if key in ("detach", "data_alias", "whole_view"):
-        return op, rest
-    if key in ("view", "reshape_alias"):
-        return op, ((size, *infer_size(shape, rest[0])),)
-    if key == "permute":
-        return op, ((0, *(d + 1 for d in rest[0])),)
-    if not shape:
-        return None
-    if key == "t":
-        return (F.transpose, (1, 2)) if len(shape) == 2 else (F.alias, ())
-    if key == "squeezed" and rest[0] is None:
-        ones = tuple(d + 1 for d, n in enumerate(shape) if n == 1)
-        return (op, (ones, 2)) if ones else (F.alias, ())
-    if key in _VIEWS_BY_DIM:
-        return op, tuple(_shifted(op, [None, *rest])[1:])
-    return None
-
-
-_VIEWS_BY_DIM = frozenset(
-    {
-        "squeezed",
-        "unsqueeze",
-        "transpose",
-        "slice",
-        "select",
-        "diagonal",
-        "unbind",
-        "split",
-        "split_with_sizes",
-        "unfold",
-    }
-)
-
-
-def _copy_slices(trace: Trace, node: Node) -> Any:
-    base, value, (op, rest, index) = node.args
-    found = _shifted_view(op, rest, base.shape, trace.size)
-    if found is None:
-        return None
-    return F.copy_slices.apply([trace.full(base), trace.full(value), (*found, index)])
-
-
-def _view_scatter(trace: Trace, node: Node) -> Any:
-    input, src, (op, rest), name = node.args
-    found = _shifted_view(op, rest, input.shape, trace.size)
-    if found is None:
-        return None
-    return F.view_scatter.apply([trace.full(input), trace.full(src), found, name])
-
-
-def _embedded(trace: Trace, node: Node) -> Any:
-    value, shape, (op, rest) = node.args
-    found = _shifted_view(op, rest, shape, trace.size)
-    if found is None:
-        return None
-    return F.embedded.apply([trace.full(value), (trace.size, *shape), found])
-
-
-# -- index tensors ---------------------------------------------------------------------------------
-
-
-def _examples(size: int, ndim: int) -> Node:
-    """The number of each example, against index tensors of `ndim` dims."""
-    return constant(np.arange(size).reshape(size, *(1,) * ndim))
-
-
-def _layout(ndim: int, indices: tuple[Any, ...], picked: int) -> tuple[list[int], list[int]]:
-    """Indexed dims come first: the order of the dims of a batch for that, and the order that brings
-    the result, (examples, picked dims, other dims), to where indexing one example puts them."""
-    used = [d for d, x in enumerate(indices) if x is not None]
-    rest = [d for d in range(ndim) if d not in used]
-    adjacent = used == list(range(used[0], used[-1] + 1))
-    first = used[0] if adjacent else 0
-    order = [0, *(d + 1 for d in used), *(d + 1 for d in rest)]
-    back = [
-        0,
-        *(1 + picked + d for d in range(first)),
-        *range(1, 1 + picked),
-        *(1 + picked + d for d in range(first, len(rest))),
-    ]
-    return order, back
-
-
-def _pick_batches(trace: Trace, indices: tuple[Node | None, ...]) -> tuple[dict[int, Node], int]:
-    """The index tensors for all examples, with as many dims, and how many those are."""
-    picked = max(x.ndim for x in indices if x is not None)
-    found: dict[int, Node] = {}
-    for d, x in enumerate(indices):
-        if x is not None:
-            batch = trace.memo.get(x)
-            found[d] = x if batch is None else _aligned(batch, x.ndim, picked)
-    return found, picked
-
-
-def _indexed(
-    trace: Trace, input: Node, indices: tuple[Any, ...], picks: dict[int, Node], picked: int
-) -> Node:
-    order, back = _layout(input.ndim, indices, picked)
-    x = F.permute(trace.full(input), tuple(order))
-    chosen = F.index.apply([x, (_examples(trace.size, picked), *picks.values())])
-    return F.permute(chosen, tuple(back))
-
-
-def _index(trace: Trace, node: Node) -> Any:
-    input, indices = node.args
-    picks, picked = _pick_batches(trace, indices)
-    return _indexed(trace, input, indices, picks, picked)
-
-
-def _index_written(trace: Trace, node: Node) -> Any:
-    input, indices, values, accumulate = node.args
-    picks, picked = _pick_batches(trace, indices)
-    order, back = _layout(input.ndim, indices, picked)
-    x = F.permute(trace.full(input), tuple(order))
-    lead = [np.zeros(n.shape, np.int8) for n in indices if n is not None]
-    picked_shape = np.broadcast_shapes(*(a.shape for a in lead))
-    rest = [input.shape[d - 1] for d in order[1 + len(picks) :]]
-    shape = (trace.size, *picked_shape, *rest)
-    written = trace.full(values)
-    target = [shape[d] for d in back]
-    written = F.expand(_aligned(written, values.ndim, len(target) - 1), tuple(target))
-    written = F.permute(written, _inverse(back))
-    key = (_examples(trace.size, picked), *picks.values())
-    result = F.index_written.apply([x, key, written, accumulate])
-    return F.permute(result, _inverse(order))
-
-
-def _inverse(order: list[int]) -> tuple[int, ...]:
-    places = [0] * len(order)
-    for at, d in enumerate(order):
-        places[d] = at
-    return tuple(places)
-
-
-def _take(trace: Trace, node: Node) -> Any:
-    input, index = node.args
-    x = F.reshape(trace.full(input), (trace.size, input.numel))
-    places = F.reshape(trace.full(index), (trace.size, index.numel))
-    places = F.where(F.lt(places, 0), places + input.numel, places)
-    return F.reshape(F.gather(x, 1, places), (trace.size, *node.shape))
-
-
-def _embedding(trace: Trace, node: Node) -> Any:
-    weight, indices, *rest = node.args
-    if weight in trace.memo:
-        return None
-    return node.op.apply([weight, trace.full(indices), *rest])
-
-
-def _in_set(trace: Trace, node: Node) -> Any:
-    elements, among, *rest = node.args
-    return None if among in trace.memo else node.op.apply([trace.full(elements), among, *rest])
 
 
 # -- pictures --------------------------------------------------------------------------------------
@@ -514,14 +335,14 @@ RULES: dict[str, Rule] = {
     "unfold_backward": _unfold_backward,
     "cast": _cast,
     **_all(_copy_over, "copy_over fill_over"),
-    "copy_slices": _copy_slices,
-    "view_scatter": _view_scatter,
-    "embedded": _embedded,
-    "index": _index,
-    "index_written": _index_written,
-    "take": _take,
-    "embedding_rows": _embedding,
-    "isin": _in_set,
+    "copy_slices": copy_slices,
+    "view_scatter": view_scatter,
+    "embedded": embedded,
+    "index": index,
+    "index_written": index_written,
+    "take": take,
+    "embedding_rows": embedding,
+    "isin": in_set,
     **_all(_convolved, "convolve convolve_input"),
 }
 
