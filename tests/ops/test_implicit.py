@@ -1,4 +1,4 @@
-"""Draws that move with their parameters: PyTorch's numbers in every regime of its approximations."""
+"""Draws that move with their parameters: PyTorch's numbers in each regime of the approximations."""
 
 from __future__ import annotations
 
