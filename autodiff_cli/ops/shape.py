@@ -68,6 +68,10 @@ def _expand_shape(input, size, implicit=False):
 def _expanded(x, size, implicit=False):
     offset = len(size) - x.ndim
     shape = tuple([x.shape[i - offset] if w == -1 else w for i, w in enumerate(size)])
+    if not x.ndim:  # no layout of its own: a plan may leave out factors of one
+        view = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+        view.flags.writeable = False
+        return view
     if prod(shape) > FEW:
         return np.broadcast_to(x, shape)
     out = np.empty(shape, x.dtype)
