@@ -14,6 +14,7 @@ from ..graph.node import Node
 from ..graph.sizes import not_single
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
+from ..language.exhaustion import Exhaustion
 from ..language.program import calls_backward
 from ..language.variables import named_tensors, objective_of
 from ..language.warnings import COLLECTED
@@ -74,20 +75,13 @@ def under_observation(
     more: tuple[AutodiffError, ...] = ()
     found: Any
     try:
-        program.run()
-        seeds, objective = _differentiated(program, request)
-        OUTPUT.write = _nowhere  # hooks may print, and they are called again
-        found = make(program, seeds, objective)
+        with Exhaustion("the explanation", "choose fewer: --wrt"):
+            program.run()
+            seeds, objective = _differentiated(program, request)
+            OUTPUT.write = _nowhere  # hooks may print, and they are called again
+            found = make(program, seeds, objective)
     except AutodiffError as error:
         found, more = failed(error), tuple(program.more_errors)
-    except RecursionError:
-        found = failed(fail(
-            "E507", "the program recurses too deeply", help="use a loop instead of recursion"
-        ))  # fmt: skip
-    except MemoryError:
-        found = failed(fail(
-            "E505", "the explanation needs more memory than there is", help="choose fewer: --wrt"
-        ))  # fmt: skip
     GRAD_READ.clear()
     result: R = replace(
         found, stdout="".join(program.printed), warnings=(*COLLECTED, *found.warnings),

@@ -20,6 +20,7 @@ from ..source import Source
 from ..suggest import suggest
 from . import syntax
 from .array_functions import Blocks, Kind, ValueAndGrad, numbers, parts_of
+from .exhaustion import Exhaustion
 from .expressions import Context
 from .functions import DEPTH
 from .housekeeping import HOUSEKEEPING
@@ -115,19 +116,8 @@ class Compiled:
             AutodiffError: E205 for a name the program does not have, and whatever the program does
             wrong.
         """
-        with LOCK:
-            try:
-                return self._call(vector, arrays)
-            except RecursionError:
-                raise fail(
-                    "E507",
-                    "the program recurses too deeply",
-                    help="use a loop instead of recursion",
-                ) from None
-            except MemoryError:
-                raise fail(
-                    "E505", "the program needs more memory than there is", help="use smaller shapes"
-                ) from None
+        with LOCK, Exhaustion("the program"):
+            return self._call(vector, arrays)
 
     def _call(self, vector: tuple[object, ...], arrays: dict[str, object]) -> Any:
         STATE.reset()

@@ -20,6 +20,7 @@ from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.state import grad_mode
 from .attributes import GRAD_READ
+from .exhaustion import Exhaustion
 from .program import Program
 from .variables import Variable, objective_of, quoted, variables_of
 from .vectors import vector_of
@@ -122,21 +123,14 @@ def derivatives(source: Source, options: Options, request: Request) -> Derivativ
     plain = tuple(name for name in request.wrt if "." not in name and "[" not in name)
     program = Differentiated(source, replace(options, loss=None, wrt=plain, grad_output=None))
     try:
-        program.run()
-        with grad_mode(True):
-            _differentiate(program, request, found)
-        _check_finite(found, options.nan)
+        with Exhaustion("the derivative", "choose fewer: --wrt"):
+            program.run()
+            with grad_mode(True):
+                _differentiate(program, request, found)
+            _check_finite(found, options.nan)
     except AutodiffError as error:
         found.error = error
         found.more_errors = program.more_errors
-    except RecursionError:
-        found.error = fail(
-            "E507", "the program recurses too deeply", help="use a loop instead of recursion"
-        )
-    except MemoryError:
-        found.error = fail(
-            "E505", "the derivatives need more memory than there is", help="choose fewer: --wrt"
-        )
     if found.error is not None:
         found.blocks.clear()
     found.stdout = "".join(program.printed)

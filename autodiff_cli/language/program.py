@@ -29,6 +29,7 @@ from . import syntax
 from .attributes import GRAD_READ
 from .builtins import OUTPUT
 from .collector import program_made
+from .exhaustion import Exhaustion
 from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .forgotten_calls import forgotten_call
@@ -507,22 +508,15 @@ def report_of(program: Program) -> Report:
     """Run a program that was made and report."""
     report = Report(program.source.name)
     try:
-        program.run()
-        program.fill(report)
-        program.check_finite(report)
+        with Exhaustion("the program"):
+            program.run()
+            program.fill(report)
+            program.check_finite(report)
     except AutodiffError as error:
         report.error = error
         report.more_errors = program.more_errors
         report.tensors.clear()
         report.scalars.clear()
-    except RecursionError:
-        report.error = fail(
-            "E507", "the program recurses too deeply", help="use a loop instead of recursion"
-        )
-    except MemoryError:
-        report.error = fail(
-            "E505", "the program needs more memory than there is", help="use smaller shapes"
-        )
     report.stdout = "".join(program.printed)
     report.warnings = list(COLLECTED)
     GRAD_READ.clear()

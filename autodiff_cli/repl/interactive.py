@@ -21,6 +21,7 @@ from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
 from ..language import syntax
+from ..language.exhaustion import Exhaustion
 from ..language.expressions import Context, compile_expression
 from ..language.functions import DEPTH
 from ..language.housekeeping import contents
@@ -168,17 +169,8 @@ class Interactive(Program):
             FILES.kept = None if entry is None else entry.files
             DEPTH.now = 0
             try:
-                yield
-            except RecursionError:
-                raise fail(
-                    "E507",
-                    "the program recurses too deeply",
-                    help="use a loop instead of recursion",
-                ) from None
-            except MemoryError:
-                raise fail(
-                    "E505", "this needs more memory than there is", help="use smaller shapes"
-                ) from None
+                with Exhaustion("this"):
+                    yield
             finally:
                 FILES.kept = None
                 self._drop_gradients()
