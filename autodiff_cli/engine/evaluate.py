@@ -45,15 +45,21 @@ def evaluate(targets: list[Node], last: bool = False) -> None:
         order, outside = plan(targets)
         if not order:
             return
+        once = last and len(order) <= ONCE
+        few = once and observer is None and STATE.max_bytes >= FEW_BYTES
         for node in order:
             if node.shape and prod(node.shape) >= FUSE_FROM:
+                few = False
                 kind = node.op.kind
                 if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
                     break
         else:
+            if few:
+                run_few(order)
+                return
             if observer is not None:
                 observer.small(order, targets)
-            if last and len(order) <= ONCE:
+            if once:
                 run(order, targets, last)
                 return
             if observer is None and len(order) > MOST and all_scalars(order):
@@ -160,6 +166,18 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                     needed.value = None
 
 
+def run_few(order: list[Node]) -> None:
+    """Run few small nodes: their values may stay as long as the nodes, and nobody counts."""
+    with np.errstate(all="ignore"):
+        for node in order:
+            try:
+                node.value = compute(node)
+            except AutodiffError as error:
+                if error.span is None:
+                    error.amend(span=node.span)
+                raise
+
+
 def _run_numbers(order: list[Node], outside: list[Node], asked: set[Node], last: bool) -> None:
     """Run nodes that are single numbers all."""
     run_scalars(order, compute, lambda node: node in asked or _stays(node, last))
@@ -171,6 +189,7 @@ MOST_PLANS = 64
 SEEN: dict[int, None] = {}  # hashes of structures that came by once
 MOST_SEEN = 256
 FEWEST, MOST = 4, 4096  # nodes of small tensors for which a plan may be kept
+FEW_BYTES = 1 << 24  # more than `ONCE` nodes of less than `FUSE_FROM` elements take
 ONCE = 64  # of the last evaluation, up to which asking for a plan takes longer than going without
 
 
