@@ -67,6 +67,9 @@ FILES: dict[str, str] = {
         remove_parametrizations _norm_but _WeightNorm parametrized_weight_norm _NormHook
         weight_norm _remove_hook remove_weight_norm _SpectralNorm parametrized_spectral_norm
         _SpectralHook spectral_norm remove_spectral_norm
+    """,
+    "packed": """
+        PackedSequence pack_padded_sequence pad_packed_sequence pack_sequence unpack_sequence
         pad_sequence unpad_sequence
     """,
     "schedulers": """
@@ -99,6 +102,7 @@ PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name i
 _PREFIX = {
     "schedulers": "optim.lr_scheduler.",
     "averages": "optim.swa_utils.",
+    "packed": "nn.utils.rnn.",
     "utilities": "nn.utils.",
     "distributions": "distributions.",
     "discrete": "distributions.",
@@ -143,8 +147,6 @@ PATHS: dict[str, str] = {
             "parametrize.is_parametrized",
             "parametrize.remove_parametrizations",
             "parametrize.ParametrizationList",
-            "rnn.pad_sequence",
-            "rnn.unpad_sequence",
         )
     },
     "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
