@@ -19,7 +19,7 @@ from ..graph.op import CAST, LEAF, OUTPUT, POINTWISE, Op, cast, constant, number
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
-from . import function_hooks
+from . import function_hooks, replaced
 
 SEQUENCE = attrgetter("seq")
 
@@ -166,7 +166,9 @@ class Pass:
             return
         marks = node.marks
         keeps = "own saving" in op.properties
-        if marks is not None and marks.freed is not None and not keeps:
+        if keeps:
+            node.args[2].context.used_up = marks is not None and bool(marks.freed)
+        elif marks is not None and marks.freed is not None:
             check_freed(node, g)
         out: Any = node
         if node.outputs is not None:
@@ -178,7 +180,11 @@ class Pass:
         args = node.args
         if STATE.overwriting and not keeps:
             since = tick()
-            found = rule(g, out, *args)
+            if STATE.replaced:
+                seen = replaced.shown(node) if out is node else out
+                found = rule(g, seen, *replaced.arguments(args))
+            else:
+                found = rule(g, out, *args)
             check_saved(node, found if type(found) is tuple else (found,), since)
         else:
             found = rule(g, out, *args)

@@ -19,7 +19,7 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
-from . import reverse
+from . import replaced, reverse
 from .views import Step, check_view, detached, detaches, written_through
 
 
@@ -76,7 +76,7 @@ class Storage:
     that have got a history of their own, by the identity of the step that detached them, each with
     the version it shows."""
 
-    __slots__ = ("apart", "before", "node", "version")
+    __slots__ = ("__weakref__", "apart", "before", "node", "version")
 
     def __init__(self, node: Node, before: int = 0):
         self.node = node
@@ -360,12 +360,13 @@ class Tensor:
                 self.writes = version + 1
         elif self.storage is not None:
             self.storage.before -= 1
+            replaced.note(self.storage.node, self.storage)
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
             self._write_through(node)
             return
         if old.op is LEAF and old.requires_grad:
-            node = leaf(node, self.accumulator, True)
+            node = renewed(old, node)
         elif not recorded and old.requires_grad:
             node = _revalued(old, node)
         elif node is old or node.op is LEAF:
@@ -420,13 +421,18 @@ class Tensor:
     def adopt(self, other: Tensor) -> None:
         """`x.data = y`: take on the values of another tensor, keep being this leaf."""
         node = other.node
-        requires = self.node.requires_grad
+        old = self.node
+        requires = old.requires_grad
+        replaced.note(old, self)
         if requires and self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.storage = None
         self.steps = ()
         self.seen = 0
-        self._show(leaf(node, self.accumulator, True) if requires else without_history(node))
+        if requires:
+            self._show(renewed(old, node) if old.op is LEAF else leaf(node, self.accumulator, True))
+        else:
+            self._show(without_history(node))
 
     # -- autograd -----------------------------------------------------------------------------
 
@@ -481,10 +487,18 @@ def _mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     reverse.note_overwriting()
 
 
+def renewed(old: Node, value: Any) -> Node:
+    """The same leaf with another value, an array or a node: its hooks stay."""
+    node = leaf(value, old.args[0], True)
+    if old.marks is not None and old.marks.hooks:
+        node.mark().hooks = old.marks.hooks
+    return node
+
+
 def _revalued(old: Node, value: Node) -> Node:
     """The history of `old` with another value: a change that autograd does not see."""
     if old.op is LEAF:
-        return leaf(value, old.args[0], True)
+        return renewed(old, value)
     with grad_mode(True):
         return F.with_value(old, value)
 
@@ -614,7 +628,7 @@ def backward(
         ]
     for observe in OBSERVERS:
         observe(seeds)
-    targets = None if inputs is None else [t.node for t in inputs]
+    targets = None if inputs is None else replaced.as_used(seeds, [t.node for t in inputs])
     reached = reverse.Pass(seeds, targets, create_graph, retain).run()
     for node, g in reached.items():
         accumulator = node.args[0] if node.op is LEAF else None
@@ -661,7 +675,10 @@ def grad(
     for observe in OBSERVERS:
         observe(seeds)
     found = reverse.gradients(
-        seeds, [t.node for t in inputs], create_graph=create_graph, retain_graph=retain
+        seeds,
+        replaced.as_used(seeds, [t.node for t in inputs]),
+        create_graph=create_graph,
+        retain_graph=retain,
     )
     results: list[Tensor | None] = []
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):

@@ -22,7 +22,7 @@ class State:
     expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
-    that saved values have to be checked."""
+    that saved values have to be checked; `replaced`: also through `.data`."""
 
     __slots__ = (
         "batching",
@@ -36,6 +36,7 @@ class State:
         "max_steps",
         "overwriting",
         "print_options",
+        "replaced",
         "span",
         "steps",
     )
@@ -51,6 +52,7 @@ class State:
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None
         self.overwriting = False
+        self.replaced = False
         self.print_options: Any = None
         self.span: Span | None = None
         self.max_bytes = 1 << 30

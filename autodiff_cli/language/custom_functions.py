@@ -21,6 +21,7 @@ from ..source import Span
 from .classes import UserClass, Wrapped
 from .functions import call_value
 from .kinds import kind_of
+from .saved_values import beside
 from .values import Builtin
 
 
@@ -30,18 +31,20 @@ class Context:
     __slots__ = (
         "dirty",
         "fields",
+        "kept",
         "materialize",
         "needs_input_grad",
         "node",
         "non_differentiable",
         "saved",
-        "versions",
+        "used_up",
     )
 
     def __init__(self, needs_input_grad: tuple[bool, ...]):
         self.fields: dict[str, Any] = {}
         self.saved: tuple[Any, ...] = ()
-        self.versions: list[tuple[int, Node] | None] = []
+        self.kept: list[Node | None] = []  # what the saved tensors showed when the call was over
+        self.used_up = False  # told by the pass that runs backward
         self.needs_input_grad = needs_input_grad
         self.non_differentiable: tuple[Any, ...] = ()
         self.dirty: tuple[Any, ...] = ()
@@ -65,22 +68,25 @@ class Context:
                 )
 
     def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:
-        """The call is over: saved results are those that the program got; what is changed in
-        place from now on is noticed."""
+        """The call is over: saved results are those that the program got."""
         self.node = node
         self.saved = tuple(replaced.get(id(t), t) for t in self.saved)
-        self.versions = [None if t is None else (t.version, t.node) for t in self.saved]
+        self.kept = [None if t is None else t.node for t in self.saved]
 
     def _saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, unless a backward used it up or it has changed since."""
-        node = self.node
-        if node is not None and node.marks is not None and node.marks.freed:
-            raise freed(node)
-        for tensor, kept in zip(self.saved, self.versions, strict=False):
-            if kept is not None and tensor.version != kept[0]:
-                how = overwritten_at(kept[1]) or (None, None, kept[0])
-                raise changed_since(node or kept[1], kept[1], how)
-        return self.saved
+        if self.used_up and self.node is not None:
+            raise freed(self.node)
+        if not self.kept:
+            return self.saved  # forward asks for them itself
+        for kept in self.kept:
+            how = None if kept is None else overwritten_at(kept)
+            if kept is not None and how is not None:
+                raise changed_since(self.node or kept, kept, how)
+        return tuple(
+            tensor if kept is None or tensor.node is kept else beside(kept)
+            for tensor, kept in zip(self.saved, self.kept, strict=True)
+        )
 
     def _mark(self, *tensors: Any) -> None:
         self.non_differentiable = tensors

@@ -111,6 +111,7 @@ class Program:
         self.ended = True
         if GRAD_READ:
             self.differentiate()
+        STATE.replaced = False  # what is asked for from now on is as it was when it was computed
 
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The statements that run; who watches a program puts its own between them."""

@@ -22,7 +22,7 @@ def saved(function: GradFn, name: str) -> Any:
     if name == "result":
         if node not in reads:
             raise _nothing(function, name)
-        return _handle(node, None)
+        return beside(node)
     at = 0 if name == "self" else names.index(name) if name in names else -1
     if at < 0 or at >= len(node.args):
         raise _nothing(function, name)
@@ -37,13 +37,12 @@ def saved(function: GradFn, name: str) -> Any:
         value = value.inputs[0]
     if not value.shape and value.weak:
         return value.value.item() if value.value is not None else None
-    return _handle(value, None if value.handle is None else value.handle())
+    known = None if value.handle is None else value.handle()
+    return beside(value) if known is None else known
 
 
-def _handle(node: Node, known: Tensor | None) -> Tensor:
-    """The tensor that shows a node; another one beside it for a result."""
-    if known is not None:
-        return known
+def beside(node: Node) -> Tensor:
+    """Another tensor that shows a node, beside the one that does."""
     before = node.handle
     made = Tensor(node)
     if before is not None:

@@ -123,6 +123,7 @@ def forget_passes(out: Node) -> None:
             marks.slots = []
             marks.freed = None
             marks.overwritten = None
+            marks.replaced = None
 
 
 def _wanted(program: Program, wanted: str) -> Objective:
