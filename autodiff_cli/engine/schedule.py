@@ -24,6 +24,7 @@ from .groups import FUSE_FROM, POINTWISE, Group, Grouping
 from .kept import held
 from .memory import allocate, too_large
 from .observing import OBSERVED
+from .outer_sums import together
 from .parts import kernel_of
 from .recompute import computed_again
 from .tiles import Tiled
@@ -103,6 +104,9 @@ class Plan:
         self.fixed: Fixed | None = None
         self.turns: Turns | None = None
         self.fixable = self.turnable = not any(isinstance(step, Tiled) for step in self.steps)
+        if self.fixable:
+            kinds = {at: (node.shape, node.dtype) for node, at in self._place.items()}
+            self.steps = together(self.steps, kinds, set(self.targets))
         del self._place, self._chosen
         self._let_go()
 
