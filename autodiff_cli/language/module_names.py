@@ -72,6 +72,11 @@ FILES: dict[str, str] = {
         PackedSequence pack_padded_sequence pad_packed_sequence pack_sequence unpack_sequence
         pad_sequence unpad_sequence
     """,
+    "pruning": """
+        _Pruned _pruning _prune _count _without identity custom_from_mask l1_unstructured
+        random_unstructured _channels ln_structured random_structured L1Unstructured
+        RandomUnstructured global_unstructured remove is_pruned
+    """,
     "schedulers": """
         LRScheduler _ByFunction LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR
         ExponentialLR PolynomialLR CosineAnnealingLR CosineAnnealingWarmRestarts _for_groups
@@ -103,6 +108,7 @@ _PREFIX = {
     "schedulers": "optim.lr_scheduler.",
     "averages": "optim.swa_utils.",
     "packed": "nn.utils.rnn.",
+    "pruning": "nn.utils.prune.",
     "utilities": "nn.utils.",
     "distributions": "distributions.",
     "discrete": "distributions.",

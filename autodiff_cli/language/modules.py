@@ -326,7 +326,7 @@ def _register_buffer(self: Module, name: Any, tensor: Any, persistent: Any = Tru
             f"the buffer `{name}` must be a tensor or None, not {kind_of(tensor)}",
             help="write `torch.tensor(...)` around it",
         )
-    self._forget(name)
+    self._forget(name, self.buffers)
     self.buffers[name] = tensor
     if not truth(persistent):
         self.transient.add(name)
@@ -341,7 +341,7 @@ def add_module(self: Module, name: Any, module: Any) -> None:
             f"`{name}` must be a module, not {kind_of(module)}",
             help="give a value such as `nn.Linear(2, 2)`, with its parentheses",
         )
-    self._forget(name)
+    self._forget(name, self.modules)
     self.modules[name] = module
 
 

@@ -61,6 +61,7 @@ MODULES: dict[str, str] = {
     "torch.nn.parameter": "nn",
     "torch.nn.modules": "nn",
     "torch.nn.utils.rnn": "nn.utils.rnn",
+    "torch.nn.utils.prune": "nn.utils.prune",
     "torch.nn.utils.parametrize": "nn.utils.parametrize",
     "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
     "torch.utils": "utils",
