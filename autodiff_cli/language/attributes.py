@@ -194,6 +194,10 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
             return own(name)
     else:
         raise private(name)
+    from .names import NO_DTYPES
+
+    if name in NO_DTYPES:
+        raise fail("E203", f"tensors of dtype {name} do not exist here", help=NO_DTYPES[name])
     close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *_op_methods()])
     raise fail(
         "E207",

@@ -223,7 +223,8 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
     other = synonym(f"tf.{name}") if namespace.path in ("", "np") and not close else None
     if other is not None and other in known:
         close = [other]
-    if name in _FILES:
+    help = _FILES.get(name) or NO_DTYPES.get(name)
+    if help is not None:
         close = []
     return fail(
         "E203" if not close else "E207",
@@ -231,7 +232,7 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
         label="not available",
         help=f"did you mean `{shown}.{close[0]}`?"
         if close
-        else _FILES.get(name, "list what there is: autodiff ops"),
+        else help or "list what there is: autodiff ops",
     )
 
 
@@ -241,6 +242,17 @@ _FILES = {
     "savez": "tensors are saved by the command: `autodiff run FILE -o name.npz`",
     "loadtxt": 'numbers are read with `load("name.csv")`',
     "genfromtxt": 'numbers are read with `load("name.csv")`',
+}
+# Dtypes of PyTorch that NumPy does not compute with, or that no gradient here has.
+NO_DTYPES = {
+    "bfloat16": "use torch.float32, or torch.float16",
+    "chalf": "write real and imaginary parts as two tensors",
+    "cfloat": "write real and imaginary parts as two tensors",
+    "cdouble": "write real and imaginary parts as two tensors",
+    "complex": "write real and imaginary parts as two tensors",
+    "complex32": "write real and imaginary parts as two tensors",
+    "complex64": "write real and imaginary parts as two tensors",
+    "complex128": "write real and imaginary parts as two tensors",
 }
 _AS_TORCH = "write `import torch`: operations have PyTorch's names here (`autodiff help NAME`)"
 _OTHERS = {

@@ -202,6 +202,12 @@ def _result_type(a: Any, b: Any) -> np.dtype:
     return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
 
 
+def _promote_types(type1: Any, type2: Any) -> np.dtype:
+    from ..graph.dtypes import result_dtype
+
+    return result_dtype([(to_dtype(t), False, False) for t in (type1, type2)])
+
+
 def _broadcast_shapes(*shapes: Any) -> Size:
     sizes = [(s,) if isinstance(s, int) else tuple(to_size(s)) for s in shapes]
     return Size(broadcast_shapes(*sizes))
@@ -299,7 +305,7 @@ TORCH: dict[str, Any] = {
             "equal": _equal,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,
-            "promote_types": lambda a, b: np.promote_types(to_dtype(a), to_dtype(b)),
+            "promote_types": _promote_types,
             "use_deterministic_algorithms": lambda *args, **kwargs: None,
             "set_num_threads": lambda n: None,
         }
