@@ -4,7 +4,9 @@ do the same, wherever they stand in the step."""
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
+from .loop_grammar import programs
 from .test_loops import compare, outcome
 
 LOOP = """\
@@ -260,3 +262,9 @@ def test_what_changes_between_replayed_steps(change: str, within: bool) -> None:
     one = outcome(program, True, "")
     assert one.error is None, one.error
     compare(one, outcome(program, False, ""))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_random_loops(program: str) -> None:
+    compare(outcome(program, True, ""), outcome(program, False, ""))
