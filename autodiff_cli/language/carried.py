@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.tensor import AccumulateGrad, Tensor
+from ..autograd.tensor import AccumulateGrad, Tensor, renewed
 from ..engine.evaluate import evaluate
 from ..graph.node import Node
-from ..graph.op import LEAF, constant, leaf, value_of
+from ..graph.op import LEAF, constant, value_of
 from ..graph.state import STATE
 from .classes import Instance, UserClass
 from .generators import STREAMS
@@ -201,7 +201,7 @@ class Slot:
         tensor = self.tensor.grad if self.gradient else self.tensor
         assert tensor is not None
         if tensor.node.requires_grad:
-            node = leaf(node if node.value is None else node.value, tensor.accumulator)
+            node = renewed(tensor.node, node if node.value is None else node.value)
         tensor._show(node)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Promote, Scalar, Tensor, composite, function, pointwise
-from ..graph.dtypes import FLOAT64
+from ..graph.dtypes import FLOAT64, is_float
 from ..graph.op import cast, value_of
 from ..graph.registry import F
 from ..graph.rules import (
@@ -44,17 +44,28 @@ def add(input: Tensor, other: Tensor):
     """Sum of two tensors, element by element, with broadcasting."""
 
 
+def _times(other, factor, like):
+    """`other` times a number; where it is a number too, in the precision of `like`."""
+    return F.mul(cast(other, like.dtype) if other.weak and is_float(like.dtype) else other, factor)
+
+
 @composite(
     name="add",
     grad_fn="AddBackward0",
     inplace=True,
-    samples=[S(t(2, 3), t(3), alpha=2)],
+    samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     errors=[Bad("E307", ints(2), ints(2), alpha=0.5)],
+    properties=frozenset({"broadcasts"}),
 )
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
     whole_factor("alpha", alpha, input, other)
-    return F.add(input, F.mul(other, alpha))
+    return F.add(input, _times(other, alpha, input))
+
+
+@add_scaled.vjp
+def _(g, out, input, other, alpha):
+    return g, F.mul(g, alpha)
 
 
 @function(name="add", inplace=True, samples=[S(t(2, 3), 2, t(3))])
@@ -86,12 +97,18 @@ def sub(input: Tensor, other: Tensor):
     aliases=["subtract"],
     grad_fn="SubBackward0",
     inplace=True,
-    samples=[S(t(2, 3), t(3), alpha=2)],
+    samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
+    properties=frozenset({"broadcasts"}),
 )
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
     whole_factor("alpha", alpha, input, other)
-    return F.sub(input, F.mul(other, alpha))
+    return F.sub(input, _times(other, alpha, input))
+
+
+@sub_scaled.vjp
+def _(g, out, input, other, alpha):
+    return g, F.mul(F.neg(g), alpha)
 
 
 @composite(

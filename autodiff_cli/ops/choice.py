@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Mask, Tensor, function, pointwise
+from ..graph.op import cast
 from ..graph.registry import F
 from ..graph.samples import Bad, S, bools, ints, t
 
@@ -85,12 +86,29 @@ def _check_masked_fill(input, mask, value):
         )
 
 
+def _of_dtype(value, input):
+    """A number in the dtype of the tensor that it is written to; a tensor as it is."""
+    return cast(value, input.dtype) if value.weak else value
+
+
+@function(
+    key="fill_masked",
+    name="masked_fill",
+    inplace=True,
+    samples=[S(t(2, 3), bools(3), 1.1), S(t(2), bools(2, 2), t())],
+    errors=[Bad("E308", t(2), bools(2), t(2))],
+)
+def fill_masked(input: Tensor, mask: Mask, value: Mask):
+    """`value` where `mask` holds, elements of `input` elsewhere."""
+    return F.masked_fill.apply([input, mask, _of_dtype(value, input)])
+
+
 @pointwise(
     lambda input, mask, value: np.where(mask, value.astype(input.dtype), input),
+    public=False,
     check=_check_masked_fill,
     grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), bools(3), 1.5), S(t(2), bools(2, 2), t())],
-    errors=[Bad("E308", t(2), bools(2), t(2))],
     properties=frozenset({"selects"}),
 )
 def masked_fill(input: Tensor, mask: Mask, value: Mask):
@@ -102,8 +120,15 @@ def _(g, out, input, mask, value):
     return F.where(mask, 0, g), None, (F.where(mask, g, 0) if value.requires_grad else None)
 
 
+@function(key="fill_whole", name="fill", inplace=True, samples=[S(t(2, 3), 1.1), S(t(2), t())])
+def fill_whole(input: Tensor, value: Mask):
+    """`value` everywhere, in the shape and dtype of `input`."""
+    return F.fill.apply([input, _of_dtype(value, input)])
+
+
 @pointwise(
     lambda input, value: np.full_like(input, value),
+    public=False,
     check=lambda input, value: _one_number("fill", value),
     grad_fn=lambda input, value: f"FillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), 1.5), S(t(2), t())],

@@ -82,7 +82,7 @@ def _copy_slices(base, value, step):
     out = np.array(base, copy=True, order="C")
     place = op.kernel(out, *rest)
     place = place if index < 0 else place[index]
-    if np.may_share_memory(place, out):
+    if np.may_share_memory(place, out) and op.key != "unfold":
         place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
         place[...] = value
         return out

@@ -27,7 +27,7 @@ from ..graph.sizes import shape_text
 
 
 def _put_at(x, indices, values, accumulate):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     key = advanced_key(indices)
     if any(not i.shape for i in indices if i is not None):
         values = np.reshape(np.broadcast_to(values, indexed_shape(x, indices)), x[key].shape)
@@ -119,7 +119,7 @@ def _flat_put_shape(input, index, source, accumulate):
 
 
 def _flat_put(x, index, source, accumulate):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     flat, places, values = np.reshape(out, -1), np.reshape(index, -1), np.reshape(source, -1)
     if accumulate:
         np.add.at(flat, places, values)
@@ -164,7 +164,7 @@ def _masked_shape(input, mask, source):
 
 def _masked_scattered(x, mask, source):
     shape = np.broadcast_shapes(x.shape, mask.shape)
-    out = np.array(np.broadcast_to(x, shape), copy=True)
+    out = np.array(np.broadcast_to(x, shape), copy=True, order="C")
     mask = np.broadcast_to(mask, shape)
     out[mask] = np.reshape(source, -1)[: np.count_nonzero(mask)]
     return out
@@ -211,7 +211,7 @@ def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
 
 
 def _scattered_view(x, src, step, name):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     place = step[0].kernel(out, *step[1])
     place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
     place[...] = src

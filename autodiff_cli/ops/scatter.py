@@ -385,7 +385,7 @@ def _index_add_shape(input, dim, index, source, alpha):
 
 
 def _rows_added(x, dim, index, source, alpha):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     values = source if alpha == 1 else source * np.asarray(alpha, source.dtype)
     np.add.at(
         np.reshape(out, out.shape or (1,)),
@@ -428,7 +428,7 @@ def _row_key(out, dim, index):
 
 
 def _rows_copied(x, dim, index, source):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     rows, key = _row_key(out, dim, index)
     rows[key] = np.reshape(source, source.shape or (1,))
     return out
@@ -472,7 +472,7 @@ def _index_fill_shape(input, dim, index, value):
 
 
 def _rows_filled(x, dim, index, value):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     rows, key = _row_key(out, dim, index)
     rows[key] = value
     return out
@@ -524,7 +524,7 @@ def index_fill(input: Tensor, dim: Dim, index: Mask, value: Any):
 
 
 def _rows_reduced(x, dim, index, source, reduce, include_self):
-    out = np.array(x, copy=True)
+    out = np.array(x, copy=True, order="C")
     if index.size:
         rows, key = _row_key(out, dim, index)
         _reduced(rows, key, np.reshape(source, source.shape or (1,)), reduce, include_self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -64,10 +65,27 @@ def _digamma(x):
     ).astype(x.dtype)
 
 
+@cache
+def _series_of_log_gamma():
+    """Coefficients of log(gamma(1 + z)) + log(1 + z) for |z| <= 1/2, the highest power first."""
+    from scipy.special import zetac
+
+    return [(-1.0) ** k * zetac(float(k)) / k for k in range(30, 1, -1)] + [1 - np.euler_gamma, 0.0]
+
+
 def _log_gamma(x):
+    """SciPy's, but for its zeros 1 and 2, near which the series keeps all digits, and for numbers
+    whose reciprocal overflows."""
     from scipy.special import gammaln
 
-    return np.where(x == -np.inf, np.inf, gammaln(x)).astype(x.dtype, copy=False)
+    exact = np.asarray(x, np.float64)
+    out = np.where(np.abs(exact) < 1e-300, -np.log(np.abs(exact)), gammaln(exact))
+    near = (exact > 0.5) & (exact < 2.5)
+    value = exact[near]
+    first = value < 1.5
+    z = np.where(first, value - 1, value - 2)
+    out[near] = np.polyval(_series_of_log_gamma(), z) - np.where(first, np.log(value), 0.0)
+    return np.where(x == -np.inf, np.inf, out).astype(x.dtype)
 
 
 def _polygamma_kernel(n, x):
