@@ -326,7 +326,9 @@ def type_of(value: Any) -> Any:
 
         return PARAMETER_TYPE
     if isinstance(value, GradFn):
-        return value.get_attribute("__class__")
+        from .grad_functions import FunctionType
+
+        return FunctionType(value.short_name)
     for kind in TYPES.values():
         if kind.matches(value):
             return kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.function_hooks import Attached
+from ..autograd.function_hooks import attached
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.node import Node
@@ -20,8 +20,6 @@ def attribute(function: GradFn, name: str) -> Any:
     getter = _ATTRIBUTES.get(name)
     if getter is not None:
         return getter(function)
-    if name == "__class__":
-        return FunctionType(function.short_name)
     if name.startswith("_saved_"):
         from .saved_values import saved
 
@@ -48,13 +46,6 @@ class FunctionType:
 
     def describe(self) -> str:
         return f"<class '{self.name}'>"
-
-
-def _attached(function: GradFn) -> Attached:
-    marks = function.node.mark()
-    if marks.context is None:
-        marks.context = Attached()
-    return marks.context
 
 
 def _variable(function: GradFn) -> Any:
@@ -91,7 +82,7 @@ def _register_hook(function: GradFn) -> Builtin:
             changed = call_value(hook, [_tensors(inputs), _tensors(outputs)], {})
             return None if changed is None else _nodes(changed, len(inputs))
 
-        return Handle(_attached(function).after, run)
+        return Handle(attached(function.node).after, run)
 
     return Builtin("register_hook", register)
 
@@ -102,7 +93,7 @@ def _register_prehook(function: GradFn) -> Builtin:
             changed = call_value(hook, [_tensors(outputs)], {})
             return None if changed is None else _nodes(changed, len(outputs))
 
-        return Handle(_attached(function).before, run)
+        return Handle(attached(function.node).before, run)
 
     return Builtin("register_prehook", register)
 
@@ -111,7 +102,7 @@ _ATTRIBUTES: dict[str, Callable[[GradFn], Any]] = {
     "name": lambda v: Builtin("name", lambda: v.name),
     "next_functions": lambda v: v.next_functions,
     "variable": _variable,
-    "metadata": lambda v: _attached(v).metadata,
+    "metadata": lambda v: attached(v.node).metadata,
     "register_hook": _register_hook,
     "register_prehook": _register_prehook,
 }
