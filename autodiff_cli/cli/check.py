@@ -309,11 +309,12 @@ class Checker:
 
         if not self.values["quiet"] and items:
             self.env.write("\n")
+        width = self.env.width(self.env.stdout) if is_terminal(self.env.stdout) else None
         for item in items:
             self._diagnose(item)
         for item in items:
             if item.bad:
-                self.env.write(failed_line(item) + "\n")
+                self.env.write(failed_line(item, width) + "\n")
         if self.values["durations"]:
             for line in durations(self.results, self.values["durations"]):
                 self.env.write(line + "\n")

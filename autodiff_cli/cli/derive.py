@@ -90,5 +90,6 @@ class Deriver(Documents):
             elif self.form == "statements":
                 self.emit(shown.statements(report))
             else:
-                self.emit(shown.lines(report, color=self.plain_color))
+                width = self.look().width if self.form == "rich" else None
+                self.emit(shown.lines(report, color=self.plain_color, width=width))
         return True

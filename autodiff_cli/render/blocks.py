@@ -15,7 +15,7 @@ import numpy as np
 from .document import enveloped
 from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
-from .text import format_number, format_shape, printable
+from .text import broken, format_number, format_shape, printable
 from .values import Look, strict, strict_number
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def print_blocks(
     if found.spectrum is not None:
         page.line()
         for line in verdict(found.spectrum, look.precision, look.sci):
-            page.line(Text(line))
+            page.line(Text("\n  ".join(broken(line, max(look.width - 2, 20)))))
 
 
 def write_blocks(path: str, found: Derivatives, flat: bool = False) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "autodiff.check/1"
 WORDS = ("passed", "kink", "cut", "noisy", "failed", "error")
+NEXT = "\n    "
 GREEN, RED, RESET = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
 
 
@@ -53,16 +54,21 @@ def counted(items: list[Item]) -> str:
     ])  # fmt: skip
 
 
-def failed_line(item: Item) -> str:
-    """The id of a failed item and the command that runs it alone."""
+def failed_line(item: Item, width: int | None = None) -> str:
+    """The id of a failed item and the command that runs it alone, below it where both do not fit
+    into `width` cells."""
     command = f"autodiff check {shlex.quote(item.file)} -k {_quoted(item.label)}"
     if (
         item.diagnostic is not None
         and item.diagnostic.code == "E605"
         and item.file.endswith(".snap")
     ):
-        return f"FAILED {printable(item.id, 300)}     remove: autodiff check --prune"
-    return f"FAILED {printable(item.id, 300)}     re-run: {printable(command, 400)}"
+        what = "remove: autodiff check --prune"
+    else:
+        what = f"re-run: {printable(command, 400)}"
+    failed = f"FAILED {printable(item.id, 300)}"
+    fits = width is None or text_width(failed) + 5 + text_width(what) <= width
+    return f"{failed}{' ' * 5 if fits else NEXT}{what}"
 
 
 def _quoted(label: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .document import enveloped, strict_text
 from .plain import BOLD, DIM, RESET
-from .text import printable
+from .text import broken, printable, text_width
 
 if TYPE_CHECKING:
     from ..explain.derive import Derived
@@ -16,16 +16,21 @@ if TYPE_CHECKING:
 SCHEMA = "autodiff.derive/1"
 
 
-def lines(found: Derived, *, color: bool = False) -> str:
-    """`d loss / d A = 2*A + B`, one a line."""
+def lines(found: Derived, *, color: bool = False, width: int | None = None) -> str:
+    """`d loss / d A = 2*A + B`, one a line; long ones go on below themselves in a terminal of
+    `width` cells."""
     shown = []
     for d in found.derivatives:
         head = f"d {printable(found.of)} / d {printable(d.wrt)}"
         note = "" if d.verified else "   (not verified)"
+        margin = text_width(head) + 3
+        text = printable(d.text, 100_000)
+        if width is not None:
+            text = f"\n{' ' * margin}".join(broken(text, max(width - margin, 20)))
         if color:
             head = f"{BOLD}{head}{RESET}"
             note = f"{DIM}{note}{RESET}" if note else ""
-        shown.append(f"{head} = {printable(d.text, 100_000)}{note}\n")
+        shown.append(f"{head} = {text}{note}\n")
     return "".join(shown)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .outline import Outline, shape_text
-from .text import ascii_text, clip, format_count, format_number, pad
+from .text import ascii_text, clip, format_count, format_number, pad, prose
 from .text import text_width as width_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ _NARROW = (("├── ", "├ "), ("└── ", "└ "), ("│   ", "│ "), (
 
 
 def fitted(rows: list[Row], width: int) -> list[Row]:
-    """The rows, with narrow branches when they do not fit into `width` otherwise."""
+    """The rows; with narrow branches, and remarks of several lines, when they do not fit into
+    `width` otherwise."""
     if all(width_of(row.branches + row.label + row.value) <= width for row in rows):
         return rows
     narrow = []
@@ -188,7 +189,11 @@ def fitted(rows: list[Row], width: int) -> list[Row]:
         branches = row.branches
         for wide, short in _NARROW:
             branches = branches.replace(wide, short)
-        narrow.append(row._replace(branches=branches))
+        lines = [row.value]
+        if row.value and not row.label:  # a remark: `grad [[1, 2], [3, 4]]`
+            word, _, text = row.value.partition(" ")
+            lines = prose(f"{word} ", text, width - width_of(branches))
+        narrow += [row._replace(branches=branches, value=line) for line in lines]
     return narrow
 
 

@@ -177,6 +177,30 @@ def test_help_fits_the_terminal(cli, word: str):
     assert cli(*words, tty=True, COLUMNS="200").out == piped
 
 
+SECOND = "x = [2, -1, 0.5]\nw = [3, 0.5, -2]\nb = 1\nloss = sum((1 - sigmoid(w * x + b)) ** 2)\n"
+
+
+@pytest.mark.parametrize("width", [80, 44])
+@pytest.mark.parametrize(
+    "words", [["derive"], ["hessian", "--eig", "--wrt", "w"], ["graph", "--values", "--grads"]]
+)
+def test_formulas_and_remarks_fit_the_terminal(cli, tmp_path: Path, words: list[str], width: int):
+    (tmp_path / "p.expr").write_text(SECOND)
+    shown = cli(*words, "p.expr", tty=True, NO_COLOR="1", COLUMNS=str(width)).out
+    assert all(len(line) <= width for line in shown.splitlines())
+    if words == ["derive"]:
+        piped = cli(*words, "p.expr").out
+        assert len(piped.splitlines()) == 3
+        assert shown.split() == piped.split()
+
+
+def test_a_failed_check_fits_the_terminal(cli, tmp_path: Path):
+    (tmp_path / "p.expr").write_text("x = 2\nloss = x * x  #=> 5\n")
+    assert "FAILED p.expr::expect[2]     re-run: autodiff" in cli("check", "p.expr").out
+    narrow = cli("check", "p.expr", tty=True, COLUMNS="44").out
+    assert "FAILED p.expr::expect[2]\n    re-run: autodiff check p.expr" in narrow
+
+
 def test_options_of_a_narrow_terminal_have_their_text_below(cli):
     out = cli("run", "--help", tty=True, COLUMNS="44").out
     assert "  --wrt NAME,...\n        With respect to what" in out
