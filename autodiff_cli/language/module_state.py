@@ -15,6 +15,7 @@ from ..graph.registry import F
 from ..graph.state import grad_mode
 from .attributes import check_device
 from .classes import Instance
+from .functions import call_value
 from .kinds import kind_of
 from .modules import Module
 from .operations import items_of, truth
@@ -120,7 +121,11 @@ def _load_state_dict(
         with grad_mode(False):
             value = value_of(F.to_dtype(given.node, tensor.dtype))
             tensor.overwrite(constant(np.array(value)))
-    return Matched(missing, unexpected)
+    matched = Matched(missing, unexpected)
+    for _, module in self.named_modules():
+        for hook in list(module.loaded.values()):
+            call_value(hook, [module, matched], {})
+    return matched
 
 
 def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
@@ -222,7 +227,7 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None) -> Any:
         copied = Tensor(constant(np.array(value_of(value.node))))
         copied.set_requires_grad(value.requires_grad)
         copied.is_parameter = value.is_parameter
-        if value.grad is not None:
+        if value.grad is not None and not value.is_parameter:  # as PyTorch's Parameter
             copied.grad = deep_copy(value.grad, known)
     elif isinstance(value, Instance):
         copied = value.cls.make(value.cls)
@@ -247,6 +252,8 @@ def _copy_instance(value: Any, copied: Any, known: dict[int, Any]) -> None:
         copied.transient.update(value.transient)
         copied.before.update(value.before)
         copied.after.update(value.after)
+        copied.reverse.update(value.reverse)
+        copied.reverse_before.update(value.reverse_before)
         for theirs, ours in (
             (value.parameters, copied.parameters),
             (value.buffers, copied.buffers),

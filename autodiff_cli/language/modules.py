@@ -37,6 +37,7 @@ class Module(Instance):
         "after",
         "before",
         "buffers",
+        "loaded",
         "modules",
         "parameters",
         "ready",
@@ -56,6 +57,7 @@ class Module(Instance):
         self.after: dict[int, Any] = {}
         self.reverse: dict[int, Any] = {}
         self.reverse_before: dict[int, Any] = {}
+        self.loaded: dict[int, Any] = {}  # hooks for after a state was loaded
         self.ready = False
 
     def held(self) -> list[Any]:
@@ -247,6 +249,7 @@ _INNER: dict[str, Callable[[Module], dict[Any, Any]]] = {
     "_buffers": lambda m: m.buffers,
     "_modules": lambda m: m.modules,
     "_forward_pre_hooks": lambda m: m.before,
+    "_forward_hooks": lambda m: m.after,
 }
 
 
@@ -418,6 +421,14 @@ def _get_submodule(self: Module, target: Any) -> Any:
     return found
 
 
+def _set_submodule(self: Module, target: Any, module: Any, strict: Any = False) -> None:
+    path, _, name = target.rpartition(".")
+    owner = _get_submodule(self, path)
+    if truth(strict):
+        owner.get_attribute(name)
+    owner.set_attribute(name, module)
+
+
 def _get_tensor(self: Module, target: Any) -> Any:
     path, _, name = target.rpartition(".")
     return _get_submodule(self, path).get_attribute(name)
@@ -464,6 +475,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "modules": lambda self: [module for _, module in self.named_modules()],
     "named_modules": _named_modules,
     "get_submodule": _get_submodule,
+    "set_submodule": _set_submodule,
     "get_parameter": _get_tensor,
     "get_buffer": _get_tensor,
     "train": _train,
@@ -476,6 +488,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_forward_hook": _hook(lambda m: m.after),
     "register_full_backward_hook": _hook(lambda m: m.reverse),
     "register_backward_hook": _hook(lambda m: m.reverse),
+    "register_load_state_dict_post_hook": _hook(lambda m: m.loaded),
     "register_full_backward_pre_hook": _hook(lambda m: m.reverse_before),
     "cpu": lambda self: self,
     "share_memory": lambda self: self,
