@@ -36,148 +36,47 @@ PLAIN = (
 )  # fmt: skip
 MOST_VALUES = 10_000  # of a list or tuple that are looked at
 
-# Functions and methods written in Python that only compute, or change what a step can see.
+# Functions and methods written in Python, by name, that only compute, or change what is compared
+# between steps: containers, fields, tensors. None keeps a state of its own, draws, or shows
+# anything; what they make that could keep one (an iterator) is refused where a step can reach it.
+_OF_PYTHON = """
+    float int bool str list tuple dict set slice range type super
+    len sum min max abs round pow sorted reversed zip enumerate map filter any all
+    isinstance callable getattr hasattr setattr
+"""
+_OF_CONTAINERS = """
+    append extend insert pop items keys values get update setdefault copy index count clear reverse
+"""
+_OF_TEXTS = "format join split startswith endswith lower upper"
+_OF_TENSORS = """
+    item tolist numpy size dim ndimension numel nelement element_size is_floating_point
+    backward detach detach_ requires_grad_ retain_grad to type_as cpu new_tensor
+    copy_ zero_ fill_diagonal_
+"""
+_OF_TORCH = """
+    tensor as_tensor from_numpy is_tensor zeros ones full eye arange linspace empty
+    zeros_like ones_like full_like empty_like
+    grad no_grad enable_grad set_grad_enabled is_grad_enabled
+"""
+_OF_MODULES = """
+    step zero_grad parameters named_parameters children named_children modules named_modules
+    buffers named_buffers forward train eval __init__ __call__ __iter__ __len__ __getitem__
+"""
+_OF_LIBRARY = "is_optimizer require require_dims whole sizes size_of ones_of spread"
+_OF_MATH = "sqrt exp log sin cos tan tanh floor ceil fabs hypot atan2 isnan isinf prod"
 PURE = frozenset(
-    [
-        "float",
-        "int",
-        "bool",
-        "len",
-        "range",
-        "zip",
-        "enumerate",
-        "isinstance",
-        "getattr",
-        "hasattr",
-        "setattr",
-        "list",
-        "tuple",
-        "dict",
-        "set",
-        "sum",
-        "min",
-        "max",
-        "abs",
-        "round",
-        "sorted",
-        "reversed",
-        "any",
-        "all",
-        "map",
-        "filter",
-        "callable",
-        "type",
-        "str",
-        "super",
-        "slice",
-        "append",
-        "extend",
-        "insert",
-        "pop",
-        "items",
-        "keys",
-        "values",
-        "get",
-        "update",
-        "setdefault",
-        "copy",
-        "index",
-        "count",
-        "clear",
-        "reverse",
-        "format",
-        "join",
-        "split",
-        "startswith",
-        "endswith",
-        "lower",
-        "upper",
-        "item",
-        "tolist",
-        "size",
-        "dim",
-        "ndimension",
-        "numel",
-        "nelement",
-        "element_size",
-        "backward",
-        "detach",
-        "detach_",
-        "to",
-        "type_as",
-        "copy_",
-        "zero_",
-        "cpu",
-        "is_floating_point",
-        "requires_grad_",
-        "retain_grad",
-        "new_tensor",
-        "numpy",
-        "type",
-        "fill_diagonal_",
-        "step",
-        "zero_grad",
-        "parameters",
-        "named_parameters",
-        "children",
-        "named_children",
-        "modules",
-        "named_modules",
-        "buffers",
-        "named_buffers",
-        "forward",
-        "__init__",
-        "__call__",
-        "__iter__",
-        "__len__",
-        "__getitem__",
-        "train",
-        "eval",
-        "no_grad",
-        "enable_grad",
-        "set_grad_enabled",
-        "is_grad_enabled",
-        "grad",
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "is_tensor",
-        "is_optimizer",
-        "require",
-        "require_dims",
-        "whole",
-        "sizes",
-        "spread",
-        "sqrt",
-        "exp",
-        "log",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "pow",
-        "floor",
-        "ceil",
-        "fabs",
-        "hypot",
-        "atan2",
-        "isnan",
-        "isinf",
-        "zeros",
-        "ones",
-        "full",
-        "eye",
-        "arange",
-        "linspace",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty",
-        "empty_like",
-        "size_of",
-        "ones_of",
-        "prod",
-    ]
+    " ".join(
+        [
+            _OF_PYTHON,
+            _OF_CONTAINERS,
+            _OF_TEXTS,
+            _OF_TENSORS,
+            _OF_TORCH,
+            _OF_MODULES,
+            _OF_LIBRARY,
+            _OF_MATH,
+        ]
+    ).split()
 )
 
 
