@@ -2,29 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..graph.node import Node
+from ..graph.state import STATE
 
 if TYPE_CHECKING:
     from .reverse import Pass
 
 
+class Packed:
+    """What a node saved, as the program packed it: nodes with what stands for them."""
+
+    __slots__ = ("node", "saved", "unpack")
+
+    def __init__(self, saved: list[tuple[Node, Any]], unpack: Callable[[Any], Node]):
+        self.saved = saved
+        self.unpack = unpack
+
+    @contextmanager
+    def unpacked(self) -> Iterator[None]:
+        """While this runs the saved nodes have the values that the program unpacks."""
+        before = STATE.replaced, STATE.overwriting
+        held = [(node, node.mark().replaced, _Held(self.unpack(p))) for node, p in self.saved]
+        for node, _, holder in held:
+            node.mark().replaced = (lambda holder=holder: holder), None
+        STATE.replaced = STATE.overwriting = True
+        try:
+            yield
+        finally:
+            for node, replaced, _ in held:
+                node.mark().replaced = replaced
+            STATE.replaced, STATE.overwriting = before
+
+
+class _Held:
+    """Who shows a value."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node):
+        self.node = node
+
+
 class Attached:
     """What a program attached to the backward function of a node: `metadata`, hooks `before` it
     (given the cotangents of its results) and `after` it (given those of its inputs too); a hook
-    may return others."""
+    may return others. `packed`: what it saved, when that went through hooks."""
 
-    __slots__ = ("after", "before", "metadata")
+    __slots__ = ("after", "before", "metadata", "packed")
 
     def __init__(self) -> None:
         self.metadata: dict[Any, Any] = {}
         self.before: dict[int, Any] = {}
         self.after: dict[int, Any] = {}
+        self.packed: Packed | None = None
+
+
+def attached(node: Node) -> Attached:
+    """What is attached to a node, made on first use."""
+    marks = node.mark()
+    if marks.context is None:
+        marks.context = Attached()
+    return marks.context
 
 
 def visit(running: Pass, node: Node, g: Any) -> None:
     """Differentiate a node of a pass between its hooks."""
+    packed = node.mark().context.packed
+    if packed is None:
+        _visit(running, node, g)
+        return
+    with packed.unpacked():
+        _visit(running, node, g)
+
+
+def _visit(running: Pass, node: Node, g: Any) -> None:
     attached: Attached = node.mark().context
     several = node.outputs is not None
     outputs = [g.get(i) for i in range(len(node.outputs or ()))] if several else [g]

@@ -67,11 +67,15 @@ def _autocast(
 
 
 def _hooks(pack_hook: Any, unpack_hook: Any) -> Manager:
-    raise fail(
-        "E203",
-        "hooks on saved tensors are not supported: nothing is saved before it is needed",
-        help="leave the `with` out",
-    )
+    from .saved_hooks import SavedHooks
+
+    return SavedHooks(pack_hook, unpack_hook)
+
+
+def _no_hooks(error_message: Any) -> Manager:
+    from .saved_hooks import disabled
+
+    return disabled(error_message)
 
 
 def _compiled(model: Any = None, **options: Any) -> Any:
@@ -163,6 +167,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "autograd.detect_anomaly": _anomaly,
     "autograd.graph.save_on_cpu": _nothing("save_on_cpu"),
     "autograd.graph.saved_tensors_hooks": _hooks,
+    "autograd.graph.disable_saved_tensors_hooks": _no_hooks,
     "autograd.once_differentiable": _once,
     "autograd.function.once_differentiable": _once,
     "autograd.profiler.record_function": _nothing("record_function"),
