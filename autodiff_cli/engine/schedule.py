@@ -27,6 +27,7 @@ from .observing import OBSERVED
 from .outer_sums import together
 from .parts import kernel_of
 from .recompute import computed_again
+from .threads import BUFFER
 from .tiles import Tiled
 from .turns import Turns
 
@@ -240,6 +241,7 @@ class Plan:
         for at, array in zip(self.inputs, arrays, strict=True):
             registers[at] = array
         with np.errstate(all="ignore"):
+            np.setbufsize(BUFFER)
             for step in self.steps:
                 try:
                     if isinstance(step, Tiled):

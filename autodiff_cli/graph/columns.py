@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,32 +79,58 @@ def blocks(
 ) -> Iterator[tuple[slice, slice]]:
     """Slices of the batch and of the first dim of places whose columns fill about a CHUNK."""
     line = channels * math.prod(kernel) * math.prod(sizes[1:]) * itemsize
-    rows = min(max(1, CHUNK // max(line, 1)), sizes[0]) or 1
-    samples = max(1, CHUNK // max(line * sizes[0], 1)) if rows == sizes[0] else 1
+    bands = min(-(-line * sizes[0] // CHUNK), sizes[0]) or 1
+    cuts = [sizes[0] * i // bands for i in range(bands + 1)]
+    samples = max(1, CHUNK // max(line * sizes[0], 1))
     for start in range(0, batch, samples):
-        for row in range(0, sizes[0], rows):
-            yield slice(start, min(start + samples, batch)), slice(row, min(row + rows, sizes[0]))
+        for first, last in pairwise(cuts):
+            yield slice(start, min(start + samples, batch)), slice(first, last)
+
+
+class Memory:
+    """Room for one array after the other: fresh memory costs more than what is written to it."""
+
+    __slots__ = ("dtype", "room")
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+        self.room = np.empty(0, dtype)
+
+    def array(self, shape: Size) -> np.ndarray:
+        """An array of undefined values, in the place of the one before."""
+        size = math.prod(shape)
+        if self.room.size < size:
+            self.room = np.empty(size, self.dtype)
+        return self.room[:size].reshape(shape)
 
 
 def columns_of(
     x: np.ndarray, groups: int, steps: Steps, sizes: Size, kernel: Size
 ) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """For each block its slices and columns (N, groups, channels * taps, places)."""
+    """For each block its slices and columns (N, groups, channels * taps, places), which are only
+    there until the next one is asked for."""
     n = len(kernel)
     batch, channels = x.shape[:2]
     height = channels // groups * math.prod(kernel)
     view = windows(padded(x, steps, sizes, kernel), steps, sizes, kernel)
+    memory = Memory(x.dtype)
     for part, rows in blocks(batch, channels, kernel, sizes, x.itemsize):
         block = view[(part, *(slice(None),) * (n + 1), rows)]
+        if math.prod(kernel) > 1:  # else the block may be in order as it is
+            columns = memory.array(block.shape)
+            columns[...] = block
+            block = columns
         places = math.prod(block.shape[2 + n :])
         yield part, rows, block.reshape(block.shape[0], groups, height, places)
 
 
 def rows_of(x: np.ndarray, part: slice, rows: slice, groups: int) -> np.ndarray:
-    """The block of a tensor of places (N, C, *sizes) as (N, groups, C / groups, places)."""
-    block = x[part, :, rows]
-    channels = x.shape[1] // groups
-    return block.reshape(block.shape[0], groups, channels, math.prod(block.shape[2:]))
+    """The block of a tensor of places (N, C, *sizes) as (N, groups, C / groups, places): a view
+    where `x` is in order."""
+    batch, channels, *sizes = x.shape
+    line = math.prod(sizes[1:])
+    flat = x.reshape(batch, groups, channels // groups, math.prod(sizes))
+    return flat[part, :, :, rows.start * line : rows.stop * line]
 
 
 class Canvas:
@@ -130,6 +157,9 @@ class Canvas:
         """Add the columns of a block, tap by tap."""
         steps = self.steps
         target = self.array[part]
+        if len(sizes) == 2 and steps.stride == (1, 1) and sizes[1] == target.shape[-1]:
+            self._add_runs(target, rows, columns)
+            return
         places = (rows.stop - rows.start, *sizes[1:])
         starts = (rows.start * steps.stride[0], *(0,) * (len(sizes) - 1))
         columns = columns.reshape(*target.shape[:2], *self.kernel, *places)
@@ -141,6 +171,25 @@ class Canvas:
                 )
             )
             target[(..., *index)] += columns[(slice(None), slice(None), *at)]
+
+    def widened(self, x: np.ndarray) -> np.ndarray:
+        """`x` (N, C, height, width) with zeros behind its rows, as long as those here where that is
+        little more: then what a tap adds is one run in memory."""
+        more = self.array.shape[-1] - x.shape[-1]
+        if x.ndim != 4 or self.steps.stride != (1, 1) or more > x.shape[-1] // 8:
+            return x
+        return np.pad(x, ((0, 0), (0, 0), (0, 0), (0, more)))
+
+    def _add_runs(self, target: np.ndarray, rows: slice, columns: np.ndarray) -> None:
+        """The columns of rows as long as those here; what would be behind the last one is zero."""
+        width = target.shape[-1]
+        target = target.reshape(*target.shape[:2], -1)
+        columns = columns.reshape(*target.shape[:2], *self.kernel, -1)
+        down, right = self.steps.dilation
+        for i, j in np.ndindex(*self.kernel):
+            start = (rows.start + i * down) * width + j * right
+            run = target[..., start : start + columns.shape[-1]]
+            run += columns[:, :, i, j, : run.shape[-1]]
 
     def result(self) -> np.ndarray:
         """Without the room for padding."""

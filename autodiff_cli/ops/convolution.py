@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..errors import fail
-from ..graph.columns import Canvas, Steps, blocks, columns_of, positive, rows_of
+from ..graph.columns import Canvas, Memory, Steps, blocks, columns_of, positive, rows_of
 from ..graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
@@ -27,24 +27,28 @@ def _convolve(x, weight, steps, sizes):
     matrix = weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
     out = np.empty((x.shape[0], weight.shape[0], *sizes), np.result_type(x, weight))
     for part, rows, columns in columns_of(x, groups, steps, sizes, kernel):
-        product = np.matmul(matrix, columns)
-        out[part, :, rows] = product.reshape(out[part, :, rows].shape)
+        np.matmul(matrix, columns, out=rows_of(out, part, rows, groups))
     return out
 
 
 def _convolve_input(g, weight, steps, kept):
-    kernel, sizes, groups = weight.shape[2:], g.shape[2:], steps.groups
+    kernel, groups = weight.shape[2:], steps.groups
     taps = math.prod(weight.shape[1:])
     matrix = weight.reshape(groups, weight.shape[0] // groups, taps).transpose(0, 2, 1)
     channels = weight.shape[1] * groups
     dtype = np.result_type(g, weight)
-    canvas = Canvas((g.shape[0], channels), steps, sizes, kernel, kept, dtype)
+    canvas = Canvas((g.shape[0], channels), steps, g.shape[2:], kernel, kept, dtype)
+    g = np.ascontiguousarray(canvas.widened(g))
+    sizes, memory = g.shape[2:], Memory(dtype)
     for part, rows in blocks(g.shape[0], channels, kernel, sizes, g.itemsize):
-        canvas.add(part, rows, np.matmul(matrix, rows_of(g, part, rows, groups)), sizes)
+        block = rows_of(g, part, rows, groups)
+        columns = memory.array((*block.shape[:2], taps, block.shape[-1]))
+        canvas.add(part, rows, np.matmul(matrix, block, out=columns), sizes)
     return canvas.result()
 
 
 def _convolve_weight(x, g, steps, kernel):
+    g = np.ascontiguousarray(g)
     sizes, groups = g.shape[2:], steps.groups
     taps = x.shape[1] // groups * math.prod(kernel)
     total = np.zeros((groups, g.shape[1] // groups, taps), np.result_type(x, g))
