@@ -273,7 +273,7 @@ def _final(node: Node, result: int, depth: int) -> Final:
     return Final(node.op.kernel, node.args[3:], result, shape, node)
 
 
-def _summed(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
+def _summed(x: np.ndarray, dims: tuple[int, ...], keepdim: Any) -> Any:
     return np.sum(x, dims, keepdims=keepdim)
 
 

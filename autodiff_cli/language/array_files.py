@@ -53,7 +53,7 @@ def read_npy(text: str, file: IO[bytes], size: int, member: str = "") -> np.ndar
     if need > STATE.max_bytes:
         raise too_large(text, need)
     buffer = np.empty(need, np.uint8)
-    _fill(text, file, memoryview(buffer), where)  # type: ignore[arg-type]  # arrays are buffers
+    _fill(text, file, buffer.data, where)
     array = buffer.view(dtype).reshape(shape, order="F" if fortran else "C")
     return _native(text, array, where)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .outline import Outline, shape_text
-from .text import ascii_text, clip, format_count, format_number, pad, prose
+from .text import ascii_text, broken, clip, format_count, format_number, pad
 from .text import text_width as width_of
 
 if TYPE_CHECKING:
@@ -192,7 +192,9 @@ def fitted(rows: list[Row], width: int) -> list[Row]:
         lines = [row.value]
         if row.value and not row.label:  # a remark: `grad [[1, 2], [3, 4]]`
             word, _, text = row.value.partition(" ")
-            lines = prose(f"{word} ", text, width - width_of(branches))
+            margin = len(word) + 1
+            lines = broken(text, max(width - width_of(branches) - margin, 8))
+            lines = [f"{word} {lines[0]}", *(" " * margin + line for line in lines[1:])]
         narrow += [row._replace(branches=branches, value=line) for line in lines]
     return narrow
 
