@@ -263,7 +263,7 @@ class _Builder:
         """Whether the step is made of ufuncs."""
         if isinstance(step.kernel, np.ufunc):
             like = step.kernel(*args)
-            if step.shape:  # a number written over an operand costs NumPy a copy
+            if like.size > 1:  # a number written over an operand costs NumPy a copy
                 self._release(n)
             made = self._new(like, step.result)
             self._release(n)
