@@ -207,6 +207,12 @@ class Run(Runner):
 
     def _tables(self, report: Report, several: bool) -> None:
         from ..render.tables import print_report
+        from ..render.text import printable
 
         chosen: dict[str, Any] = {"only": self.only, "show": self.globs, "all": self.values["all"]}
         self.draw(report, several, print_report, **chosen)
+        said = report.tensors or report.scalars or report.stdout or report.shown is not None
+        if not said and not self.values["quiet"]:
+            self.env.note(
+                f"{printable(report.file, 300)} computes nothing: there is nothing to show"
+            )

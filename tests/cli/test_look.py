@@ -139,6 +139,15 @@ def test_messages_fit_the_terminal(cli, tmp_path: Path, name: str, width: int):
     assert piped.split("\n")[1].strip().startswith("--> p.expr:")
 
 
+def test_an_empty_program_says_so_on_a_terminal(cli, tmp_path: Path):
+    (tmp_path / "p.expr").write_text("# nothing yet\n")
+    assert cli("p.expr") == (0, "", "")
+    assert cli("p.expr", "-q", tty=True) == (0, "", "")
+    shown = cli("p.expr", tty=True)
+    assert (shown.out, shown.err) == ("", "p.expr computes nothing: there is nothing to show\n")
+    assert cli("-e", "print(1)", tty=True, NO_COLOR="1").err == ""
+
+
 def test_places_are_links_on_a_terminal(cli, tmp_path: Path):
     (tmp_path / "a b.expr").write_text("x = [1, 2\n")
     err = cli("a b.expr", tty=True, TERM="xterm-256color").err
