@@ -344,7 +344,7 @@ class Tensor:
         """`write` without the check for leaves."""
         self.settle()
         old = self.node
-        if STATE.batching:
+        if STATE.batching or STATE.opened:
             _check_captured(old if self.storage is None else self.storage.node, node)
         node = cast(node, old.dtype)
         if node.shape != old.shape:
@@ -463,7 +463,14 @@ def as_array(tensor: Tensor) -> Array:
 
 
 def _check_captured(old: Node, new: Node) -> None:
-    """E203 when, inside vmap, one example's values would go into a tensor from outside."""
+    """E203 when, inside vmap, one example's values would go into a tensor from outside, and for
+    any change of such a tensor in a function that is differentiated."""
+    if old.seq < STATE.opened:
+        raise fail(
+            "E203",
+            "a function that is differentiated cannot change a tensor from outside in place",
+            help="give the tensor to the function and return the new one",
+        )
     if old.seq < STATE.batching and not known(new):
         raise fail(
             "E203",

@@ -14,7 +14,7 @@ from ..graph.node import Node
 from ..graph.op import cast
 from ..graph.registry import F
 from ..graph.sizes import shape_text
-from ..graph.state import grad_mode
+from ..graph.state import STATE, grad_mode
 from .batching import Trace
 from .levels import (
     DEPTH,
@@ -61,8 +61,12 @@ class _Run:
         parts = (self.opened.tree,) if isinstance(argnums, int) else self.opened.tree
         for place, value in zip(wrapped, parts, strict=True):
             args[place] = value
-        with DEPTH.deeper():
-            result = call(args, kwargs)
+        outer, STATE.opened = STATE.opened, self.opened.since
+        try:
+            with DEPTH.deeper():
+                result = call(args, kwargs)
+        finally:
+            STATE.opened = outer
         self.output, self.aux = _split(name, result, has_aux)
 
     def in_shape_of_inputs(self, leaves: list[Node]) -> Any:

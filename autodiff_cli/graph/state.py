@@ -21,10 +21,13 @@ class State:
     """`grad`: whether applications are recorded for differentiation. `span`: place of the
     expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
+    `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
-    that saved values have to be checked; `replaced`: also through `.data`."""
+    that saved values have to be checked; `replaced`: also through `.data`;
+    `anomaly`: whether a NaN in a backward is an error."""
 
     __slots__ = (
+        "anomaly",
         "batching",
         "default_dtype",
         "default_generator",
@@ -34,6 +37,7 @@ class State:
         "max_bytes",
         "max_depth",
         "max_steps",
+        "opened",
         "overwriting",
         "print_options",
         "replaced",
@@ -48,9 +52,11 @@ class State:
         self.grad = True
         self.inference = False
         self.batching = 0
+        self.opened = 0
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None
+        self.anomaly = False
         self.overwriting = False
         self.replaced = False
         self.print_options: Any = None

@@ -18,6 +18,18 @@ _ITEM = (
     ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
     "is occurring somewhere inside PyTorch internals, please file a bug report."
 )
+_MUTATED_BY_VMAP = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor "
+    "`other` in extra_args that has more elements than `self`. This happened due to `other` being "
+    "vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
+    "operators instead of inplace arithmetic. If said operator is being called inside the PyTorch "
+    "framework, please file a bug report instead."
+)
+_MUTATED = (
+    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call "
+    "in-place operation that would mutate a captured Tensor. This is not supported; please rewrite "
+    "the function being transformed to explicitly accept the mutated Tensor(s) as inputs."
+)
 _RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' "
     "or 'different' randomness flags on vmap or perform the randomness operation out of vmap"
@@ -227,6 +239,10 @@ _TRANSFORMS: tuple[Row, ...] = (
      f"original Tensor, this is not supported. Tensor is of size {_size(m[2])[11:-1]} while the "
      f"given forward gradient is of size {_size(m[1])[11:-1]}.", ""),
     ("E203", r"^the value of a tensor is needed inside vmap", _ITEM, "RuntimeError"),
+    ("E203", r"^inside vmap, a tensor from outside cannot be changed in place", _MUTATED_BY_VMAP,
+     "RuntimeError"),
+    ("E203", r"^a function that is differentiated cannot change a tensor from outside", _MUTATED,
+     "RuntimeError"),
     ("E203", r"^vmap called a random operation", _RANDOM, "RuntimeError"),
 )  # fmt: skip
 
