@@ -34,7 +34,7 @@ def test_lookup() -> None:
 
 
 def test_topics() -> None:
-    assert {"exit-codes", "json", "formats", "language", "repl", "check"} <= set(TOPICS)
+    assert {"exit-codes", "json", "formats", "config", "language", "repl", "check"} <= set(TOPICS)
     for text in TOPICS.values():
         assert text.endswith("\n")
         assert max(map(len, text.splitlines())) <= 80
