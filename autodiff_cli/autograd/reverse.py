@@ -10,12 +10,25 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from ..engine.observing import OBSERVED
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
-from ..graph.op import CAST, LEAF, OUTPUT, POINTWISE, Op, cast, constant, number, output
+from ..graph.op import (
+    CAST,
+    LEAF,
+    OUTPUT,
+    POINTWISE,
+    Op,
+    cast,
+    constant,
+    number,
+    output,
+    value_of,
+)
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
@@ -96,7 +109,8 @@ class Pass:
             observer.backward_begins()
         with grad_mode(self.create_graph):
             before = STATE.span
-            take, visit = self.cotangents.pop, self._visit
+            take = self.cotangents.pop
+            visit = self._visit_checking if STATE.anomaly else self._visit
             for node in self.order:
                 g = take(node, None)
                 if g is not None:
@@ -106,6 +120,23 @@ class Pass:
         if observer is not None:
             observer.backward_ends()
         return self.reached
+
+    def _visit_checking(self, node: Node, g: Any) -> None:
+        """`_visit` in anomaly mode: E501 when it gave a NaN to an input."""
+        self._visit(node, g)
+        for at, x in enumerate(self._parents(node)):
+            given = self.cotangents.get(x)
+            if type(given) is Node and is_float(given.dtype) and np.isnan(value_of(given)).any():
+                raise fail(
+                    "E501",
+                    f"the backward of {_shown(node)} gives NaN",
+                    labels=(Label(node.span, "computed here"),) if node.span else (),
+                    help="ask `autodiff why` where it comes from",
+                    notes=(
+                        f"PyTorch: Function '{node.grad_name}' returned nan values in its "
+                        f"{at}th output.",
+                    ),
+                )
 
     def _visit(self, node: Node, g: Any) -> None:
         marks = node.marks

@@ -224,7 +224,7 @@ class Run:
 
 def undisturbed() -> bool:
     """Whether nobody watches what single steps do."""
-    busy = STATE.batching or HOUSEKEEPING.recording or not HOUSEKEEPING.replays
+    busy = STATE.batching or STATE.anomaly or HOUSEKEEPING.recording or not HOUSEKEEPING.replays
     return not (busy or handles.OBSERVERS or GRAD_READ or READERS)
 
 

@@ -111,7 +111,8 @@ class Program:
         self.ended = True
         if GRAD_READ:
             self.differentiate()
-        STATE.replaced = False  # what is asked for from now on is as it was when it was computed
+        # What is asked for from now on is as it was when it was computed, and may be NaN.
+        STATE.replaced = STATE.anomaly = False
 
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The statements that run; who watches a program puts its own between them."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from ..graph.state import STATE, grad_mode
 from .classes import Instance, UserClass
 from .functions import call_value
@@ -49,8 +49,32 @@ def _nothing(name: str) -> Callable[..., Manager]:
 
 
 def _anomaly(mode: Any = True, check_nan: Any = True) -> Manager:
-    truth(mode)
-    return Manager("set_detect_anomaly")
+    """From now on, or in a `with`, a backward stops at the first NaN that a function gives."""
+    before = STATE.anomaly
+    wanted = truth(mode) and truth(check_nan)
+    STATE.anomaly = wanted
+
+    def enter() -> None:
+        STATE.anomaly = wanted
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.anomaly = before
+
+    return Manager("set_detect_anomaly", enter, leave)
+
+
+def _detect_anomaly(check_nan: Any = True) -> Manager:
+    wanted = truth(check_nan)
+    kept: list[bool] = []
+
+    def enter() -> None:
+        kept.append(STATE.anomaly)
+        STATE.anomaly = wanted
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.anomaly = kept.pop()
+
+    return Manager("detect_anomaly", enter, leave)
 
 
 def _autocast(
@@ -164,7 +188,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "utils.checkpoint.checkpoint": _checkpoint,
     "utils.checkpoint.checkpoint_sequential": _checkpoint_sequential,
     "autograd.set_detect_anomaly": _anomaly,
-    "autograd.detect_anomaly": _anomaly,
+    "autograd.detect_anomaly": _detect_anomaly,
+    "autograd.anomaly_mode.set_detect_anomaly": _anomaly,
+    "autograd.anomaly_mode.detect_anomaly": _detect_anomaly,
     "autograd.graph.save_on_cpu": _nothing("save_on_cpu"),
     "autograd.graph.saved_tensors_hooks": _hooks,
     "autograd.graph.disable_saved_tensors_hooks": _no_hooks,
@@ -189,7 +215,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mps.is_available": _constant(False),
     "are_deterministic_algorithms_enabled": _constant(False),
     "is_inference_mode_enabled": lambda: STATE.inference,
-    "is_anomaly_enabled": _constant(False),
+    "is_anomaly_enabled": lambda: STATE.anomaly,
     "is_autocast_enabled": _constant(False),
     "is_complex": _constant(False),
     "is_nonzero": _is_nonzero,
