@@ -15,6 +15,7 @@ import numpy as np
 from ..graph.node import Node, Shape
 from ..graph.op import POINTWISE
 from ..transform.simplify import special
+from . import choice
 from .groups import Group, Grouping, reduced_dims, reduces
 from .tracing import Place, Unknown, trace
 
@@ -247,6 +248,10 @@ class Writer:
             else:
                 texts.append(self._global(operand))
         rows, rest = _common(refs)
+        if function is np.where:
+            picked = self._chosen(instruction, values, node)
+            if picked is not None:
+                return picked
         cost: float = COSTS.get(function, getattr(function, "cost", DEFAULT))
         self._spend(cost, self._elements(rows, rest))
         listed = ", ".join(texts)
@@ -257,6 +262,30 @@ class Writer:
             return result
         text = f"{self._global(function)}({listed})"
         return self._call(text, refs, rows, rest, node, instruction.dtype, fresh=True)
+
+    def _chosen(self, instruction: Any, values: list[Ref], node: Node) -> Ref | None:
+        """A choice between two values of one dtype; None for others."""
+        condition, *sides = [values[x.at] if type(x) is Place else x for x in instruction.operands]
+        dtype = instruction.dtype
+        if dtype.itemsize < 4 or any(side.dtype != dtype for side in sides):
+            return None
+        refs = [x for x in sides if type(x) is Ref]
+        if type(condition) is not Ref or condition.dtype.kind != "b" or len(set(refs)) < len(refs):
+            return None
+        zero = [type(side) is not Ref and choice.is_zero(side) for side in sides]
+        mask = self._new(condition.rows, condition.rest, np.dtype(f"i{dtype.itemsize}"))
+        spread = choice.spread_not if zero[0] else choice.spread
+        text = f"{self._global(spread)}({condition.name}"
+        self.lines.append(Line(text, [condition], mask, node, into=True))
+        function: Any = choice.kept if any(zero) else choice.chosen
+        used = [side for side, left_out in zip(sides, zero, strict=True) if not left_out]
+        rows, rest = _common([mask, *refs])
+        result = self._new(rows, rest, dtype)
+        names = [x.name if type(x) is Ref else self._global(x) for x in used]
+        text = f"{self._global(function)}({', '.join([mask.name, *names])}"
+        self.lines.append(Line(text, [mask, *refs], result, node, into=True))
+        self._spend(choice.COST, self._elements(rows, rest))
+        return result
 
     def _elements(self, rows: bool, rest: Shape) -> int:
         return prod(rest) * (self.group.rows if rows else 1)
