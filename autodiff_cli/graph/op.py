@@ -1,4 +1,4 @@
-"""Ops: what the table declares about an operation, and how arguments are bound to its signature.
+"""Ops: how arguments are bound to a signature, and how nodes are made of them.
 
 Binding gives every rule canonical arguments: dims are non-negative, sizes are tuples, tensors are
 nodes, defaults are filled in. Kinds tell the engine what it may do with an op.
@@ -14,10 +14,11 @@ import numpy as np
 from ..errors import fail
 from . import params
 from .bound_calls import MOST_KNOWN, Known, key_of_call
+from .declared import Declared
 from .dtypes import BOOL, INT64, result_dtype
 from .kinds import Kind, Promote
 from .node import Node, Shape
-from .params import REQUIRED, BindError, Param
+from .params import REQUIRED, BindError
 from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
 from .state import STATE
 from .varying import Given, Varying
@@ -31,138 +32,10 @@ FUNCTION, POINTWISE, COMPOSITE = Kind.FUNCTION, Kind.POINTWISE, Kind.COMPOSITE
 SAME, FLOAT, LOGICAL = Promote.SAME, Promote.FLOAT, Promote.LOGICAL
 
 
-class Op:
-    """One entry of the table; see `declare` for how entries are written.
+class Op(Declared):
+    """One entry of the table: binds arguments to its signature and makes nodes."""
 
-    `key` is unique, `name` is the public name (several ops may share it as overloads). `known`
-    are calls that were bound before, by the shapes and dtypes of their tensors and by their other
-    arguments; None for ops that take anything. `steady`: the shape rule reads nothing else.
-    """
-
-    __slots__ = (
-        "aliases",
-        "arity",
-        "body",
-        "check",
-        "compute",
-        "defaults",
-        "doc",
-        "eager",
-        "errors",
-        "family",
-        "fields",
-        "grad_fn",
-        "index",
-        "inplace",
-        "kernel",
-        "key",
-        "kind",
-        "kink",
-        "known",
-        "method",
-        "name",
-        "only_tensors",
-        "params",
-        "phrase",
-        "positional",
-        "positions",
-        "promote",
-        "properties",
-        "public",
-        "samples",
-        "scatter",
-        "shape_rule",
-        "steady",
-        "strides_rule",
-        "tensor_params",
-        "variadic_at",
-        "view",
-        "vjp_rule",
-    )
-
-    def __init__(self, key: str, kind: Kind):
-        self.key = key
-        self.name = key
-        self.kind = kind
-        self.aliases: tuple[str, ...] = ()
-        self.params: tuple[Param, ...] = ()
-        self.tensor_params: tuple[int, ...] = ()
-        self.index: dict[str, int] = {}
-        self.kernel: Callable[..., Any] | None = None
-        self.shape_rule: Callable[..., Any] | None = None
-        self.vjp_rule: Callable[..., Any] | None = None
-        self.body: Callable[..., Any] | None = None
-        self.promote = Promote.SAME
-        self.view = False
-        self.eager = False
-        self.inplace = False
-        self.method = True
-        self.public = True
-        self.fields: tuple[str, ...] = ()
-        self.samples: tuple[Any, ...] = ()
-        self.errors: tuple[Any, ...] = ()
-        self.kink: Any = None
-        self.check: Callable[..., Any] | None = None
-        self.doc = ""
-        self.phrase = ""  # what the vjp rule does, in words
-        self.family = ""
-        self.grad_fn: str | Callable[..., str] = ""
-        self.scatter: Callable[..., Any] | None = None
-        self.strides_rule: Callable[..., Any] | None = None
-        self.properties: frozenset[str] = frozenset()
-        self.only_tensors = -1
-        self.arity = 0
-        self.known: dict[tuple[Any, ...], Known] | None = None
-        self.steady = kind is Kind.REDUCTION or kind is Kind.CONTRACTION
-        self.positional = 0
-        self.variadic_at = -1
-        self.defaults: tuple[Any, ...] = ()
-
-    def declare_params(self, params: tuple[Param, ...]) -> None:
-        """Set the signature and what binding derives from it."""
-        self.params = params
-        self.index = {p.name: i for i, p in enumerate(params)}
-        self.defaults = tuple(p.default for p in params)
-        self.positional = sum(not p.keyword_only for p in params)
-        self.tensor_params = tuple(i for i, p in enumerate(params) if p.tensorial)
-        self.variadic_at = next((i for i, p in enumerate(params) if p.variadic), -1)
-        # The number of parameters of ops that take nothing but single tensors, else -1.
-        single = all(p.annotation in ("Tensor", "Mask") and not p.keyword_only for p in params)
-        self.only_tensors = len(params) if single else -1
-        # 1 or 2 for pointwise ops of so many tensors that all promote: `one` and `pair` apply them.
-        plain = single and self.kind is POINTWISE and all(p.promotes for p in params)
-        self.arity = len(params) if plain and len(params) < 3 else 0
-        self.known = None if any(p.annotation == "Any" for p in params) else {}
-
-    # -- declaring ----------------------------------------------------------------------------
-
-    def vjp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: the reverse rule `rule(g, out, *args)`; one cotangent per tensor parameter."""
-        self.vjp_rule = rule
-        return rule
-
-    def shape(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: `rule(*args) -> (shape, dtype)`, or a tuple of those for several results."""
-        self.shape_rule = rule
-        return rule
-
-    def view_inverse(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator for views: `rule(base, value, *rest)`: the base with `value` written to it."""
-        self.scatter = rule
-        return rule
-
-    def strides(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator for views: `rule(strides, *args)`, strides of the result in elements, given
-        those of the first argument."""
-        self.strides_rule = rule
-        return rule
-
-    @property
-    def differentiable(self) -> bool:
-        """Whether gradients flow through (a composite without a rule uses its body)."""
-        return self.vjp_rule is not None or self.kind is Kind.COMPOSITE
-
-    # -- applying -----------------------------------------------------------------------------
+    __slots__ = ()
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Arguments in signature order, converted; raises `BindError` when they do not fit."""
@@ -472,22 +345,6 @@ class Op:
         node = Node(self, args, inputs, body.shape, body.dtype, needs and body.dtype.kind == "f")
         node.body = body
         return node
-
-    # -- describing ---------------------------------------------------------------------------
-
-    def signature(self) -> str:
-        """The signature as a person writes it: `sum(input, dim=None, keepdim=False)`."""
-        parts: list[str] = []
-        star = False
-        for param in self.params:
-            if param.keyword_only and not star:
-                parts.append("*")
-                star = True
-            parts.append(param.describe())
-        return f"{self.name}({', '.join(parts)})"
-
-    def __repr__(self) -> str:
-        return f"<op {self.key}>"
 
 
 class _Late:
