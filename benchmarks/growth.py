@@ -34,6 +34,7 @@ UNLIMITED = {"max_memory": 1 << 62, "max_steps": 1 << 62}
 
 DOORS = {
     "run": "node after node",
+    "run_few": "node after node",
     "run_scalars": "Python floats",
     "run_planned": "plan",
 }
