@@ -30,6 +30,7 @@ class Turns:
         here, there = self.sides[:2]
         first = fixed([*here, *rest], there)
         self.ways = [first]
+        self.last = 0  # side that was written
         for at in range(1, SIDES):
             other = {id(a): b for a, b in zip(here, self.sides[at], strict=True)}
             other |= {id(a): b for a, b in zip(there, self.sides[(at + 1) % SIDES], strict=True)}
@@ -40,6 +41,7 @@ class Turns:
         self.bytes = first.bytes + SIDES * sum(array.nbytes for array in arrays)
 
     def _at(self, arrays: list[Any]) -> int:
+        """The side that holds these arrays now."""
         for at, side in enumerate(self.sides):
             if side is arrays:
                 return at
@@ -54,10 +56,11 @@ class Turns:
 
     def step(self, arrays: list[Any]) -> list[Any]:
         """The same where nothing else goes in or is wanted."""
-        at = self._at(arrays)
+        at = self.last if self.sides[self.last] is arrays else self._at(arrays)
         for function, args in self.ways[at].calls:
             function(*args)
-        return self.sides[(at + 1) % SIDES]
+        self.last = at = (at + 1) % SIDES
+        return self.sides[at]
 
 
 def _moved(value: Any, other: dict[int, np.ndarray]) -> Any:
