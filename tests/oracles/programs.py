@@ -66,6 +66,7 @@ def outcome(source: str) -> dict[str, Any]:
     """Run a program as Python does."""
     torch.set_default_dtype(torch.float32)
     torch.set_grad_enabled(True)
+    torch.autograd.set_detect_anomaly(False)
     names: dict[str, Any] = {"__name__": "__main__"}
     out = io.StringIO()
     error: dict[str, Any] | None = None
