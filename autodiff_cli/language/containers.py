@@ -13,7 +13,8 @@ from .classes import UserClass
 from .factories import parameter
 from .functions import call_value
 from .kinds import kind_of
-from .modules import MODULE, Module, add_module, laid_out
+from .module_methods import MODULE, add_module
+from .modules import Module, laid_out
 from .operations import items_of
 from .subscripts import slice_part
 from .text import represent

@@ -179,7 +179,7 @@ def library_member(path: str) -> Any:
 
         return CLASSES[name]
     if name == "Module":
-        from .modules import MODULE
+        from .module_methods import MODULE
 
         return MODULE
     if name in CONTAINERS:

@@ -20,8 +20,8 @@ from .expressions import Context
 from .functions import call_user
 from .kinds import MODE
 from .library import SUPPORT, plain
+from .module_methods import MODULE
 from .module_names import PRELUDE
-from .modules import MODULE
 from .parser import parse
 from .statements import compile_block
 from .values import Namespace, Scope, UserFunction
