@@ -112,6 +112,17 @@ def flat_places(index: Any, dim: int, shape: Shape) -> Any:
     return places + others
 
 
+def add_slices(out: Any, dim: int, index: Any, slices: Any) -> None:
+    """Add `slices[:, i, :]` to `out[:, index[i], :]`, one after the other; `out` is in order."""
+    shape = out.shape or (1,)
+    lead, size, rest = prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :])
+    slices = slices.reshape(lead, index.size, rest)
+    if slices.size:
+        rows = np.broadcast_to(index.reshape(1, -1, 1), slices.shape)
+        places = flat_places(rows, 1, (lead, size, rest))
+        np.add.at(out.reshape(-1), places.reshape(-1), slices.reshape(-1))
+
+
 def key_of(dim: int, step: Any) -> tuple[Any, ...]:
     """A NumPy index that applies `step` to one dim."""
     return (slice(None),) * dim + (step,)

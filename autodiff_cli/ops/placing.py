@@ -8,6 +8,7 @@ from ..errors import fail
 from ..graph.declare import Any, Dim, Mask, OptionalTensors, Tensor, camel, function, movement
 from ..graph.dtypes import BOOL
 from ..graph.indices import (
+    add_slices,
     advanced_key,
     check_dtypes,
     check_indices,
@@ -28,6 +29,12 @@ from ..graph.sizes import shape_text
 
 def _put_at(x, indices, values, accumulate):
     out = np.array(x, copy=True, order="C")
+    used = [dim for dim, index in enumerate(indices) if index is not None]
+    if accumulate and len(used) == 1:
+        index, size = indices[used[0]], x.shape[used[0]]
+        slices = np.broadcast_to(values, indexed_shape(x, indices))
+        add_slices(out, used[0], np.where(index < 0, index + size, index), slices)
+        return out
     key = advanced_key(indices)
     if any(not i.shape for i in indices if i is not None):
         values = np.reshape(np.broadcast_to(values, indexed_shape(x, indices)), x[key].shape)

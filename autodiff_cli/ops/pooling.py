@@ -67,7 +67,7 @@ def _maximum_index(x, rules):
     tables = [taps(rule, size, x.dtype) for rule, size in zip(rules, sizes, strict=True)]
     window = math.prod(table.at.shape[1] for table in tables)
     places = math.prod(table.at.size for table in tables)
-    if window > MANY_CODES or places > max(x.size, MANY_PLACES):
+    if window >= MANY_CODES or places > max(x.size, MANY_PLACES):
         return _searched(x, tables)
     found = _codes(x, tables)
     if found is None:
@@ -77,26 +77,32 @@ def _maximum_index(x, rules):
     return at.take(found + first)
 
 
-MANY_CODES = 100  # positions in a window that count as many: codes are small integers
+MANY_CODES = 1 << 15  # positions in a window that count as many: codes are small integers
 MANY_PLACES = 1 << 16
 
 
 def _codes(x, tables):
     """Where in its window the maximum is, as a number below the window's size; None where a
     maximum is nan."""
-    code, unit = np.int8(0), 1
+    window = math.prod(table.at.shape[1] for table in tables)
+    kind = np.dtype(np.int8 if window < 1 << 7 else np.int16).type
+    code, unit = kind(0), 1
     for i, table in reversed(list(enumerate(tables))):
         axis = x.ndim - len(tables) + i
         parts = [tap(x, axis, at) for at in table.columns]
         x = _largest(parts)
-        codes = [tap(code, axis, at) if code.ndim else code for at in table.columns]
-        codes = [part + np.int8(k * unit) for k, part in enumerate(codes)]
-        found = codes.pop()
-        for k in reversed(range(len(codes))):  # the first that equals the maximum is the one
-            found = found + (codes[k] - found) * (parts[k] == x).view(np.int8)
+        found = _code(code, unit, axis, table, len(parts) - 1)
+        for k in reversed(range(len(parts) - 1)):  # the first that equals the maximum is the one
+            better = _code(code, unit, axis, table, k) - found
+            found = found + better * (parts[k] == x).view(np.int8)
         code = found
         unit *= len(parts)
     return None if np.isnan(x.max(initial=0)) else np.broadcast_to(code, x.shape)
+
+
+def _code(code, unit, axis, table, k):
+    """The codes of those that tap `k` reads."""
+    return (tap(code, axis, table.columns[k]) if code.ndim else code) + code.dtype.type(k * unit)
 
 
 @lru_cache(maxsize=64)

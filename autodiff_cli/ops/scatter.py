@@ -15,6 +15,7 @@ from ..graph.declare import (
     movement,
 )
 from ..graph.indices import (
+    add_slices,
     check_dtypes,
     check_gather,
     check_indices,
@@ -387,11 +388,7 @@ def _index_add_shape(input, dim, index, source, alpha):
 def _rows_added(x, dim, index, source, alpha):
     out = np.array(x, copy=True, order="C")
     values = source if alpha == 1 else source * np.asarray(alpha, source.dtype)
-    np.add.at(
-        np.reshape(out, out.shape or (1,)),
-        key_of(dim, np.reshape(index, -1)),
-        np.reshape(values, values.shape or (1,)),
-    )
+    add_slices(out, dim, index, values)
     return out
 
 
