@@ -63,6 +63,15 @@ class GradSlot(AccumulateGrad):
                 self.grad = Tensor(F.add(grad.node, g))
 
 
+class Unkept(AccumulateGrad):
+    """Of a view that was made under no_grad: it requires grad and gets none."""
+
+    __slots__ = ()
+
+    def receive(self, g: Node, create_graph: bool) -> None:
+        """Nothing adds up."""
+
+
 def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
     """A gradient that comes first, of its own memory."""
     if not create_graph:
@@ -557,7 +566,7 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
                 tensor.untracked = True
                 if root.requires_grad and not node.requires_grad and not detached(tensor):
                     # As PyTorch has it: what looks at a tensor that requires grad does so too.
-                    tensor.accumulator = AccumulateGrad()
+                    tensor.accumulator = Unkept()
                     tensor._node = view = leaf(node, tensor.accumulator)
                     view.handle = ref(tensor)
     return tensor
