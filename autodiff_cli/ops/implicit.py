@@ -274,6 +274,7 @@ def dirichlet_slopes(values: Tensor, concentration: Tensor, total: Tensor):
     public=False,
     grad_fn="StandardGammaBackward0",
     shape=lambda values, concentration: (values.shape, values.dtype),
+    properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[S(t(2, 3, low=0.5, high=2.0, grad=False), t(2, 3, low=0.5, high=2.0), order=0)],
 )
 def standard_gamma(values: Tensor, concentration: Tensor):
@@ -290,6 +291,7 @@ def _(g, out, values, concentration):
     public=False,
     grad_fn="_DirichletBackward",
     shape=lambda values, concentration: (values.shape, values.dtype),
+    properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[S(t(2, 3, low=0.1, high=0.5, grad=False), t(2, 3, low=0.5, high=2.0), order=0)],
 )
 def sample_dirichlet(values: Tensor, concentration: Tensor):
