@@ -19,9 +19,25 @@ def _argsort(x, dim, descending, stable):
     if not x.ndim:
         return np.zeros((), np.int64)
     if not descending:
+        return _order(x, dim)
+    return np.flip(x.shape[dim] - 1 - _order(np.flip(x, dim), dim), dim)
+
+
+def _order(x, dim):
+    """Indices that sort; equal elements keep their order. NumPy's quick way does not keep it, and
+    takes a third of the time: it is right for rows without equal elements."""
+    if x.dtype.kind != "f" or x.size < MANY:
         return np.argsort(x, axis=dim, kind="stable")
-    order = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
-    return np.flip(x.shape[dim] - 1 - order, dim)
+    order = np.argsort(x, axis=dim)
+    rows, places = np.moveaxis(x, dim, -1), np.moveaxis(order, dim, -1)
+    found = np.take_along_axis(rows, places, -1)
+    unlike = (found[..., :-1] < found[..., 1:]).all(-1)  # neither equal ones nor nan
+    if not unlike.all():
+        places[~unlike] = np.argsort(rows[~unlike], axis=-1, kind="stable")
+    return order
+
+
+MANY = 1024
 
 
 ORDERED = t(4, values=[0.0, 1.0, 1.0, 2.0], grad=False)
