@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import fail
-from .initial_values import fans, init_kaiming_uniform, init_xavier_normal, init_xavier_uniform
+from .initial_values import fans, init_kaiming_uniform
 from .random import Generator
 from .random_arguments import DType, Shape, wrong_argument
 
@@ -150,36 +150,3 @@ def _all_uniform(
 ) -> Parameters:
     bound = 1 / math.sqrt(fan) if fan > 0 else 0.0
     return {name: generator.uniform(shape, dtype, -bound, bound) for name, shape in shapes.items()}
-
-
-def init_multihead_attention(
-    generator: Generator,
-    embed_dim: int,
-    kdim: int | None = None,
-    vdim: int | None = None,
-    bias: bool = True,
-    add_bias_kv: bool = False,
-    dtype: DType = np.float32,
-) -> Parameters:
-    """`nn.MultiheadAttention`: the output projection is drawn first; its bias is then zeroed."""
-    projection = init_linear(generator, embed_dim, embed_dim, bias, dtype)
-    keys, values = kdim or embed_dim, vdim or embed_dim
-    made: Parameters = {}
-    if keys == values == embed_dim:
-        made["in_proj_weight"] = init_xavier_uniform(
-            generator, (3 * embed_dim, embed_dim), dtype=dtype
-        )
-    else:
-        for name, width in (("q", embed_dim), ("k", keys), ("v", values)):
-            made[f"{name}_proj_weight"] = init_xavier_uniform(
-                generator, (embed_dim, width), dtype=dtype
-            )
-    if bias:
-        made["in_proj_bias"] = np.zeros(3 * embed_dim, dtype)
-    if add_bias_kv:
-        for name in ("bias_k", "bias_v"):
-            made[name] = init_xavier_normal(generator, (1, 1, embed_dim), dtype=dtype)
-    made["out_proj.weight"] = projection["weight"]
-    if bias:
-        made["out_proj.bias"] = np.zeros(embed_dim, dtype)
-    return made

@@ -46,22 +46,6 @@ def fans(shape: Shape) -> tuple[int, int]:
     return size[1] * field, size[0] * field
 
 
-def init_uniform(
-    generator: Generator, shape: Shape, a: float = 0.0, b: float = 1.0, dtype: DType = np.float32
-) -> np.ndarray:
-    return generator.uniform(shape, dtype, a, b)
-
-
-def init_normal(
-    generator: Generator,
-    shape: Shape,
-    mean: float = 0.0,
-    std: float = 1.0,
-    dtype: DType = np.float32,
-) -> np.ndarray:
-    return generator.normal(mean, std, shape, dtype)
-
-
 def init_trunc_normal(
     generator: Generator,
     shape: Shape,

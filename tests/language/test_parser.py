@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language import syntax as s
 from autodiff_cli.language.parser import is_incomplete, parse, parse_all, parse_expression
-from autodiff_cli.language.unparse import unparse
 from autodiff_cli.source import Source, Span
+
+from .unparse import unparse
 
 EXPRESSIONS = [
     "x",

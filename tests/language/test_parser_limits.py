@@ -10,8 +10,9 @@ import pytest
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language import syntax as s
 from autodiff_cli.language.parser import parse
-from autodiff_cli.language.unparse import unparse
 from autodiff_cli.source import Source
+
+from .unparse import unparse
 
 
 def code_of(text: str) -> str:

@@ -121,8 +121,6 @@ CALLS: dict[str, Callable[..., Any]] = {
         nn.functional.rrelu(array(values), lower, upper, True)
         / torch.where(array(values) == 0, torch.tensor(1.0), array(values))
     ),
-    "init_uniform": init("uniform_"),
-    "init_normal": init("normal_"),
     "init_trunc_normal": init("trunc_normal_"),
     "init_xavier_uniform": init("xavier_uniform_"),
     "init_xavier_normal": init("xavier_normal_"),
@@ -148,9 +146,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "init_recurrent": recurrent,
     "init_recurrent_cell": lambda kind, input_size, hidden_size, bias=True: module(
         getattr(nn, kind + "Cell")(input_size, hidden_size, bias)
-    ),
-    "init_multihead_attention": lambda embed_dim, **other: module(
-        nn.MultiheadAttention(embed_dim, 1, **other)
     ),
 }
 
@@ -222,8 +217,6 @@ def steps() -> list[list]:
             case(("init_kaiming_normal", {**common, "mode": "fan_out", "nonlinearity": "tanh"}))
             case(("init_orthogonal", common))
             case(("init_orthogonal", {**common, "gain": 0.5}))
-        case(("init_uniform", {"shape": [5, 5], "a": -0.5, "b": 2.0, "dtype": dtype}))
-        case(("init_normal", {"shape": [5, 5], "mean": 1.0, "std": 0.2, "dtype": dtype}))
         case(("init_trunc_normal", {"shape": [3, 6], "std": 0.02, "dtype": dtype}))
         bounds = {"mean": 1.0, "std": 2.0, "a": -1.0, "b": 3.0}
         case(("init_trunc_normal", {"shape": [5], "dtype": dtype, **bounds}))
@@ -283,10 +276,6 @@ def steps() -> list[list]:
         case(("init_recurrent", {**sizes, "bias": False}))
         case(("init_recurrent_cell", sizes))
     case(("init_recurrent", {"kind": "LSTM", "input_size": 3, "hidden_size": 4, "proj_size": 2}))
-    case(("init_multihead_attention", {"embed_dim": 4}))
-    case(("init_multihead_attention", {"embed_dim": 4, "kdim": 3, "vdim": 2}))
-    case(("init_multihead_attention", {"embed_dim": 4, "add_bias_kv": True}))
-    case(("init_multihead_attention", {"embed_dim": 4, "bias": False}))
     # Long draws, where chunks and remainders of blocks meet.
     for n in (65536, 65537, 200_003):
         for dtype in DTYPES:
