@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.cascade import LIMIT, cascade_sum
+from ..graph.cascade import small_sum
 from ..graph.declare import (
     Dim,
     Dims,
@@ -70,17 +70,11 @@ def _sum_dtype(input, dtype=None):
 
 
 def _sum(x, dim, keepdim, dtype=None):
-    size = x.size
-    if (
-        size
-        and dtype is None
-        and size <= LIMIT.get(x.itemsize, 0)
-        and x.dtype.kind == "f"
-        and (not dim or x.ndim == 1)
-        and x.flags.c_contiguous
-    ):
-        total = cascade_sum(x.ravel())
-        return total.reshape((1,) * x.ndim) if keepdim else total
+    if dtype is None and (not dim or len(dim) + x.shape.count(1) >= x.ndim):
+        kept = [1 if not dim or d in dim else n for d, n in enumerate(x.shape)]
+        total = small_sum(x) if all(n == 1 for n in kept) else None
+        if total is not None:
+            return total.reshape((1,) * (x.ndim if keepdim else x.ndim - len(dim or kept)))
     return np.add.reduce(x, axis=dim or None, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
 
 

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from ..errors import fail
+from ..graph.cascade import small_sum
 from ..graph.declare import (
     Any,
     Dim,
@@ -124,7 +125,8 @@ def _sum_to(x, size):
         *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1),
     )
     if dims:
-        x = np.add.reduce(x, axis=dims, keepdims=True)
+        total = small_sum(x) if all(s == 1 for s in size) else None
+        x = np.add.reduce(x, axis=dims, keepdims=True) if total is None else total
     return np.reshape(x, size)
 
 
