@@ -293,8 +293,8 @@ RULES: dict[str, Rule] = {
     "depends": lambda trace, node: F.depends(
         trace.full(node.args[0]), trace.memo.get(node.args[1], node.args[1])
     ),
-    "masked_fill": _masked_fill,
-    "fill": _filled,
+    "masked_written": _masked_fill,
+    "filled_with": _filled,
     "continued": _continued,
     **_all(_one_dim, "prod argmax argmin"),
     **_all(

@@ -28,7 +28,8 @@ def check_view(view: Tensor, value: Node) -> None:
     """E308 for a view some of whose elements are one place in memory; E405 where a gradient would
     flow through a view that autograd cannot make anew."""
     node = view.node
-    if any(n > 1 and not step for n, step in zip(node.shape, strides_of(node), strict=True)):
+    overlaps = (n > 1 and not step for n, step in zip(node.shape, strides_of(node), strict=True))
+    if node.numel and any(overlaps):
         raise fail(
             "E308",
             f"an expanded tensor, shape {shape_text(node.shape)}, cannot be changed in place: "

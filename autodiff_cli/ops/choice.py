@@ -92,53 +92,55 @@ def _of_dtype(value, input):
 
 
 @function(
-    key="fill_masked",
-    name="masked_fill",
     inplace=True,
     samples=[S(t(2, 3), bools(3), 1.1), S(t(2), bools(2, 2), t())],
     errors=[Bad("E308", t(2), bools(2), t(2))],
 )
-def fill_masked(input: Tensor, mask: Mask, value: Mask):
+def masked_fill(input: Tensor, mask: Mask, value: Mask):
     """`value` where `mask` holds, elements of `input` elsewhere."""
-    return F.masked_fill.apply([input, mask, _of_dtype(value, input)])
+    return F.masked_written.apply([input, mask, _of_dtype(value, input)])
 
 
 @pointwise(
     lambda input, mask, value: np.where(mask, value.astype(input.dtype), input),
+    name="masked_fill",
+    key="masked_written",
     public=False,
     check=_check_masked_fill,
     grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
-    samples=[S(t(2, 3), bools(3), 1.5), S(t(2), bools(2, 2), t())],
+    samples=[S(t(2, 3), bools(3), t()), S(t(2), bools(2, 2), t())],
     properties=frozenset({"selects"}),
 )
-def masked_fill(input: Tensor, mask: Mask, value: Mask):
+def masked_written(input: Tensor, mask: Mask, value: Mask):
     """`value` where `mask` holds, elements of `input` elsewhere."""
 
 
-@masked_fill.vjp
+@masked_written.vjp
 def _(g, out, input, mask, value):
     return F.where(mask, 0, g), None, (F.where(mask, g, 0) if value.requires_grad else None)
 
 
-@function(key="fill_whole", name="fill", inplace=True, samples=[S(t(2, 3), 1.1), S(t(2), t())])
-def fill_whole(input: Tensor, value: Mask):
+@function(inplace=True, samples=[S(t(2, 3), 1.1), S(t(2), t())])
+def fill(input: Tensor, value: Mask):
     """`value` everywhere, in the shape and dtype of `input`."""
-    return F.fill.apply([input, _of_dtype(value, input)])
+    return F.filled_with.apply([input, _of_dtype(value, input)])
 
 
 @pointwise(
     lambda input, value: np.full_like(input, value),
+    name="fill",
+    key="filled_with",
     public=False,
     check=lambda input, value: _one_number("fill", value),
     grad_fn=lambda input, value: f"FillBackward{0 if value.weak else 1}",
-    samples=[S(t(2, 3), 1.5), S(t(2), t())],
+    samples=[S(t(2, 3), t()), S(t(2), t())],
     properties=frozenset({"selects"}),
 )
-def fill(input: Tensor, value: Mask):
+def filled_with(input: Tensor, value: Mask):
     """`value` everywhere, in the shape and dtype of `input`."""
 
 
-@fill.vjp
+@filled_with.vjp
 def _(g, out, input, value):
     return F.zeros_like(g), g
 

@@ -16,7 +16,7 @@ from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, op
 from ..graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ..graph.node import Node
 from ..graph.op import Op, cast
-from ..graph.params import Param
+from ..graph.params import Param, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
@@ -180,9 +180,17 @@ def scalar_tensor(s: Scalar, *, dtype: Dtype | None = None):
 
 
 @creation(samples=[S(t(2), [1.0, 2.0])])
-def new_tensor(input: Tensor, data: Tensor, *, dtype: Dtype | None = None):
+def new_tensor(input: Tensor, data: Any, *, dtype: Dtype | None = None):
     """A tensor of numbers in the dtype of `input`."""
-    return F.detach(cast(data, dtype or input.dtype))
+    dtype = dtype or input.dtype
+    before = STATE.default_dtype
+    if is_float(dtype):
+        STATE.default_dtype = dtype  # numbers are read with all the digits that they will have
+    try:
+        node = to_tensor(data)
+    finally:
+        STATE.default_dtype = before
+    return F.detach(cast(node, dtype))
 
 
 # -- sequences -------------------------------------------------------------------------------------
