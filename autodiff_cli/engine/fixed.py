@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AutodiffError
+from ..graph.cascade import small_sum
 from .tracing import Place, Unknown, trace
 
 MOST_BYTES = 8 << 20  # of all arrays of one plan, and those from outside that it keeps
@@ -247,7 +248,7 @@ class _Builder:
         x, size = args
         lead = x.ndim - len(size)
         dims = tuple(i for i in range(x.ndim) if i < lead or size[i - lead] != x.shape[i])
-        if not dims:
+        if not dims or (all(n == 1 for n in size) and small_sum(x) is not None):
             return False
         like = np.add.reduce(x, dims, keepdims=True)
         made = self._new(like.reshape(size), step.result)
