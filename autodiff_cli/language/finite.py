@@ -196,7 +196,7 @@ def _help(node: Node, both: bool) -> str:
     words; `both`: it mends a second cause too."""
     further = "(--nan=error makes this an error)"
     fixed = _kept(node)
-    if fixed is None and any(np.isinf(i.value).any() for i in node.inputs if i.dtype.kind == "f"):
+    if fixed is None and any(_has(np.isinf, i) for i in node.inputs):
         return f"keep what overflows small: `exp(x - x.max())`, softmax, logsumexp   {further}"
     if fixed is None:
         return f"keep the operand in the domain, for example `clamp(x, min=1e-12)`   {further}"
