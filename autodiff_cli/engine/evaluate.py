@@ -164,6 +164,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                     if needed.shape:
                         held -= needed.value.nbytes
                     needed.value = None
+    STATE.made += held
 
 
 def run_few(order: list[Node]) -> None:
@@ -245,6 +246,8 @@ class _Structured(NamedTuple):
         values = plan_.run([node.value for node in self.outside])
         for node, value in zip(self.wanted, values, strict=True):
             node.value = value
+            if node.shape:
+                STATE.made += value.nbytes
         _let_go(self.outside, self.asked, self.last)
 
 

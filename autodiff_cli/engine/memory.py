@@ -49,7 +49,7 @@ def allocate(shape: Shape, dtype: np.dtype) -> np.ndarray:
             return array
     made = np.empty(shape, dtype)
     if _held + size > MOST_BYTES:
-        _drop_free()
+        drop_free()
         ready = _POOL.setdefault((shape, dtype), [])
     if _held + size <= MOST_BYTES:
         ready.append(made)
@@ -57,7 +57,7 @@ def allocate(shape: Shape, dtype: np.dtype) -> np.ndarray:
     return made
 
 
-def _drop_free() -> None:
+def drop_free() -> None:
     """Forget the arrays that nobody uses."""
     global _held
     for key, arrays in list(_POOL.items()):

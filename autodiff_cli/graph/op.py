@@ -411,6 +411,7 @@ _SMALL: dict[tuple[Any, type, np.dtype], Node] = {}
 
 def constant(value: Any) -> Node:
     """A node of a known array; keeps its dtype."""
+    STATE.made += value.nbytes
     return Node(CONSTANT, (), (), value.shape, value.dtype, False, value)
 
 

@@ -24,7 +24,8 @@ class State:
     `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
-    `anomaly`: whether a NaN in a backward is an error."""
+    `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
+    somebody looked at the memory."""
 
     __slots__ = (
         "anomaly",
@@ -34,6 +35,7 @@ class State:
         "draws",
         "grad",
         "inference",
+        "made",
         "max_bytes",
         "max_depth",
         "max_steps",
@@ -65,6 +67,7 @@ class State:
         self.max_steps = 1_000_000
         self.max_depth = 1000
         self.steps = 0
+        self.made = 0
 
 
 STATE = State()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,13 +15,19 @@ from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from .values import Scope
 
+MOST_MADE = 64 << 20  # bytes of arrays after which a loop evaluates what it has
+MOST_PILED = 4 * MOST_MADE  # after which the memory is looked at where there is no loop
+OWN = 128 << 20  # what code that is imported and plans that are kept may take besides
+
 
 class Housekeeping:
-    """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, the
-    tensors that names hold are evaluated and their finished history is let go.
+    """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, and
+    whenever many bytes were made, the tensors that names hold are evaluated and their finished
+    history is let go.
 
-    `recording`: a step is being recorded, nothing is settled; `allows`: whether it may call a
-    function written in Python; `replays`: whether steps may be replayed at all.
+    `around`: what the process held before the program; `recording`: a step is being recorded,
+    nothing is settled; `allows`: whether it may call a function written in Python; `replays`:
+    whether steps may be replayed at all.
     """
 
     __slots__ = ("allows", "around", "every", "mark", "recording", "replays", "start")
@@ -36,18 +44,18 @@ class Housekeeping:
         self.start = self.mark = GraphNode.counter()
         self.recording = False
         self.allows = None
-        self.around = -1  # what the process held before: measured once a loop gets long
+        self.around = memory_used()
+        STATE.made = 0
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""
         self.start += operations
 
     def after_step(self, scope: Scope) -> None:
-        """Called now and then after a step of a loop."""
-        if self.around < 0:
-            self.around = memory_used()
+        """Called now and then after a step of a loop, and after one that made big arrays."""
         newest = GraphNode.counter()
-        if newest - self.mark < self.every or STATE.batching:
+        piled = newest - self.mark >= self.every
+        if STATE.batching or not (piled or STATE.made > MOST_MADE):
             return
         before, self.mark = self.mark, newest
         most = 10 * STATE.max_steps
@@ -58,11 +66,33 @@ class Housekeeping:
                 help="is the loop endless? raise the limit with --max-steps 10000000",
             )
         self.collect(scope, before)
-        if memory_used() - self.around > STATE.max_bytes:
+        if piled:
+            self._check(
+                "the graph that this loop builds",
+                "call backward() in the loop, detach(), or use torch.no_grad()",
+            )
+        else:
+            self.look()
+
+    def look(self) -> None:
+        """Called now and then, and where big arrays piled up: E505 when the program holds more
+        than it may."""
+        self._check("what this program holds", "keep less at a time")
+
+    def _check(self, what: str, advice: str) -> None:
+        STATE.made = 0
+        limit = self.around + STATE.max_bytes + OWN
+        if memory_used() < limit:
+            return
+        from ..engine.memory import drop_free
+
+        drop_free()
+        gc.collect()
+        if memory_used() > limit:
             raise fail(
                 "E505",
-                f"the graph that this loop builds needs more than {bytes_text(STATE.max_bytes)}",
-                help="call backward() in the loop, detach(), or use torch.no_grad()",
+                f"{what} needs more than {bytes_text(STATE.max_bytes)}",
+                help=f"{advice}, or raise the limit: --max-memory 8G",
             )
 
     def collect(self, scope: Scope, since: int) -> None:
@@ -101,12 +131,31 @@ def contents(value: Any) -> Iterable[Any]:
     return () if held is None else held()
 
 
+class _Statm:
+    """The system's figures of this process, in a file that stays open."""
+
+    __slots__ = ("file", "page", "process")
+
+    def __init__(self) -> None:
+        self.process = self.file = -1
+        self.page = 0
+
+    def used(self) -> int:
+        if self.process != os.getpid():  # a fork's file tells of its parent
+            self.process = os.getpid()
+            self.file = os.open("/proc/self/statm", os.O_RDONLY)
+            self.page = os.sysconf("SC_PAGE_SIZE")
+        return int(os.pread(self.file, 100, 0).split()[1]) * self.page
+
+
+_STATM = _Statm()
+
+
 def memory_used() -> int:
     """Bytes of memory this process has in use; 0 where the system does not tell."""
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * 4096
-    except OSError:
+        return _STATM.used()
+    except (OSError, AttributeError):
         return 0
 
 

@@ -23,7 +23,7 @@ from .carried import (
     drawn_elsewhere,
     put_back,
 )
-from .housekeeping import HOUSEKEEPING
+from .housekeeping import HOUSEKEEPING, MOST_MADE
 from .inputs import Inputs, innocent_values, is_data, schedule_of
 from .loop_items import items_of_loop
 from .operations import count_step
@@ -179,7 +179,7 @@ class Run:
         self.assign(self.scope, self.items.there[0])
         self.items.take()
         self.note(self.body(self.scope))
-        if not STATE.steps & 31:
+        if not STATE.steps & 31 or STATE.made > MOST_MADE:
             HOUSEKEEPING.after_step(self.scope)
 
     def note(self, signal: Any) -> None:

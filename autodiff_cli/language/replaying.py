@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import AutodiffError
 from ..graph.state import STATE
 from .carried import Slot, Snapshot, arrays_of, put
-from .housekeeping import HOUSEKEEPING
+from .housekeeping import HOUSEKEEPING, MOST_MADE
 from .recorded import New, Recorded, of_step
 from .step_parts import Late
 
@@ -72,7 +72,8 @@ class Replay:
                     run.items.take()
                     late = self._look(new) if self.parts.late else None
                     if late is None:
-                        if not STATE.steps & 31:
+                        if not STATE.steps & 31 or STATE.made > MOST_MADE:
+                            HOUSEKEEPING.look()
                             HOUSEKEEPING.after_step(run.scope)
                         continue
                     self._made_again()
@@ -112,6 +113,7 @@ class Replay:
                 STATE.steps += done * recorded.each
                 run.assign(run.scope, items.there[done - 1])
                 items.take(done)
+        HOUSEKEEPING.look()
         HOUSEKEEPING.after_step(run.scope)
         return done
 

@@ -21,7 +21,7 @@ from .assignment import (
 )
 from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .functions import Parameters, call_value
-from .housekeeping import HOUSEKEEPING
+from .housekeeping import HOUSEKEEPING, MOST_MADE
 from .names import import_module, import_name
 from .operand_labels import placed
 from .operations import count_step, iterate
@@ -125,7 +125,7 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
                         return None
                     if signal is not CONTINUE:
                         return signal
-                if not STATE.steps & 31:
+                if not STATE.steps & 31 or STATE.made > MOST_MADE:
                     HOUSEKEEPING.after_step(scope)
         except AutodiffError as error:
             raise placed(error, whole if error.code == "E506" else span) from None
@@ -152,7 +152,7 @@ def _while(tree: syntax.While, context: Context) -> RunStatement:
                     return None
                 if signal is not CONTINUE:
                     return signal
-            if not STATE.steps & 31:
+            if not STATE.steps & 31 or STATE.made > MOST_MADE:
                 HOUSEKEEPING.after_step(scope)
         return None if orelse is None else orelse(scope)
 

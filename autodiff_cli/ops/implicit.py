@@ -275,7 +275,14 @@ def dirichlet_slopes(values: Tensor, concentration: Tensor, total: Tensor):
     grad_fn="StandardGammaBackward0",
     shape=lambda values, concentration: (values.shape, values.dtype),
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
-    samples=[S(t(2, 3, low=0.5, high=2.0, grad=False), t(2, 3, low=0.5, high=2.0), order=0)],
+    samples=[
+        S(
+            t(2, 3, low=0.5, high=2.0, grad=False),
+            t(2, 3, low=0.5, high=2.0),
+            order=0,
+            because="the draw stays",
+        )
+    ],
 )
 def standard_gamma(values: Tensor, concentration: Tensor):
     """Values drawn from a standard gamma distribution."""
@@ -292,7 +299,14 @@ def _(g, out, values, concentration):
     grad_fn="_DirichletBackward",
     shape=lambda values, concentration: (values.shape, values.dtype),
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
-    samples=[S(t(2, 3, low=0.1, high=0.5, grad=False), t(2, 3, low=0.5, high=2.0), order=0)],
+    samples=[
+        S(
+            t(2, 3, low=0.1, high=0.5, grad=False),
+            t(2, 3, low=0.5, high=2.0),
+            order=0,
+            because="the draw stays",
+        )
+    ],
 )
 def sample_dirichlet(values: Tensor, concentration: Tensor):
     """Values drawn from a Dirichlet distribution."""
