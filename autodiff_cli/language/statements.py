@@ -144,6 +144,8 @@ def _while(tree: syntax.While, context: Context) -> RunStatement:
         while test(scope):
             try:
                 count_step()
+                if not STATE.steps & 31 or STATE.made > MOST_MADE:
+                    HOUSEKEEPING.after_step(scope)
             except AutodiffError as error:
                 raise placed(error, span) from None
             signal = body(scope)
@@ -152,8 +154,6 @@ def _while(tree: syntax.While, context: Context) -> RunStatement:
                     return None
                 if signal is not CONTINUE:
                     return signal
-            if not STATE.steps & 31 or STATE.made > MOST_MADE:
-                HOUSEKEEPING.after_step(scope)
         return None if orelse is None else orelse(scope)
 
     return run
