@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from ..errors import Label, fail
+from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, cast, constant, known, leaf, value_of
@@ -451,6 +451,8 @@ class Tensor:
         retain_graph: bool | None = None,
         create_graph: bool = False,
     ) -> None:
+        from .gradients import backward
+
         backward([self], [gradient], retain_graph=retain_graph, create_graph=create_graph)
 
     def __repr__(self) -> str:
@@ -580,134 +582,3 @@ def new_leaf(
         return Tensor(constant(array))
     accumulator = AccumulateGrad(written_as_int)
     return Tensor(leaf(array, accumulator), accumulator)
-
-
-# -- backward and grad ---------------------------------------------------------------------------
-
-# Called with the seeds of every backward() and grad(): gradient checks want to know them.
-OBSERVERS: list[Any] = []
-
-# Called with the tensors that are to be differentiated, before it is known whether they can be.
-ATTEMPTS: list[Any] = []
-
-
-def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:
-    node = tensor.node
-    if not node.requires_grad:
-        from .cuts import reasons
-
-        labels, help = reasons(node)
-        if node.span is not None and not labels:
-            labels = (Label(node.span, "built only from constants"),)
-        raise fail(
-            "E402",
-            f"{what} does not require grad: it does not depend on any tensor that requires grad",
-            labels=labels,
-            help=help,
-        )
-    if gradient is None:
-        if node.numel != 1:
-            raise fail(
-                "E401",
-                f"{what} must be a single number, but it has shape {tuple(node.shape)}: "
-                f"{node.numel} numbers",
-                help="reduce it: `.sum()` or `.mean()`; or give a gradient of that shape",
-            )
-        return node, reverse.ones_like(node)
-    g = gradient.node
-    if g.shape != node.shape:
-        if g.numel != node.numel or node.numel != 1:
-            raise fail(
-                "E308",
-                f"the gradient has shape {tuple(g.shape)}, the tensor {tuple(node.shape)}",
-                help="give one weight for every element, for example `torch.ones_like(y)`",
-            )
-        g = F.reshape(g, node.shape)
-    return node, cast(g, node.dtype)
-
-
-def backward(
-    tensors: list[Tensor],
-    gradients: list[Tensor | None],
-    *,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: list[Tensor] | None = None,
-) -> None:
-    """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
-    for attempt in ATTEMPTS:
-        attempt(tensors)
-    retain = create_graph if retain_graph is None else retain_graph
-    with grad_mode(create_graph):
-        seeds = [
-            _seed(t, g, "the tensor of backward()") for t, g in zip(tensors, gradients, strict=True)
-        ]
-    for observe in OBSERVERS:
-        observe(seeds)
-    targets = None if inputs is None else replaced.as_used(seeds, [t.node for t in inputs])
-    reached = reverse.Pass(seeds, targets, create_graph, retain).run()
-    for node, g in reached.items():
-        accumulator = node.args[0] if node.op is LEAF else None
-        if accumulator is not None:
-            accumulator.receive(g, create_graph)
-            for hook in list(accumulator.hooks.values()):
-                hook()
-    for tensor in inputs or ():
-        node = tensor.node
-        if node.op is not LEAF and node in reached:
-            slot = tensor.accumulator
-            if slot is not None and node.marks is not None and slot in node.marks.slots:
-                continue  # `retain_grad()` has had it delivered
-            if slot is None:
-                tensor.accumulator = slot = GradSlot()
-            slot.receive(reached[node], create_graph)
-
-
-def grad(
-    outputs: list[Tensor],
-    inputs: list[Tensor],
-    grad_outputs: list[Tensor | None],
-    *,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    allow_unused: bool = False,
-    materialize: bool = False,
-) -> tuple[Tensor | None, ...]:
-    """`torch.autograd.grad`."""
-    for attempt in ATTEMPTS:
-        attempt(outputs)
-    retain = create_graph if retain_graph is None else retain_graph
-    with grad_mode(create_graph):
-        seeds = [
-            _seed(t, g, "the output of grad()") for t, g in zip(outputs, grad_outputs, strict=True)
-        ]
-    for i, tensor in enumerate(inputs):
-        if not tensor.requires_grad:
-            raise fail(
-                "E402",
-                f"input {i} of grad() does not require grad",
-                help="make it a leaf: `requires_grad=True`",
-            )
-    for observe in OBSERVERS:
-        observe(seeds)
-    found = reverse.gradients(
-        seeds,
-        replaced.as_used(seeds, [t.node for t in inputs]),
-        create_graph=create_graph,
-        retain_graph=retain,
-    )
-    results: list[Tensor | None] = []
-    for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
-        if g is None and not (allow_unused or materialize):
-            raise fail(
-                "E410",
-                f"input {i} of grad(), shape {tuple(tensor.shape)}, was not used to compute the "
-                f"output",
-                help="pass allow_unused=True to get None for it",
-            )
-        if g is None and materialize:
-            zeros = np.zeros(tensor.shape, tensor.dtype)
-            results.append(new_leaf(zeros, requires_grad=create_graph))
-            continue
-        results.append(None if g is None else Tensor(g if create_graph else without_history(g)))
-    return tuple(results)

@@ -16,6 +16,7 @@ from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 from .batching import Trace
+from .gradients import grad
 from .levels import (
     DEPTH,
     Opened,
@@ -25,7 +26,7 @@ from .levels import (
     tensors_of,
 )
 from .reverse import gradients, ones_like, zeros_like
-from .tensor import Tensor, grad
+from .tensor import Tensor
 from .trees import flatten, rebuilt, spread, tree_map
 
 Call = Callable[[list[Any], dict[str, Any]], Any]

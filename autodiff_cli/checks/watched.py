@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import tensor as handles
+from ..autograd import gradients
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node
@@ -184,11 +184,11 @@ class Watched(Program):
 
     def run(self) -> None:
         """Run to the end under observation; raises AutodiffError."""
-        handles.OBSERVERS.append(self._differentiated)
+        gradients.OBSERVERS.append(self._differentiated)
         try:
             super().run()
         finally:
-            handles.OBSERVERS.clear()
+            gradients.OBSERVERS.clear()
 
     # -- afterwards -----------------------------------------------------------------------------
 

@@ -265,7 +265,7 @@ def _backward(
     create_graph: Any = False,
     inputs: Any = None,
 ) -> None:
-    from ..autograd import tensor as handles
+    from ..autograd import gradients
 
     if gradient is not None and not isinstance(gradient, Tensor):
         if MODE.python:
@@ -281,7 +281,7 @@ def _backward(
         )
     if isinstance(inputs, Tensor):
         inputs = [inputs]
-    handles.backward(
+    gradients.backward(
         [tensor],
         [gradient],
         retain_graph=None if retain_graph is None else truth(retain_graph),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd import tensor as handles
+from ..autograd import gradients
 from ..autograd.reverse import Pass
 from ..errors import AutodiffError
 from ..graph.state import READERS, STATE
@@ -225,7 +225,7 @@ class Run:
 def undisturbed() -> bool:
     """Whether nobody watches what single steps do."""
     busy = STATE.batching or STATE.anomaly or HOUSEKEEPING.recording or not HOUSEKEEPING.replays
-    return not (busy or handles.OBSERVERS or GRAD_READ or READERS)
+    return not (busy or gradients.OBSERVERS or GRAD_READ or READERS)
 
 
 __all__ = ["Run", "attempt"]

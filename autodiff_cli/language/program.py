@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..autograd import calls
-from ..autograd import tensor as handles
+from ..autograd import calls, gradients
 from ..autograd.literals import array_of
 from ..autograd.tensor import GradSlot, Tensor, new_leaf
 from ..engine.evaluate import evaluate, release
@@ -272,7 +271,7 @@ class Program:
                 for t in inputs
                 if (t.requires_grad and t is not self.loss) or (t.is_leaf and t.requires_grad)
             ]
-        handles.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
+        gradients.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
         if inputs is None:
             self._warn_of_unconnected()
         if (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import tensor as handles
+from ..autograd import gradients
 from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
@@ -64,7 +64,7 @@ def _grad(
             "E205", "`grad` needs at least one input", help="write `torch.autograd.grad(loss, x)`"
         )
     unused = truth(materialize_grads) if allow_unused is None else truth(allow_unused)
-    grad = handles.grad
+    grad = gradients.grad
     if truth(is_grads_batched):
         from ..autograd.transforms import batched_grad as grad
     return grad(
@@ -87,7 +87,7 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     outs = _tensors(tensors, "tensors")
-    handles.backward(
+    gradients.backward(
         outs,
         _seeds(grad_tensors, len(outs)),
         retain_graph=None if retain_graph is None else truth(retain_graph),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd import tensor as handles
+from ..autograd import gradients
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
 from ..errors import AutodiffError, fail
@@ -106,7 +106,7 @@ class Recorder(Watched):
 
     def run(self) -> None:
         """Run to the end, or to the first failure after something was differentiated."""
-        handles.ATTEMPTS.append(self._attempt)
+        gradients.ATTEMPTS.append(self._attempt)
         READERS.append(self._read)
         try:
             super().run()
@@ -117,7 +117,7 @@ class Recorder(Watched):
             self.failure = error
         finally:
             self.steps = STATE.steps
-            handles.ATTEMPTS.clear()
+            gradients.ATTEMPTS.clear()
             READERS.clear()
             GRAD_READ.clear()
             STATE.span = None

@@ -7,7 +7,8 @@ import pytest
 
 import autodiff_cli.engine.evaluate  # gives values
 import autodiff_cli.ops  # noqa: F401  # declares the table
-from autodiff_cli.autograd.tensor import Tensor, grad, new_leaf
+from autodiff_cli.autograd.gradients import grad
+from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.registry import F
 

@@ -146,9 +146,9 @@ def test_loops_that_other_numbers_would_not_end(cli) -> None:
 
 
 def test_nothing_is_left_behind_for_the_next_run(cli, programs) -> None:
-    from autodiff_cli.autograd import tensor
+    from autodiff_cli.autograd import gradients
     from autodiff_cli.graph import state
 
     cli("why", "w", "cut.py")
-    assert not (tensor.OBSERVERS or tensor.ATTEMPTS or state.READERS)
+    assert not (gradients.OBSERVERS or gradients.ATTEMPTS or state.READERS)
     assert cli("run", "-e", "x = 3; loss = x**2").out.endswith("x.grad = 6.0  # ()\n")

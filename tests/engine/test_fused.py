@@ -137,7 +137,8 @@ def test_borders_of_regimes(n: int) -> None:
 
 
 def test_forward_and_backward_are_one_group() -> None:
-    from autodiff_cli.autograd.tensor import Tensor, grad, new_leaf
+    from autodiff_cli.autograd.gradients import grad
+    from autodiff_cli.autograd.tensor import Tensor, new_leaf
 
     x = new_leaf(np.linspace(-1, 1, 40_000).reshape(200, 200), True)
     loss = Tensor(F.sum(F.square(F.sub(1.0, F.sigmoid(x.node)))))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd import tensor as tensors
+from autodiff_cli.autograd import gradients
 from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F
@@ -50,7 +50,7 @@ def check(call: dict[str, Any]) -> None:
     if "grad" not in call:
         return
     total = weighted([t for t in results if t.requires_grad], 1)
-    first = tensors.grad([total], leaves, [None], create_graph=True, allow_unused=True)
+    first = gradients.grad([total], leaves, [None], create_graph=True, allow_unused=True)
     for g, written in zip(first, call["grad"], strict=True):
         assert (g is None) == (written is None)
         if g is not None:
@@ -60,7 +60,7 @@ def check(call: dict[str, Any]) -> None:
         sums = [0.0] * len(leaves)
         if reached:
             total = weighted(reached, 101)
-            second = tensors.grad([total], leaves, [None], allow_unused=True)
+            second = gradients.grad([total], leaves, [None], allow_unused=True)
             sums = [0.0 if g is None else float(weighted([g], 201).numpy()) for g in second]
         wanted = np.array([float(v) for v in call["second"]])
         close(np.array(sums), wanted, 1e-5)

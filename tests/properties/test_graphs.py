@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import autodiff_cli.ops  # noqa: F401  # declares the table
-from autodiff_cli.autograd.tensor import Tensor, grad, new_leaf
+from autodiff_cli.autograd.gradients import grad
+from autodiff_cli.autograd.tensor import Tensor, new_leaf
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
