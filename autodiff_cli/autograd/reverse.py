@@ -336,7 +336,7 @@ def _reads(node: Node, found: tuple[Any, ...], since: int) -> list[Node]:
         if n in seen:
             continue
         seen.add(n)
-        if n in own:
+        if n in own or (n.op is OUTPUT and n.args[0] is node):
             read.append(n)
         elif n.seq > since:
             start.extend(n.inputs)

@@ -185,7 +185,12 @@ def copied(input: Tensor):
     return F.clone(input)
 
 
-@composite(public=False, grad_fn="MulBackward1", samples=[S(t(2, 3), 2.5)])
+@composite(
+    public=False,
+    grad_fn="MulBackward1",
+    vjp=lambda g, out, input, number: F.mul(g, number),
+    samples=[S(t(2, 3), 2.5)],
+)
 def mul_by(input: Tensor, number: Scalar):
     """A tensor times a Python number."""
     return F.mul(input, number)
@@ -276,7 +281,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Scalar | None = None, d
     if x is not None:
         return F.div_by(F.sum(pairs, (dim,)), 2.0)
     ends = F.add(F.select(y, dim, 0), F.select(y, dim, -1))
-    return F.mul_by(F.sub(F.sum(y, (dim,)), F.mul(ends, 0.5)), 1.0 if dx is None else dx)
+    return F.mul_by(F.sub(F.sum(y, (dim,)), F.mul_by(ends, 0.5)), 1.0 if dx is None else dx)
 
 
 @function(method=False, samples=AREAS, errors=[Bad("E308", t(3), t(4))])

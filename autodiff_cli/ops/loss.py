@@ -78,7 +78,12 @@ def reduction_word(reduction: str, size_average: bool | None = None, reduce: boo
     return reduction_of(reduction, size_average, reduce)
 
 
-@composite(public=False, grad_fn="DivBackward1", samples=[S(t(2, 3), 4)])
+@composite(
+    public=False,
+    grad_fn="DivBackward1",
+    vjp=lambda g, out, input, number: F.div(g, number),
+    samples=[S(t(2, 3), 4)],
+)
 def div_by(input: Tensor, number: Scalar):
     """A tensor over a Python number."""
     return F.div(input, number)
