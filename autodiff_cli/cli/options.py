@@ -223,8 +223,8 @@ RUN_OPTIONS = (
            choice("auto", "always", "never"), "auto"),
     Option(("--diagnostics",), "diagnostics", "The form of errors: full, concise, json or "
            "github.", "FORM", choice("full", "concise", "json", "github"), "full"),
-    Option(("--max-memory",), "max_memory", "Largest amount of memory for a tensor, such as 8G.",
-           "SIZE", memory, 1 << 30),
+    Option(("--max-memory",), "max_memory", "Most memory that a program may take: 8G.", "SIZE",
+           memory, 1 << 30),
     Option(("--max-steps",), "max_steps", "Most steps of a program.", "N", whole(1, 10**15),
            1_000_000),
     Option(("--max-depth",), "max_depth", "Deepest recursion of functions.", "N",
