@@ -1,11 +1,13 @@
 """Ctrl-C while a statement runs: it ends the statement, never the session.
 
-The interrupt is raised between two operations, as Python raises it: a kernel runs to its end. Only
-in the middle of an import it waits, because a module that was read half would stay so.
+The interrupt is raised between two operations, as Python raises it: a kernel runs to its end. It
+waits in the middle of an import, because a module that was read half would stay so, and in
+finalizers and callbacks of the collector, where Python drops what is raised.
 """
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -46,9 +48,12 @@ def _wait(number: int, frame: Any) -> None:
 
 
 def _interrupt(number: int, frame: Any) -> None:
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     at = frame
     while at is not None:
-        if at.f_code.co_filename.startswith("<frozen importlib"):
+        code = at.f_code
+        importing = code.co_filename.startswith("<frozen importlib")
+        if importing or code.co_name == "__del__" or code in callbacks:
             again = threading.Timer(_PAUSE, signal.raise_signal, (signal.SIGINT,))
             again.daemon = True
             again.start()

@@ -242,6 +242,28 @@ def test_interrupt_leaves_the_session(session: Any, monkeypatch: pytest.MonkeyPa
     assert session.state() == before
 
 
+def test_an_interrupt_in_a_callback_of_the_collector_is_not_lost(session: Any) -> None:
+    import gc
+    import signal
+
+    raised: list[str] = []
+
+    def callback(phase: str, info: dict[str, int]) -> None:
+        if not raised:
+            raised.append(phase)
+            signal.raise_signal(signal.SIGINT)
+
+    session("A = [1, 2]")
+    gc.callbacks.append(callback)
+    try:
+        reply = session.loop.feed("while True:\n  A = A + 0\n\n")
+    finally:
+        gc.callbacks.remove(callback)
+    assert raised
+    assert "interrupted" in reply.output
+    assert session.loop.code == 130
+
+
 def test_sessions_do_not_disturb_each_other(make_session: Callable[..., Any]) -> None:
     native, python = make_session(), make_session()
     native("x = [1.0, 2.0]")
