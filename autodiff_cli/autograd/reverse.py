@@ -24,7 +24,6 @@ from ..graph.op import (
     POINTWISE,
     Op,
     cast,
-    constant,
     number,
     output,
     value_of,
@@ -475,13 +474,6 @@ def overwritten_at(node: Node) -> Any:
             return None
 
 
-def backward(
-    seeds: list[tuple[Node, Node]], *, create_graph: bool, retain_graph: bool
-) -> dict[Node, Node]:
-    """Cotangents of all leaves that the seeds' nodes depend on."""
-    return Pass(seeds, None, create_graph, retain_graph).run()
-
-
 def gradients(
     seeds: list[tuple[Node, Node]], targets: list[Node], *, create_graph: bool, retain_graph: bool
 ) -> list[Node | None]:
@@ -491,8 +483,6 @@ def gradients(
 
 
 __all__ = [
-    "backward",
-    "constant",
     "gradients",
     "note_overwriting",
     "ones_like",

@@ -171,17 +171,22 @@ def run_few(order: list[Node]) -> None:
     """Run few small nodes: their values may stay as long as the nodes, and nobody counts."""
     with np.errstate(all="ignore"):
         for node in order:
-            try:
-                node.value = compute(node)
-            except AutodiffError as error:
-                if error.span is None:
-                    error.amend(span=node.span)
-                raise
+            node.value = _placed(node)
+
+
+def _placed(node: Node) -> Any:
+    """The value of a node; errors have its place."""
+    try:
+        return compute(node)
+    except AutodiffError as error:
+        if error.span is None:
+            error.amend(span=node.span)
+        raise
 
 
 def _run_numbers(order: list[Node], outside: list[Node], asked: set[Node], last: bool) -> None:
     """Run nodes that are single numbers all."""
-    run_scalars(order, compute, lambda node: node in asked or _stays(node, last))
+    run_scalars(order, _placed, lambda node: node in asked or _stays(node, last))
     _let_go(outside, asked, last)
 
 

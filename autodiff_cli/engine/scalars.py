@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError
 from ..graph.dtypes import FLOAT64
 from ..graph.node import Node
 
@@ -71,9 +70,4 @@ def _by_kernel(node: Node, inputs: tuple[Node, ...], compute: Callable[[Node], A
     for x in inputs:
         if type(x.value) is float:
             x.value = np.array(x.value)
-    try:
-        node.value = compute(node)
-    except AutodiffError as error:
-        if error.span is None:
-            error.amend(span=node.span)
-        raise
+    node.value = compute(node)

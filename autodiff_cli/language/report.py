@@ -26,11 +26,10 @@ class Options:
     """What the command line sets for a program.
 
     `defines`: `(name, text, add)` of `-D name=text`, `add` for `-D +name=text`; `wrt`: names
-    (globs) that are
-    differentiated; `grad_output`: expression text of the upstream gradient; `folder`: where `load`
-    reads, default
-    the folder of the program's file; `write`: receives what `print` writes, as it is written;
-    `profile` and `plan`: measure the run, describe the plan of its last big evaluation.
+    (globs) that are differentiated; `grad_output`: expression text of the upstream gradient;
+    `folder`: where `load` reads, by default the folder of the program's file; `write`: receives
+    what `print` writes, as it is written; `profile` and `plan`: measure the run, describe the plan
+    of its last big evaluation.
     """
 
     loss: str | None = None

@@ -191,12 +191,6 @@ class Device:
 CPU = Device()
 
 
-class Undefined:
-    """Marks a name whose definition failed, so that it causes no second error."""
-
-    __slots__ = ()
-
-
 def is_callable(value: Any) -> bool:
     """Whether a program may call the value."""
     return isinstance(value, Builtin | OpFunction | UserFunction | TypeName)
@@ -214,7 +208,6 @@ __all__ = [
     "Size",
     "Tensor",
     "TypeName",
-    "Undefined",
     "UserFunction",
     "is_callable",
 ]
