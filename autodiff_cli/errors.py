@@ -112,7 +112,8 @@ class Diagnostic:
     """One error or warning.
 
     `message` is lower case without a full stop and names real shapes and values; `label` stands
-    beside the primary span; `notes` explain; `helps` say what to type.
+    beside the primary span; `notes` explain; `helps` say what to type. `raises` is the class of
+    the exception that PyTorch or Python raise there, where it is not the usual one of the code.
     """
 
     code: str
@@ -123,6 +124,7 @@ class Diagnostic:
     notes: tuple[str, ...] = ()
     helps: tuple[str, ...] = ()
     severity: str = "error"
+    raises: str = ""
 
     @property
     def kind(self) -> str:
@@ -188,10 +190,13 @@ def fail(
     labels: tuple[Label, ...] = (),
     notes: tuple[str, ...] = (),
     help: str | tuple[str, ...] = (),
+    raises: str = "",
 ) -> AutodiffError:
     """Build the error of a failure; the caller raises it."""
     helps = (help,) if isinstance(help, str) else tuple(help)
-    return AutodiffError(Diagnostic(code, message, span, label, labels, notes, helps))
+    return AutodiffError(
+        Diagnostic(code, message, span, label, labels, notes, helps, raises=raises)
+    )
 
 
 class Ended:

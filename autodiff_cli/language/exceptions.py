@@ -141,6 +141,8 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
     """The exception classes that a failure may be, the likeliest first; () when it is none."""
     if isinstance(error, Raised):
         return (error.value.cls,)
+    if error.diagnostic.raises:
+        return (EXCEPTIONS[error.diagnostic.raises],)
     code = error.code
     known = said(error)
     if code == "E203" and known is not None:

@@ -36,14 +36,19 @@ def plain(value: Any) -> Any:
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def _require(condition: Any, message: str) -> None:
+def _require(condition: Any, message: str, raises: str = "ValueError") -> None:
     if not condition:
-        raise fail("E205", message, help="check the arguments given")
+        raise fail("E205", message, help="check the arguments given", raises=raises)
 
 
-def _require_dims(condition: Any, message: str) -> None:
+def _require_dims(condition: Any, message: str, raises: str = "ValueError") -> None:
     if not condition:
-        raise fail("E308", message, help="print(x.shape) before the call shows what is given")
+        raise fail(
+            "E308",
+            message,
+            help="print(x.shape) before the call shows what is given",
+            raises=raises,
+        )
 
 
 def _whole(value: Any, name: str) -> int:
