@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
-from ..errors import fail
+from ..errors import AutodiffError, fail
+
+REPEATED = 0.5  # seconds between two alarms once the time is over
+SOON = 0.02  # until the next try where the first alarm came at a bad time
 
 
 class Alarm:
-    """Whether the signal is ours, and what to say when it comes."""
+    """Whether the signal is ours, what to say when it comes, and how the program is ended."""
 
-    __slots__ = ("limit", "ours", "what")
+    __slots__ = ("end", "limit", "ours", "what")
 
     def __init__(self) -> None:
+        self.end: Callable[[AutodiffError], None]
         self.ours = False
         self.limit = 0.0
         self.what = ""
@@ -24,11 +30,35 @@ ALARM = Alarm()
 
 
 def _expired(signum: int, frame: Any) -> None:
-    raise fail(
+    error = fail(
         "E508",
         f"the time limit of {ALARM.limit:g} s is reached",
         help=f"give it more time: {ALARM.what} {ALARM.limit * 10:g}",
     )
+    ALARM.end(error)
+    if delicate(frame):
+        from signal import ITIMER_REAL, setitimer
+
+        setitimer(ITIMER_REAL, SOON, REPEATED)
+    else:
+        raise error
+
+
+def delicate(frame: FrameType | None) -> bool:
+    """Whether nothing may be raised here by a signal: in the middle of an import, because a module
+    that was read half would stay so, and in finalizers and callbacks of the collector, where Python
+    drops what is raised."""
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    while frame is not None:
+        code = frame.f_code
+        if (
+            code.co_filename.startswith("<frozen importlib")
+            or code.co_name == "__del__"
+            or code in callbacks
+        ):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _possible() -> bool:
@@ -65,10 +95,13 @@ def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
         return
     from signal import ITIMER_REAL, setitimer
 
+    from ..graph.state import STATE
+
+    ALARM.end = STATE.end
     with alarms():
         ALARM.limit, ALARM.what = float(seconds), what
-        # It repeats, in case the first is swallowed where exceptions are ignored (a destructor).
-        setitimer(ITIMER_REAL, seconds, 0.5)
+        # It repeats, in case the first is swallowed where exceptions are ignored.
+        setitimer(ITIMER_REAL, seconds, REPEATED)
         try:
             yield
         finally:

@@ -39,6 +39,8 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
     """Run a command line; the exit code."""
     import gc
 
+    if environment is None:
+        sys.unraisablehook = _unraisable
     gc.disable()  # start-up makes many objects and no garbage; commands turn it on again
     env = Environment.current() if environment is None else environment
     words = sys.argv[1:] if argv is None else list(argv)
@@ -68,6 +70,13 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
         return Exit.INTERNAL
     finally:
         gc.enable()
+
+
+def _unraisable(lost: Any) -> None:
+    """Say nothing of what a program's generator raised when it was let go: a limit is looked at
+    where the program goes on."""
+    if not isinstance(lost.exc_value, AutodiffError):
+        sys.__unraisablehook__(lost)
 
 
 def _interrupted(env: Environment) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from .dtypes import FLOAT64
 
 if TYPE_CHECKING:
+    from ..errors import AutodiffError
     from ..source import Span
 
 
@@ -25,7 +26,8 @@ class State:
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
-    somebody looked at the memory."""
+    a loop evaluated what it has. `over`: the limit that ended the program; whoever enters code of
+    the program looks at it, or counts a step, which is one too many then."""
 
     __slots__ = (
         "anomaly",
@@ -40,6 +42,7 @@ class State:
         "max_depth",
         "max_steps",
         "opened",
+        "over",
         "overwriting",
         "print_options",
         "replaced",
@@ -68,6 +71,13 @@ class State:
         self.max_depth = 1000
         self.steps = 0
         self.made = 0
+        self.over: AutodiffError | None = None
+
+    def end(self, error: AutodiffError) -> None:
+        """A limit ended the program: nothing of it runs any more."""
+        if self.over is None:
+            self.over = error
+        self.max_steps = -1
 
 
 STATE = State()

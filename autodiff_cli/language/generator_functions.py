@@ -14,6 +14,7 @@ from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
 from .expressions import Context, Run, compile_expression, compile_truth
+from .housekeeping import ended
 from .iterators import Lazy, iterator
 from .managers import Entered, entering
 from .operand_labels import placed
@@ -203,7 +204,7 @@ def _try(tree: syntax.Try, context: Context) -> Steps:
         try:
             signal = yield from body(scope)
         except AutodiffError as error:
-            chosen = handlers.choose(error, scope)
+            chosen = -1 if ended(error) else handlers.choose(error, scope)
             if chosen < 0:
                 raise
             HANDLED.append(error)
@@ -217,7 +218,9 @@ def _try(tree: syntax.Try, context: Context) -> Steps:
     def steps(scope: Scope) -> Generator[Any, None, Any]:
         try:
             signal = yield from guarded(scope)
-        except (AutodiffError, GeneratorExit):
+        except (AutodiffError, GeneratorExit) as error:
+            if ended(error):
+                raise
             late = yield from final(scope)
             if late is not None:
                 return late

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
 from ..graph.sizes import bytes_text
@@ -60,10 +60,12 @@ class Housekeeping:
         before, self.mark = self.mark, newest
         most = 10 * STATE.max_steps
         if newest - self.start > most:
-            raise fail(
-                "E506",
-                f"the program applied more than {most} operations",
-                help="is the loop endless? raise the limit with --max-steps 10000000",
+            raise STATE.over or limit(
+                fail(
+                    "E506",
+                    f"the program applied more than {most} operations",
+                    help="is the loop endless? raise the limit with --max-steps 10000000",
+                )
             )
         self.collect(scope, before)
         if piled:
@@ -160,3 +162,25 @@ def memory_used() -> int:
 
 
 HOUSEKEEPING = Housekeeping()
+
+LIMITS = frozenset({"E505", "E506", "E508"})
+
+
+def limit(error: AutodiffError) -> AutodiffError:
+    """An error that says which limit was reached ends the program. While a step is recorded it
+    only ends the recording: the step as it is written will say it."""
+    if not HOUSEKEEPING.recording:
+        STATE.end(error)
+    return error
+
+
+def ended(error: BaseException | None = None) -> bool:
+    """Whether a limit ended the program, this one at the latest: then nothing of it runs, neither
+    `except` nor `finally`, `__exit__` or the rest of a generator."""
+    if isinstance(error, MemoryError):
+        error = fail(
+            "E505", "the program needs more memory than there is", help="use less at once"
+        )
+    if isinstance(error, AutodiffError) and error.code in LIMITS:
+        limit(error)
+    return STATE.over is not None

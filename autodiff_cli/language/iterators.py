@@ -27,6 +27,8 @@ class Lazy:
         return self
 
     def __next__(self) -> Any:
+        if STATE.over is not None:
+            raise STATE.over
         if DEPTH.now >= STATE.max_depth:
             raise fail(
                 "E507",

@@ -11,6 +11,7 @@ from . import syntax
 from .assignment import compile_target
 from .expressions import Context, compile_expression
 from .functions import call_value
+from .housekeeping import ended
 from .iterators import Lazy
 from .kinds import kind_of
 from .operand_labels import placed
@@ -116,6 +117,8 @@ def _set_grad(enabled: bool) -> None:
 
 
 def _exit(leave: Any, error: AutodiffError | None) -> bool:
+    if ended(error):
+        return False
     if error is None:
         call_value(leave, [None, None, None], {})
         return False

@@ -20,7 +20,7 @@ from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.varying import Aside, Varying
-from .housekeeping import HOUSEKEEPING, MOST_PILED
+from .housekeeping import HOUSEKEEPING, MOST_PILED, limit
 from .kinds import MODE, is_instance, is_numeric_list, kind_of
 from .python_operators import BINARY, MAX_ITEMS, NUMBERS, bound_length, python_binary, refuse_caret
 from .values import GradFn, OpFunction, is_callable
@@ -297,10 +297,12 @@ def count_step(n: int = 1) -> None:
     """Count a loop step, call or comprehension item against the limit."""
     STATE.steps += n
     if STATE.steps > STATE.max_steps:
-        raise fail(
-            "E506",
-            f"the program took more than {STATE.max_steps} loop steps and calls",
-            help="is the loop endless? raise the limit with --max-steps 10000000",
+        raise STATE.over or limit(
+            fail(
+                "E506",
+                f"the program took more than {STATE.max_steps} loop steps and calls",
+                help="is the loop endless? raise the limit with --max-steps 10000000",
+            )
         )
     if not STATE.steps & 31 or STATE.made > MOST_PILED:
         HOUSEKEEPING.look()

@@ -33,7 +33,7 @@ from .expressions import Context, compile_expression
 from .factories import is_literal_value, leaf_of_literal
 from .forgotten_calls import forgotten_call
 from .functions import DEPTH
-from .housekeeping import HOUSEKEEPING
+from .housekeeping import HOUSEKEEPING, ended
 from .kinds import MODE, is_numeric_list
 from .loading import FILES, read_array
 from .parser import parse, parse_all
@@ -133,6 +133,8 @@ class Program:
         FILES.allowed = tuple(self.options.allow_read)
 
     def _write(self, piece: str) -> None:
+        if STATE.over is not None:
+            raise STATE.over
         self.printed.append(piece)
         if self.options.write is not None:
             self.options.write(piece)
@@ -415,6 +417,8 @@ class Program:
         names = self.scope.names
         tensors = [value for value in names.values() if isinstance(value, Tensor)]
         release([t.grad.node for t in tensors if t.grad is not None], 0)
+        for name in [n for n, value in names.items() if hasattr(value, "__next__")]:
+            del names[name]  # what a generator does at its end may use the other names
         names.clear()
 
     def check_finite(self, report: Report) -> None:
@@ -502,6 +506,8 @@ def run_program(source: Source, options: Options) -> Report:
     program = Program(source, options)
     report = report_of(program)
     program.let_go()
+    if report.error is None and STATE.over is not None:  # in generators that were let go
+        report.fail(STATE.over)
     return report
 
 
@@ -514,10 +520,9 @@ def report_of(program: Program) -> Report:
             program.fill(report)
             program.check_finite(report)
     except AutodiffError as error:
-        report.error = error
+        ended(error)
+        report.fail(error)
         report.more_errors = program.more_errors
-        report.tensors.clear()
-        report.scalars.clear()
     report.stdout = "".join(program.printed)
     report.warnings = list(COLLECTED)
     GRAD_READ.clear()

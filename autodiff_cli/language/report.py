@@ -97,6 +97,12 @@ class Report(Ended):
     profile: Profile | None = None
     plan: PlanData | None = None
 
+    def fail(self, error: AutodiffError) -> None:
+        """The program failed: it has no results."""
+        self.error = error
+        self.tensors.clear()
+        self.scalars.clear()
+
     @property
     def finite(self) -> bool:
         """Whether no value and no gradient is NaN or infinite."""

@@ -21,7 +21,7 @@ from .assignment import (
 )
 from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .functions import Parameters, call_value
-from .housekeeping import HOUSEKEEPING, MOST_MADE
+from .housekeeping import HOUSEKEEPING, MOST_MADE, ended
 from .names import import_module, import_name
 from .operand_labels import placed
 from .operations import count_step, iterate
@@ -193,7 +193,8 @@ def _with(tree: syntax.With, context: Context) -> RunStatement:
             if entered.leave(error):
                 return None
             raise
-        except BaseException:
+        except BaseException as error:
+            ended(error)
             entered.leave(None)
             raise
         entered.leave(None)

@@ -12,6 +12,7 @@ from .assignment import name_target
 from .classes import UserClass
 from .exceptions import EXCEPTIONS, ErrorValue, Raised, caught, kinds
 from .expressions import Context, compile_expression
+from .housekeeping import ended
 from .kinds import kind_of
 from .values import Scope
 
@@ -92,7 +93,7 @@ def compile_try(tree: syntax.Try, context: Context) -> RunStatement:
         try:
             signal = body(scope)
         except AutodiffError as error:
-            chosen = handlers.choose(error, scope)
+            chosen = -1 if ended(error) else handlers.choose(error, scope)
             if chosen < 0:
                 raise
             STATE.grad, STATE.span = grad, span
@@ -112,7 +113,9 @@ def compile_try(tree: syntax.Try, context: Context) -> RunStatement:
     def run(scope: Scope) -> Signal:
         try:
             signal = guarded(scope)
-        except AutodiffError:
+        except AutodiffError as error:
+            if ended(error):
+                raise
             late = final(scope)
             if late is not None:
                 return late

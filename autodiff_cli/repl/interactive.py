@@ -20,6 +20,7 @@ from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
+from ..graph.state import STATE
 from ..language import syntax
 from ..language.exhaustion import Exhaustion
 from ..language.expressions import Context, compile_expression
@@ -176,6 +177,8 @@ class Interactive(Program):
                 self._drop_gradients()
 
     def _write(self, piece: str) -> None:
+        if STATE.over is not None:
+            raise STATE.over
         if not self.muted:
             self.output(piece)
 

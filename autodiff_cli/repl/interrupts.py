@@ -1,20 +1,18 @@
 """Ctrl-C while a statement runs: it ends the statement, never the session.
 
 The interrupt is raised between two operations, as Python raises it: a kernel runs to its end. It
-waits in the middle of an import, because a module that was read half would stay so, and in
-finalizers and callbacks of the collector, where Python drops what is raised.
+waits where nothing may be raised.
 """
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_PAUSE = 0.02  # seconds until an interrupt that came at a bad time is tried again
+from ..checks.deadline import SOON, delicate
 
 
 @contextmanager
@@ -48,15 +46,9 @@ def _wait(number: int, frame: Any) -> None:
 
 
 def _interrupt(number: int, frame: Any) -> None:
-    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
-    at = frame
-    while at is not None:
-        code = at.f_code
-        importing = code.co_filename.startswith("<frozen importlib")
-        if importing or code.co_name == "__del__" or code in callbacks:
-            again = threading.Timer(_PAUSE, signal.raise_signal, (signal.SIGINT,))
-            again.daemon = True
-            again.start()
-            return
-        at = at.f_back
-    raise KeyboardInterrupt
+    if delicate(frame):
+        again = threading.Timer(SOON, signal.raise_signal, (signal.SIGINT,))
+        again.daemon = True
+        again.start()
+    else:
+        raise KeyboardInterrupt

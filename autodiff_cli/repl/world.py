@@ -83,7 +83,9 @@ class World:
             self.state = {name: getattr(STATE, name) for name in _SETTINGS}
             self.state["span"] = None
             self.last = WATCH.last
+            over = STATE.over
             _put(outer)
+            STATE.over = STATE.over or over  # what the program left behind does not run either
 
 
 def _outer() -> tuple[Any, ...]:

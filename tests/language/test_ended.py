@@ -1,0 +1,124 @@
+"""Nothing of a program runs once a limit has ended it, however it would be entered."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from autodiff_cli.checks.deadline import deadline
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+
+STUBBORN = """\
+import torch, contextlib, functools
+def stubborn(*values):
+    try:
+        while True: pass
+    except BaseException: print("RAN")
+    finally:
+        print("RAN")
+        return values[0] if values else 1.0
+"""
+PLACES = {
+    "function": "while True: stubborn()",
+    "handler": "try: stubborn()\nexcept BaseException: print('RAN')\nelse: print('RAN')",
+    "finally that raises": "def f():\n    try: stubborn()\n    finally: raise ValueError\n"
+    "while True:\n    try: f()\n    except ValueError: print('RAN')",
+    "with": "class C:\n    def __enter__(self): pass\n"
+    "    def __exit__(self, *what): print('RAN'); return True\n"
+    "while True:\n    with C(): stubborn()",
+    "contextmanager": "@contextlib.contextmanager\ndef c():\n    try: yield\n"
+    "    finally: print('RAN')\nwith c(): stubborn()",
+    "generator let go": "def g():\n    try: yield 1\n    finally: print('RAN')\n"
+    "x = g(); next(x)\nstubborn()",
+    "generator's own loop": "def g():\n    try: yield 1\n    finally: stubborn()\n"
+    "x = g(); next(x)\ndel x",
+    "generator closed": "def g():\n    try: yield 1\n    finally: stubborn()\n"
+    "while True:\n    x = g(); next(x); x.close()",
+    "key": "while True: sorted([2, 1], key=stubborn)",
+    "map": "while True: list(map(stubborn, [1, 2]))",
+    "reduce": "while True: functools.reduce(stubborn, [1, 2, 3])",
+    "property": "class A:\n    @property\n    def x(self): return stubborn()\n"
+    "while True: A().x",
+    "operator": "class A:\n    def __eq__(self, other): return stubborn(False)\n"
+    "while True: [A()] == [1]",
+    "repr": "class A:\n    def __repr__(self): return stubborn('a')\nwhile True: str([A()])",
+    "tensor hook": "x = torch.ones(1, requires_grad=True)\ny = x * 2\ny.register_hook(stubborn)\n"
+    "while True: y.backward(retain_graph=True)",
+    "module hook": "m = torch.nn.Linear(1, 1)\nm.register_forward_hook(lambda *a: stubborn())\n"
+    "while True: m(torch.ones(1, 1))",
+    "Function": "class F(torch.autograd.Function):\n    @staticmethod\n"
+    "    def forward(ctx, x): return x * 1\n    @staticmethod\n"
+    "    def backward(ctx, g): return stubborn(g)\nx = torch.ones(1, requires_grad=True)\n"
+    "while True: F.apply(x).backward()",
+    "transform": "while True: torch.func.grad(stubborn)(torch.ones(()))",
+    "scheduler": "o = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)\n"
+    "s = torch.optim.lr_scheduler.LambdaLR(o, lambda e: 1.0 if e < 1 else stubborn(1.0))\n"
+    "while True: o.step(); s.step()",
+    "closure": "w = torch.ones(2, requires_grad=True)\no = torch.optim.LBFGS([w])\n"
+    "def c():\n    l = (w ** 2).sum(); l.backward()\n    return stubborn(l)\n"
+    "while True: o.step(c)",
+    "dataset": "class D(torch.utils.data.Dataset):\n    def __len__(self): return 3\n"
+    "    def __getitem__(self, i): return stubborn(torch.ones(1))\n"
+    "while True:\n    for x in torch.utils.data.DataLoader(D()): pass",
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_limit_on_steps_ends_the_program(place: str) -> None:
+    text = f"{STUBBORN}{PLACES[place]}\nprint('RAN')\n"
+    report = run(Source(text, "program.py"), Options(backward=False, max_steps=300))
+    assert report.error is not None
+    assert report.error.code == "E506"
+    assert "RAN" not in report.stdout
+
+
+@pytest.mark.parametrize("place", ["finally that raises", "generator closed", "tensor hook"])
+def test_the_time_limit_ends_the_program(place: str) -> None:
+    text = f"{STUBBORN}{PLACES[place]}\nprint('RAN')\n"
+    start = time.perf_counter()
+    with deadline(0.1):
+        report = run(Source(text, "program.py"), Options(backward=False, max_steps=10**12))
+    assert time.perf_counter() - start < 2
+    assert report.error is not None
+    assert report.error.code == "E508"
+    assert "RAN" not in report.stdout
+
+
+@pytest.mark.parametrize("place", ["handler", "with", "contextmanager", "generator let go"])
+def test_a_size_ends_the_program(place: str) -> None:
+    text = PLACES[place].replace("stubborn()", "torch.ones(10**12)")
+    report = run(Source(f"{STUBBORN}{text}\nprint('RAN')\n", "program.py"), Options())
+    assert report.error is not None
+    assert report.error.code == "E505"
+    assert report.stdout == ""
+
+
+def test_the_next_program_runs() -> None:
+    ended = run(Source("while True: pass", "a.expr"), Options(max_steps=10))
+    assert ended.error is not None
+    assert run(Source("for i in range(3): print(i)", "b.expr")).stdout == "0\n1\n2\n"
+
+
+def test_an_import_is_whole_when_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alarm waits until the module is there."""
+    module = tmp_path / "slowly_imported.py"
+    module.write_text("import time\nbegun = True\ntime.sleep(0.2)\ndone = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(Exception, match="time limit"), deadline(0.05):
+        importlib.import_module("slowly_imported")
+        while True:
+            pass
+    assert sys.modules.pop("slowly_imported").done
+    assert signal.getsignal(signal.SIGALRM) == before
