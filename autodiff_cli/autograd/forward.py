@@ -2,7 +2,8 @@
 
 One pass in order of creation, with one memo of changes. A reverse rule is linear in its cotangent,
 so the reverse pass through the rule itself is the forward derivative; a pointwise rule is its own
-transpose. Nothing recurses and no value is computed.
+transpose. Nothing recurses and no value is computed. As in PyTorch, `no_grad` stops no change where
+a program asks for forward mode; `detach` does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import OUTPUT, cast, leaf, output
+from ..graph.op import LEAF, OUTPUT, cast, leaf, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from .reverse import fitted, gradients, parents, zeros_like
@@ -21,14 +22,15 @@ Change = Any  # a node, None for no change, a tuple of those for a node with sev
 
 
 class Linearized:
-    """The derivative of `outputs` with respect to `inputs`, to be applied to directions."""
+    """The derivative of `outputs` with respect to `inputs`, to be applied to directions; along what
+    was recorded for reverse mode, or `everywhere`."""
 
     __slots__ = ("inputs", "order", "outputs")
 
-    def __init__(self, outputs: list[Node], inputs: list[Node]):
+    def __init__(self, outputs: list[Node], inputs: list[Node], everywhere: bool = False):
         self.outputs = outputs
         self.inputs = inputs
-        self.order = _between(inputs, outputs)
+        self.order = _between(inputs, outputs, everywhere)
 
     def along(self, tangents: list[Node | None]) -> list[Node]:
         """How the outputs change when the inputs move along `tangents` (None: not at all)."""
@@ -37,7 +39,8 @@ class Linearized:
         with grad_mode(True):
             for node in self.order:
                 STATE.span = node.span
-                memo[node] = _change(node, memo)
+                change = _change(node, memo)
+                memo[node] = change if node.requires_grad else _unrecorded(change)
             STATE.span = span
             changes = [memo.get(out) for out in self.outputs]
             return [
@@ -51,22 +54,53 @@ def jvp(outputs: list[Node], inputs: list[Node], tangents: list[Node | None]) ->
     return Linearized(outputs, inputs).along(tangents)
 
 
-def _between(inputs: list[Node], outputs: list[Node]) -> list[Node]:
+def _sources(node: Node) -> tuple[Node, ...]:
+    """What a change of a node comes from, recorded or not."""
+    op = node.op
+    if op is LEAF:
+        return node.inputs
+    if op.key == "detach" or (op.vjp_rule is None and node.body is None):
+        return ()
+    return parents(node) if node.outputs is not None or is_float(node.dtype) else ()
+
+
+def depends(node: Node, targets: list[Node]) -> bool:
+    """Whether a node moves when the targets do."""
+    return node in targets or node in _between(targets, [node], True)
+
+
+def _between(inputs: list[Node], outputs: list[Node], everywhere: bool) -> list[Node]:
     """The nodes on the way from inputs to outputs, in order, without the inputs."""
     found = set(inputs)
-    seen = {out for out in outputs if out.requires_grad} - found
+    first = min((x.seq for x in inputs), default=0)
+    sources = _sources if everywhere else parents
+
+    def moves(node: Node) -> bool:
+        return node.seq > first if everywhere else node.requires_grad
+
+    seen = {out for out in outputs if moves(out)} - found
     pending = list(seen)
     while pending:
-        for needed in parents(pending.pop()):
-            if needed.requires_grad and needed not in seen and needed not in found:
+        for needed in sources(pending.pop()):
+            if needed not in seen and needed not in found and moves(needed):
                 seen.add(needed)
                 pending.append(needed)
     order = []
     for node in sorted(seen, key=lambda n: n.seq):
-        if any(p in found for p in parents(node)):
+        if any(p in found for p in sources(node)):
             found.add(node)
             order.append(node)
     return order
+
+
+def _unrecorded(change: Change) -> Change:
+    """A change of what was computed under `no_grad`."""
+    if type(change) is tuple:
+        return tuple(map(_unrecorded, change))
+    if change is None or not change.requires_grad:
+        return change
+    with grad_mode(False):
+        return F.alias(change)
 
 
 def _change(node: Node, memo: dict[Node, Change]) -> Change:
@@ -74,6 +108,8 @@ def _change(node: Node, memo: dict[Node, Change]) -> Change:
     if op is OUTPUT:
         parts = memo.get(node.args[0])
         return None if parts is None else parts[node.args[1]]
+    if op is LEAF:
+        return memo.get(node.inputs[0])
     body = node.body
     if op.vjp_rule is None:
         if type(body) is tuple:
@@ -86,14 +122,26 @@ def _change(node: Node, memo: dict[Node, Change]) -> Change:
         if op.key in ("view", "reshape_alias"):  # a change may lie otherwise in memory
             return F.reshape(change, node.shape)
         return op.apply([change, *node.args[1:]])
+    if op.key == "with_value" and memo.get(node.args[1]) is not None:
+        return memo[node.args[1]]
+    args = tuple(_recorded(arg, memo) for arg in node.args)
     if op.kind is Kind.POINTWISE:
-        change = _pointwise(node, memo)
+        change = _pointwise(node, args, memo)
         if change is not None:
             return change
-    return _transposed(node, memo)
+    return _transposed(node, args, memo)
 
 
-def _pointwise(node: Node, memo: dict[Node, Change]) -> Node | None:
+def _recorded(arg: Any, memo: dict[Node, Change]) -> Any:
+    """An argument that moves as one that requires grad: rules look at that."""
+    if type(arg) is tuple:
+        return tuple(_recorded(part, memo) for part in arg)
+    if type(arg) is not Node or arg.requires_grad or memo.get(arg) is None:
+        return arg
+    return leaf(arg, None, True)
+
+
+def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> Node | None:
     """A pointwise rule scales element by element, a cotangent as well as a change."""
     op = node.op
     total: Node | None = None
@@ -104,7 +152,7 @@ def _pointwise(node: Node, memo: dict[Node, Change]) -> Node | None:
             continue
         if change.shape != node.shape:
             change = F.expand(change, node.shape)
-        found = op.vjp_rule(cast(change, node.dtype), node, *node.args)  # type: ignore[misc]  # has one
+        found = op.vjp_rule(cast(change, node.dtype), node, *args)  # type: ignore[misc]  # has one
         part = found[place] if type(found) is tuple else found
         if part is None:
             continue
@@ -115,17 +163,17 @@ def _pointwise(node: Node, memo: dict[Node, Change]) -> Node | None:
     return total
 
 
-def _transposed(node: Node, memo: dict[Node, Change]) -> Change:
+def _transposed(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> Change:
     """The vjp of the vjp."""
     rule = node.op.vjp_rule
     assert rule is not None
     if node.outputs is None:
         duals: list[Node | None] = [leaf(zeros_like(node), None, True)]
-        found = rule(duals[0], node, *node.args)
+        found = rule(duals[0], node, *args)
     else:
         own = tuple(output(node, i) for i in range(len(node.outputs)))
         duals = [leaf(zeros_like(o), None, True) if is_float(o.dtype) else None for o in own]
-        found = rule(tuple(duals), own, *node.args)
+        found = rule(tuple(duals), own, *args)
     seeds = _seeds(node, found if type(found) is tuple else (found,), memo)
     targets = [dual for dual in duals if dual is not None]
     changes = iter(gradients(seeds, targets, create_graph=True, retain_graph=True))

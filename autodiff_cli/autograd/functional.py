@@ -13,6 +13,7 @@ from ..graph.node import Node
 from ..graph.op import cast
 from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
+from .forward import Linearized
 from .levels import DEPTH, Opened, forward_jacobian_of, jacobian_of, or_zeros
 from .reverse import gradients, ones_like, zeros_like
 from .tensor import Tensor, without_history
@@ -41,6 +42,7 @@ class _Applied:
         self.strict = strict
         self.single_input = isinstance(inputs, Tensor)
         self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name)
+        self.opened.running = True  # these stay variables: results may keep their history
         self.inputs = self.opened.nodes
         with DEPTH.deeper():
             result = call(list(self.opened.tree), {})
@@ -209,7 +211,7 @@ def jvp(
     """The outputs, and the Jacobian times v."""
     run = _Applied("jvp", call, inputs, create_graph, strict)
     moves = _vector("jvp", v, run.inputs, run.single_input, "input")
-    found = run.opened.linearized(run.outputs).along(list(moves))
+    found = Linearized(run.outputs, run.inputs).along(list(moves))
     return run.like_outputs(run.outputs), run.like_outputs(found)
 
 

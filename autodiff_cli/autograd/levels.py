@@ -29,17 +29,14 @@ from .tensor import Tensor, without_history
 from .trees import flatten, tree_map
 
 LEVEL = Op("level", Kind.MOVEMENT)
-LEVEL.declare_params((Param("input", "Tensor", REQUIRED, False),))
-LEVEL.kernel = lambda x: x
-LEVEL.vjp_rule = lambda g, out, input: (g,)
+LEVEL.declare_params(
+    (Param("input", "Tensor", REQUIRED, False), Param("opened", "Any", REQUIRED, False))
+)
+LEVEL.kernel = lambda x, opened: x
+LEVEL.vjp_rule = lambda g, out, input, opened: (g,)
 LEVEL.strides_rule = same_strides
 LEVEL.grad_fn = "AliasBackward0"
 LEVEL.method = False
-
-
-def level(node: Node) -> Node:
-    """The same values as a new variable, also under no_grad."""
-    return Node(LEVEL, (node,), (node,), node.shape, node.dtype, True)
 
 
 class Depth:
@@ -65,13 +62,16 @@ DEPTH = Depth()
 
 
 class Opened:
-    """Values whose tensors are variables of one transform: `tree`, and their `nodes` in order."""
+    """Values whose tensors are variables of one transform: `tree`, and their `nodes` in order.
+    `running` tells whether the function of the variables has not returned yet."""
 
-    __slots__ = ("nodes", "since", "tree")
+    __slots__ = ("nodes", "running", "since", "sources", "tree")
 
     def __init__(self, tree: Any, name: str):
         self.since = Node.counter()
         self.nodes: list[Node] = []
+        self.sources: list[Tensor] = []
+        self.running = False
         self.tree = tree_map(lambda leaf: self._variable(leaf, name), tree)
 
     def _variable(self, value: Any, name: str) -> Tensor:
@@ -87,40 +87,36 @@ class Opened:
                 f"`{name}` differentiates floating point tensors, this one is {value.dtype.name}",
                 help="write `.to(torch.float64)` first, or use floats",
             )
-        node = level(value.node)
+        x = value.node
+        node = Node(LEVEL, (x, self), (x,), x.shape, x.dtype, True)  # also under no_grad
         self.nodes.append(node)
+        self.sources.append(value)
         return Tensor(node)
 
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """While the function of the variables runs."""
+        outer, STATE.opened = STATE.opened, self.since
+        self.running = True
+        try:
+            yield
+        finally:
+            STATE.opened = outer
+            self.running = False
+
     def settled(self, node: Node) -> Node:
-        """A result as it is seen outside."""
-        if node.op is LEVEL and node.seq >= self.since and node in self.nodes:
+        """A result as it is seen outside: it requires grad when it depends on something that does
+        and that is no variable of a transform that is over."""
+        if node.op is LEVEL and node.args[1] is self:
             return node.args[0]
-        if not node.requires_grad or (STATE.grad and self._lives(node)):
+        if not node.requires_grad or (STATE.grad and lives(node)):
             return node
-        return without_history(node)
+        with grad_mode(False):
+            return F.alias(node)
 
     def matters(self, nodes: list[Node]) -> bool:
         """Whether derivatives of nodes may be differentiated again."""
-        return STATE.grad and (DEPTH.now > 0 or any(self._lives(n) for n in nodes))
-
-    def _lives(self, node: Node) -> bool:
-        """Whether a node depends on something outside that requires grad: not on variables of
-        this transform or one inside it, nor on their dual leaves, which have no accumulator."""
-        seen: set[Node] = set()
-        pending = [node]
-        while pending:
-            n = pending.pop()
-            if n in seen or not n.requires_grad:
-                continue
-            seen.add(n)
-            if (
-                n.seq < self.since
-                or n.op is PLACEHOLDER
-                or (n.op is LEAF and n.args[0] is not None)
-            ):
-                return True
-            pending.extend(parents(n))
-        return False
+        return STATE.grad and (DEPTH.now > 0 or any(map(lives, nodes)))
 
     def settled_tree(self, tree: Any) -> Any:
         """All tensors of a tree as they are seen outside."""
@@ -130,7 +126,28 @@ class Opened:
 
     def linearized(self, outputs: list[Node]) -> Linearized:
         """The derivative of outputs with respect to the variables."""
-        return Linearized(outputs, self.nodes)
+        return Linearized(outputs, self.nodes, True)
+
+
+def lives(node: Node) -> bool:
+    """Whether a node depends on something that requires grad: a leaf of the program, or a variable
+    of a transform whose function is running; not on those of other transforms nor on their dual
+    leaves, which have no accumulator."""
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if n in seen or not n.requires_grad:
+            continue
+        seen.add(n)
+        if (
+            n.op is PLACEHOLDER
+            or (n.op is LEAF and n.args[0] is not None)
+            or (n.op is LEVEL and n.args[1].running)
+        ):
+            return True
+        pending.extend(parents(n))
+    return False
 
 
 def _kind(value: Any) -> str:

@@ -62,12 +62,8 @@ class _Run:
         parts = (self.opened.tree,) if isinstance(argnums, int) else self.opened.tree
         for place, value in zip(wrapped, parts, strict=True):
             args[place] = value
-        outer, STATE.opened = STATE.opened, self.opened.since
-        try:
-            with DEPTH.deeper():
-                result = call(args, kwargs)
-        finally:
-            STATE.opened = outer
+        with self.opened.entered(), DEPTH.deeper():
+            result = call(args, kwargs)
         self.output, self.aux = _split(name, result, has_aux)
 
     def in_shape_of_inputs(self, leaves: list[Node]) -> Any:

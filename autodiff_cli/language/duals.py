@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.calls import Results
+from ..autograd.forward import Linearized, depends
 from ..autograd.levels import Opened
 from ..autograd.tensor import Tensor
 from ..errors import fail
@@ -64,31 +65,13 @@ def _unpack(tensor: Any, *, level: Any = None) -> Results:
         if node in nodes:
             at = nodes.index(node)
             primal, tangent = Tensor(node.args[0]), current.tangents[at]
-        elif _depends(node, nodes):
-            from ..autograd.forward import jvp
-
+        elif depends(node, nodes):
             primal = _settled(tensor, current)
-            (change,) = jvp([node], nodes, [t.node for t in current.tangents])
+            (change,) = Linearized([node], nodes, True).along([t.node for t in current.tangents])
             tangent = _settled(Tensor(change), current)
     found = Results((primal, tangent))
     found.fields, found.name = ("primal", "tangent"), "UnpackedDualTensor"
     return found
-
-
-def _depends(node: Node, targets: list[Node]) -> bool:
-    from ..autograd.reverse import parents
-
-    wanted = set(targets)
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        n = pending.pop()
-        if n in wanted:
-            return True
-        if n not in seen and n.requires_grad:
-            seen.add(n)
-            pending.extend(parents(n))
-    return False
 
 
 def _settled(tensor: Tensor, level: Level) -> Tensor:
@@ -117,7 +100,7 @@ class DualLevel(Manager):
         while at is not None:
             for value in list(at.names.values()):
                 for tensor in value if isinstance(value, list | tuple) else (value,):
-                    if isinstance(tensor, Tensor) and _depends(tensor.node, nodes):
+                    if isinstance(tensor, Tensor) and depends(tensor.node, nodes):
                         tensor._show(_settled(tensor, level).node)
             at = at.outer
 
