@@ -8,6 +8,7 @@ a program asks for forward mode; `detach` does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..graph.dtypes import is_float
@@ -23,12 +24,20 @@ Change = Any  # a node, None for no change, a tuple of those for a node with sev
 
 class Linearized:
     """The derivative of `outputs` with respect to `inputs`, to be applied to directions; along what
-    was recorded for reverse mode, or `everywhere`."""
+    was recorded for reverse mode, or `everywhere`. `fixed` gives what stands for an operand that
+    does not move."""
 
-    __slots__ = ("inputs", "order", "outputs")
+    __slots__ = ("fixed", "inputs", "order", "outputs")
 
-    def __init__(self, outputs: list[Node], inputs: list[Node], everywhere: bool = False):
+    def __init__(
+        self,
+        outputs: list[Node],
+        inputs: list[Node],
+        everywhere: bool = False,
+        fixed: Callable[[Node], Node] | None = None,
+    ):
         self.outputs = outputs
+        self.fixed = fixed
         self.inputs = inputs
         self.order = _between(inputs, outputs, everywhere)
 
@@ -39,7 +48,7 @@ class Linearized:
         with grad_mode(True):
             for node in self.order:
                 STATE.span = node.span
-                change = _change(node, memo)
+                change = self._change(node, memo)
                 memo[node] = change if node.requires_grad else _unrecorded(change)
             STATE.span = span
             changes = [memo.get(out) for out in self.outputs]
@@ -47,6 +56,44 @@ class Linearized:
                 zeros_like(out) if change is None else change
                 for out, change in zip(self.outputs, changes, strict=True)
             ]
+
+    def _change(self, node: Node, memo: dict[Node, Change]) -> Change:
+        op = node.op
+        if op is OUTPUT:
+            parts = memo.get(node.args[0])
+            return None if parts is None else parts[node.args[1]]
+        if op is LEAF:
+            return memo.get(node.inputs[0])
+        body = node.body
+        if op.vjp_rule is None:
+            if type(body) is tuple:
+                return tuple(memo.get(part) for part in body)
+            return None if body is None else memo.get(body)
+        if op.view and node.outputs is None and len(node.inputs) == 1:
+            change = memo.get(node.inputs[0])
+            if change is None:
+                return None
+            if op.key in ("view", "reshape_alias"):  # a change may lie otherwise in memory
+                return F.reshape(change, node.shape)
+            return op.apply([change, *node.args[1:]])
+        if op.key == "with_value" and not node.args[1].requires_grad and node.args[1] in memo:
+            return memo[node.args[1]]
+        args = tuple(self._operand(arg, memo) for arg in node.args)
+        if op.kind is Kind.POINTWISE:
+            change = _pointwise(node, args, memo)
+            if change is not None:
+                return change
+        return _transposed(node, args, memo)
+
+    def _operand(self, arg: Any, memo: dict[Node, Change]) -> Any:
+        """An argument that moves as one that requires grad: rules look at that."""
+        if type(arg) is tuple:
+            return tuple(self._operand(part, memo) for part in arg)
+        if type(arg) is not Node:
+            return arg
+        if memo.get(arg) is None:
+            return arg if self.fixed is None else self.fixed(arg)
+        return arg if arg.requires_grad else leaf(arg, None, True)
 
 
 def jvp(outputs: list[Node], inputs: list[Node], tangents: list[Node | None]) -> list[Node]:
@@ -101,44 +148,6 @@ def _unrecorded(change: Change) -> Change:
         return change
     with grad_mode(False):
         return F.alias(change)
-
-
-def _change(node: Node, memo: dict[Node, Change]) -> Change:
-    op = node.op
-    if op is OUTPUT:
-        parts = memo.get(node.args[0])
-        return None if parts is None else parts[node.args[1]]
-    if op is LEAF:
-        return memo.get(node.inputs[0])
-    body = node.body
-    if op.vjp_rule is None:
-        if type(body) is tuple:
-            return tuple(memo.get(part) for part in body)
-        return None if body is None else memo.get(body)
-    if op.view and node.outputs is None and len(node.inputs) == 1:
-        change = memo.get(node.inputs[0])
-        if change is None:
-            return None
-        if op.key in ("view", "reshape_alias"):  # a change may lie otherwise in memory
-            return F.reshape(change, node.shape)
-        return op.apply([change, *node.args[1:]])
-    if op.key == "with_value" and memo.get(node.args[1]) is not None:
-        return memo[node.args[1]]
-    args = tuple(_recorded(arg, memo) for arg in node.args)
-    if op.kind is Kind.POINTWISE:
-        change = _pointwise(node, args, memo)
-        if change is not None:
-            return change
-    return _transposed(node, args, memo)
-
-
-def _recorded(arg: Any, memo: dict[Node, Change]) -> Any:
-    """An argument that moves as one that requires grad: rules look at that."""
-    if type(arg) is tuple:
-        return tuple(_recorded(part, memo) for part in arg)
-    if type(arg) is not Node or arg.requires_grad or memo.get(arg) is None:
-        return arg
-    return leaf(arg, None, True)
 
 
 def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> Node | None:

@@ -25,7 +25,7 @@ from ..graph.strides import same_strides
 from .batching import Trace
 from .forward import Linearized
 from .reverse import gradients, ones_like, parents, zeros_like
-from .tensor import Tensor, without_history
+from .tensor import Tensor
 from .trees import flatten, tree_map
 
 LEVEL = Op("level", Kind.MOVEMENT)
@@ -40,12 +40,42 @@ LEVEL.method = False
 
 
 class Depth:
-    """How many functions being differentiated are running inside one another."""
+    """How many functions being differentiated are running inside one another; `forward`, how many
+    of those in forward mode; `dual`: whether the one dual level that there is was entered."""
 
-    __slots__ = ("now",)
+    __slots__ = ("dual", "forward", "now")
 
     def __init__(self) -> None:
         self.now = 0
+        self.forward = 0
+        self.dual = False
+
+    @contextmanager
+    def moving(self, nests: bool) -> Iterator[None]:
+        """While a function runs in forward mode: where that nests, those inside of it are in its
+        dual level."""
+        if not (nests and self.forward):
+            self.enter()
+        self.forward += nests
+        self.now += 1
+        try:
+            yield
+        finally:
+            self.now -= 1
+            self.forward -= nests
+            self.dual = self.forward > 0
+
+    def enter(self) -> None:
+        """Enter the dual level; E409 inside of it."""
+        if self.dual:
+            raise fail(
+                "E409",
+                "a dual level inside of another is not supported",
+                help="use `torch.func.jvp` for both derivatives, it nests",
+                notes=("PyTorch: Nested forward mode AD is not supported at the moment",),
+                raises="RuntimeError",
+            )
+        self.dual = True
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
@@ -63,12 +93,16 @@ DEPTH = Depth()
 
 class Opened:
     """Values whose tensors are variables of one transform: `tree`, and their `nodes` in order.
-    `running` tells whether the function of the variables has not returned yet."""
+    `running` tells whether the function of the variables has not returned yet; `reverse`, whether
+    they are leaves there, as they are in reverse mode; `nests`, whether forward mode may be used
+    inside of forward mode."""
 
-    __slots__ = ("nodes", "running", "since", "sources", "tree")
+    __slots__ = ("nests", "nodes", "reverse", "running", "since", "sources", "tree")
 
-    def __init__(self, tree: Any, name: str):
+    def __init__(self, tree: Any, name: str, reverse: bool = False):
         self.since = Node.counter()
+        self.reverse = reverse
+        self.nests = name != "linearize"
         self.nodes: list[Node] = []
         self.sources: list[Tensor] = []
         self.running = False
@@ -76,33 +110,45 @@ class Opened:
 
     def _variable(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
+            words = f"Thing passed to transform API must be Tensor, got {type(value)}"
             raise fail(
                 "E208",
                 f"`{name}` differentiates tensors, not {_kind(value)}",
                 help="write `torch.tensor(2.0)`, or leave the argument out of argnums",
+                notes=(f"PyTorch: {words}",),
+                raises="ValueError",
             )
-        if not is_float(value.dtype):
+        if self.reverse and not is_float(value.dtype):
+            words = "only Tensors of floating point and complex dtype can require gradients"
             raise fail(
                 "E306",
                 f"`{name}` differentiates floating point tensors, this one is {value.dtype.name}",
                 help="write `.to(torch.float64)` first, or use floats",
+                notes=(f"PyTorch: {words}",),
+                raises="RuntimeError",
             )
         x = value.node
         node = Node(LEVEL, (x, self), (x,), x.shape, x.dtype, True)  # also under no_grad
         self.nodes.append(node)
-        self.sources.append(value)
+        self.sources.append(value)  # it lives as long: its memory may be asked for
         return Tensor(node)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """While the function of the variables runs."""
+        """While the function of the variables runs; changes that it made to them in place are made
+        to what they were given for."""
         outer, STATE.opened = STATE.opened, self.since
         self.running = True
         try:
-            yield
+            with DEPTH.deeper() if self.reverse else DEPTH.moving(self.nests):
+                yield
         finally:
             STATE.opened = outer
             self.running = False
+        variables = [leaf for leaf in flatten(self.tree) if isinstance(leaf, Tensor)]
+        for variable, node, source in zip(variables, self.nodes, self.sources, strict=True):
+            if variable.node is not node:
+                source.write(self.settled(variable.node))
 
     def settled(self, node: Node) -> Node:
         """A result as it is seen outside: it requires grad when it depends on something that does
@@ -152,19 +198,6 @@ def lives(node: Node) -> bool:
 
 def _kind(value: Any) -> str:
     return "None" if value is None else f"{type(value).__name__} {value!r}"[:60]
-
-
-def tensors_of(tree: Any, what: str) -> list[Tensor]:
-    """The leaves of a result, all tensors."""
-    leaves = flatten(tree)
-    for leaf in leaves:
-        if not isinstance(leaf, Tensor):
-            raise fail(
-                "E208",
-                f"{what} must return tensors, not {_kind(leaf)}",
-                help="return a tensor, or a tuple, list or dict of tensors",
-            )
-    return leaves
 
 
 # -- Jacobians -------------------------------------------------------------------------------------

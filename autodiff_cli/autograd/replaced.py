@@ -21,17 +21,21 @@ def note(node: Node, holder: Any) -> None:
     STATE.replaced = STATE.overwriting = True
 
 
-def shown(node: Node) -> Node:
-    """A node with the values that its memory holds now, and the history that it had."""
-    now = _now(node)
+def shown(node: Node, since: int = 0) -> Node:
+    """A node with the values that its memory holds now, and the history that it had; those older
+    than `since` with any change, others with those that no check sees."""
+    now = _now(node, since)
     if now is node:
         return node
     with grad_mode(True):  # rules look at whether it requires grad
         return F.with_value(node, F.detach(now))
 
 
-def _now(node: Any) -> Any:
+def _now(node: Any, since: int) -> Any:
     marks = node.marks
+    if node.seq < since and marks is not None and marks.overwritten is not None:
+        holder = node.handle and node.handle()
+        return node if holder is None or holder.node.shape != node.shape else holder.node
     if marks is not None and marks.replaced is not None:
         holder, span = marks.replaced
         held = holder()
@@ -39,23 +43,26 @@ def _now(node: Any) -> Any:
             marks.overwritten = (span, None, 0)
             return node
         return held.node if held.node.shape == node.shape else node
-    if not (node.op is OUTPUT or node.op.view):
+    level = node.op.key == "level"
+    if not (node.op is OUTPUT or node.op.view or level):
         return node
     base = node.args[0]
-    now = _now(base)
+    now = _now(base, since)
     if now is base:
         return node
+    if level:
+        return now
     if node.op is OUTPUT:
         return now[node.args[1]] if type(now) is tuple else node
     return node.op.apply([now, *node.args[1:]])
 
 
-def arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def arguments(args: tuple[Any, ...], since: int) -> tuple[Any, ...]:
     """The arguments of a rule, with what their memory holds now."""
     return tuple(
-        shown(arg)
+        shown(arg, since)
         if type(arg) is Node
-        else tuple(shown(part) if type(part) is Node else part for part in arg)
+        else tuple(shown(part, since) if type(part) is Node else part for part in arg)
         if type(arg) is tuple
         else arg
         for arg in args

@@ -6,7 +6,7 @@ topological order. Values are not computed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -51,7 +51,8 @@ def ones_like(node: Node) -> Node:
 class Pass:
     """One backward pass: the cotangents of all leaves that the seeds' nodes depend on, or those of
     `targets`; with targets, only what leads to them is visited. `hooked` counts how often hooks
-    ran in any pass."""
+    ran in any pass. With `since`, the pass is that of a transform which began then: older values
+    are what their memory holds, and only those of its own that lead to targets are checked."""
 
     hooked = 0
 
@@ -61,7 +62,9 @@ class Pass:
         targets: Iterable[Node] | None = None,
         create_graph: bool = False,
         retain_graph: bool = False,
+        since: int = 0,
     ):
+        self.since = since
         self.cotangents: dict[Node, Any] = {}
         self.needed: set[Node] | None = None
         self.retain = retain_graph
@@ -210,12 +213,15 @@ class Pass:
         args = node.args
         if STATE.overwriting and not keeps:
             since = tick()
-            if STATE.replaced:
+            if STATE.replaced or self.since:
                 seen = replaced.shown(node) if out is node else out
-                found = rule(g, seen, *replaced.arguments(args))
+                found = rule(g, seen, *replaced.arguments(args, self.since))
             else:
                 found = rule(g, out, *args)
-            check_saved(node, found if type(found) is tuple else (found,), since)
+            if any(map(overwritten_at, (node, *node.inputs))):
+                wants = self._wants if self.since else _requires_grad
+                read = _reads(node, found if type(found) is tuple else (found,), since, wants)
+                check_saved(node, [n for n in read if n.seq > self.since])
         else:
             found = rule(g, out, *args)
         if type(found) is not tuple:
@@ -307,18 +313,23 @@ def parents(node: Node) -> tuple[Node, ...]:
     return node.inputs
 
 
-def _takes(argument: Any) -> bool:
-    """Whether an argument, a tensor or several, is given a cotangent."""
-    if type(argument) is Node:
-        return argument.requires_grad
-    return argument is not None and any(
-        part is not None and part.requires_grad for part in argument
-    )
+def _requires_grad(node: Node) -> bool:
+    return node.requires_grad
 
 
-def _reads(node: Node, found: tuple[Any, ...], since: int) -> list[Node]:
+def _reads(
+    node: Node,
+    found: tuple[Any, ...],
+    since: int,
+    wants: Callable[[Node], bool] = _requires_grad,
+) -> list[Node]:
     """Inputs and results of `node` that its fresh cotangents, made after `since`, read: what
-    PyTorch calls saved."""
+    PyTorch calls saved. Only those for arguments that are wanted count."""
+
+    def takes(argument: Any) -> bool:
+        parts = argument if type(argument) is tuple else (argument,)
+        return any(part is not None and wants(part) for part in parts)
+
     own = {*node.inputs, node}
     args = node.args
     taking = range(len(args)) if args is node.inputs else node.op.tensor_params
@@ -326,7 +337,7 @@ def _reads(node: Node, found: tuple[Any, ...], since: int) -> list[Node]:
         part
         for at, g in zip(taking, found, strict=True)
         for part in (g if type(g) is tuple else (g,))
-        if part is not None and _takes(args[at])
+        if part is not None and takes(args[at])
     ]
     seen: set[Node] = set()
     read: list[Node] = []
@@ -394,11 +405,9 @@ def note_overwriting() -> None:
     STATE.overwriting = True
 
 
-def check_saved(node: Node, found: tuple[Any, ...], since: int) -> None:
+def check_saved(node: Node, saved: list[Node]) -> None:
     """E407 when a value that the rule reads was changed in place after the node was made."""
-    if not STATE.overwriting or not any(map(overwritten_at, (node, *node.inputs))):
-        return
-    for read in _reads(node, found, since):
+    for read in saved:
         overwritten = overwritten_at(read)
         if overwritten is None or overwritten[3] < node.seq:
             continue  # what reads an old value later has it from an op that kept it
@@ -475,10 +484,15 @@ def overwritten_at(node: Node) -> Any:
 
 
 def gradients(
-    seeds: list[tuple[Node, Node]], targets: list[Node], *, create_graph: bool, retain_graph: bool
+    seeds: list[tuple[Node, Node]],
+    targets: list[Node],
+    *,
+    create_graph: bool,
+    retain_graph: bool,
+    since: int = 0,
 ) -> list[Node | None]:
     """Cotangents of `targets`, None for those that were not reached."""
-    reached = Pass(seeds, targets, create_graph, retain_graph).run()
+    reached = Pass(seeds, targets, create_graph, retain_graph, since).run()
     return [reached.get(target) for target in targets]
 
 

@@ -328,13 +328,13 @@ class Tensor:
         whole = node if self.storage is None else self.storage.node
         if self.steps and detached(self):
             whole = self._history() or node
-        if node.requires_grad and node.op is LEAF:
+        if node.requires_grad and _leads(node):
             raise fail(
                 "E405",
                 "a leaf that requires grad cannot be changed in place",
                 help="wrap the update in `with torch.no_grad():`, or make a new tensor",
             )
-        if self.steps and whole.requires_grad and whole.op is LEAF and node.requires_grad:
+        if self.steps and whole.requires_grad and _leads(whole) and node.requires_grad:
             raise fail(
                 "E405",
                 "a view of a leaf that requires grad cannot be changed in place",
@@ -471,6 +471,11 @@ def as_array(tensor: Tensor) -> Array:
     tensor.tag = "numpy"
     assert isinstance(tensor, Array)
     return tensor
+
+
+def _leads(node: Node) -> bool:
+    """Whether gradients end here: at a leaf, or a variable of a transform in reverse mode."""
+    return node.op is LEAF or (node.op.key == "level" and node.args[1].reverse)
 
 
 def _check_captured(old: Node, new: Node) -> None:

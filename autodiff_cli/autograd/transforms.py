@@ -10,34 +10,38 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import fail
+from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import cast
+from ..graph.op import leaf as new_leaf
 from ..graph.registry import F
 from ..graph.sizes import shape_text
-from ..graph.state import STATE, grad_mode
+from ..graph.state import grad_mode
 from .batching import Trace
+from .forward import Linearized, depends
 from .gradients import grad
-from .levels import (
-    DEPTH,
-    Opened,
-    forward_jacobian_of,
-    jacobian_of,
-    or_zeros,
-    tensors_of,
-)
+from .levels import Opened, forward_jacobian_of, jacobian_of, or_zeros
 from .reverse import gradients, ones_like, zeros_like
-from .tensor import Tensor
-from .trees import flatten, rebuilt, spread, tree_map
+from .tensor import AccumulateGrad, Tensor
+from .trees import flatten, rebuilt, spec, spread, tree_map
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
 Argnums = int | tuple[int, ...]
 
 
+def _refused(
+    code: str, message: str, words: str, help: str, kind: str = "RuntimeError"
+) -> Exception:
+    """A failure with the class and the words of PyTorch's exception."""
+    return fail(code, message, help=help, notes=(f"PyTorch: {words}",), raises=kind)
+
+
 class _Run:
     """A function applied to opened arguments: its variables, its output and what it returned
-    beside it."""
+    beside it. `words` is what PyTorch's messages about the function begin with."""
 
-    __slots__ = ("aux", "opened", "output")
+    __slots__ = ("aux", "name", "opened", "output", "words")
+    aux: Any
 
     def __init__(
         self,
@@ -48,58 +52,123 @@ class _Run:
         argnums: Argnums,
         has_aux: bool,
     ):
+        self.name = name
+        self.words = _WORDS[name]
         places = (argnums,) if isinstance(argnums, int) else argnums
         wrapped = [_place(name, place, len(args)) for place in places]
+        if not wrapped and args:
+            raise _refused(
+                "E205",
+                f"`{name}` got argnums=()",
+                "argnums must be non-empty",
+                "name at least one argument",
+            )
         if len(set(wrapped)) < len(wrapped):
-            raise fail(
-                "E205", f"`{name}` got argnums={argnums} twice", help="name each argument once"
+            raise _refused(
+                "E205",
+                f"`{name}` got argnums={argnums} twice",
+                f"argnums elements must be unique, got {argnums}",
+                "name each argument once",
             )
         chosen: Any = (
             args[wrapped[0]] if isinstance(argnums, int) else tuple(args[i] for i in wrapped)
         )
-        self.opened = Opened(chosen, name)
+        self.opened = Opened(chosen, name, name not in ("jvp", "jacfwd", "linearize"))
         args = list(args)
         parts = (self.opened.tree,) if isinstance(argnums, int) else self.opened.tree
         for place, value in zip(wrapped, parts, strict=True):
             args[place] = value
-        with self.opened.entered(), DEPTH.deeper():
+        with self.opened.entered():
             result = call(args, kwargs)
-        self.output, self.aux = _split(name, result, has_aux)
+        self.output, self.aux = result, None
+        if has_aux:
+            self.output, self.aux = self._split(result)
+
+    def _split(self, result: Any) -> tuple[Any, Any]:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise _refused(
+                "E208",
+                f"`{self.name}` with has_aux=True needs a function that returns (output, aux)",
+                f"{self.words}: output of function f should be a tuple: (output, aux) if has_aux "
+                "is True",
+                "return a tuple of two, or leave has_aux out",
+            )
+        for leaf in flatten(result[1]):
+            if not isinstance(leaf, Tensor):
+                raise _refused(
+                    "E208",
+                    f"`{self.name}` with has_aux=True takes tensors beside the output, not "
+                    f"{type(leaf).__name__}",
+                    f"Expected tensors, got unsupported type {_class(leaf)}",
+                    "make it a tensor, or keep it in a variable outside",
+                )
+        return result
+
+    def outputs(self) -> list[Tensor]:
+        """The tensors that the function returned: at least one, and nothing else."""
+        leaves = flatten(self.output)
+        if not leaves or leaves == [None]:
+            raise _refused(
+                "E208",
+                f"a function given to `{self.name}` must return tensors, not {self.output!r}",
+                f"{self.words}: Expected f to be a function that has non-empty output (got output "
+                f"= {leaves})",
+                "return a tensor, or a tuple, list or dict of tensors",
+            )
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise _refused(
+                    "E208",
+                    f"a function given to `{self.name}` must return tensors, not "
+                    f"{type(leaf).__name__}",
+                    f"{self.words}: expected f(*primals) to return only tensors, got unsupported "
+                    f"type {_class(leaf)}",
+                    "return a tensor, or a tuple, list or dict of tensors",
+                )
+        if self.opened.reverse:
+            for leaf in leaves:
+                if not is_float(leaf.dtype):
+                    raise _refused(
+                        "E306",
+                        f"`{self.name}` differentiates floating point results, this one is "
+                        f"{leaf.dtype.name}",
+                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, "
+                        f"got Tensor with dtype torch.{leaf.dtype.name}",
+                        "return it beside the output, with has_aux=True",
+                    )
+        return leaves
 
     def in_shape_of_inputs(self, leaves: list[Node]) -> Any:
         """A tree like that of the variables."""
         return rebuilt(self.opened.tree, [Tensor(leaf) for leaf in leaves])
 
 
+_WORDS = {
+    "grad": "grad_and_value(f)(*args)",
+    "grad_and_value": "grad_and_value(f)(*args)",
+    "vjp": "vjp(f, *primals)",
+    "jacrev": "vjp(f, *primals)",
+    "jvp": "jvp(f, primals, tangents)",
+    "jacfwd": "jvp(f, primals, tangents)",
+    "linearize": "jvp(f, primals, tangents)",
+}
+
+
+def _class(value: Any) -> str:
+    """A value's class as Python shows it."""
+    return f"<class '{'torch.Tensor' if isinstance(value, Tensor) else type(value).__name__}'>"
+
+
 def _place(name: str, place: Any, count: int) -> int:
     if type(place) is not int or not -count <= place < count:
-        raise fail(
+        raise _refused(
             "E205",
             f"`{name}` got argnum={place}, but {count} positional argument"
             f"{' was' if count == 1 else 's were'} given",
-            help="argnums counts positional arguments from 0",
+            f"Got argnum={place}, but only {count} positional inputs",
+            "argnums counts positional arguments from 0",
         )
     return place % count
-
-
-def _split(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    if not has_aux:
-        return result, None
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise fail(
-            "E208",
-            f"`{name}` with has_aux=True needs a function that returns (output, aux)",
-            help="return a tuple of two, or leave has_aux out",
-        )
-    for leaf in flatten(result[1]):
-        if not isinstance(leaf, Tensor):
-            raise fail(
-                "E208",
-                f"`{name}` with has_aux=True takes tensors beside the output, not "
-                f"{type(leaf).__name__}",
-                help="make it a tensor, or keep it in a variable outside",
-            )
-    return result
 
 
 # -- grad ------------------------------------------------------------------------------------------
@@ -117,30 +186,45 @@ def grad_and_value(
     run = _Run(name, call, args, kwargs, argnums, has_aux)
     output, opened = run.output, run.opened
     if not isinstance(output, Tensor):
-        raise fail(
+        raise _refused(
             "E208",
             f"`{name}` needs a function that returns a tensor, this one returned "
             f"{type(output).__name__}",
-            help="return one scalar tensor; use has_aux=True for (loss, other)",
+            f"{run.words}: Expected f(*args) to return a Tensor, got {_class(output)}",
+            "return one scalar tensor; use has_aux=True for (loss, other)",
         )
     node = output.node
     if node.shape:
-        raise fail(
+        raise _refused(
             "E401",
             f"`{name}` needs a function that returns a scalar, this one returned shape "
             f"{shape_text(node.shape)}",
-            help="reduce it: `.sum()` or `.mean()`; `jacrev` differentiates tensors",
+            f"{run.words}: Expected f(*args) to return a scalar Tensor, got tensor with "
+            f"{len(node.shape)} dims. Maybe you wanted to use the vjp or jacrev APIs instead?",
+            "reduce it: `.sum()` or `.mean()`; `jacrev` differentiates tensors",
         )
     found = _cotangents([(node, ones_like(node))], opened)
     grads = run.in_shape_of_inputs([opened.settled(g) for g in found])
     return grads, Tensor(opened.settled(node)), opened.settled_tree(run.aux)
 
 
-def _cotangents(seeds: list[tuple[Node, Node]], opened: Opened) -> list[Node]:
-    graph = opened.matters([n for pair in seeds for n in pair])
+def _cotangents(
+    seeds: list[tuple[Node, Node]],
+    opened: Opened,
+    retain_graph: bool = True,
+    create_graph: bool | None = None,
+) -> list[Node]:
+    if create_graph is None:
+        create_graph = opened.matters([n for pair in seeds for n in pair])
     seeds = [(node, g) for node, g in seeds if node.requires_grad]
-    with grad_mode(graph):
-        found = gradients(seeds, opened.nodes, create_graph=graph, retain_graph=True)
+    with grad_mode(create_graph):
+        found = gradients(
+            seeds,
+            opened.nodes,
+            create_graph=create_graph,
+            retain_graph=retain_graph,
+            since=opened.since,
+        )
     return [zeros_like(x) if g is None else g for g, x in zip(found, opened.nodes, strict=True)]
 
 
@@ -150,91 +234,166 @@ def _cotangents(seeds: list[tuple[Node, Node]], opened: Opened) -> list[Node]:
 def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..., Any], Any]:
     """The output, the function of cotangents that pulls them back, and the aux."""
     run = _Run("vjp", call, primals, {}, tuple(range(len(primals))), has_aux)
-    outputs = tensors_of(run.output, "a function given to `vjp`")
+    outputs = run.outputs()
     opened = run.opened
 
-    def pull(*cotangents: Any, **options: Any) -> Any:
-        given = cotangents[0] if len(cotangents) == 1 else cotangents
-        leaves = _matching("vjp_fn", given, run.output, "cotangents", "the output")
-        seeds = [(out.node, leaf) for out, leaf in zip(outputs, leaves, strict=True)]
-        found = _cotangents(seeds, opened)
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        if spec(cotangents) != spec(run.output):
+            raise _refused(
+                "E205",
+                "`vjp_fn`: the cotangents do not have the structure of the output: "
+                f"{spec(cotangents)} for {spec(run.output)}",
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {spec(cotangents)}, primal output: "
+                f"{spec(run.output)}",
+                "give one tensor for each tensor of the output, nested in the same way",
+            )
+        seeds = []
+        for at, (g, out) in enumerate(zip(flatten(cotangents), outputs, strict=True)):
+            if not isinstance(g, Tensor) or g.shape != out.shape:
+                raise _misfit("vjp_fn", at, g, out)
+            seeds.append((out.node, cast(g.node, out.dtype)))
+        found = _cotangents(seeds, opened, retain_graph, create_graph)
         return run.in_shape_of_inputs([opened.settled(g) for g in found])
 
     return opened.settled_tree(run.output), pull, opened.settled_tree(run.aux)
 
 
-def _matching(name: str, given: Any, like: Any, what: str, other: str) -> list[Node]:
-    """The nodes of tensors that have structure and shapes of others."""
-    wanted = flatten(like)
-    leaves = flatten(given)
-    if not isinstance(like, Tensor) and isinstance(given, Tensor) and len(wanted) == 1:
-        given = like
-    if len(leaves) != len(wanted) or isinstance(given, Tensor) != isinstance(like, Tensor):
-        raise fail(
-            "E205",
-            f"`{name}`: the {what} do not have the structure of {other}: {len(leaves)} tensor"
-            f"{'' if len(leaves) == 1 else 's'} for {len(wanted)}",
-            help=f"give one tensor for each tensor of {other}, nested in the same way",
+def _misfit(name: str, at: int, given: Any, wanted: Tensor) -> Exception:
+    """The failure of a cotangent or a tangent that is no tensor, or of another shape."""
+    if not isinstance(given, Tensor):
+        return _refused(
+            "E208",
+            f"`{name}` takes tensors, not {type(given).__name__}",
+            f"{_WORDS['jvp']}: Expected tangents to only contain Tensors, got {_class(given)}"
+            if name != "vjp_fn"
+            else f"gradients can be either Tensors or None, but got {type(given).__name__}",
+            "write `torch.tensor(1.0)`",
         )
-    nodes = []
-    for leaf, x in zip(leaves, wanted, strict=True):
-        if not isinstance(leaf, Tensor):
-            raise fail(
-                "E208",
-                f"`{name}`: the {what} must be tensors, not {type(leaf).__name__}",
-                help="write `torch.tensor(1.0)`",
-            )
-        if leaf.shape != x.shape:
-            raise fail(
-                "E308",
-                f"`{name}`: the {what} have shape {shape_text(leaf.shape)} where {other} has "
-                f"{shape_text(x.shape)}",
-                help="the shapes must be equal",
-            )
-        nodes.append(cast(leaf.node, x.dtype))
-    return nodes
+    shapes = shape_text(given.shape), shape_text(wanted.shape)
+    sizes = list(given.shape), list(wanted.shape)
+    words = {
+        "vjp_fn": f"Mismatch in shape: grad_output[{at}] has a shape of torch.Size({sizes[0]}) and "
+        f"output[{at}] has a shape of torch.Size({sizes[1]}).",
+        "jvp_fn": f"tangent:{at} with shape torch.Size({sizes[0]}) in flattened pytree doesn't "
+        f"match the shape torch.Size({sizes[1]}) of the corresponding primal.",
+        "jvp": "Trying to set a forward gradient that has a different size than that of the "
+        f"original Tensor, this is not supported. Tensor is of size {sizes[1]} while the given "
+        f"forward gradient is of size {sizes[0]}.",
+    }
+    return _refused(
+        "E308",
+        f"`{name}`: shape {shapes[0]} is given where {shapes[1]} is differentiated",
+        words[name],
+        "the shapes must be equal",
+    )
 
 
-def jvp(call: Call, primals: Any, tangents: Any, has_aux: bool) -> tuple[Any, Any, Any]:
+def jvp(
+    call: Call, primals: Any, tangents: Any, strict: bool, has_aux: bool
+) -> tuple[Any, Any, Any]:
     """The output, its change along the tangents, and the aux."""
-    for value, what in ((primals, "primals"), (tangents, "tangents")):
-        if not isinstance(value, tuple):
-            raise fail(
-                "E205",
-                f"`jvp` needs {what} as a tuple, not {type(value).__name__}",
-                help="write `jvp(f, (x,), (v,))`",
-            )
+    words = _WORDS["jvp"]
+    if not isinstance(primals, tuple):
+        raise _refused(
+            "E205",
+            f"`jvp` needs primals as a tuple, not {type(primals).__name__}",
+            f"{words}: Expected primals to be a tuple. E.g. it should be valid to call "
+            "f(*primals).",
+            "write `jvp(f, (x,), (v,))`",
+        )
+    if spec(primals) != spec(tangents):
+        raise _refused(
+            "E205",
+            "`jvp`: the tangents do not have the structure of the primals: "
+            f"{spec(tangents)} for {spec(primals)}",
+            f"{words}: Expected primals and tangents to have the same python structure. For "
+            "example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
+            f"structure {spec(primals)} and tangents with structure {spec(tangents)}",
+            "write `jvp(f, (x,), (v,))`",
+        )
     if not flatten(primals):
-        raise fail("E205", "`jvp` got no primals", help="write `jvp(f, (x,), (v,))`")
+        raise _refused(
+            "E205",
+            "`jvp` got no primals",
+            f"{words}: Expected primals to contain at least one Tensor.",
+            "write `jvp(f, (x,), (v,))`",
+        )
     for primal in flatten(primals):
         if not isinstance(primal, Tensor):
-            raise fail(
+            raise _refused(
                 "E208",
                 f"`jvp` takes tensors as primals, not {type(primal).__name__}",
-                help="write `torch.tensor(...)` around it",
+                f"{words}: Expected primals to only contain Tensors, got {_class(primal)}",
+                "write `torch.tensor(...)` around it",
             )
-    moves = _matching("jvp", tangents, primals, "tangents", "the primals")
+    moves: list[Node | None] = []
+    for at, (v, x) in enumerate(zip(flatten(tangents), flatten(primals), strict=True)):
+        if not isinstance(v, Tensor) or v.shape != x.shape:
+            raise _misfit("jvp", at, v, x)
+        moves.append(cast(v.node, x.dtype))
     run = _Run("jvp", call, list(primals), {}, tuple(range(len(primals))), has_aux)
-    outputs = tensors_of(run.output, "a function given to `jvp`")
+    nodes = [out.node for out in run.outputs()]
     opened = run.opened
-    changes = opened.linearized([out.node for out in outputs]).along(list(moves))
+    if strict and not all(depends(node, opened.nodes) for node in nodes):
+        raise _refused(
+            "E410",
+            "`jvp`: the output of the function is independent of the inputs, which strict=True "
+            "does not allow",
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
+            "inputs. This is not allowed with strict=True.",
+            "leave strict out to get zeros",
+        )
+    changes = opened.linearized(nodes).along(moves)
     change = rebuilt(run.output, [Tensor(opened.settled(c)) for c in changes])
     return opened.settled_tree(run.output), change, opened.settled_tree(run.aux)
 
 
 def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
-    """The output, and the function of tangents that is its derivative here."""
+    """The output, and the function of tangents that is its derivative here: a linear function
+    whose constants have no history."""
+    output = call(primals, {})
     run = _Run("linearize", call, primals, {}, tuple(range(len(primals))), False)
-    outputs = tensors_of(run.output, "a function given to `linearize`")
     opened = run.opened
-    derivative = opened.linearized([out.node for out in outputs])
+    symbols = [new_leaf(zeros_like(x), None) for x in opened.nodes]
+    changes = opened.linearized([out.node for out in run.outputs()]).along(list(symbols))
+    fixed: dict[Node, Node] = {}
+
+    def constant(node: Node) -> Node:
+        if node.requires_grad and node not in fixed:
+            value = opened.settled(node)
+            fixed[node] = new_leaf(value, AccumulateGrad(), value.requires_grad)
+        return fixed.get(node, node)
+
+    derivative = Linearized(changes, symbols, True, constant)
 
     def push(*tangents: Any) -> Any:
-        moves = _matching("jvp_fn", tuple(tangents), tuple(primals), "tangents", "the primals")
-        changes = derivative.along(list(moves))
-        return rebuilt(run.output, [Tensor(opened.settled(c)) for c in changes])
+        if spec(tangents) != spec(tuple(primals)):
+            raise _refused(
+                "E205",
+                "`jvp_fn`: the tangents do not have the structure of the primals: "
+                f"{spec(tangents)} for {spec(tuple(primals))}",
+                f"Expected the tangents {spec(tangents)} to have the same argspec as the primals "
+                f"{spec(tuple(primals))}",
+                "give one tensor for each tensor of the primals, nested in the same way",
+            )
+        moves: list[Node | None] = []
+        for at, (v, x) in enumerate(zip(flatten(tangents), opened.sources, strict=True)):
+            if not isinstance(v, Tensor) or v.shape != x.shape:
+                raise _misfit("jvp_fn", at, v, x)
+            if v.dtype != x.dtype:
+                raise _refused(
+                    "E307",
+                    f"`jvp_fn`: a tangent is {v.dtype.name} where {x.dtype.name} is differentiated",
+                    f"tangent:{at} with dtype torch.{v.dtype.name} in flattened pytree doesn't "
+                    f"match the dtype torch.{x.dtype.name} of the corresponding primal.",
+                    "give both the same dtype",
+                )
+            moves.append(v.node)
+        changes = [opened.settled(c) for c in derivative.along(moves)]
+        return rebuilt(run.output, [Tensor(c) for c in changes])
 
-    return opened.settled_tree(run.output), push
+    return output, push
 
 
 # -- Jacobians -------------------------------------------------------------------------------------
@@ -249,9 +408,8 @@ def jacobian(
     forward: bool,
 ) -> tuple[Any, Any]:
     """Jacobians in the structure of the output, in each place that of the chosen arguments."""
-    name = "jacfwd" if forward else "jacrev"
-    run = _Run(name, call, args, kwargs, argnums, has_aux)
-    outputs = [out.node for out in tensors_of(run.output, f"a function given to `{name}`")]
+    run = _Run("jacfwd" if forward else "jacrev", call, args, kwargs, argnums, has_aux)
+    outputs = [out.node for out in run.outputs()]
     opened = run.opened
     found: Any = (
         forward_jacobian_of(opened, outputs)
@@ -276,10 +434,22 @@ def vmap(
     in_dims: Any,
     out_dims: Any,
     randomness: str = "error",
+    name: str = "f",
 ) -> Any:
-    """Run the function once, on placeholders for one example, and lift its results."""
+    """Run the function once, on placeholders for one example, and lift its results. `name` is that
+    of the function."""
     leaves = flatten(args)
-    dims = _input_dims(in_dims, args, leaves)
+    if not all(map(_is_dim, flatten(out_dims))):
+        raise _refused(
+            "E205",
+            f"`vmap` got out_dims={out_dims!r}"[:120],
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+            "collection of ints representing where in the outputs the vmapped dimension should "
+            "appear.",
+            "out_dims is an int, or has an entry for each result",
+            "ValueError",
+        )
+    dims = _input_dims(in_dims, args, leaves, name)
     sources = [
         None if dim is None else _front(leaf.node, dim)
         for leaf, dim in zip(leaves, dims, strict=True)
@@ -294,8 +464,8 @@ def vmap(
             e.node if s is not None else None for e, s in zip(examples, sources, strict=True)
         ]
         result = call(rebuilt(args, examples), kwargs)
-    outputs = tensors_of(result, "a function given to `vmap`")
-    nodes = [out.node for out in outputs]
+    results = list(zip(flatten(result), _output_dims(out_dims, result, name), strict=True))
+    nodes = [out.node for out, _ in results if isinstance(out, Tensor)]
     changed = [
         (leaf, example.node, dim)
         for leaf, example, dim, start in zip(leaves, examples, dims, started, strict=True)
@@ -304,11 +474,7 @@ def vmap(
     trace.lift([*nodes, *(node for _, node, _ in changed)])
     for leaf, node, dim in changed:
         leaf.write(_back(trace.full(node), dim))
-    lifted = [
-        Tensor(_placed(trace, node, dim))
-        for node, dim in zip(nodes, _output_dims(out_dims, result), strict=True)
-    ]
-    return rebuilt(result, lifted)
+    return rebuilt(result, [_placed(trace, out, dim, name) for out, dim in results])
 
 
 def batched_grad(
@@ -332,41 +498,71 @@ def _is_dim(value: Any) -> bool:
     return value is None or type(value) is int
 
 
-def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any]) -> list[int | None]:
-    if not isinstance(in_dims, list | tuple | int):
-        raise fail(
+def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> list[int | None]:
+    words = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
+    if type(in_dims) is not int and not isinstance(in_dims, tuple):
+        raise _refused(
             "E205",
             f"`vmap` got in_dims={in_dims!r}"[:120],
-            help="in_dims is an int, or a tuple with an entry for each argument",
+            f"{words}expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            f"structure of inputs, got: {_class(in_dims)}.",
+            "in_dims is an int, or a tuple with an entry for each argument",
+            "ValueError",
         )
-    given = in_dims if isinstance(in_dims, int) else list(in_dims)
-    found = spread(given, args, _is_dim)
+    if not args:
+        raise _refused(
+            "E205",
+            "`vmap` has no arguments to map over",
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
+            "trying to vmap over a function with no inputs. The latter is unsupported.",
+            "give the function a tensor whose dim counts examples",
+            "ValueError",
+        )
+    found = spread(in_dims, tuple(args), lambda value: not isinstance(value, tuple | list | dict))
     if found is None:
-        raise fail(
+        raise _refused(
             "E205",
             f"`vmap`: in_dims={in_dims!r} does not have the structure of the {len(args)} "
             f"argument{'' if len(args) == 1 else 's'}"[:200],
-            help="give an entry for each argument; None for one that is the same for all examples",
+            f"{words}in_dims is not compatible with the structure of `inputs`. in_dims has "
+            f"structure {spec(in_dims)} but inputs has structure {spec(tuple(args))}.",
+            "give an entry for each argument; None for one that is the same for all examples",
+            "ValueError",
         )
     dims: list[int | None] = []
     for leaf, dim in zip(leaves, found, strict=True):
         if dim is None:
             dims.append(None)
             continue
+        if type(dim) is not int:
+            raise _refused(
+                "E205",
+                f"`vmap` got in_dim={dim!r}"[:120],
+                f"{words}Got in_dim={dim} for an input but in_dim must be either an integer "
+                "dimension or None.",
+                "in_dims has ints and None",
+                "ValueError",
+            )
         if not isinstance(leaf, Tensor):
-            raise fail(
+            raise _refused(
                 "E208",
                 f"`vmap` got in_dim={dim} for an argument that is no tensor but "
                 f"{type(leaf).__name__}",
-                help="write None in its place: `in_dims=(0, None)`",
+                f"{words}Got in_dim={dim} for an input but the input is of type {_class(leaf)}. We "
+                "cannot vmap over non-Tensor arguments, please use None as the respective in_dim",
+                "write None in its place: `in_dims=(0, None)`",
+                "ValueError",
             )
         ndim = len(leaf.shape)
         if not -ndim <= dim < ndim:
-            raise fail(
+            raise _refused(
                 "E304",
                 f"`vmap` got in_dim={dim} for a tensor of {ndim} dim{'' if ndim == 1 else 's'}, "
                 f"shape {shape_text(leaf.shape)}",
-                help="in_dims names the dim that counts the examples",
+                f"{words}Got in_dim={dim} for some input, but that input is a Tensor of "
+                f"dimensionality {ndim} so expected in_dim to satisfy -{ndim} <= in_dim < {ndim}.",
+                "in_dims names the dim that counts the examples",
+                "ValueError",
             )
         dims.append(dim % ndim)
     return dims
@@ -375,14 +571,21 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any]) -> list[int | 
 def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
     sizes = [leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
-        raise fail(
-            "E205", "`vmap` has no tensor to map over", help="at least one in_dim must be an int"
+        raise _refused(
+            "E205",
+            "`vmap` has no tensor to map over",
+            "vmap: Expected at least one Tensor to vmap over",
+            "at least one in_dim must be an int",
+            "ValueError",
         )
     if len(set(sizes)) > 1:
-        raise fail(
+        raise _refused(
             "E308",
             f"`vmap` expects all tensors to have the same size in the mapped dim, got {sizes}",
-            help="use None in in_dims for tensors that are the same for all examples",
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension",
+            "use None in in_dims for tensors that are the same for all examples",
+            "ValueError",
         )
     return sizes[0]
 
@@ -395,39 +598,57 @@ def _back(node: Node, dim: int | None) -> Node:
     return node if not dim else F.movedim(node, 0, dim)
 
 
-def _output_dims(out_dims: Any, result: Any) -> list[Any]:
-    if isinstance(result, Tensor) and isinstance(out_dims, list | tuple) and len(out_dims) == 1:
+def _output_dims(out_dims: Any, result: Any, name: str) -> list[Any]:
+    if isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
     found = spread(out_dims, result, _is_dim)
     if found is None:
-        raise fail(
+        raise _refused(
             "E205",
             f"`vmap`: out_dims={out_dims!r} does not have the structure of what the function "
             "returned"[:200],
-            help="give an int, or an entry for each result",
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
+            f"the structure of `outputs`. out_dims has structure {spec(out_dims)} but outputs has "
+            f"structure {spec(result)}.",
+            "give an int, or an entry for each result",
+            "ValueError",
         )
     return found
 
 
-def _placed(trace: Trace, node: Node, dim: Any) -> Node:
-    lifted = trace.memo.get(node)
+def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
+    """A result with the dim of the examples where it is wanted."""
     if dim is None:
-        if lifted is not None:
-            raise fail(
+        if isinstance(out, Tensor) and trace.memo.get(out.node) is not None:
+            raise _refused(
                 "E205",
                 "`vmap` got out_dims=None for a result that differs between examples",
-                help="give the dim where the examples go: `out_dims=0`",
+                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None",
+                "give the dim where the examples go: `out_dims=0`",
+                "ValueError",
             )
-        return node
-    lifted = trace.full(node)
+        return out
+    if not isinstance(out, Tensor):
+        raise _refused(
+            "E208",
+            f"a function given to `vmap` must return tensors, not {type(out).__name__}",
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {_class(out)}. Did "
+            "you mean to set out_dims= to None for output?",
+            "return a tensor, or a tuple, list or dict of tensors",
+            "ValueError",
+        )
+    lifted = trace.full(out.node)
     ndim = len(lifted.shape)
     if not -ndim <= dim < ndim:
-        raise fail(
+        raise _refused(
             "E304",
             f"`vmap` got out_dim={dim} for a result of {ndim} dims with that of the examples",
-            help=f"use {-ndim} to {ndim - 1}",
+            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
+            f"{dim})",
+            f"use {-ndim} to {ndim - 1}",
+            "IndexError",
         )
-    return _back(lifted, dim % ndim)
+    return Tensor(_back(lifted, dim % ndim))
 
 
 __all__ = [

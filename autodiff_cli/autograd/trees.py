@@ -83,3 +83,14 @@ def spread(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any] 
             return None
         found.extend(entries)
     return found
+
+
+def spec(tree: Any) -> str:
+    """The structure of a tree, as PyTorch shows it."""
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{key!r}: {spec(part)}" for key, part in tree.items()) + "}"
+    if isinstance(tree, list):
+        return "[" + ", ".join(map(spec, tree)) + "]"
+    if isinstance(tree, tuple):
+        return "(" + ", ".join(map(spec, tree)) + (",)" if len(tree) == 1 else ")")
+    return "*"

@@ -9,7 +9,6 @@ from ..autograd.forward import Linearized, depends
 from ..autograd.levels import Opened
 from ..autograd.tensor import Tensor
 from ..errors import fail
-from ..graph.node import Node
 from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
 from .kinds import kind_of

@@ -186,58 +186,11 @@ _TRANSFORMS: tuple[Row, ...] = (
      lambda m: f"Output {m[1]} of the user-provided function {_INDEPENDENT.format(m[2])}", ""),
     ("E410", r"^`\w+`: the output of the function is independent of input (\d+)",
      lambda m: f"The output of the user-provided function {_INDEPENDENT.format(m[1])}", ""),
-    ("E205", r"^`\w+` got argnum=(-?\d+), but (\d+) positional arguments? ",
-     r"Got argnum=\1, but only \2 positional inputs", "RuntimeError"),
-    ("E205", r"^`\w+` got argnums=\(\)", "argnums must be non-empty", "RuntimeError"),
-    ("E205", r"^`\w+` got argnums=(\(.*\)) twice", r"argnums elements must be unique, got \1",
-     "RuntimeError"),
-    ("E205", r"^`\w+` got argnums=[\d.]+$", "argnums must be int or Tuple[int, ...], got: "
-     "<class 'float'>", "RuntimeError"),
-    ("E208", r"^`(?:grad|grad_and_value)` needs a function that returns a tensor, this one "
-     r"returned (\w+)", lambda m: "grad_and_value(f)(*args): Expected f(*args) to return a Tensor, "
-     f"got {_type(m[1])}", "RuntimeError"),
-    ("E208", r"^`(?:grad|grad_and_value)` with has_aux=True", "grad_and_value(f)(*args): output of "
-     "function f should be a tuple: (output, aux) if has_aux is True", "RuntimeError"),
-    ("E208", r"^`\w+` with has_aux=True takes tensors beside the output, not (\w+)", lambda m:
-     f"Expected tensors, got unsupported type {_type(m[1])}", "RuntimeError"),
-    ("E205", r"^`jvp` got no primals", "jvp(f, primals, tangents): Expected primals to contain at "
-     "least one Tensor.", "RuntimeError"),
-    ("E208", r"^`jvp` takes tensors as primals, not (\w+)", lambda m: "jvp(f, primals, tangents): "
-     f"Expected primals to only contain Tensors, got {_type(m[1])}", "RuntimeError"),
-    ("E205", r"^`jvp`: the tangents do not have the structure", r"jvp(f, primals, tangents): "
-     "Expected primals and tangents to have the same python structure.", "RuntimeError"),
     ("E205", r"^`(\w+)` cannot be strict and vectorized", r"torch.autograd.functional.\1: "
      "`strict=True` and `vectorized=True` are not supported together. Please either set "
      "`strict=False` or `vectorize=False`.", "RuntimeError"),
-    ("E208", r"^`\w+` differentiates tensors, not (\w+)", lambda m: "Thing passed to transform API "
-     f"must be Tensor, got {_type(m[1])}", "ValueError"),
-    ("E208", r"^a function given to `(?:jacrev|vjp)` must return tensors, not (\w+)",
-     lambda m: "vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported "
-     f"type {_type(m[1])}", "RuntimeError"),
-    ("E208", r"^a function given to `(?:jacfwd|jvp)` must return tensors, not (\w+)",
-     lambda m: "jvp(f, primals, tangents): expected f(*primals) to return only tensors, got "
-     f"unsupported type {_type(m[1])}", "RuntimeError"),
-    ("E208", r"^a function given to `vmap` must return tensors, not (\w+)",
-     lambda m: "vmap(<lambda>, ...): `<lambda>` must only return Tensors, got type "
-     f"{_type(m[1])}. Did you mean to set out_dims= to None for output?", "ValueError"),
-    ("E205", r"^`jvp` needs (\w+) as a tuple", r"jvp(f, primals, tangents): Expected \1 to be a "
-     "tuple. E.g. it should be valid to call f(*primals).", "RuntimeError"),
-    ("E308", r"^`vmap` expects all tensors to have the same size in the mapped dim, got (\[.*\])",
-     r"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes \1 for "
-     "the mapped dimension", "ValueError"),
-    ("E20", r"^`vmap` (?:got in_dim|has no tensor)|^`vmap`: (?:in|out)_dims", r"\g<0>",
-     "ValueError"),
-    ("E205", r"^`vmap` got randomness='(\w*)'", "Only allowed values for randomness are 'error', "
-     r"'different', or 'same'. Got \1", "RuntimeError"),
     ("E208", r"^`(\w+)`: (inputs|what the function returned) must be a tensor or a tuple of "
      r"tensors, not (?:an? )?(\w+)", _tensors_only, ""),
-    ("E308", rf"^`vjp_fn`: the cotangents have shape {_SHAPE} where the output has {_SHAPE}",
-     lambda m: f"Mismatch in shape: grad_output[0] has a shape of {_size(m[1])} and output[0] has "
-     f"a shape of {_size(m[2])}.", ""),
-    ("E308", rf"^`jvp`: the tangents have shape {_SHAPE} where the primals has {_SHAPE}",
-     lambda m: "Trying to set a forward gradient that has a different size than that of the "
-     f"original Tensor, this is not supported. Tensor is of size {_size(m[2])[11:-1]} while the "
-     f"given forward gradient is of size {_size(m[1])[11:-1]}.", ""),
     ("E203", r"^the value of a tensor is needed inside vmap", _ITEM, "RuntimeError"),
     ("E203", r"^inside vmap, a tensor from outside cannot be changed in place", _MUTATED_BY_VMAP,
      "RuntimeError"),

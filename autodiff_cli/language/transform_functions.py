@@ -59,10 +59,15 @@ def _made(name: str, function: Any, run: Callable[..., Any]) -> Builtin:
 def _argnums(name: str, value: Any) -> Any:
     if type(value) is int:
         return value
-    if isinstance(value, list | tuple) and value and all(type(v) is int for v in value):
-        return tuple(value)
+    if isinstance(value, tuple) and all(type(v) is int for v in value):
+        return value
+    words = f"argnums must be int or Tuple[int, ...], got: {type(value)}"
     raise fail(
-        "E205", f"`{name}` got argnums={value!r}"[:120], help="argnums is an int or a tuple of ints"
+        "E205",
+        f"`{name}` got argnums={value!r}"[:120],
+        help="argnums is an int or a tuple of ints",
+        notes=(f"PyTorch: {words}",),
+        raises="RuntimeError",
     )
 
 
@@ -111,7 +116,7 @@ def _jacrev(
     chunk_size: Any = None,
     _preallocate_and_copy: Any = False,
 ) -> Builtin:
-    _chunk(chunk_size)
+    _chunk(chunk_size, "jacrev: `chunk_size` should be greater than 0.")
     return _jacobian("jacrev", func, argnums, has_aux, False)
 
 
@@ -121,10 +126,8 @@ def _jacfwd(
     has_aux: Any = False,
     *,
     randomness: Any = "error",
-    chunk_size: Any = None,
 ) -> Builtin:
     _random(randomness)
-    _chunk(chunk_size)
     return _jacobian("jacfwd", func, argnums, has_aux, True)
 
 
@@ -137,8 +140,13 @@ def _vjp(func: Any, *primals: Any, has_aux: Any = False) -> Any:
     output, pull, extra = transforms.vjp(
         _function("vjp", func), [_operand(p) for p in primals], aux
     )
-    pulled = Builtin("vjp_fn", lambda *args, **kwargs: pull(*[_operand(a) for a in args]))
-    return (output, pulled, extra) if aux else (output, pulled)
+
+    def pulled(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
+        graph = None if create_graph is None else truth(create_graph)
+        return pull(_operand(cotangents), truth(retain_graph), graph)
+
+    found = output, Builtin("vjp_fn", pulled)
+    return (*found, extra) if aux else found
 
 
 def _jvp(
@@ -146,7 +154,7 @@ def _jvp(
 ) -> Any:
     aux = truth(has_aux)
     output, change, extra = transforms.jvp(
-        _function("jvp", func), _operands(primals), _operands(tangents), aux
+        _function("jvp", func), _operands(primals), _operands(tangents), truth(strict), aux
     )
     return (output, change, extra) if aux else (output, change)
 
@@ -165,20 +173,25 @@ def _linearize(func: Any, *primals: Any) -> Any:
 def _random(randomness: Any) -> str:
     """Whether random draws are allowed, and whether each example has its own."""
     if randomness not in _RANDOMNESS:
+        words = "Only allowed values for randomness are 'error', 'different', or 'same'."
         raise fail(
             "E205",
             f"`vmap` got randomness={randomness!r}"[:120],
             help="one of " + ", ".join(repr(r) for r in _RANDOMNESS),
+            notes=(f"PyTorch: {words} Got {randomness}",),
+            raises="RuntimeError",
         )
     return str(randomness)
 
 
-def _chunk(size: Any) -> None:
+def _chunk(size: Any, words: str) -> None:
     if size is not None and (type(size) is not int or size < 1):
         raise fail(
             "E205",
             f"chunk_size must be a positive int or None, not {size!r}"[:120],
             help="leave it out",
+            notes=(f"PyTorch: {words}",),
+            raises="ValueError",
         )
 
 
@@ -192,10 +205,12 @@ def _vmap(
 ) -> Builtin:
     call = _function("vmap", func)
     draws = _random(randomness)
-    _chunk(chunk_size)
+    _chunk(chunk_size, f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    name = getattr(func, "name", "f")
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        return transforms.vmap(call, [_operand(a) for a in args], kwargs, in_dims, out_dims, draws)
+        given = [_operand(a) for a in args]
+        return transforms.vmap(call, given, kwargs, in_dims, out_dims, draws, name)
 
     return _made("vmap", func, run)
 
