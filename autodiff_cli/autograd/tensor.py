@@ -502,6 +502,8 @@ def _mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     stands for all numbers that are equal to it."""
     if node.weak and node.op is CONSTANT:
         return
+    if by is not None and not by.requires_grad:
+        by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
     change = (STATE.span, by, version, Node.counter())
     node.mark().overwritten = change
     while type(node.body) is Node and node.op.vjp_rule is None:

@@ -298,8 +298,8 @@ def _is_freed(node: Node) -> bool:
 
 def _is_dead(node: Node) -> bool:
     """Whether a value can be made again and no handle shows it."""
-    handle = node.handle
-    if handle is not None and handle() is not None:
+    shown = None if node.handle is None else node.handle()
+    if shown is not None and shown._node is node:  # it may show another since
         return False
     op = node.op
     return not (op.kind is SOURCE and op is not ops.OUTPUT) and "draw" not in op.properties

@@ -68,6 +68,7 @@ class Housekeeping:
                 )
             )
         self.collect(scope, before)
+        STATE.made = 0
         if piled:
             self._check(
                 "the graph that this loop builds",
@@ -79,10 +80,10 @@ class Housekeeping:
     def look(self) -> None:
         """Called now and then, and where big arrays piled up: E505 when the program holds more
         than it may."""
+        STATE.made = min(STATE.made, MOST_MADE + 1)  # the next step of a loop still collects
         self._check("what this program holds", "keep less at a time")
 
     def _check(self, what: str, advice: str) -> None:
-        STATE.made = 0
         limit = self.around + STATE.max_bytes + OWN
         if memory_used() < limit:
             return
