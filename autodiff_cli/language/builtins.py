@@ -35,9 +35,14 @@ OUTPUT = Output()
 def _print(
     *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
 ) -> None:
-    OUTPUT.write(
-        (" " if sep is None else sep).join(text(v) for v in values) + ("\n" if end is None else end)
-    )
+    line = (" " if sep is None else sep).join(text(v) for v in values)
+    line += "\n" if end is None else end
+    if file is None:
+        OUTPUT.write(line)
+    else:
+        from .attributes import get_attribute
+
+        call_value(get_attribute(file, "write"), [line], {})
 
 
 def _int(value: Any) -> int:

@@ -69,6 +69,7 @@ def _init(self: ErrorValue, *args: Any) -> None:
 _TREE = {
     "Exception": "BaseException",
     "KeyboardInterrupt": "BaseException",
+    "SystemExit": "BaseException",
     "RuntimeError": "Exception",
     "NotImplementedError": "RuntimeError",
     "RecursionError": "RuntimeError",
@@ -92,6 +93,8 @@ _TREE = {
     "ModuleNotFoundError": "ImportError",
     "OSError": "Exception",
     "FileNotFoundError": "OSError",
+    "FileExistsError": "OSError",
+    "UnpicklingError": "Exception",
     "IOError": "OSError",
     "Warning": "Exception",
     "UserWarning": "Warning",

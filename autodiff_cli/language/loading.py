@@ -33,15 +33,25 @@ Loaded = np.ndarray | dict[str, np.ndarray]
 
 class Files:
     """What programs may read: their own folder and allowed ones; `read` lists what was read.
-    `kept`: contents by path, for who runs statements again and must get the same from files."""
+    `kept`: contents by path, for who runs statements again and must get the same from files.
+    What a program saves stays in memory: `saved` by name, `folders` that it made; `environment` has
+    the variables that it set, `search` what it put into `sys.path`."""
 
-    __slots__ = ("allowed", "folder", "kept", "read")
+    __slots__ = ("allowed", "environment", "folder", "folders", "kept", "read", "saved", "search")
 
     def __init__(self) -> None:
+        self.restart()
         self.folder: Path | str | None = None
         self.allowed: tuple[Path, ...] = ()
         self.read: list[str] = []
         self.kept: dict[tuple[str, bool], Loaded] | None = None
+
+    def restart(self) -> None:
+        """Called when a program begins."""
+        self.saved: dict[Any, Any] = {}
+        self.folders: set[str] = set()
+        self.environment: dict[str, str] = {}
+        self.search: list[str] = []
 
 
 FILES = Files()

@@ -86,6 +86,9 @@ FILES: dict[str, str] = {
         get_ema_multi_avg_fn get_ema_avg_fn get_swa_multi_avg_fn get_swa_avg_fn AveragedModel
         update_bn SWALR
     """,
+    "argparse": """
+        Namespace ArgumentParser
+    """,
     "utilities": """
         _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
         clip_grad_value_ parameters_to_vector vector_to_parameters
@@ -105,6 +108,7 @@ FILES: dict[str, str] = {
 PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name in text.split()}
 
 _PREFIX = {
+    "argparse": "python.argparse.",
     "schedulers": "optim.lr_scheduler.",
     "averages": "optim.swa_utils.",
     "packed": "nn.utils.rnn.",
@@ -168,6 +172,7 @@ PATHS: dict[str, str] = {
     "python.collections.OrderedDict": "OrderedDict",
     "python.copy.deepcopy": "deepcopy",
     "python.copy.copy": "copy",
+    "optim.lr_scheduler._LRScheduler": "LRScheduler",
 }
 
 
@@ -186,7 +191,7 @@ def library_member(path: str) -> Any:
         from . import containers
 
         return containers.CLASSES[name]
-    if path.startswith("python."):
+    if path.startswith("python.") and name not in PRELUDE:
         from .module_state import NAMES
 
         return NAMES[path]

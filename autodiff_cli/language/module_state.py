@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.tensor import Tensor, wrap_view
+from ..autograd.tensor import Array, Storage, Tensor, as_array, wrap_view
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import constant, value_of
@@ -213,40 +213,64 @@ METHODS: dict[str, Callable[..., Any]] = {
 # -- copies ---------------------------------------------------------------------------------------
 
 
-def deep_copy(value: Any, known: dict[int, Any] | None = None) -> Any:
-    """`copy.deepcopy`: a value whose tensors and modules are its own."""
+def deep_copy(
+    value: Any, known: dict[int, Any] | None = None, *, results: bool = False
+) -> Any:
+    """`copy.deepcopy`: a value whose tensors and modules are its own. With `results` also tensors
+    that have a history, which become leaves, and no gradients."""
     known = {} if known is None else known
     if id(value) in known:
         return known[id(value)]
     copied: Any = value
+
+    def again(part: Any) -> Any:
+        return deep_copy(part, known, results=results)
+
     if isinstance(value, Tensor):
-        if not value.is_leaf:
+        if not (value.is_leaf or results):
             raise fail(
                 "E411", "only leaves can be copied deeply", help="write `x.detach().clone()`"
             )
-        copied = Tensor(constant(np.array(value_of(value.node))))
-        copied.set_requires_grad(value.requires_grad)
-        copied.is_parameter = value.is_parameter
-        if value.grad is not None and not value.is_parameter:  # as PyTorch's Parameter
+        copied = _copied_tensor(value, known)
+        if value.grad is not None and not (results or value.is_parameter):  # as PyTorch's Parameter
             copied.grad = deep_copy(value.grad, known)
     elif isinstance(value, Instance):
         copied = value.cls.make(value.cls)
         known[id(value)] = copied
-        _copy_instance(value, copied, known)
+        _copy_instance(value, copied, again)
     elif isinstance(value, list):
         known[id(value)] = copied = []
-        copied.extend([deep_copy(v, known) for v in value])
+        copied.extend([again(v) for v in value])
     elif isinstance(value, dict):
         known[id(value)] = copied = type(value)()
-        copied.update({deep_copy(k, known): deep_copy(v, known) for k, v in value.items()})
+        copied.update({again(k): again(v) for k, v in value.items()})
     elif type(value) is tuple:
-        copied = tuple([deep_copy(v, known) for v in value])
+        copied = tuple([again(v) for v in value])
     known[id(value)] = copied
     return copied
 
 
-def _copy_instance(value: Any, copied: Any, known: dict[int, Any]) -> None:
-    copied.fields.update({n: deep_copy(v, known) for n, v in value.fields.items()})
+def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
+    """A tensor in memory of its own, which copies of tensors that share memory share."""
+    storage = value.storage
+    node = constant(np.array(value_of(value.node)))
+    if storage is None:
+        copied = Tensor(node)
+    else:
+        whole = known.get(id(storage))
+        if whole is None:
+            whole = known[id(storage)] = Storage(constant(np.array(value_of(storage.node))))
+        copied = Tensor(node if value.steps else whole.node)
+        copied.storage, copied.steps = whole, value.steps
+    if type(value) is Array:
+        return as_array(copied)
+    copied.set_requires_grad(value.requires_grad)
+    copied.is_parameter = value.is_parameter
+    return copied
+
+
+def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None:
+    copied.fields.update({n: again(v) for n, v in value.fields.items()})
     if isinstance(value, Module):
         copied.ready = value.ready
         copied.transient.update(value.transient)
@@ -259,7 +283,7 @@ def _copy_instance(value: Any, copied: Any, known: dict[int, Any]) -> None:
             (value.buffers, copied.buffers),
             (value.modules, copied.modules),
         ):
-            ours.update({n: deep_copy(v, known) for n, v in theirs.items()})
+            ours.update({n: again(v) for n, v in theirs.items()})
 
 
 def _copy(value: Any) -> Any:

@@ -47,6 +47,7 @@ SERVICE_PATHS = (
     "nn.utils.",
     "typename",
     "__version__",
+    "version.",
     "profiler",
     "optim.swa_utils",
 )
@@ -61,10 +62,14 @@ def builtin(name: str) -> Any:
         return found
     if name == "__name__":
         return "__main__"
-    if name.endswith(("Error", "Exception", "Warning")) or name == "StopIteration":
+    if name.endswith(("Error", "Exception", "Warning")) or name in _OTHER_EXCEPTIONS:
         from .exceptions import EXCEPTIONS
 
         return EXCEPTIONS.get(name)
+    if name in ("exit", "quit"):
+        from .system_modules import member as system
+
+        return system("sys.exit")
     if name in ("staticmethod", "classmethod", "property"):
         from .classes import DECORATORS
 
@@ -87,6 +92,7 @@ def builtin(name: str) -> Any:
     return found
 
 
+_OTHER_EXCEPTIONS = ("StopIteration", "SystemExit", "KeyboardInterrupt")
 _BARE: dict[str, Any] = {}
 """Bare names of native files that were looked up before: they mean the same in every program."""
 
@@ -113,6 +119,10 @@ def torch_member(path: str) -> Any:
         from .exceptions import EXCEPTIONS
 
         return EXCEPTIONS["_LinAlgError"]
+    if path in ("save", "load"):
+        from . import saving
+
+        return Builtin(path, getattr(saving, path))
     if path == "autograd.Function":
         from .classes import FUNCTION
 
@@ -154,21 +164,23 @@ _MEMBERS: dict[tuple[str, str], OpFunction | Builtin] = {}
 
 
 def _member(namespace: Namespace, name: str) -> Any:
-    if name.startswith("_"):
+    prefix = namespace.path
+    path = f"{prefix}.{name}" if prefix else name
+    if name == "__name__":
+        return next(module for module, at in MODULES.items() if at == prefix)
+    if name.startswith("_") and path not in UNDERSCORED:
         from .attributes import private
 
         raise private(name)
-    prefix = namespace.path
     if prefix == "math":
         found = MATH.get(name)
-    elif prefix.startswith("python.") and prefix != "python.copy":
+    elif prefix.startswith("python.") and path not in PATHS:
         from . import python_modules
 
         found = python_modules.member(prefix.removeprefix("python."), name)
     elif prefix.startswith("np"):
         found = numpy_member(prefix, name)
     else:
-        path = f"{prefix}.{name}" if prefix else name
         found = torch_member(path)
         if found is None and path in NAMESPACES:
             found = Namespace(path)
@@ -179,10 +191,14 @@ def _member(namespace: Namespace, name: str) -> Any:
             elif name.endswith("_") and prefix in ("", "nn.functional"):
                 found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
                 _IN_PLACE[path] = found
-    if found is None and not (name == "newaxis" and prefix == "np"):
+    if found is None and path not in NONES:
         raise _no_member(namespace, name)
     return found
 
+
+# Names that begin with an underscore and do no harm.
+UNDERSCORED = frozenset({"__version__", "np.__version__", "optim.lr_scheduler._LRScheduler"})
+NONES = frozenset({"np.newaxis", "version.cuda", "version.hip"})  # names of None
 
 _IN_PLACE: dict[str, Builtin | None] = {}
 
@@ -237,8 +253,6 @@ def _no_member(namespace: Namespace, name: str) -> AutodiffError:
 
 
 _FILES = {
-    "load": 'numbers are read with `load("name.npy")`, also of .npz, .csv and .json files',
-    "save": "tensors are saved by the command: `autodiff run FILE -o name.npz`",
     "savez": "tensors are saved by the command: `autodiff run FILE -o name.npz`",
     "loadtxt": 'numbers are read with `load("name.csv")`',
     "genfromtxt": 'numbers are read with `load("name.csv")`',
@@ -264,8 +278,6 @@ _OTHERS = {
     "scipy": "write `import torch`: `torch.special` and `torch.linalg` have such functions",
     "pandas": 'read tables with `load("table.csv", header=True)`',
     "matplotlib": "leave it out: `autodiff graph FILE` draws the graph of a program",
-    "os": "leave it out: a program reaches no files but those it loads",
-    "sys": "leave it out: a program takes its values from `-D NAME=VALUE`",
 }
 
 

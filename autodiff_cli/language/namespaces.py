@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+TORCH_VERSION = "2.13.0+cpu"  # of the PyTorch whose numbers these are
+
 PREDEFINED: dict[str, str] = {
     "torch": "",
     "F": "nn.functional",
@@ -15,6 +17,13 @@ PREDEFINED: dict[str, str] = {
     "optim": "optim",
     "func": "func",
 }
+
+# Imported out of habit: nothing of them is there.
+UNUSED = """
+    pdb json pickle glob shutil logging inspect traceback platform tempfile csv datetime textwrap
+    pprint heapq bisect statistics fractions numbers types threading multiprocessing urllib
+    urllib.request zipfile tarfile hashlib pathlib re
+"""
 
 MODULES: dict[str, str] = {
     "torch": "",
@@ -91,6 +100,18 @@ MODULES: dict[str, str] = {
             "warnings",
             "abc",
             "typing",
+            "os",
+            "os.path",
+            "sys",
+            "argparse",
+            "io",
+            "gc",
+            "timeit",
+            "string",
+            "unicodedata",
+            "importlib",
+            "importlib.metadata",
+            *UNUSED.split(),
         )
     },
 }
@@ -102,4 +123,5 @@ NAMESPACES = frozenset(MODULES.values()) | {
     "backends.mps",
     "cuda.amp",
     "mps",
+    "version",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from os.path import dirname
@@ -105,13 +106,24 @@ class Program:
             ) from None
         GRAD_READ[:] = [self._grad_read] if self._implicit_allowed(tree) else []
         if block is not None:
-            block(self.scope)
+            self._to_the_end(block)
         STATE.span = None
         self.ended = True
         if GRAD_READ:
             self.differentiate()
         # What is asked for from now on is as it was when it was computed, and may be NaN.
         STATE.replaced = STATE.anomaly = False
+
+    def _to_the_end(self, block: Callable[[Scope], Any]) -> None:
+        try:
+            block(self.scope)
+        except AutodiffError as error:
+            if error.code != "E212":
+                raise
+            from .system_modules import is_finished
+
+            if not is_finished(error):
+                raise
 
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The statements that run; who watches a program puts its own between them."""
@@ -130,6 +142,7 @@ class Program:
         if folder is None and not self.source.name.startswith("<"):
             folder = dirname(self.source.name)
         FILES.folder = folder
+        FILES.restart()
         FILES.allowed = tuple(self.options.allow_read)
 
     def _write(self, piece: str) -> None:

@@ -254,10 +254,6 @@ _TABLE: dict[str, dict[str, Any]] = {
 
 def member(module: str, name: str) -> Any:
     """`module.name`; None when there is no such thing here."""
-    if module == "collections" and name == "OrderedDict":
-        from .module_state import NAMES
-
-        return NAMES["python.collections.OrderedDict"]
     if module == "enum":
         from .enumerations import ENUM
 
@@ -267,8 +263,12 @@ def member(module: str, name: str) -> Any:
 
         return NAMED_TUPLE
     if module in ("typing", "collections.abc"):
-        return _any_type()
-    return _TABLE.get(module, {}).get(name)
+        return name != "TYPE_CHECKING" and _any_type()
+    if module in _TABLE:
+        return _TABLE[module].get(name)
+    from .system_modules import member as system
+
+    return system(f"{module}.{name}")
 
 
 def names_of(module: str) -> list[str]:

@@ -17,6 +17,7 @@ from .classes import Instance, UserClass
 from .functions import call_value
 from .kinds import kind_of
 from .managers import Manager
+from .namespaces import TORCH_VERSION
 from .operations import items_of, truth
 from .values import Builtin
 
@@ -212,6 +213,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cuda.synchronize": _constant(None),
     "backends.mps.is_available": _constant(False),
     "backends.cudnn.is_available": _constant(False),
+    "backends.cudnn.version": _constant(None),
     "mps.is_available": _constant(False),
     "are_deterministic_algorithms_enabled": _constant(False),
     "is_inference_mode_enabled": lambda: STATE.inference,
@@ -234,7 +236,7 @@ SERVICES: dict[str, Any] = {
     **{path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()},
     "amp.GradScaler": SCALER,
     "cuda.amp.GradScaler": SCALER,
-    "__version__": "2.13.0",
+    "__version__": TORCH_VERSION,
     "backends.cudnn.deterministic": False,
     "backends.cudnn.benchmark": False,
     "backends.cudnn.enabled": True,

@@ -396,3 +396,4 @@ NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
         ),
     }
 )
+NUMPY_FUNCTIONS["__version__"] = np.__version__

@@ -29,11 +29,19 @@ class View(list):
         self.what = what
 
     def describe(self) -> str:
-        return f"dict_{self.what}({represent(list(self))})"
+        return f"{self.what}({represent(list(self))})"
 
 
 def _bound(name: str, function: Callable[..., Any]) -> Getter:
     return lambda value: Builtin(name, lambda *args, **kwargs: function(value, *args, **kwargs))
+
+
+def _view(name: str) -> Getter:
+    def run(value: dict[Any, Any]) -> View:
+        ordered = type(value).__name__ == "OrderedDict"
+        return View(getattr(value, name)(), f"{'o' * ordered}dict_{name}")
+
+    return _bound(name, run)
 
 
 def _texts(method: str) -> Getter:
@@ -182,9 +190,9 @@ _LISTS: dict[str, Getter] = {
 _TUPLES: dict[str, Getter] = {"index": _LISTS["index"], "count": _LISTS["count"]}
 
 _DICTS: dict[str, Getter] = {
-    "items": _bound("items", lambda v: View(v.items(), "items")),
-    "keys": _bound("keys", lambda v: View(v.keys(), "keys")),
-    "values": _bound("values", lambda v: View(v.values(), "values")),
+    "items": _view("items"),
+    "keys": _view("keys"),
+    "values": _view("values"),
     "get": _bound("get", _get),
     "pop": _bound("pop", _pop_key),
     "setdefault": _bound(

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import re
+import tempfile
 import traceback
 import warnings
 from pathlib import Path
@@ -74,6 +75,8 @@ def outcome(source: str) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         try:
             exec(compile(source, "<program>", "exec"), names)
+        except SystemExit as end:
+            assert not end.code
         except Exception as problem:
             frames = traceback.extract_tb(problem.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == "<program>"]
@@ -89,7 +92,9 @@ def is_tensor(value: Any) -> bool:
 
 def main() -> None:
     """Write the fixture."""
-    cases = [{"id": name, "source": text, **outcome(text)} for name, text in snippets()]
+    cases = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        cases = [{"id": name, "source": text, **outcome(text)} for name, text in snippets()]
     for case in cases:
         failing = case["id"].startswith("errors")
         if (case["error"] is not None) is not failing:
