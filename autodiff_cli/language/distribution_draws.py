@@ -27,7 +27,7 @@ def _fresh_copy(value: Instance) -> Instance:
 
 
 def _array(value: Tensor) -> np.ndarray:
-    return np.ascontiguousarray(value_of(value.node))
+    return np.asarray(value_of(value.node), order="C")
 
 
 def _moving(op: Op, draw: Callable[..., np.ndarray], concentration: Tensor) -> Tensor:

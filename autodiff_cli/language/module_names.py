@@ -36,10 +36,10 @@ FILES: dict[str, str] = {
         TransformerDecoderLayer TransformerDecoder Transformer
     """,
     "distributions": """
-        _Constraint _real_vector _positive _is_number _broadcast_all _sum_rightmost _clamp_probs
-        Distribution ExponentialFamily _LocScale Normal Laplace Cauchy Uniform Exponential Gamma
-        Chi2 Dirichlet Beta StudentT _batch_mv _mahalanobis MultivariateNormal Independent
-        kl_divergence
+        _Constraint _OfAnother _IndependentConstraint _MixtureConstraint _real_vector _positive
+        _is_number _broadcast_all _sum_rightmost _clamp_probs Distribution ExponentialFamily
+        _LocScale Normal Laplace Cauchy Uniform Exponential Gamma Chi2 Dirichlet Beta StudentT
+        _batch_mv _mahalanobis MultivariateNormal Independent kl_divergence
     """,
     "discrete": """
         _Probs _OneProbs Bernoulli Geometric Categorical _OfCategorical OneHotCategorical
@@ -47,16 +47,17 @@ FILES: dict[str, str] = {
         Multinomial MixtureSameFamily
     """,
     "transformed": """
-        Transform _InverseTransform ComposeTransform ExpTransform PowerTransform SigmoidTransform
-        SoftplusTransform TanhTransform AbsTransform AffineTransform TransformedDistribution
-        LogNormal _Half HalfNormal HalfCauchy Gumbel Weibull Pareto Kumaraswamy
-        LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
+        Transform _InverseTransform _widened _equal ComposeTransform ExpTransform PowerTransform
+        SigmoidTransform SoftplusTransform TanhTransform AbsTransform _alike AffineTransform
+        TransformedDistribution LogNormal _Half HalfNormal HalfCauchy Gumbel Weibull Pareto
+        Kumaraswamy LogitRelaxedBernoulli _Relaxed RelaxedBernoulli ExpRelaxedCategorical
         RelaxedOneHotCategorical
     """,
     "rarer": """
         FisherSnedecor InverseGamma ContinuousBernoulli _polynomial _log_bessel VonMises
-        LowRankMultivariateNormal _exponential_gamma _gamma_exponential _to_normal _normal_laplace
-        _uniform_exponential _beta_uniform _uniform_beta _infinite _kl_between
+        LowRankMultivariateNormal _mean_log _to_exponential _to_gamma _to_normal _to_gumbel
+        _normal_laplace _uniform_beta _uniform_pareto _to_uniform _to_continuous _of_normals
+        _infinite _kl_between
     """,
     "lazy": """
         _Lazy LazyLinear _LazyConv LazyConv1d LazyConv2d LazyConv3d _LazyNorm LazyBatchNorm1d

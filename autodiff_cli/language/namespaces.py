@@ -56,6 +56,8 @@ MODULES: dict[str, str] = {
             "laplace",
             "multivariate_normal",
             "normal",
+            "relaxed_bernoulli",
+            "relaxed_categorical",
             "transformed_distribution",
             "uniform",
         )
