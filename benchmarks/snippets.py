@@ -7,6 +7,9 @@ Each function draws its numbers and makes one `Snippet`; `snippets(seed, count)`
 from __future__ import annotations
 
 import ast
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,11 +251,18 @@ def snippets(seed: int, count: int) -> list[Snippet]:
     return [MAKERS[i % len(MAKERS)](numbers) for i in range(count)]
 
 
-def kept(texts: list[str], folder: str, ending: str) -> list[str]:
-    """The paths of the texts, written into files of a folder."""
-    paths = []
+def own_folder() -> Path:
+    """A new folder that goes when the process ends."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def kept(texts: list[str], ending: str) -> list[str]:
+    """The paths of the texts, written into files of a folder of their own."""
+    folder, paths = own_folder(), []
     for number, text in enumerate(texts):
-        path = Path(folder) / f"program{number:03}{ending}"
+        path = folder / f"program{number:03}{ending}"
         path.write_text(text, encoding="utf-8")
         paths.append(str(path))
     return paths

@@ -6,9 +6,7 @@ import ast
 import io
 import json
 import re
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ import autodiff_cli
 from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 
-from .snippets import Snippet, joined, kept, snippets
+from .snippets import Snippet, joined, kept, own_folder, snippets
 
 Results = dict[str, Any]
 Job = Callable[[], Results]
@@ -36,13 +34,13 @@ def _graded(program: str, wrt: dict[str, Any], **rest: Any) -> Job:
 
 def _program(text: str, results: tuple[str, ...], **arrays: Any) -> Job:
     """A whole program that reads its arrays with `load`."""
-    folder = tempfile.TemporaryDirectory()
+    folder = own_folder()
     for name, array in arrays.items():
-        np.save(Path(folder.name) / f"{name}.npy", array)
-    path = Path(folder.name) / "program.py"
+        np.save(folder / f"{name}.npy", array)
+    path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
 
-    def job(folder: Any = folder) -> Results:
+    def job() -> Results:
         tensors = autodiff_cli.run(path)["tensors"]
         return {name: tensors[name]["value"] for name in results}
 
@@ -221,10 +219,9 @@ def many_check(seed: Any, count: Any) -> Job:
 
 def _command(words: list[str], programs: list[Snippet], found: Callable[[str], Results]) -> Job:
     """A command on files of these programs, and what it makes of its output."""
-    folder = tempfile.TemporaryDirectory()
-    words = words + kept([snippet.text for snippet in programs], folder.name, ".expr")
+    words = words + kept([snippet.text for snippet in programs], ".expr")
 
-    def job(folder: Any = folder) -> Results:
+    def job() -> Results:
         out, err = io.StringIO(), io.StringIO()
         if main(words, Environment(None, out, err, {})):
             raise RuntimeError(err.getvalue())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -166,10 +165,9 @@ def _read(path: str) -> str:
 def many(seed: Any, count: Any) -> Job:
     """Read, compile, run, show."""
     programs = snippets(int(seed), int(count))
-    folder = tempfile.TemporaryDirectory()
-    paths = kept([snippet.torch for snippet in programs], folder.name, ".py")
+    paths = kept([snippet.torch for snippet in programs], ".py")
 
-    def job(folder: Any = folder) -> Results:
+    def job() -> Results:
         out, found = io.StringIO(), []
         for snippet, path in zip(programs, paths, strict=True):
             names = _executed(_read(path))
@@ -199,11 +197,10 @@ def many_exec(seed: Any, count: Any) -> Job:
 def many_check(seed: Any, count: Any) -> Job:
     """Read, compile, run, and compare the gradients with differences."""
     programs = snippets(int(seed), int(count))
-    folder = tempfile.TemporaryDirectory()
     texts = [f"{snippet.torch}\n\n{snippet.objective}" for snippet in programs]
-    paths = kept(texts, folder.name, ".py")
+    paths = kept(texts, ".py")
 
-    def job(folder: Any = folder) -> Results:
+    def job() -> Results:
         right = 0
         for snippet, path in zip(programs, paths, strict=True):
             names = _executed(_read(path))
