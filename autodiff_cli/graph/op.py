@@ -438,8 +438,9 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
         node = Node(CONSTANT, (value,), (), (), dtype, False, array)
         STATE.span = span
         node.weak = True
-        if len(_SMALL) < 4096:
-            _SMALL[key] = node
+        if len(_SMALL) == 4096:
+            _SMALL.clear()
+        _SMALL[key] = node
     return node
 
 
