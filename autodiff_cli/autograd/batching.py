@@ -55,15 +55,17 @@ def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray])
 class Trace:
     """One batched run: `memo` maps nodes for one example to nodes for all (a tuple of them for a
     node with several results); `plain` are nodes known to be the same for all examples; `scaled`,
-    where unit vectors are followed, are batches kept as products (`scaled.Scaled`)."""
+    where unit vectors are followed, are batches kept as products (`scaled.Scaled`).
+    `dims` count the examples of arguments."""
 
-    __slots__ = ("memo", "plain", "scaled", "since", "size")
+    __slots__ = ("dims", "memo", "plain", "scaled", "since", "size")
 
     def __init__(self, size: int):
         self.size = size
         self.scaled: dict[Node, Any] = {}
         self.memo: dict[Node, Any] = {}
         self.plain: set[Node] = set()
+        self.dims: dict[Node, int] = {}
         self.since = Node.counter()
 
     def placeholder(self, source: Node) -> Node:

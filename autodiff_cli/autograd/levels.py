@@ -16,7 +16,7 @@ from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import LEAF, PLACEHOLDER, Op, constant
+from ..graph.op import Op, constant
 from ..graph.params import REQUIRED, Param
 from ..graph.registry import F
 from ..graph.sizes import check_size
@@ -24,8 +24,8 @@ from ..graph.state import STATE, grad_mode
 from ..graph.strides import same_strides
 from .batching import Trace
 from .forward import Linearized
-from .reverse import gradients, ones_like, parents, zeros_like
-from .tensor import Tensor
+from .reverse import gradients, ones_like, zeros_like
+from .tensor import Tensor, lives
 from .trees import flatten, tree_map
 
 LEVEL = Op("level", Kind.MOVEMENT)
@@ -118,14 +118,19 @@ class Opened:
                 notes=(f"PyTorch: {words}",),
                 raises="ValueError",
             )
-        if self.reverse and not is_float(value.dtype):
-            words = "only Tensors of floating point and complex dtype can require gradients"
+        if not is_float(value.dtype):
+            words = (
+                "only Tensors of floating point dtype can require gradients"
+                if self.reverse
+                else "Expected primal to be floating point or complex, but got: "
+                f"torch.{value.dtype.name}"
+            )
             raise fail(
                 "E306",
                 f"`{name}` differentiates floating point tensors, this one is {value.dtype.name}",
                 help="write `.to(torch.float64)` first, or use floats",
                 notes=(f"PyTorch: {words}",),
-                raises="RuntimeError",
+                raises="RuntimeError" if self.reverse else "ValueError",
             )
         x = value.node
         node = Node(LEVEL, (x, self), (x,), x.shape, x.dtype, True)  # also under no_grad
@@ -139,12 +144,14 @@ class Opened:
         to what they were given for."""
         outer, STATE.opened = STATE.opened, self.since
         self.running = True
+        STATE.levels.append(self)
         try:
             with DEPTH.deeper() if self.reverse else DEPTH.moving(self.nests):
                 yield
         finally:
             STATE.opened = outer
             self.running = False
+            STATE.levels.pop()
         variables = [leaf for leaf in flatten(self.tree) if isinstance(leaf, Tensor)]
         for variable, node, source in zip(variables, self.nodes, self.sources, strict=True):
             if variable.node is not node:
@@ -157,6 +164,11 @@ class Opened:
             return node.args[0]
         if not node.requires_grad or (STATE.grad and lives(node)):
             return node
+        return self.unrecorded(node)
+
+    @staticmethod
+    def unrecorded(node: Node) -> Node:
+        """The same values without history."""
         with grad_mode(False):
             return F.alias(node)
 
@@ -175,29 +187,31 @@ class Opened:
         return Linearized(outputs, self.nodes, True)
 
 
-def lives(node: Node) -> bool:
-    """Whether a node depends on something that requires grad: a leaf of the program, or a variable
-    of a transform whose function is running; not on those of other transforms nor on their dual
-    leaves, which have no accumulator."""
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        n = pending.pop()
-        if n in seen or not n.requires_grad:
-            continue
-        seen.add(n)
-        if (
-            n.op is PLACEHOLDER
-            or (n.op is LEAF and n.args[0] is not None)
-            or (n.op is LEVEL and n.args[1].running)
-        ):
-            return True
-        pending.extend(parents(n))
-    return False
-
-
 def _kind(value: Any) -> str:
     return "None" if value is None else f"{type(value).__name__} {value!r}"[:60]
+
+
+def wrapped(tensor: Tensor) -> tuple[list[str], Tensor]:
+    """What PyTorch shows around a tensor inside of transforms, the innermost first, and the tensor
+    that it shows there."""
+    node = tensor.node
+    wrappers = []
+    for at in range(len(STATE.levels), 0, -1):
+        level = STATE.levels[at - 1]
+        if isinstance(level, Opened):
+            if tensor.node.seq > level.since:
+                wrappers.append(f"GradTrackingTensor(lvl={at}, value=")
+            if node.op is LEVEL and node.args[1] is level:
+                node = node.args[0]
+        elif level is not None:
+            (lifted,) = level.lift([node])
+            if lifted is not None:
+                dim = level.dims.get(node, 0)
+                node = F.movedim(lifted, 0, dim) if dim else lifted
+                wrappers.append(f"BatchedTensor(lvl={at}, bdim={dim}, value=")
+    if not wrappers:
+        return wrappers, tensor
+    return wrappers, Tensor(node if lives(node, lambda opened: False) else Opened.unrecorded(node))
 
 
 # -- Jacobians -------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF, OUTPUT, cast, constant, known, leaf, value_of
+from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from . import replaced, reverse
@@ -181,12 +181,16 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        return self.node.requires_grad
+        """Inside of transforms in forward mode, for another reason than that."""
+        node = self.node
+        if not node.requires_grad or not STATE.levels:
+            return node.requires_grad
+        return lives(node, lambda opened: opened.running and opened.reverse)
 
     @property
     def is_leaf(self) -> bool:
         node = self.node
-        return not node.requires_grad or node.op is LEAF
+        return not self.requires_grad or _leads(node)
 
     @property
     def grad(self) -> Tensor | None:
@@ -208,10 +212,7 @@ class Tensor:
     @property
     def grad_name(self) -> str | None:
         """Name of the backward function, None for leaves."""
-        node = self.node
-        if not node.requires_grad or node.op is LEAF:
-            return None
-        return grad_fn_name(node)
+        return None if self.is_leaf else grad_fn_name(self.node)
 
     @property
     def version(self) -> int:
@@ -476,6 +477,31 @@ def as_array(tensor: Tensor) -> Array:
 def _leads(node: Node) -> bool:
     """Whether gradients end here: at a leaf, or a variable of a transform in reverse mode."""
     return node.op is LEAF or (node.op.key == "level" and node.args[1].reverse)
+
+
+def _running(opened: Any) -> bool:
+    return bool(opened.running)
+
+
+def lives(node: Node, counts: Callable[[Any], bool] = _running) -> bool:
+    """Whether a node depends on something that requires grad: a leaf of the program, or a variable
+    of a transform that counts, of one whose function is running; not on their dual leaves, which
+    have no accumulator."""
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if n in seen or not n.requires_grad:
+            continue
+        seen.add(n)
+        if (
+            n.op is PLACEHOLDER
+            or (n.op is LEAF and n.args[0] is not None)
+            or (n.op.key == "level" and counts(n.args[1]))
+        ):
+            return True
+        pending.extend(reverse.parents(n))
+    return False
 
 
 def _check_captured(old: Node, new: Node) -> None:

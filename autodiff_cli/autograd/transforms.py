@@ -16,14 +16,14 @@ from ..graph.op import cast
 from ..graph.op import leaf as new_leaf
 from ..graph.registry import F
 from ..graph.sizes import shape_text
-from ..graph.state import grad_mode
+from ..graph.state import STATE, grad_mode
 from .batching import Trace
 from .forward import Linearized, depends
 from .gradients import grad
 from .levels import Opened, forward_jacobian_of, jacobian_of, or_zeros
 from .reverse import gradients, ones_like, zeros_like
-from .tensor import AccumulateGrad, Tensor
-from .trees import flatten, rebuilt, spec, spread, tree_map
+from .tensor import AccumulateGrad, Tensor, wrap_view
+from .trees import flatten, rebuilt, spec, spread, tree_map, tree_spec
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
 Argnums = int | tuple[int, ...]
@@ -309,7 +309,7 @@ def jvp(
             f"{spec(tangents)} for {spec(primals)}",
             f"{words}: Expected primals and tangents to have the same python structure. For "
             "example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
-            f"structure {spec(primals)} and tangents with structure {spec(tangents)}",
+            f"structure {tree_spec(primals)} and tangents with structure {tree_spec(tangents)}",
             "write `jvp(f, (x,), (v,))`",
         )
     if not flatten(primals):
@@ -373,8 +373,8 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
                 "E205",
                 "`jvp_fn`: the tangents do not have the structure of the primals: "
                 f"{spec(tangents)} for {spec(tuple(primals))}",
-                f"Expected the tangents {spec(tangents)} to have the same argspec as the primals "
-                f"{spec(tuple(primals))}",
+                f"Expected the tangents {tree_spec(tangents)} to have the same argspec as the "
+                f"primals {tree_spec(tuple(primals))}",
                 "give one tensor for each tensor of the primals, nested in the same way",
             )
         moves: list[Node | None] = []
@@ -406,9 +406,26 @@ def jacobian(
     argnums: Argnums,
     has_aux: bool,
     forward: bool,
+    randomness: str = "error",
 ) -> tuple[Any, Any]:
-    """Jacobians in the structure of the output, in each place that of the chosen arguments."""
-    run = _Run("jacfwd" if forward else "jacrev", call, args, kwargs, argnums, has_aux)
+    """Jacobians in the structure of the output, in each place that of the chosen arguments.
+    `randomness` is that of the directions of forward mode."""
+    if forward:
+        if randomness == "different":
+            raise fail(
+                "E203",
+                'jacfwd with randomness="different" is not supported',
+                help='write `randomness="same"`',
+            )
+        # PyTorch maps over directions outside of the function, which says nothing of its values.
+        draws, STATE.draws = STATE.draws, randomness != "error"
+        STATE.levels.append(None)
+    try:
+        run = _Run("jacfwd" if forward else "jacrev", call, args, kwargs, argnums, has_aux)
+    finally:
+        if forward:
+            STATE.levels.pop()
+            STATE.draws = draws
     outputs = [out.node for out in run.outputs()]
     opened = run.opened
     found: Any = (
@@ -435,9 +452,10 @@ def vmap(
     out_dims: Any,
     randomness: str = "error",
     name: str = "f",
+    chunk_size: int | None = None,
 ) -> Any:
     """Run the function once, on placeholders for one example, and lift its results. `name` is that
-    of the function."""
+    of the function. With `chunk_size` it runs once for so many examples at a time."""
     leaves = flatten(args)
     if not all(map(_is_dim, flatten(out_dims))):
         raise _refused(
@@ -450,11 +468,24 @@ def vmap(
             "ValueError",
         )
     dims = _input_dims(in_dims, args, leaves, name)
+    size = _batch_size(leaves, dims)
+    if chunk_size is not None and chunk_size < size:
+        return _in_chunks(
+            leaves,
+            dims,
+            size,
+            chunk_size,
+            out_dims,
+            lambda chunk: vmap(
+                call, rebuilt(args, chunk), kwargs, in_dims, out_dims, randomness, name
+            ),
+            randomness == "same",
+        )
     sources = [
         None if dim is None else _front(leaf.node, dim)
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
-    trace = Trace(_batch_size(leaves, dims))
+    trace = Trace(size)
     with trace.running(randomness != "error", randomness == "different"):
         examples = [
             leaf if source is None else Tensor(trace.placeholder(source))
@@ -463,7 +494,8 @@ def vmap(
         started = [
             e.node if s is not None else None for e, s in zip(examples, sources, strict=True)
         ]
-        result = call(rebuilt(args, examples), kwargs)
+        trace.dims = {e.node: dim for e, dim in zip(examples, dims, strict=True) if dim is not None}
+        result = _at_level(trace, call, rebuilt(args, examples), kwargs)
     results = list(zip(flatten(result), _output_dims(out_dims, result, name), strict=True))
     nodes = [out.node for out, _ in results if isinstance(out, Tensor)]
     changed = [
@@ -475,6 +507,48 @@ def vmap(
     for leaf, node, dim in changed:
         leaf.write(_back(trace.full(node), dim))
     return rebuilt(result, [_placed(trace, out, dim, name) for out, dim in results])
+
+
+def _in_chunks(
+    leaves: list[Any],
+    dims: list[int | None],
+    size: int,
+    chunk_size: int,
+    out_dims: Any,
+    mapped: Callable[[list[Any]], Any],
+    same: bool,
+) -> Any:
+    """Join what a mapped function returns for a few examples at a time; `same` random numbers for
+    all."""
+    found = []
+    drawing = STATE.default_generator
+    state = drawing.get_state() if same else None
+    for start in range(0, size, chunk_size):
+        if state is not None:
+            drawing.set_state(state)
+        count = min(chunk_size, size - start)
+        chunk = [
+            leaf if dim is None else wrap_view(F.narrow(leaf.node, dim, start, count), leaf)
+            for leaf, dim in zip(leaves, dims, strict=True)
+        ]
+        found.append(mapped(chunk))
+    columns = zip(*map(flatten, found), strict=True)
+    joined = [
+        Tensor(F.cat([part.node for part in parts], dim))
+        if isinstance(parts[0], Tensor)
+        else parts[0]
+        for parts, dim in zip(columns, _output_dims(out_dims, found[0], "f"), strict=True)
+    ]
+    return rebuilt(found[0], joined)
+
+
+def _at_level(level: Trace | None, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function inside of a transform."""
+    STATE.levels.append(level)
+    try:
+        return call(args, kwargs)
+    finally:
+        STATE.levels.pop()
 
 
 def batched_grad(
@@ -525,7 +599,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             f"`vmap`: in_dims={in_dims!r} does not have the structure of the {len(args)} "
             f"argument{'' if len(args) == 1 else 's'}"[:200],
             f"{words}in_dims is not compatible with the structure of `inputs`. in_dims has "
-            f"structure {spec(in_dims)} but inputs has structure {spec(tuple(args))}.",
+            f"structure {tree_spec(in_dims)} but inputs has structure {tree_spec(tuple(args))}.",
             "give an entry for each argument; None for one that is the same for all examples",
             "ValueError",
         )
@@ -608,8 +682,8 @@ def _output_dims(out_dims: Any, result: Any, name: str) -> list[Any]:
             f"`vmap`: out_dims={out_dims!r} does not have the structure of what the function "
             "returned"[:200],
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
-            f"the structure of `outputs`. out_dims has structure {spec(out_dims)} but outputs has "
-            f"structure {spec(result)}.",
+            f"the structure of `outputs`. out_dims has structure {tree_spec(out_dims)} but outputs "
+            f"has structure {tree_spec(result)}.",
             "give an int, or an entry for each result",
             "ValueError",
         )

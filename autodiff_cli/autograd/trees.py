@@ -71,7 +71,8 @@ def spread(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool]) -> list[Any] 
             return None
         pairs = [(prefix[key], part) for key, part in tree.items()]
     elif isinstance(prefix, list | tuple):
-        if not isinstance(tree, list | tuple) or len(prefix) != len(tree):
+        kind = list if isinstance(prefix, list) else tuple
+        if not isinstance(tree, kind) or len(prefix) != len(tree):
             return None
         pairs = list(zip(prefix, tree, strict=True))
     else:
@@ -94,3 +95,16 @@ def spec(tree: Any) -> str:
     if isinstance(tree, tuple):
         return "(" + ", ".join(map(spec, tree)) + (",)" if len(tree) == 1 else ")")
     return "*"
+
+
+def tree_spec(tree: Any, indent: int = 0) -> str:
+    """The structure of a tree, as PyTorch's `TreeSpec` shows itself."""
+    if not isinstance(tree, dict | list | tuple):
+        return "*"
+    keys = list(tree) if isinstance(tree, dict) else None
+    parts = list(tree.values()) if isinstance(tree, dict) else tree
+    indent += 2
+    shown = [tree_spec(part, indent) for part in parts]
+    kind = next(kind for kind in (dict, list, tuple) if isinstance(tree, kind))
+    between = ",\n" + " " * indent
+    return f"TreeSpec({kind.__name__}, {keys}, [{between.join(shown)}])"

@@ -23,6 +23,7 @@ class State:
     expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
     `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
+    `levels`: the transforms whose functions are running, the outermost first;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
@@ -37,6 +38,7 @@ class State:
         "draws",
         "grad",
         "inference",
+        "levels",
         "made",
         "max_bytes",
         "max_depth",
@@ -58,6 +60,7 @@ class State:
         self.inference = False
         self.batching = 0
         self.opened = 0
+        self.levels: list[Any] = []
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None

@@ -133,8 +133,7 @@ def _data(tensor: Tensor) -> Tensor:
 
 
 def _grad_fn(tensor: Tensor) -> Any:
-    node = tensor.node
-    return None if not node.requires_grad or node.op is LEAF else GradFn(node)
+    return None if tensor.is_leaf else GradFn(tensor.node)
 
 
 ATTRIBUTES: dict[str, Getter] = {

@@ -179,9 +179,7 @@ def ended(error: BaseException | None = None) -> bool:
     """Whether a limit ended the program, this one at the latest: then nothing of it runs, neither
     `except` nor `finally`, `__exit__` or the rest of a generator."""
     if isinstance(error, MemoryError):
-        error = fail(
-            "E505", "the program needs more memory than there is", help="use less at once"
-        )
+        error = fail("E505", "the program needs more memory than there is", help="use less at once")
     if isinstance(error, AutodiffError) and error.code in LIMITS:
         limit(error)
     return STATE.over is not None

@@ -162,6 +162,19 @@ def _atom(value: Any) -> str:
 
 def tensor_text(tensor: Tensor) -> str:
     """What `print(tensor)` gives in PyTorch."""
+    if STATE.levels:
+        from ..autograd.levels import wrapped
+
+        wrappers, inner = wrapped(tensor)
+        shown = _tensor_text(inner)
+        for wrapper in reversed(wrappers):
+            lines = shown.replace("\n", "\n    ")
+            shown = f"{wrapper}\n    {lines}\n)"
+        return shown
+    return _tensor_text(tensor)
+
+
+def _tensor_text(tensor: Tensor) -> str:
     node = tensor.node
     array = value_of(node)
     if tensor.tag == "numpy":

@@ -96,12 +96,14 @@ def _grad_and_value(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builti
     return _made(name, func, run)
 
 
-def _jacobian(name: str, func: Any, argnums: Any, has_aux: Any, forward: bool) -> Builtin:
+def _jacobian(
+    name: str, func: Any, argnums: Any, has_aux: Any, forward: bool, randomness: str = "error"
+) -> Builtin:
     call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         found, extra = transforms.jacobian(
-            call, [_operand(a) for a in args], kwargs, places, aux, forward
+            call, [_operand(a) for a in args], kwargs, places, aux, forward, randomness
         )
         return (found, extra) if aux else found
 
@@ -127,8 +129,7 @@ def _jacfwd(
     *,
     randomness: Any = "error",
 ) -> Builtin:
-    _random(randomness)
-    return _jacobian("jacfwd", func, argnums, has_aux, True)
+    return _jacobian("jacfwd", func, argnums, has_aux, True, _random(randomness))
 
 
 def _hessian(func: Any, argnums: Any = 0) -> Builtin:
@@ -210,7 +211,7 @@ def _vmap(
 
     def run(*args: Any, **kwargs: Any) -> Any:
         given = [_operand(a) for a in args]
-        return transforms.vmap(call, given, kwargs, in_dims, out_dims, draws, name)
+        return transforms.vmap(call, given, kwargs, in_dims, out_dims, draws, name, chunk_size)
 
     return _made("vmap", func, run)
 
