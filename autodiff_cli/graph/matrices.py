@@ -31,7 +31,7 @@ def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
             f"`{name}` needs square matrices, got shape {shape_text(input.shape)}",
             help="`linalg.pinv` and `linalg.lstsq` take matrices that are not square",
         )
-    require_float(name, input)
+    require_float(name, input, "RuntimeError")
     if input.dtype.itemsize < 4:
         raise fail(
             "E307",

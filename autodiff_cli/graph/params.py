@@ -10,6 +10,7 @@
 | `DimList` | the same, may be given one by one |
 | `Size` | a tuple of ints, may be given one by one |
 | `Ints` | an int or a tuple of ints, as given |
+| `Function` | a function of tensors or nodes |
 | `int`, `float`, `bool`, `str`, `Scalar`, `Dtype`, `Any` | a Python value |
 
 `X | None` also takes None.
@@ -50,9 +51,10 @@ class BindError(Exception):
 class _Late:
     """Conversions that upper layers provide; bound once."""
 
-    __slots__ = ("node_of_list", "number", "value")
+    __slots__ = ("function", "node_of_list", "number", "value")
 
     def __init__(self) -> None:
+        self.function: Callable[[Any], Callable[..., Any]] | None = None
         self.node_of_list: Callable[[Any], Node] | None = None
         self.number: Callable[[Any], Node] | None = None
         self.value: Callable[[Node], Any] | None = None
@@ -252,6 +254,10 @@ def to_floats(value: Any, first: Node | None = None) -> Any:
     return to_float(value)
 
 
+def to_function(value: Any, first: Node | None = None) -> Callable[..., Any]:
+    return value if callable(value) else LATE.function(value)  # type: ignore[misc]  # bound at import of language
+
+
 def anything(value: Any, first: Node | None = None) -> Any:
     return value
 
@@ -276,6 +282,7 @@ CONVERTERS: dict[str, Converter] = {
     "str": to_str,
     "Scalar": to_scalar,
     "Dtype": to_dtype,
+    "Function": to_function,
     "Any": anything,
 }
 
@@ -345,3 +352,4 @@ Ints = int | tuple[int, ...]
 Floats = float | tuple[float, ...]
 Scalar = bool | int | float
 Dtype = np.dtype
+Function = Callable[..., Any]

@@ -51,13 +51,14 @@ def as_float(input: Node) -> Node:
     return input if is_float(input.dtype) else F.mul(input, 1.0)
 
 
-def require_float(name: str, input: Node) -> None:
+def require_float(name: str, input: Node, raises: str = "NotImplementedError") -> None:
     """E307 for integers where PyTorch takes floats only."""
     if not is_float(input.dtype):
         raise fail(
             "E307",
             f"`{name}` needs floating point numbers, got {input.dtype.name}",
             help=f"convert first: `x.to(torch.float64)`, then `{name}`",
+            raises=raises,
         )
 
 

@@ -125,6 +125,10 @@ def whole_numbers(value: Any, name: str, what: str) -> tuple[int, ...]:
         ) from None
 
 
+# Functions that PyTorch lets ask for the size of a dim that is not there.
+_FROM_THE_END = frozenset({"avg_pool2d", "fractional_max_pool2d", "fractional_max_pool3d"})
+
+
 def lead_shape(name: str, input: Any, n: int, floats: bool = True) -> tuple[int, ...]:
     """The shape before the `n` pooled dims; E308 when the tensor has too few or too many dims."""
     shape = input.shape
@@ -137,12 +141,14 @@ def lead_shape(name: str, input: Any, n: int, floats: bool = True) -> tuple[int,
             + ", length" * (n == 1)
             + ", height, width" * (n == 2)
             + ", depth, height, width" * (n == 3),
+            raises="IndexError" if len(shape) <= n and name in _FROM_THE_END else "",
         )
     if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
         raise fail(
             "E307",
             f"`{name}` needs floats, not {input.dtype.name}",
             help="convert: `x.to(torch.float64)`",
+            raises="NotImplementedError",
         )
     return shape[: len(shape) - n]
 

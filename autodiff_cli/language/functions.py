@@ -10,7 +10,8 @@ import numpy as np
 from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
-from ..graph.params import NUMBERS, BindError
+from ..graph.node import Node
+from ..graph.params import LATE, NUMBERS, BindError
 from ..graph.state import STATE, grad_mode
 from ..graph.varying import Aside
 from . import syntax
@@ -296,3 +297,13 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
                 f"`{callee.name}` needs a tensor, not {kind_of(args[0])}",
                 help="write `torch.tensor(...)` around it",
             )
+
+
+def _of_tensors(value: Any) -> Callable[..., Any]:
+    """A function of the program as ops call it."""
+    if not hasattr(value, "call") and not isinstance(value, OpFunction | UserFunction):
+        raise BindError(f"must be a function, not {kind_of(value)}")
+    return lambda *args: call_value(value, [Tensor(a) if type(a) is Node else a for a in args], {})
+
+
+LATE.function = _of_tensors

@@ -190,7 +190,7 @@ def _draw_recurrent(self: Module) -> None:
     fields = self.fields
     made = initial_parameters.init_recurrent(
         default_stream(),
-        fields["mode"],
+        fields["mode"].partition("_")[0],
         fields["input_size"],
         fields["hidden_size"],
         fields["num_layers"],

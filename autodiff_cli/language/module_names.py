@@ -65,8 +65,8 @@ FILES: dict[str, str] = {
     """,
     "reparametrized": """
         ParametrizationList _as_parameter register_parametrization is_parametrized
-        remove_parametrizations _norm_but _WeightNorm parametrized_weight_norm _NormHook
-        weight_norm _remove_hook remove_weight_norm _SpectralNorm parametrized_spectral_norm
+        remove_parametrizations _norm_but _WeightNorm parametrized_weight_norm _NormHook weight_norm
+        _remove_hook remove_weight_norm _spectral_dim _SpectralNorm parametrized_spectral_norm
         _SpectralHook spectral_norm remove_spectral_norm
     """,
     "packed": """
@@ -100,9 +100,9 @@ FILES: dict[str, str] = {
         _AvgPool AvgPool2d AvgPool3d _FractionalMaxPool FractionalMaxPool2d FractionalMaxPool3d
         _LPPool LPPool1d LPPool2d LPPool3d _AdaptiveMaxPool AdaptiveMaxPool1d AdaptiveMaxPool2d
         AdaptiveMaxPool3d _AdaptiveAvgPool AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d
-        _Pad _ConstantPad _ZeroPad ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d
-        ZeroPad3d CircularPad1d CircularPad2d CircularPad3d ReflectionPad1d ReflectionPad2d
-        ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d
+        _Pad _ConstantPad ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d
+        CircularPad1d CircularPad2d CircularPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
+        ReplicationPad1d ReplicationPad2d ReplicationPad3d
     """,
 }
 

@@ -158,6 +158,7 @@ def rrelu(
             "E205",
             f"`rrelu` needs lower <= upper, not {lower} and {upper}",
             help="`rrelu(x, 0.1, 0.3)`",
+            raises="RuntimeError",
         )
     if training:
         slopes = random_stream().rrelu(value_of(input), lower, upper)
@@ -275,6 +276,7 @@ def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inpla
             "E205",
             f"hardtanh needs min_val <= max_val, got {min_val} and {max_val}",
             help="`hardtanh(x, -1.0, 1.0)`",
+            raises="ValueError",
         )
     if input.dtype.kind != "f":
         refuse_bools("hardtanh", input)
@@ -350,6 +352,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
             "E205",
             f"softshrink needs a lambd of at least 0, not {lambd}",
             help="`softshrink(x, 0.5)`",
+            raises="RuntimeError",
         )
     moved = F.where(F.gt(input, 0), input - lambd, input + lambd)
     return F.where(_within(input, lambd), input * 0, moved)
@@ -458,6 +461,7 @@ def gelu(input: Tensor, *, approximate: str = "none"):
         "E205",
         f'approximate must be "none" or "tanh", not {approximate!r}',
         help='`gelu(x, approximate="tanh")`',
+        raises="RuntimeError",
     )
 
 

@@ -167,6 +167,7 @@ def _check_heads(query, key, value, embed_dim, num_heads, separate):
             "`multi_head_attention_forward` needs query, key and value of 2 or 3 dims, got "
             f"{', '.join(map(shape_text, shapes))}",
             help="shapes are (length, batch, features)",
+            raises="AssertionError",
         )
     if query.shape[-1] != embed_dim or num_heads < 1 or embed_dim % num_heads:
         raise fail(
@@ -175,6 +176,7 @@ def _check_heads(query, key, value, embed_dim, num_heads, separate):
             f"embed_dim_to_check equal to them and a multiple of num_heads, got {embed_dim} and "
             f"{num_heads}",
             help="features are split among the heads",
+            raises="AssertionError",
         )
     if key.shape[:-1] != value.shape[:-1] or (not separate and key.shape != value.shape):
         raise fail(
@@ -182,6 +184,7 @@ def _check_heads(query, key, value, embed_dim, num_heads, separate):
             f"key of shape {shape_text(key.shape)} does not match value of shape "
             f"{shape_text(value.shape)}",
             help="one value for each key",
+            raises="AssertionError",
         )
 
 
@@ -240,6 +243,7 @@ def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads, dtype):
             f"key_padding_mask must have shape ({batch}, {places}), got "
             f"{shape_text(key_padding_mask.shape)}",
             help="True hides a key",
+            raises="AssertionError",
         )
     if key_padding_mask.dtype.kind == "b":
         key_padding_mask = F.where(key_padding_mask, _minus_infinity(dtype), 0.0)

@@ -25,6 +25,7 @@ def _class_targets(name, input, target, weight, ignore_index):
             "E308",
             f"`{name}` needs scores of shape (classes,) or (batch, classes, ...), got ()",
             help="give one score for each class",
+            raises="IndexError" if name == "cross_entropy" else "ValueError",
         )
     want = shape[:1] + shape[2:] if len(shape) > 1 else ()
     if target.shape != want:
@@ -33,6 +34,7 @@ def _class_targets(name, input, target, weight, ignore_index):
             f"`{name}` with scores of shape {shape_text(shape)} needs targets of shape "
             f"{shape_text(want)}, got {shape_text(target.shape)}",
             help="give one class number for each row",
+            raises="ValueError" if len(shape) > 1 and shape[:1] != target.shape[:1] else "",
         )
     if target.dtype.name not in ("int64", "uint8"):
         raise fail(
@@ -171,6 +173,7 @@ def cross_entropy(
             "E504",
             f"label_smoothing must be between 0 and 1, not {label_smoothing}",
             help="write `label_smoothing=0.1`",
+            raises="RuntimeError",
         )
     if input.shape == target.shape:
         return _soft_cross_entropy(input, target, weight, mode, label_smoothing)

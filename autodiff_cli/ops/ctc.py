@@ -275,6 +275,7 @@ def ctc_loss(
             "E305",
             f"`ctc_loss` with {classes} classes cannot have blank {blank}",
             help=f"blank is 0 to {classes - 1}",
+            raises="RuntimeError",
         )
     inputs = _lengths("input_lengths", input_lengths, n, times)
     wanted = _lengths("target_lengths", target_lengths, n, None)

@@ -379,7 +379,7 @@ def _to_power_of_two(input):
 
 
 def _frexp_shape(input):
-    require_float("frexp", input)
+    require_float("frexp", input, "RuntimeError")
     return (input.shape, input.dtype), (input.shape, INT32)
 
 

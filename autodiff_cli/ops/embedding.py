@@ -162,6 +162,7 @@ def _offsets(offsets, entries, include_last):
             "E308",
             "`embedding_bag` of a line of indices needs offsets, the start of each bag",
             help="write `offsets=torch.tensor([0, 3])`, or give indices of shape (bags, size)",
+            raises="ValueError",
         )
     starts = value_of(offsets).astype(np.int64)
     if include_last:
@@ -211,7 +212,12 @@ def embedding_bag(
     if weight.dtype.kind in "iu" and input.dtype.kind == "f":
         input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
-        raise fail("E205", f"`embedding_bag` has no mode {mode!r}", help="modes: sum, mean, max")
+        raise fail(
+            "E205",
+            f"`embedding_bag` has no mode {mode!r}",
+            help="modes: sum, mean, max",
+            raises="ValueError",
+        )
     if len(weight.shape) != 2 or input.dtype.kind not in "iu" or len(input.shape) not in (1, 2):
         raise fail(
             "E308",
@@ -228,6 +234,7 @@ def embedding_bag(
             f"mode sum; got {shape_text(per_sample_weights.shape)} for indices "
             f"{shape_text(input.shape)} and mode {mode}",
             help='write `mode="sum"`',
+            raises="ValueError",
         )
     rows = value_of(input).reshape(-1)
     count = weight.shape[0]
@@ -245,6 +252,7 @@ def embedding_bag(
                 f"`embedding_bag` of indices {shape_text(input.shape)} takes no offsets and "
                 "no empty rows: each row is a bag",
                 help="leave `offsets` out",
+                raises="ValueError",
             )
         starts = np.arange(0, rows.size, input.shape[1])
     else:

@@ -34,7 +34,10 @@ def reduction_of(reduction, size_average=None, reduce=None):
         return "sum" if size_average is False else "mean"
     if reduction not in ("none", "mean", "sum"):
         raise fail(
-            "E205", f"`reduction` cannot be {reduction!r}", help='write "none", "mean" or "sum"'
+            "E205",
+            f"`reduction` cannot be {reduction!r}",
+            help='write "none", "mean" or "sum"',
+            raises="ValueError",
         )
     return reduction
 
@@ -53,12 +56,13 @@ def reduce_loss(
 
 
 def _floating(name, *nodes):
-    for node in nodes:
+    for i, node in enumerate(nodes):
         if node.dtype.kind != "f":
             raise fail(
                 "E307",
                 f"`{name}` needs floats, not {node.dtype.name}",
                 help="convert: `x.to(torch.float64)`",
+                raises="RuntimeError" if i else "NotImplementedError",
             )
 
 
@@ -69,6 +73,7 @@ def _same_shape(name, input, target, other="target"):
             f"`{name}` needs input and {other} of one shape, got {shape_text(input.shape)} "
             f"and {shape_text(target.shape)}",
             help="reshape or expand one of them",
+            raises="ValueError" if other == "target" else "",
         )
 
 
@@ -167,6 +172,7 @@ def _positive(name, parameter, value, zero):
             "E504",
             f"`{name}` needs {parameter} {'>= 0' if zero else '> 0'}, not {value}",
             help=f"write `{parameter}=1.0`",
+            raises="RuntimeError",
         )
 
 
@@ -303,6 +309,7 @@ def _variance(input, var):
             "E504",
             "`gaussian_nll_loss` has a negative variance",
             help="pass variances, for example `sigma ** 2`",
+            raises="ValueError",
         )
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape and input.shape:
@@ -314,6 +321,7 @@ def _variance(input, var):
                 f"`gaussian_nll_loss` with input of shape {shape_text(input.shape)} cannot "
                 f"use var of shape {shape_text(var.shape)}",
                 help="give one variance for each element, or for each row",
+                raises="ValueError",
             )
     return var
 
@@ -339,7 +347,12 @@ def gaussian_nll_loss(
     their own slope."""
     mode = reduction_of(reduction)
     if eps <= 0:
-        raise fail("E504", f"`gaussian_nll_loss` needs eps > 0, not {eps}", help="leave `eps` out")
+        raise fail(
+            "E504",
+            f"`gaussian_nll_loss` needs eps > 0, not {eps}",
+            help="leave `eps` out",
+            raises="ValueError",
+        )
     var = _variance(input, var)
     var = F.with_value(var, F.where(var < eps, eps, var))
     difference = input - target

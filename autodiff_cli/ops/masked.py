@@ -106,7 +106,7 @@ def _amin(x, dims, keepdim, mask):
 
 
 def _mean(x, dims, keepdim, mask):
-    require_float("masked.mean", x)
+    require_float("masked.mean", x, "ValueError")
     return F.div(_sum(x, dims, keepdim, mask), _counted(x, dims, keepdim, mask))
 
 

@@ -322,7 +322,7 @@ def matrix_norm(
 
 
 def _in_dtype(name, input, dtype):
-    require_float(name, input)
+    require_float(name, input, "RuntimeError")
     if dtype is None or dtype == input.dtype:
         return input
     if dtype.kind != "f" or dtype.itemsize < input.dtype.itemsize:

@@ -28,8 +28,16 @@ def _affine(x, weight, bias, shape):
     return x if bias is None else F.add(x, F.reshape(bias, shape))
 
 
-def _check_parameter(op, name, parameter, shape):
-    if parameter is not None and parameter.shape != shape:
+def _check_parameter(op, name, parameter, shape, input):
+    if parameter is None:
+        return
+    if parameter.dtype != input.dtype and input.dtype.itemsize > 2 and "rms" not in op:
+        raise fail(
+            "E307",
+            f"`{op}`: {name} has dtype {parameter.dtype.name}, the input {input.dtype.name}",
+            help="convert one: `x.to(weight.dtype)`",
+        )
+    if parameter.shape != shape:
         raise fail(
             "E308",
             f"`{op}`: {name} has shape {shape_text(parameter.shape)}, expected {shape_text(shape)}",
@@ -38,7 +46,8 @@ def _check_parameter(op, name, parameter, shape):
 
 
 def _last_dims(op, input, normalized_shape, *parameters):
-    require_float(op, input)
+    weighted = op == "layer_norm" and any(p is not None for p in parameters)
+    require_float(op, input, "RuntimeError" if weighted else "NotImplementedError")
     n = len(normalized_shape)
     if not n or input.shape[max(input.ndim - n, 0) :] != normalized_shape:
         raise fail(
@@ -48,7 +57,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
             help="`normalized_shape` lists the last dims of the input",
         )
     for name, parameter in zip(("weight", "bias"), parameters, strict=False):
-        _check_parameter(op, name, parameter, normalized_shape)
+        _check_parameter(op, name, parameter, normalized_shape, input)
     return tuple(range(input.ndim - n, input.ndim))
 
 
@@ -130,8 +139,8 @@ def group_norm(
             f"`group_norm`: {channels} channels do not divide into {num_groups} groups",
             help="the number of groups must divide the number of channels",
         )
-    _check_parameter("group_norm", "weight", weight, (channels,))
-    _check_parameter("group_norm", "bias", bias, (channels,))
+    _check_parameter("group_norm", "weight", weight, (channels,), input)
+    _check_parameter("group_norm", "bias", bias, (channels,), input)
     require_float("group_norm", input)
     size = count(input.shape[2:]) * (channels // num_groups)
     if size * input.shape[0] == 1:
@@ -139,6 +148,7 @@ def group_norm(
             "E308",
             f"`group_norm` needs more than 1 value, got shape {shape_text(input.shape)}",
             help="standardizing one number makes it 0",
+            raises="ValueError",
         )
     grouped = F.reshape(input, (input.shape[0], num_groups, size))
     normal = F.reshape(_standardized(grouped, (2,), eps), input.shape)
@@ -193,9 +203,9 @@ def _update(input, running_mean, running_var, momentum, fold=lambda x: x):
         _write(running_var, _blend(F.detach(running_var), fold(F.var(x, dims)), momentum))
 
 
-def _check_channels(op, channels, **parameters):
+def _check_channels(op, channels, input, **parameters):
     for name, parameter in parameters.items():
-        _check_parameter(op, name, parameter, (channels,))
+        _check_parameter(op, name, parameter, (channels,), input)
 
 
 @function(
@@ -224,11 +234,19 @@ def batch_norm(
     _check_channels(
         "batch_norm",
         channels,
+        input,
         running_mean=running_mean,
         running_var=running_var,
         weight=weight,
         bias=bias,
     )
+    if eps <= 0 and training:
+        raise fail(
+            "E504",
+            f"`batch_norm` needs eps > 0, not {eps}",
+            help="leave `eps` out",
+            raises="ValueError",
+        )
     if not input.numel:
         return F.clone(input)
     _channels("batch_norm", input)
@@ -240,6 +258,7 @@ def batch_norm(
                 "`batch_norm` in training needs more than 1 value per channel, got "
                 f"shape {shape_text(input.shape)}",
                 help="use a larger batch, or `training=False`",
+                raises="ValueError",
             )
         _update(input, running_mean, running_var, momentum)
         return F.batch_standardized(input, weight, bias, None, None, eps)
@@ -248,6 +267,7 @@ def batch_norm(
             "E205",
             "`batch_norm` needs running_mean and running_var when not training",
             help="pass both, or `training=True`",
+            raises="RuntimeError",
         )
     return F.batch_standardized(input, weight, bias, running_mean, running_var, eps)
 
@@ -281,6 +301,7 @@ def instance_norm(
     _check_channels(
         "instance_norm",
         channels,
+        input,
         running_mean=running_mean,
         running_var=running_var,
         weight=weight,
@@ -291,6 +312,7 @@ def instance_norm(
             "E308",
             f"`instance_norm` needs more than 1 element per channel, got {shape_text(input.shape)}",
             help="standardizing one number makes it 0",
+            raises="ValueError",
         )
 
     def repeated(parameter):
@@ -335,6 +357,7 @@ def local_response_norm(
             "E308",
             f"`local_response_norm` needs at least 3 dims, got {shape_text(input.shape)}",
             help="give (N, C, ...)",
+            raises="ValueError",
         )
     if not input.numel:
         return input

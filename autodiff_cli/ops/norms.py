@@ -85,7 +85,7 @@ def vector_norm(
     dtype: Dtype | None = None,
 ):
     """Norm of order `ord` over `dim`, or over everything; the slope at 0 is 0."""
-    require_float("vector_norm", x)
+    require_float("vector_norm", x, "RuntimeError")
     if (ord < 0 or ord == inf) and not reduced_count(x.shape, dim):
         raise fail(
             "E308",
@@ -170,8 +170,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
     """Cosines of the angles between vectors along `dim`; norms below `eps` count as `eps`."""
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = F.expand(x1, shape), F.expand(x2, shape)
-    require_float("cosine_similarity", x1)
-    require_float("cosine_similarity", x2)
+    require_float("cosine_similarity", x1, "RuntimeError")
+    require_float("cosine_similarity", x2, "RuntimeError")
 
     def unit(x):
         size = F.vector_norm(x, 2, dim, True)
@@ -361,7 +361,7 @@ def pdist(input: Tensor, p: float = 2.0):
         )
     if p < 0:
         raise fail("E504", f"`pdist` of order {p}", help="the order must not be negative")
-    require_float("pdist", input)
+    require_float("pdist", input, "RuntimeError")
     first, second = np.triu_indices(input.shape[0], 1)
     return F.row_norms(
         F.sub(

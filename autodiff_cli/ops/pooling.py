@@ -275,6 +275,9 @@ def _adaptive_rules(name, input, n, output_size):
             "E309",
             f"`{name}` needs {n} output size{'s' * (n > 1)}, got {output_size}",
             help="give ints; None keeps the size of a dim",
+            raises="ValueError"
+            if sizes is output_size and n > 1 and input.ndim <= len(sizes)
+            else "",
         )
     return tuple(
         ("adaptive", size if want is None else want)

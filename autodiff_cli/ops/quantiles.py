@@ -163,7 +163,7 @@ ROUNDINGS = {
 
 
 def _checked_quantile(name, input, q, interpolation):
-    require_float(name, input)
+    require_float(name, input, "RuntimeError")
     if not q.weak and q.dtype != input.dtype:
         raise fail(
             "E307",

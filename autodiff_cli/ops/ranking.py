@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Tensor, composite, function
+from ..graph.declare import Any, Function, Tensor, composite, function
 from ..graph.dtypes import INT64
 from ..graph.op import cast, constant, known, value_of
 from ..graph.params import node_of
@@ -114,6 +114,7 @@ def _triplet(near, far, margin):
             "E504",
             f"the margin of a triplet loss must be > 0, not {margin}",
             help="write `margin=1.0`",
+            raises="ValueError",
         )
     return F.clamp_min(margin + near - far, 0)
 
@@ -174,7 +175,7 @@ def triplet_margin_with_distance_loss(
     positive: Tensor,
     negative: Tensor,
     *,
-    distance_function: Any = None,
+    distance_function: Function | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
@@ -295,6 +296,7 @@ def _in_range(name, target, classes, low):
             "E305",
             f"class {wrong[0]} is out of range for `{name}`: there are {classes} classes",
             help=f"classes are numbered 0 to {classes - 1}",
+            raises="RuntimeError",
         )
 
 

@@ -113,7 +113,7 @@ def mean(
 ):
     """Mean over `dim`, or over everything; nan of no elements."""
     if dtype is None:
-        require_float("mean", input)
+        require_float("mean", input, "RuntimeError")
     elif not is_float(dtype):
         raise fail("E307", f"`mean` cannot give {dtype.name}", help="use a floating point dtype")
     return F.div(F.sum(input, dim, keepdim, dtype=dtype), reduced_count(input.shape, dim))
@@ -141,7 +141,7 @@ def nanmean(
     input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ):
     """Mean of the elements that are not nan."""
-    require_float("nanmean", input)
+    require_float("nanmean", input, "RuntimeError")
     counted = F.sum(F.logical_not(F.isnan(F.detach(input))), dim, keepdim)
     return F.div(F.nansum(input, dim, keepdim, dtype=dtype), counted)
 

@@ -105,7 +105,10 @@ _MODES = {
 def _mode(mode, n, align_corners, antialias):
     if mode not in _MODES:
         raise fail(
-            "E205", f"`interpolate` has no mode {mode!r}", help="modes: " + ", ".join(_MODES)
+            "E205",
+            f"`interpolate` has no mode {mode!r}",
+            help="modes: " + ", ".join(_MODES),
+            raises="NotImplementedError",
         )
     kind, dims = _MODES[mode]
     if n not in dims:
@@ -114,22 +117,28 @@ def _mode(mode, n, align_corners, antialias):
             "E308",
             f"mode {mode!r} works on tensors of {wanted} dims, got {n + 2} dims",
             help="the first two dims are batch and channels",
+            raises="NotImplementedError",
         )
     if align_corners is not None and kind in ("nearest", "nearest-exact", "area"):
         raise fail(
-            "E205", f"`align_corners` has no meaning with mode {mode!r}", help="leave it out"
+            "E205",
+            f"`align_corners` has no meaning with mode {mode!r}",
+            help="leave it out",
+            raises="ValueError",
         )
     if (antialias and kind not in ("linear", "cubic", "lanczos")) or (antialias and n != 2):
         raise fail(
             "E205",
             "`antialias` works with modes bilinear, bicubic and lanczos on 4 dims",
             help="leave `antialias` out",
+            raises="ValueError",
         )
     if kind == "lanczos" and (not antialias or align_corners):
         raise fail(
             "E205",
             "mode 'lanczos' needs antialias=True and no align_corners",
             help="write `antialias=True`",
+            raises="ValueError",
         )
     return kind
 
@@ -142,6 +151,7 @@ def _sizes_and_scales(input, size, scale_factor, recompute):
             "E205",
             "`interpolate` needs either size or scale_factor",
             help="write `size=(8, 8)` or `scale_factor=2`",
+            raises="ValueError",
         )
     given = size if scale_factor is None else scale_factor
     values = given if isinstance(given, tuple) else (given,) * n
@@ -151,11 +161,15 @@ def _sizes_and_scales(input, size, scale_factor, recompute):
             f"`interpolate` of shape {shape_text(input.shape)} needs {n} sizes or factors, "
             f"got {len(values)}",
             help="one for each dim after batch and channels",
+            raises="ValueError",
         )
     if scale_factor is None:
         if recompute:
             raise fail(
-                "E205", "`recompute_scale_factor` has no meaning with size", help="leave it out"
+                "E205",
+                "`recompute_scale_factor` has no meaning with size",
+                help="leave it out",
+                raises="ValueError",
             )
         sizes, scales = values, (None,) * n
     else:
@@ -293,6 +307,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
             f"`affine_grid` needs a float theta and positive sizes, got {theta.dtype.name} "
             f"and {shape_text(size)}",
             help="sizes must be at least 1",
+            raises="ValueError",
         )
     check_size((*size[2:], n + 1), theta.dtype)
     return F.affine_grid_generator(theta, size, bool(align_corners))
@@ -463,13 +478,17 @@ def grid_sample(
     n = len(input.shape) - 2
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise fail(
-            "E205", f"`grid_sample` has no mode {mode!r}", help="modes: bilinear, nearest, bicubic"
+            "E205",
+            f"`grid_sample` has no mode {mode!r}",
+            help="modes: bilinear, nearest, bicubic",
+            raises="ValueError",
         )
     if padding_mode not in ("zeros", "border", "reflection"):
         raise fail(
             "E205",
             f"`grid_sample` has no padding_mode {padding_mode!r}",
             help="padding modes: zeros, border, reflection",
+            raises="ValueError",
         )
     if (
         n not in (2, 3)

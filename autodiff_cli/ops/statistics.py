@@ -38,7 +38,7 @@ def var(
     correction: Scalar | None = None,
 ):
     """Variance over `dim`, or over everything, dividing by n - `correction` (1 when unbiased)."""
-    require_float("var", input)
+    require_float("var", input, "RuntimeError")
     centered = F.sub(input, F.mean(input, dim, True))
     return F.div(
         F.sum(F.mul(centered, centered), dim, keepdim), _freedom(input, dim, unbiased, correction)
@@ -70,7 +70,7 @@ def std(
     correction: Scalar | None = None,
 ):
     """Standard deviation, the root of `var`; the slope at 0 is 0."""
-    require_float("std", input)
+    require_float("std", input, "RuntimeError")
     return F.sqrt(F.var(input, dim, unbiased, keepdim, correction=correction))
 
 
@@ -91,7 +91,7 @@ def var_mean(
     correction: Scalar | None = None,
 ):
     """Variance and mean."""
-    require_float("var_mean", input)
+    require_float("var_mean", input, "RuntimeError")
     return F.var(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
 
 
@@ -105,7 +105,7 @@ def std_mean(
     correction: Scalar | None = None,
 ):
     """Standard deviation and mean."""
-    require_float("std_mean", input)
+    require_float("std_mean", input, "RuntimeError")
     return F.std(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
 
 

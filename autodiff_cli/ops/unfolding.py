@@ -101,6 +101,7 @@ def unfold_columns(
             "E308",
             f"`unfold` needs images (N, C, H, W) or (C, H, W), got {shape_text(input.shape)}",
             help="add dims with `reshape`",
+            raises="IndexError" if len(input.shape) < 3 else "",
         )
     kernel, steps, sizes = _steps(
         "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
