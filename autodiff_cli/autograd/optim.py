@@ -14,7 +14,7 @@ import numpy as np
 from ..graph.node import Node
 from ..graph.op import constant, number
 from ..graph.registry import F
-from ..graph.varying import Varying, scalar, whole
+from ..graph.varying import Varying, whole
 from .tensor import Tensor
 
 State = dict[str, Any]
@@ -24,7 +24,7 @@ Rule = Callable[[Node, Node, State, Options], Node]
 
 def real(value: Any) -> Any:
     """A Python number of an option, which may be a one-element tensor."""
-    return scalar(value.node, value.item) if isinstance(value, Tensor) else value
+    return value.item() if isinstance(value, Tensor) else value
 
 
 def _scalar(value: float | Varying, kind: np.dtype) -> Node:
@@ -99,7 +99,7 @@ def _memory(state: State, name: str, like: Node, value: float = 0.0) -> Node:
 def _counted(state: State) -> int:
     """One step more; the count is a tensor, as in PyTorch."""
     before = state.get("step")
-    step: int = 1 if before is None else whole(before.node, before.item) + 1
+    step: int = 1 if before is None else whole(before.item()) + 1
     _kept(state, "step", _scalar(step, _default_dtype()))
     return step
 

@@ -236,6 +236,8 @@ class Tensor:
                 "cannot become one number",
                 help="reduce it first: `.sum().item()`, or use `.tolist()`",
             )
+        if STATE.recorder is not None:
+            return STATE.recorder.number(node)
         return taken_out(node, value_of(node).item())
 
     # -- leaves and history -------------------------------------------------------------------
@@ -361,11 +363,11 @@ class Tensor:
             node = F.expand(node, old.shape)
         if not any(step[0].key == "data_alias" for step in self.steps):
             version = self.version
-            _mark_overwritten(old, by, version)
+            mark_overwritten(old, by, version)
             if self.storage is not None:
-                _mark_overwritten(self.storage.node, by, version)
+                mark_overwritten(self.storage.node, by, version)
                 for _, own, _ in self.storage.apart.values():
-                    _mark_overwritten(own, by, version)
+                    mark_overwritten(own, by, version)
             else:
                 self.writes = version + 1
         elif self.storage is not None:
@@ -522,7 +524,7 @@ def _check_captured(old: Node, new: Node) -> None:
         )
 
 
-def _mark_overwritten(node: Node, by: Node | None, version: int) -> None:
+def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     """Remember where a value was overwritten, by what, the how-manyth change it was, and when: an
     in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its node
     stands for all numbers that are equal to it."""

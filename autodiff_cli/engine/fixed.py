@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import AutodiffError
 from ..graph.cascade import small_sum
+from ..graph.varying import layout
 from .tracing import Place, Unknown, trace
 
 MOST_BYTES = 8 << 20  # of all arrays of one plan, and those from outside that it keeps
@@ -296,13 +297,6 @@ class _Builder:
         self._release(n)
         self._own(step.result, out)
         return True
-
-
-def layout(array: np.ndarray) -> tuple[Any, ...]:
-    """What decides in which order kernels go through an array."""
-    shape = array.shape
-    strides = tuple([s for s, n in zip(array.strides, shape, strict=True) if n != 1])
-    return shape, array.dtype, strides if array.size else None
 
 
 def laid_out(like: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ class State:
     `levels`: the transforms whose functions are running, the outermost first;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
+    `recorder`: what a step of a loop is being recorded by (language/recording.py);
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
     a loop evaluated what it has. `over`: the limit that ended the program; whoever enters code of
     the program looks at it, or counts a step, which is one too many then."""
@@ -47,6 +48,7 @@ class State:
         "over",
         "overwriting",
         "print_options",
+        "recorder",
         "replaced",
         "span",
         "steps",
@@ -68,6 +70,7 @@ class State:
         self.overwriting = False
         self.replaced = False
         self.print_options: Any = None
+        self.recorder: Any = None
         self.span: Span | None = None
         self.max_bytes = 1 << 30
         self.max_steps = 1_000_000

@@ -1,4 +1,5 @@
-"""What differs from run to run of a recorded step: arrays from outside, and Python numbers.
+"""What differs from run to run of a recorded step: arrays from outside, Python numbers, and lists
+that grow.
 
 While a step is recorded, a number that may be another one in the next step is a `Varying`: its
 arithmetic is written to a `Tape`, which does it again for every run, by the same operators. Where
@@ -8,7 +9,7 @@ such a number would have to become an ordinary one, `Aside` ends the recording.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,16 +40,30 @@ class Given:
         return self.array
 
 
+Call = tuple[Callable[..., Any], tuple[int, ...], int]  # function, registers, result's register
+
+
 class Tape:
-    """Arithmetic on numbers: `values` are registers, the first of them given from outside; `calls`
-    are `(function, register, register, result)`, `expected` what comparisons gave."""
+    """What a step does besides the plan of its tensors: arithmetic on numbers, and arrays that are
+    chosen or drawn.
+
+    `values` are registers, those `given` first of all. `before` are the calls that need nothing but
+    those, `after` the ones that read a result of the plan; `truths` is what comparisons gave,
+    `layouts` those of arrays. `fed` are the arguments of the plan that are made of registers.
+    """
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self.calls: list[tuple[Callable[[Any, Any], Any], int, int, int]] = []
-        self.expected: list[tuple[int, bool]] = []
         self.given: list[int] = []
-        self.fed: dict[tuple[int, np.dtype, bool], Node] = {}
+        self.before: list[Call] = []
+        self.after: list[Call] = []
+        self.truths: list[tuple[int, bool]] = []
+        self.truths_after: list[tuple[int, bool]] = []
+        self.layouts: list[tuple[int, Any]] = []
+        self.fed: dict[tuple[int, Any, bool], Node] = {}
+        self.places: dict[Node, int] = {}  # of nodes of arrays
+        self.results: dict[Node, int] = {}
+        self._late: set[int] = set()
         self._known: dict[Any, Varying] = {}
         self._fixed: dict[tuple[type, str], int] = {}
 
@@ -57,11 +72,25 @@ class Tape:
         self.given.append(len(self.values))
         return self._put(value)
 
+    def take_array(self, array: np.ndarray) -> Node:
+        """The node of an array from outside."""
+        self.given.append(len(self.values))
+        return self._array(array)
+
     def _put(self, value: int | float) -> Varying:
         self.values.append(value)
         return Varying(self, len(self.values) - 1, value)
 
-    def _register(self, x: Any) -> int:
+    def _array(self, array: np.ndarray) -> Node:
+        at = len(self.values)
+        self.values.append(array)
+        self.layouts.append((at, layout(array)))
+        node = self.fed[at, None, False] = _argument(array)
+        self.places[node] = at
+        return node
+
+    def register(self, x: Any) -> int:
+        """Where a number is, which may be the same in every run."""
         if type(x) is Varying:
             return x.at
         key = type(x), repr(x)
@@ -71,75 +100,110 @@ class Tape:
             self.values.append(x)
         return at
 
-    def apply(self, function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-        """`function(x, y)`, noted; a truth is expected to stay what it is."""
-        a, b = _now(x), _now(y)
-        if type(a) not in NUMBERS or type(b) not in NUMBERS:
+    def apply(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """`function(*operands)`, noted; a truth is expected to stay what it is."""
+        numbers = [x.value if type(x) is Varying else x for x in operands]
+        if any(type(x) not in NUMBERS for x in numbers):
             raise Aside
-        key = function, self._register(x), self._register(y)
+        key = function, tuple([self.register(x) for x in operands])
         found = self._known.get(key)
         if found is not None:
             return found
         try:
-            value = function(a, b)
-        except ArithmeticError:
+            value = function(*numbers)
+        except (ArithmeticError, ValueError):
             raise Aside from None
+        late = not self._late.isdisjoint(key[1])
+        at = len(self.values)
+        (self.after if late else self.before).append((*key, at))
+        if late:
+            self._late.add(at)
         if type(value) is bool:
-            at = len(self.values)
             self.values.append(value)
-            self.calls.append((*key, at))
-            self.expected.append((at, value))
+            (self.truths_after if late else self.truths).append((at, value))
             return value
         if type(value) not in NUMBERS:
             raise Aside
         made = self._known[key] = self._put(value)
-        self.calls.append((*key, made.at))
         return made
+
+    def array(self, function: Callable[..., np.ndarray], registers: tuple[int, ...]) -> Node:
+        """The node of an array that `function` makes of registers in every run anew."""
+        if not self._late.isdisjoint(registers):
+            raise Aside
+        node = self._array(function(*[self.values[at] for at in registers]))
+        self.before.append((function, registers, len(self.values) - 1))
+        return node
+
+    def result(self, node: Node, value: Any) -> Any:
+        """The number in a result of the plan; a truth is expected to stay what it is."""
+        at = self.results.get(node)
+        if at is None:
+            at = self.results[node] = len(self.values)
+            self.values.append(value)
+            self._late.add(at)
+            if type(value) is bool:
+                self.truths_after.append((at, value))
+        return value if type(value) is bool else Varying(self, at, value)
 
     def node(self, x: Varying, dtype: np.dtype, weak: bool) -> Node:
         """The node of a number."""
+        if x.at in self._late:
+            raise Aside
         key = x.at, dtype, weak
         node = self.fed.get(key)
         if node is None:
-            from .op import argument
-
-            node = self.fed[key] = argument(np.asarray(x.value, dtype), x)
+            node = self.fed[key] = _argument(np.asarray(x.value, dtype), x)
             node.weak = weak
         return node
 
     def run(self, given: list[Any]) -> list[Any] | None:
-        """All registers for other numbers from outside; None where a comparison comes out another
-        way or arithmetic fails."""
+        """All registers before the plan runs, for other values from outside; None where something
+        comes out another way than it was recorded."""
         values = self.values.copy()
         for at, value in zip(self.given, given, strict=True):
             if type(value) is not type(values[at]):
                 return None
             values[at] = value
-        try:
-            for function, a, b, at in self.calls:
-                values[at] = function(values[a], values[b])
-        except ArithmeticError:
+        holds = _called(self.before, self.truths, values)
+        if not holds or any(layout(values[at]) != wanted for at, wanted in self.layouts):
             return None
-        for at, truth in self.expected:
-            if values[at] is not truth:
-                return None
         return values
 
-    def prune(self, used: set[int]) -> list[bool]:
-        """Forget the numbers from outside that nobody reads, besides those `used`; which stay."""
-        used = used | {at for _, a, b, _ in self.calls for at in (a, b)}
-        used |= {at for at, _, _ in self.fed}
-        kept = [at in used for at in self.given]
-        self.given = [at for at in self.given if at in used]
-        return kept
+    def finish(self, values: list[Any], results: list[Any]) -> bool:
+        """Fill the registers that depend on results of the plan; False likewise."""
+        for at, value in zip(self.results.values(), results, strict=True):
+            values[at] = value.item()
+        return _called(self.after, self.truths_after, values)
 
     def feed(self, values: list[Any]) -> list[np.ndarray]:
         """The arrays of the nodes made of these registers."""
-        return [np.asarray(values[at], dtype) for at, dtype, _ in self.fed]
+        return [
+            values[at] if dtype is None else np.asarray(values[at], dtype)
+            for at, dtype, _ in self.fed
+        ]
 
 
-def _now(x: Any) -> Any:
-    return x.value if type(x) is Varying else x
+def _argument(array: np.ndarray, of: Varying | None = None) -> Node:
+    from .op import argument
+
+    return argument(array, of)
+
+
+def _called(calls: list[Call], truths: list[tuple[int, bool]], values: list[Any]) -> bool:
+    try:
+        for function, places, at in calls:
+            values[at] = function(*[values[place] for place in places])
+    except (ArithmeticError, ValueError, LookupError):
+        return False
+    return all(values[at] is truth for at, truth in truths)
+
+
+def layout(array: np.ndarray) -> tuple[Any, ...]:
+    """What decides in which order kernels go through an array."""
+    shape = array.shape
+    strides = tuple([s for s, n in zip(array.strides, shape, strict=True) if n != 1])
+    return shape, array.dtype, strides if array.size else None
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -160,10 +224,7 @@ def _backward(function: Callable[[Any, Any], Any]) -> Any:
 
 
 def _alone(function: Callable[[Any], Any]) -> Any:
-    def two(x: Any, _: Any) -> Any:
-        return function(x)
-
-    return lambda self: self.tape.apply(two, self, 0)
+    return lambda self: self.tape.apply(function, self)
 
 
 class Varying:
@@ -194,8 +255,11 @@ class Varying:
     __gt__, __ge__ = _forward(operator.gt), _forward(operator.ge)
     __neg__, __pos__, __abs__ = _alone(operator.neg), _alone(operator.pos), _alone(abs)
     __bool__ = _alone(bool)
-    whole = _alone(int)
+    whole, real = _alone(int), _alone(float)
     __float__ = __int__ = __index__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
+
+    def __round__(self, *digits: int) -> Any:
+        return self.tape.apply(round, self, *digits)
 
     def __eq__(self, other: object) -> Any:
         return self.tape.apply(operator.eq, self, other)
@@ -204,21 +268,91 @@ class Varying:
         return self.tape.apply(operator.ne, self, other)
 
 
-def _number(node: Node) -> Varying | None:
-    given = node.args[0] if node.args else None
-    return given.number if type(given) is Given else None
+class Unread:
+    """Stands for a value that every step replaces before it looks at it."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any) -> Any:
+        raise Aside
+
+    __len__ = __iter__ = __getitem__ = __contains__ = __bool__ = __hash__ = __call__ = _refuse
+    __eq__ = __ne__ = __add__ = __radd__ = __mul__ = __str__ = __repr__ = __format__ = _refuse
 
 
-def whole(node: Node, value: Callable[[], Any]) -> Any:
-    """The int in a node, maybe another one in the next run; `value` reads an ordinary one."""
-    number = _number(node)
-    return int(value()) if number is None else number.whole()
+class Growing(Unread):
+    """Stands for a list to which a step only appends: what it `added`."""
+
+    __slots__ = ("added", "of")
+
+    def __init__(self, of: list[Any]):
+        self.of = of
+        self.added: list[Any] = []
+
+    def append(self, value: Any) -> None:
+        """Add a value."""
+        self.added.append(value)
 
 
-def scalar(node: Node, value: Callable[[], Any]) -> Any:
-    """The number in a node, likewise."""
-    number = _number(node)
-    return value() if number is None else number
+class Later(Unread):
+    """A text with numbers in it that may be others in the next run; `make` takes the registers."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, function: Callable[..., str], *parts: Any):
+        makes = [maker(part) for part in parts]
+        self.make = lambda values: function(*[make(values) for make in makes])
+
+    def __add__(self, other: Any) -> Any:
+        return Later(operator.add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return Later(operator.add, other, self)
 
 
-__all__ = ["Aside", "Given", "Tape", "Varying", "scalar", "whole"]
+def maker(value: Any) -> Callable[[list[Any]], Any]:
+    """What makes a value of registers."""
+    if type(value) is Varying:
+        at = value.at
+        return lambda values: values[at]
+    if type(value) is Later:
+        make: Callable[[list[Any]], Any] = value.make
+        return make
+    if type(value) not in (int, float, bool, str, type(None)):
+        raise Aside
+    return lambda values: value
+
+
+def later(function: Callable[..., str], values: Sequence[Any]) -> Any:
+    """The text that a function makes, where numbers in it may be others in the next run; else
+    None."""
+    varies = any(type(value) in (Varying, Later) for value in values)
+    return Later(function, *values) if varies else None
+
+
+def like(value: Any) -> Any:
+    """A value of the kind that one has in every step."""
+    if isinstance(value, Unread):
+        raise Aside
+    return value.value if type(value) is Varying else value
+
+
+def whole(x: Any) -> Any:
+    """The int in a number, maybe another one in the next run."""
+    return x.whole() if type(x) is Varying else int(x)
+
+
+__all__ = [
+    "Aside",
+    "Given",
+    "Growing",
+    "Later",
+    "Tape",
+    "Unread",
+    "Varying",
+    "later",
+    "layout",
+    "like",
+    "maker",
+    "whole",
+]

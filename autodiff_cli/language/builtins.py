@@ -12,6 +12,8 @@ from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.params import BindError, to_int, to_scalar
+from ..graph.state import STATE
+from ..graph.varying import Later, Varying, like, whole
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .kinds import MODE, is_numeric_list, kind_of
@@ -35,14 +37,16 @@ OUTPUT = Output()
 def _print(
     *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
 ) -> None:
-    line = (" " if sep is None else sep).join(text(v) for v in values)
-    line += "\n" if end is None else end
-    if file is None:
-        OUTPUT.write(line)
-    else:
+    parts = [text(v) for v in values]
+    between, last = " " if sep is None else sep, "\n" if end is None else end
+    if file is not None:
         from .attributes import get_attribute
 
-        call_value(get_attribute(file, "write"), [line], {})
+        call_value(get_attribute(file, "write"), [between.join(parts) + last], {})
+    elif STATE.recorder is not None:
+        STATE.recorder.write(Later(lambda *made: between.join(made) + last, *parts), OUTPUT)
+    else:
+        OUTPUT.write(between.join(parts) + last)
 
 
 def _int(value: Any) -> int:
@@ -188,13 +192,14 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
 def _float(value: Any = 0.0) -> float:
     if isinstance(value, str):
         return float(value)
-    return float(_scalar(value))
+    number = _scalar(value)
+    return number.real() if type(number) is Varying else float(number)
 
 
 def _scalar(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.item()
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | Varying):
         return value
     raise fail(
         "E208", f"{kind_of(value)} is not a number", help="give a number or a one-element tensor"
@@ -206,7 +211,7 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
         if len(value) > 4300:
             raise fail("E505", "an integer of more than 4300 digits", help="use a float")
         return int(value, 10 if base is None else _int(base))
-    return int(_scalar(value))
+    return whole(_scalar(value))
 
 
 def _list(values: Any = ()) -> list[Any]:
@@ -251,6 +256,7 @@ def _all(*args: Any, **kwargs: Any) -> Any:
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
+    value = like(value)
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         if isinstance(kind, TypeName):
             if kind.matches(value):
@@ -322,6 +328,7 @@ def _setattr(value: Any, name: Any, new: Any) -> None:
 
 
 def type_of(value: Any) -> Any:
+    value = like(value)
     if hasattr(value, "special"):
         return value.cls
     if hasattr(value, "own_type"):

@@ -1,119 +1,199 @@
-"""What a step of a loop leaves to the next one: tensors that outlive it, their gradients, and the
-values that hold them.
+"""What a step of a loop leaves to the next one: what it can reach before and after, and where that
+differs.
 
 Objects are compared themselves, not by their ids: what was let go could come back under its id.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref as weakref
 
 import numpy as np
 
-from ..autograd.tensor import AccumulateGrad, Tensor, renewed
-from ..engine.evaluate import evaluate
-from ..graph.node import Node
-from ..graph.op import LEAF, constant, value_of
+from ..autograd.reverse import Pass
+from ..autograd.tensor import AccumulateGrad, Tensor, mark_overwritten, renewed
+from ..graph.node import FREED, Node
+from ..graph.op import LEAF, constant
 from ..graph.state import STATE
+from ..graph.varying import Unread, Varying
 from .classes import Instance, UserClass
 from .generators import STREAMS
-from .reach import Reach, named
+from .reach import PLAIN, Entry, Reach, named
 from .values import Scope
 
-NUMBERS = (int, float)
+NUMBERS = (int, float, Varying)
+
+
+class Shown(NamedTuple):
+    """What a tensor shows, and its gradient."""
+
+    node: Node
+    accumulator: AccumulateGrad | None
+    grad: Tensor | None
+    grad_node: Node | None
 
 
 class Snapshot:
-    """The tensors that outlive a step, with their nodes and gradients; and all that values which
-    the body reads hold (`held`: holder, key, part). `loaded` are the names that it reads, `written`
-    those that the loop assigns; a name's holder is the word "name"."""
+    """All that can be reached from some values; `known` is False when something hides what it
+    holds. `grown` are lists that are not looked into."""
 
-    __slots__ = ("held", "reach", "read", "tensors")
-
-    def __init__(self, scope: Scope, loaded: set[str], written: set[str]):
-        self.tensors: dict[Tensor, tuple[Node, Tensor | None]] = {}
-        self.held: list[tuple[Any, Any, Any]] = []
-        self.reach = Reach(scope, written)
-        read: list[Any] = []
-        for name in sorted(loaded):
-            at, value = named(name, scope)
-            if at is not None:
-                self.held.append(("name", name, value))
-                read.append(value)
-        seen: set[int] = set()
-        self._walk(read, seen, self.reach, self.held)
-        self.read = set(self.tensors)  # those that the step can reach
-        others: list[Any] = []
-        outside: Scope | None = scope
-        while outside is not None:
-            others.extend(v for k, v in outside.names.items() if k not in loaded | written)
-            outside = outside.outer
-        self._walk(others, seen, Reach(scope, written), [])
-
-    def _walk(
-        self, pending: list[Any], seen: set[int], reach: Reach, held: list[tuple[Any, Any, Any]]
-    ) -> None:
+    def __init__(self, roots: list[Entry], grown: Container[int] = ()):
+        reach = Reach()
+        self.roots = roots
+        self.grown = grown
+        self.values: dict[int, tuple[Any, list[Entry]]] = {}
+        self.tensors: dict[Tensor, Shown] = {}
+        self.settings = settings()
+        pending = [value for _, _, value in roots]
         while pending:
             value = pending.pop()
             if isinstance(value, Tensor):
-                self.tensors[value] = value.node, value.grad
-            elif id(value) not in seen:
-                seen.add(id(value))
-                for key, part in reach.parts(value):
-                    held.append((value, key, part))
-                    pending.append(part)
+                grad = value.grad
+                grad_node = None if grad is None else grad.node
+                self.tensors[value] = Shown(value.node, value.accumulator, grad, grad_node)
+            elif not isinstance(value, PLAIN) and id(value) not in self.values:
+                parts = [] if id(value) in grown else list(reach.parts(value))
+                self.values[id(value)] = value, parts
+                pending.extend([part for _, _, part in parts])
+        self.known = reach.known
 
-    def allows(self, after: Snapshot, numbers: dict[Any, Any] | None = None) -> bool:
-        """Whether nothing but tensors changed until `after`, and numbers: those that did are noted
-        in `numbers` by their holder and key."""
-        if len(self.held) != len(after.held):
+    def changes(self, new: Snapshot, names: dict[str, Any], free: set[str]) -> Changes | None:
+        """What differs in the `new` one; None when it is more than numbers, values of tensors, and
+        lists that grew. The `free` ones of `names` may mean anything."""
+        if self.settings != new.settings or len(self.roots) != len(new.roots):
+            return None
+        found = Changes()
+        pending = [(self.roots, new.roots)]
+        seen: set[int] = set()
+        while pending:
+            for (_, key, before), (holder, now_key, now) in zip(*pending.pop(), strict=True):
+                if not _same_key(key, now_key):
+                    return None
+                if before is now:
+                    if isinstance(now, Tensor):
+                        if not found.compare(now, self.tensors[now], new.tensors[now]):
+                            return None
+                    elif id(now) in new.values and id(now) not in seen:
+                        seen.add(id(now))
+                        parts = self.values[id(now)][1], new.values[id(now)][1]
+                        if id(now) in new.grown:
+                            found.grown[id(now)] = now
+                        elif len(parts[0]) == len(parts[1]):
+                            pending.append(parts)
+                        elif not _grew(now, *parts):
+                            return None
+                        else:
+                            found.grown[id(now)] = now
+                elif _equal(before, now):
+                    continue
+                elif holder is names and key in free:
+                    found.rebound.add(key)
+                elif holder is None:
+                    return None
+                elif type(before) in NUMBERS and type(now) in NUMBERS:
+                    found.numbers[id(holder), key] = holder, key
+                elif is_plain(before) and is_plain(now):
+                    found.tensors[id(holder), key] = holder, key
+                elif type(now) is not Unread and type(before) in (type(now), Unread):
+                    found.unread[id(holder), key] = holder, key
+                else:
+                    return None
+        return found
+
+
+def named_values(scope: Scope, names: Iterable[str]) -> list[Entry]:
+    """What names mean to a step."""
+    found = [(name, *named(name, scope)) for name in sorted(names)]
+    return [(at.names, name, value) for name, at, value in found if at is not None]
+
+
+class Changes:
+    """Where numbers and tensors were replaced, by holder and key; the tensors that show something
+    else, with whether their value changed and their gradient is another tensor; lists that grew;
+    names and places (`unread`) that hold something else."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[int, Any], tuple[Any, Any]] = {}
+        self.tensors: dict[tuple[int, Any], tuple[Any, Any]] = {}
+        self.shown: dict[Tensor, tuple[bool, bool]] = {}
+        self.grown: dict[int, list[Any]] = {}
+        self.rebound: set[str] = set()
+        self.unread: dict[tuple[int, Any], tuple[Any, Any]] = {}
+
+    def compare(self, tensor: Tensor, before: Shown, now: Shown) -> bool:
+        """Note whether a tensor changed; False when a step could not be told from it."""
+        node = now.node
+        if not _plain_history(tensor) or (before.grad is None) is not (now.grad is None):
             return False
-        for (a, key, part), (b, other_key, other) in zip(self.held, after.held, strict=True):
-            if a is not b or not _same_key(key, other_key):
-                return False
-            if part is other or (type(part) is type(other) and _equal(part, other)):
-                continue
-            if numbers is None or type(part) not in NUMBERS or type(other) is not type(part):
-                return False
-            numbers[id(a), key] = a
-        return self.tensors_alike(after)
-
-    def tensors_alike(self, after: Snapshot) -> bool:
-        """Whether tensors are as replaceable after a step as before."""
-        for tensor, (node, grad) in after.tensors.items():
-            if tensor not in self.tensors:
-                continue
-            old, old_grad = self.tensors[tensor]
-            if (grad is None) is not (old_grad is None):
-                return False
-            if node is not old and not _replaceable(tensor, node):
-                return False
-            if grad is not None and (_shared(grad) or grad.node.requires_grad):
-                return False
+        if node is before.node and now.grad_node is before.grad_node and now.grad is before.grad:
+            return True
+        old = before.node
+        alike = (old.shape, old.dtype, old.requires_grad) == (
+            node.shape,
+            node.dtype,
+            node.requires_grad,
+        )
+        if not alike or now.accumulator is not before.accumulator or _shared(tensor):
+            return False
+        if now.grad is not None and (now.grad.requires_grad or _shared(now.grad)):
+            return False
+        value, fresh = self.shown.get(tensor, (False, False))
+        fresh = fresh or now.grad is not before.grad
+        self.shown[tensor] = value or node is not old, fresh
         return True
 
-    def stands(self, after: Snapshot, slots: list[Slot], numbers: dict[Any, Any]) -> bool:
-        """Whether nothing changed until `after` but what is in slots, and numbers."""
-        changing = {slot.tensor for slot in slots if not slot.gradient}
-        return self.allows(after, numbers) and all(
-            tensor in changing or tensor not in after.tensors or node is after.tensors[tensor][0]
-            for tensor, (node, _) in self.tensors.items()
-            if tensor in self.read
+    def add(self, other: Changes) -> None:
+        """Note what changed at another time."""
+        self.numbers.update(other.numbers)
+        self.tensors.update(other.tensors)
+        self.grown.update(other.grown)
+        self.rebound |= other.rebound
+        self.unread.update(other.unread)
+        for tensor, (value, fresh) in other.shown.items():
+            known = self.shown.get(tensor, (False, False))
+            self.shown[tensor] = value or known[0], fresh or known[1]
+
+    def apart(self, other: Snapshot) -> bool:
+        """Whether nothing that changed can be reached from there."""
+        holders = {id(holder) for _, parts in other.values.values() for holder, _, _ in parts}
+        places = (*self.numbers.values(), *self.tensors.values(), *self.unread.values())
+        changing = {id(holder) for holder, _ in places}
+        return (
+            changing.isdisjoint(holders)
+            and self.grown.keys().isdisjoint(other.values)
+            and self.shown.keys().isdisjoint(other.tensors)
         )
 
-    def changed(self, before: Snapshot) -> list[Slot]:
-        """Where a step left something for the next one."""
-        slots: list[Slot] = []
-        for tensor, (node, grad) in self.tensors.items():
-            if tensor not in before.tensors:
-                continue
-            old = before.tensors[tensor][0]
-            if node is not old:
-                slots.append(Slot(tensor, False))
-            if grad is not None:
-                slots.append(Slot(tensor, True, grad is not before.tensors[tensor][1]))
-        return slots
+    def within(self, other: Changes) -> bool:
+        """Whether nothing changed but what did there."""
+        return (
+            self.numbers.keys() <= other.numbers.keys()
+            and self.tensors.keys() <= other.tensors.keys()
+            and self.grown.keys() <= other.grown.keys()
+            and self.unread.keys() <= other.unread.keys()
+            and all(
+                tensor in other.shown and value <= other.shown[tensor][0]
+                for tensor, (value, _) in self.shown.items()
+            )
+        )
+
+
+def settings() -> tuple[Any, ...]:
+    """What a program has set for all that follows."""
+    s = STATE
+    return (
+        s.grad, s.inference, s.batching, s.opened, s.draws, s.anomaly, s.default_dtype,
+        id(s.print_options), Pass.hooked,
+    )  # fmt: skip
+
+
+def _grew(value: Any, before: list[Entry], now: list[Entry]) -> bool:
+    """Whether a list has got more at its end."""
+    longer = type(value) is list and len(now) > len(before)
+    return longer and all(a[2] is b[2] for a, b in zip(before, now, strict=False))
 
 
 def _same_key(a: Any, b: Any) -> bool:
@@ -122,7 +202,177 @@ def _same_key(a: Any, b: Any) -> bool:
 
 def _equal(a: Any, b: Any) -> bool:
     """Whether values that never change are equal."""
-    return type(a) in (str, int, bool, float) and repr(a) == repr(b)
+    return type(a) is type(b) and type(a) in (str, int, bool, float) and repr(a) == repr(b)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a tensor that is nothing but its numbers, and has them alone."""
+    if type(value) is not Tensor or value.requires_grad or value.accumulator is not None:
+        return False
+    return value.tag is None and (value.storage is None or getrefcount(value.storage) == 2)
+
+
+def _plain_history(tensor: Tensor) -> bool:
+    """Whether a tensor is no result of anything, and has no hooks."""
+    node = tensor.node
+    if node.requires_grad and node.op is not LEAF:
+        return False
+    accumulator = tensor.accumulator
+    if type(accumulator) not in (AccumulateGrad, type(None)):
+        return False
+    hooked = accumulator is not None and accumulator.hooks
+    marks = node.marks
+    return not hooked and (marks is None or not (marks.hooks or marks.slots))
+
+
+def _shared(tensor: Tensor) -> bool:
+    """Whether another tensor may look at the same memory."""
+    tensor.settle()
+    return tensor.storage is not None and (bool(tensor.steps) or getrefcount(tensor.storage) > 2)
+
+
+class Slot:
+    """The value of a tensor that steps change, or its gradient, which may be a `fresh` tensor in
+    each step."""
+
+    __slots__ = ("fresh", "gradient", "overwritten", "tensor")
+
+    def __init__(self, tensor: Tensor, gradient: bool, fresh: bool = False):
+        self.tensor = tensor
+        self.gradient = gradient
+        self.fresh = fresh
+        self.overwritten: Any = None  # where a step changes the tensor in place
+
+    def node(self, names: dict[str, Any]) -> Node | None:
+        """What is shown there."""
+        if not self.gradient:
+            return self.tensor.node
+        grad = self.tensor.grad
+        return None if grad is None else grad.node
+
+    def put(self, names: dict[str, Any], node: Node) -> None:
+        """Show `node`, as the leaf or constant that was there."""
+        if self.fresh and self.tensor.accumulator is not None:
+            self.tensor.accumulator.grad = Tensor(node)
+            return
+        tensor = self.tensor.grad if self.gradient else self.tensor
+        assert tensor is not None
+        old = tensor.node
+        if self.overwritten is not None:  # as the steps say that were not run
+            STATE.span, span = self.overwritten, STATE.span
+            mark_overwritten(old, None, tensor.version)
+            STATE.span = span
+        if old.requires_grad:
+            node = renewed(old, node if node.value is None else node.value)
+        tensor._show(node)
+
+
+class Place:
+    """Where a container holds another number or tensor after each step; None is for names."""
+
+    __slots__ = ("holder", "key")
+
+    def __init__(self, holder: Any, key: Any):
+        self.holder = holder
+        self.key = key
+
+    def get(self, names: dict[str, Any]) -> Any:
+        """What is there; None for nothing."""
+        holder = names if self.holder is None else self.holder
+        if type(holder) is list:
+            return holder[self.key] if self.key < len(holder) else None
+        return holder.get(self.key)
+
+    def set(self, names: dict[str, Any], value: Any) -> None:
+        """Let another value be there."""
+        (names if self.holder is None else self.holder)[self.key] = value
+
+    def node(self, names: dict[str, Any]) -> Node | None:
+        """What the tensor there shows; None for none that is nothing but its numbers."""
+        value = self.get(names)
+        return value.node if is_plain(value) else None
+
+    def put(self, names: dict[str, Any], node: Node) -> None:
+        """Let a tensor that shows `node` be there."""
+        self.set(names, Tensor(node))
+
+
+def put(slots: list[Slot | Place], names: dict[str, Any], arrays: list[np.ndarray]) -> None:
+    """Give slots these values, which may be another step's soon."""
+    for slot, array in zip(slots, arrays, strict=True):
+        slot.put(names, constant(array.copy("K")))
+
+
+class Held:
+    """Everything that is in reach, as it is now."""
+
+    def __init__(self, snapshot: Snapshot, scope: Scope):
+        self.containers: dict[int, tuple[Any, Any]] = {}
+        self.objects: dict[int, tuple[Any, dict[str, Any]]] = {}
+        # A tensor's memory counts who looks at it, therefore nothing here holds it.
+        self.memory: list[tuple[Tensor, Any, dict[str, Any]]] = []
+        for value, parts in snapshot.values.values():
+            for holder in [_inside(value), *[holder for holder, _, _ in parts]]:
+                self._contents(holder)
+        at: Scope | None = scope
+        while at is not None:
+            self._contents(at.names)
+            at = at.outer
+        for tensor, shown in snapshot.tensors.items():
+            for part in (tensor, shown.grad):
+                if part is not None:
+                    marks = part.node.marks
+                    for known in (part, part.accumulator, marks):
+                        self._fields(known)
+                    if part.storage is not None:
+                        fields = _fields(part.storage)
+                        self._contents(fields["apart"])
+                        self.memory.append((part, weakref(part.storage), fields))
+
+    def _contents(self, value: Any) -> None:
+        if isinstance(value, list | dict | set) and id(value) not in self.containers:
+            self.containers[id(value)] = value, value.copy()
+
+    def _fields(self, value: Any) -> None:
+        if value is None or value is FREED or id(value) in self.objects:
+            return
+        fields = _fields(value)
+        if isinstance(value, Tensor) and value.storage is not None:
+            del fields["storage"]
+        for field in fields.values():
+            self._contents(field)
+        self.objects[id(value)] = value, fields
+
+    def restore(self) -> None:
+        """Make everything what it was."""
+        for value, contents in self.containers.values():
+            if isinstance(value, list):
+                value[:] = contents
+            else:
+                value.clear()
+                value.update(contents)
+        for value, fields in self.objects.values():
+            for name, field in fields.items():
+                setattr(value, name, field)
+        for tensor, storage, fields in self.memory:
+            tensor.storage = storage()
+            for name, field in fields.items():
+                if tensor.storage is not None:
+                    setattr(tensor.storage, name, field)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    names = [n for kind in type(value).__mro__ for n in getattr(kind, "__slots__", ())]
+    return {n: getattr(value, n) for n in names if n != "__weakref__" and hasattr(value, n)}
+
+
+def _inside(value: Any) -> Any:
+    """The container in which a value holds others."""
+    if isinstance(value, Instance):
+        return value.fields
+    if isinstance(value, UserClass):
+        return value.names
+    return value
 
 
 def drawing_state() -> tuple[Any, Any, list[Any]]:
@@ -143,162 +393,11 @@ def put_back(state: tuple[Any, Any, list[Any]]) -> None:
 
 
 def drawn() -> Any:
-    """Where the generator of random numbers stands, to be compared."""
+    """Where the generators of random numbers stand, to be compared."""
+    others = [stream.draws for stream in STREAMS]
     generator = STATE.default_generator
     if generator is None:
-        return None
+        return others
     seed, words, kept = generator.get_state()
     state = words["state"]
-    return seed, kept, state["pos"], state["key"].tobytes()
-
-
-def drawn_elsewhere() -> list[int]:
-    """How often each generator that is not PyTorch's was asked."""
-    return [stream.draws for stream in STREAMS]
-
-
-def _shared(tensor: Tensor) -> bool:
-    """Whether another tensor looks at the same memory."""
-    tensor.settle()
-    return tensor.storage is not None and (bool(tensor.steps) or getrefcount(tensor.storage) > 2)
-
-
-def _replaceable(tensor: Tensor, node: Node) -> bool:
-    """Whether a tensor may be shown another value: nobody shares its memory, and it has no history
-    of its own."""
-    if _shared(tensor) or type(tensor.accumulator) not in (AccumulateGrad, type(None)):
-        return False
-    if tensor.accumulator is not None and tensor.accumulator.hooks:
-        return False
-    marks = node.marks
-    if marks is not None and (marks.hooks or marks.slots):
-        return False
-    return node.op is LEAF or not node.requires_grad
-
-
-class Slot:
-    """A tensor that a step changes, or its gradient, which may be a `fresh` tensor in each step."""
-
-    __slots__ = ("fresh", "gradient", "tensor")
-
-    def __init__(self, tensor: Tensor, gradient: bool, fresh: bool = False):
-        self.tensor = tensor
-        self.gradient = gradient
-        self.fresh = fresh
-
-    @property
-    def node(self) -> Node | None:
-        if not self.gradient:
-            return self.tensor.node
-        grad = self.tensor.grad
-        return None if grad is None else grad.node
-
-    def put(self, node: Node) -> None:
-        """Show `node`, as the leaf or constant that was there."""
-        if self.fresh and self.tensor.accumulator is not None:
-            self.tensor.accumulator.grad = Tensor(node)
-            return
-        tensor = self.tensor.grad if self.gradient else self.tensor
-        assert tensor is not None
-        if tensor.node.requires_grad:
-            node = renewed(tensor.node, node if node.value is None else node.value)
-        tensor._show(node)
-
-
-def put(slots: list[Slot], arrays: list[np.ndarray]) -> None:
-    """Give slots these values, which may be another step's soon."""
-    for slot, array in zip(slots, arrays, strict=True):
-        slot.put(constant(array.copy("K")))
-
-
-def arrays_of(slots: list[Slot]) -> list[np.ndarray] | None:
-    """The values of slots; None when one is empty."""
-    nodes = [node for node in (slot.node for slot in slots) if node is not None]
-    evaluate(nodes)
-    return [value_of(node) for node in nodes] if len(nodes) == len(slots) else None
-
-
-class Held:
-    """The tensors of slots as they are now, gradients as the tensors that they are."""
-
-    __slots__ = ("gradients", "nodes")
-
-    def __init__(self, slots: list[Slot]):
-        self.nodes = [(s.tensor, s.tensor._node) for s in slots]
-        self.gradients = [
-            (s.tensor.accumulator, s.tensor.grad, s.tensor.grad._node)
-            for s in slots
-            if s.gradient and s.tensor.accumulator is not None and s.tensor.grad is not None
-        ]
-
-    def restore(self) -> None:
-        """Make them what they were."""
-        for tensor, node in self.nodes:
-            tensor._show(node)
-        for accumulator, grad, node in self.gradients:
-            accumulator.grad = grad
-            grad._show(node)
-
-
-class Contents:
-    """What the containers of a snapshot hold, and what its tensors show that share no memory."""
-
-    __slots__ = ("containers", "snapshot")
-
-    def __init__(self, snapshot: Snapshot):
-        self.snapshot = snapshot
-        self.containers: dict[int, tuple[Any, list[Any]]] = {}
-        for holder, _, part in snapshot.held:
-            for value in (holder, part):
-                inside = _inside(value)
-                if inside is not None and id(inside) not in self.containers:
-                    self.containers[id(inside)] = inside, _items(inside)
-
-    def restore(self) -> None:
-        """Make them what they were."""
-        for inside, items in self.containers.values():
-            now = _items(inside)
-            if len(now) == len(items) and all(map(_is, now, items)):
-                continue
-            if isinstance(inside, list):
-                inside[:] = items
-            else:
-                inside.clear()
-                inside.update(items)
-        for tensor, (node, grad) in self.snapshot.tensors.items():
-            if tensor.node is not node and not _shared(tensor):
-                tensor._show(node)
-            if tensor.grad is not grad and tensor.accumulator is not None:
-                tensor.accumulator.grad = grad
-
-
-def _inside(value: Any) -> Any:
-    """The container in which a value holds others."""
-    if isinstance(value, Instance):
-        return value.fields
-    if isinstance(value, UserClass):
-        return value.names
-    return value if isinstance(value, list | dict | set) else None
-
-
-def _items(inside: Any) -> list[Any]:
-    return list(inside.items() if isinstance(inside, dict) else inside)
-
-
-def _is(a: Any, b: Any) -> bool:
-    if type(a) is tuple and type(b) is tuple:  # a key and its value
-        return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-    return a is b
-
-
-__all__ = [
-    "Contents",
-    "Held",
-    "Slot",
-    "Snapshot",
-    "arrays_of",
-    "drawing_state",
-    "drawn",
-    "put",
-    "put_back",
-]
+    return seed, kept, state["pos"], state["key"].tobytes(), others

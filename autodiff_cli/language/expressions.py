@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
+from ..graph.varying import later
 from ..source import Span
 from . import syntax
 from .functions import Parameters
@@ -400,7 +401,17 @@ def _comprehension(tree: syntax.Node, context: Context) -> Run:
 
 def _joined(tree: syntax.JoinedStr, context: Context) -> Run:
     parts = [compile_expression(p, context) for p in tree.parts]
-    return lambda scope: "".join([p(scope) for p in parts])
+
+    def run(scope: Scope) -> Any:
+        texts = [p(scope) for p in parts]
+        found = later(_join, texts)
+        return "".join(texts) if found is None else found
+
+    return run
+
+
+def _join(*parts: str) -> str:
+    return "".join(parts)
 
 
 def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:

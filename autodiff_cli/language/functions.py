@@ -13,9 +13,7 @@ from ..errors import AutodiffError, fail
 from ..graph.node import Node
 from ..graph.params import LATE, NUMBERS, BindError
 from ..graph.state import STATE, grad_mode
-from ..graph.varying import Aside
 from . import syntax
-from .housekeeping import HOUSEKEEPING
 from .kinds import MODE, kind_of
 from .operations import count_step
 from .plain_operands import refuse_plain
@@ -201,8 +199,8 @@ def guarded(
     name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     """Call Python code with a program's arguments: its complaints become diagnostics."""
-    if HOUSEKEEPING.allows is not None and not HOUSEKEEPING.allows(name, function):
-        raise Aside  # before it does anything
+    if STATE.recorder is not None:
+        STATE.recorder.allow(name, function)
     try:
         return function(*args, **kwargs)
     except AutodiffError:

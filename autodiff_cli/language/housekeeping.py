@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ..autograd.tensor import Tensor
@@ -25,25 +25,20 @@ class Housekeeping:
     whenever many bytes were made, the tensors that names hold are evaluated and their finished
     history is let go.
 
-    `around`: what the process held before the program; `recording`: a step is being recorded,
-    nothing is settled; `allows`: whether it may call a function written in Python; `replays`:
-    whether steps may be replayed at all.
+    `around`: what the process held before the program; `replays`: whether steps may be replayed at
+    all.
     """
 
-    __slots__ = ("allows", "around", "every", "mark", "recording", "replays", "start")
+    __slots__ = ("around", "every", "mark", "replays", "start")
 
     def __init__(self) -> None:
-        self.allows: Callable[[str, Any], bool] | None = None
         self.every = 50_000
-        self.recording = False
         self.replays = True
         self.restart()
 
     def restart(self) -> None:
         """Called when a program begins."""
         self.start = self.mark = GraphNode.counter()
-        self.recording = False
-        self.allows = None
         self.around = memory_used()
         STATE.made = 0
 

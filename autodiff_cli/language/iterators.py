@@ -15,12 +15,14 @@ from .values import Builtin
 
 
 class Lazy:
-    """An iterator of the program: a generator, `zip(...)`, `iter(x)` ..."""
+    """An iterator of the program: a generator, `zip(...)`, `iter(x)` ... `of`: the values that it
+    goes through and does nothing else."""
 
-    __slots__ = ("name", "source")
+    __slots__ = ("name", "of", "source")
 
-    def __init__(self, name: str, source: Iterator[Any]):
+    def __init__(self, name: str, source: Iterator[Any], of: tuple[Any, ...] = ()):
         self.name = name
+        self.of = of
         self.source = source
 
     def __iter__(self) -> Lazy:
@@ -127,7 +129,7 @@ def stepped(method: Any) -> Iterator[Any]:
 
 def zipped(*sources: Any, strict: Any = False) -> Lazy:
     """`zip(...)`."""
-    return Lazy("zip", _zip([iterator(s) for s in sources], truth(strict)))
+    return Lazy("zip", _zip([iterator(s) for s in sources], truth(strict)), sources)
 
 
 def _zip(sources: list[Iterator[Any]], strict: bool) -> Iterator[Any]:
@@ -142,7 +144,8 @@ def _zip(sources: list[Iterator[Any]], strict: bool) -> Iterator[Any]:
 def enumerated(values: Any, start: Any = 0) -> Lazy:
     """`enumerate(...)`."""
     first = slice_part(start)
-    return Lazy("enumerate", enumerate(iterator(values), 0 if first is None else first))
+    items = enumerate(iterator(values), 0 if first is None else first)
+    return Lazy("enumerate", items, (values,))
 
 
 def mapped(function: Any, *sources: Any) -> Lazy:

@@ -1,231 +1,272 @@
 """Training loops whose steps repeat: a step is recorded as a plan, and the plan runs instead of the
 program.
 
-A step may be replayed when what it computes depends on nothing but tensors, chosen inputs and
-numbers that are known before it, and when it changes nothing else. The first two steps and the
-last one run as they are written: what the program finds after the loop, graphs and names included,
-is what the last step made. docs/decisions/0008-replayed-loops.md says why this is right.
+A step is replayed on a state of its own: arrays, numbers, and what it appends to lists. Names,
+containers, tensors, gradients and generators of the program are not touched by it. When a step does
+not fit, or the loop ends, these are given the state before the last replayed step, and this step
+and the next one run as they are written. docs/decisions/0009-steps-on-a-state-of-their-own.md says
+why this is right.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from ..autograd import gradients
-from ..autograd.reverse import Pass
-from ..errors import AutodiffError
+from ..autograd.tensor import Tensor
+from ..engine.evaluate import evaluate
+from ..graph.op import value_of
 from ..graph.state import READERS, STATE
+from ..graph.varying import layout
 from .attributes import GRAD_READ
-from .carried import (
-    Snapshot,
-    drawing_state,
-    drawn,
-    drawn_elsewhere,
-    put_back,
-)
+from .carried import Changes, Snapshot, drawing_state, named_values, put, put_back
+from .classes import Instance
 from .housekeeping import HOUSEKEEPING, MOST_MADE
-from .inputs import Inputs, innocent_values, is_data, schedule_of
-from .loop_items import items_of_loop
-from .operations import count_step
-from .recorded import of_step, record
-from .repeated import CONTINUE, Assign, Body, Items, Repeated
-from .replaying import AFTER, Kept, Replay
-from .step_parts import Parts, Refused
-from .values import Scope
-from .warnings import COLLECTED
+from .iterators import Lazy
+from .recording import Recorded, State, record
+from .repeated import CONTINUE, Assign, Body, Repeated
+from .values import Builtin, Scope
 
-MOST_RECORDINGS = 4  # of one run of a loop
-MISSING = object()
+MOST_TRIES = 6  # recordings of one run of a loop
+MOST_LOOKS = 12  # at what steps leave without a recording that holds
+MOST_LEFT = 4  # departures, where fewer than twice as many steps were replayed
 
 
-def attempt(
-    loop: Repeated, scope: Scope, source: Any, assign: Assign, body: Body
-) -> tuple[Any, Any]:
-    """Run the steps that can be replayed; the items that are left, and the signal of a step that
-    left the loop."""
-    if not undisturbed():
-        return source, None
-    if loop.parts is None:
-        try:
-            loop.parts = Parts(
-                loop.tree,
-                loop.context,
-                lambda name: schedule_of(name, scope) is not None,
-                lambda name: is_data(name, scope),
-            )
-        except Refused:
-            loop.refused = True
-            return source, None
-    items = items_of_loop(loop.tree.iter, source, scope)
-    if items is None:
-        return source, None
-    run = Run(loop, scope, Items(items), assign, body)
-    try:
-        run.steps()
-    finally:
-        for name in loop.parts.hidden:
-            scope.names.pop(name, None)
-    loop.refused = run.failed
-    return run.items.remaining(), run.signal
+class Last(NamedTuple):
+    """The last replayed step: its item, and what it found; `steps` is how many were counted."""
+
+    item: Any
+    state: State
+    steps: int
+    random: Any
+
+
+class Replay:
+    """Steps that are replayed one after another."""
+
+    def __init__(self, recorded: Recorded, scope: Scope):
+        self.recorded = recorded
+        self.scope = scope
+        names = scope.names
+        nodes = [slot.node(names) for slot in recorded.slots]
+        self.fits = all(node is not None for node in nodes)
+        evaluate([node for node in nodes if node is not None])
+        arrays = [value_of(node) for node in nodes if node is not None]
+        numbers = [place.get(names) for place in recorded.numbers]
+        self.fits = self.fits and [layout(array) for array in arrays] == recorded.layouts
+        self.first = self.now = State(arrays, numbers, [], [])
+        self.last: Last | None = None
+        self.added: list[list[Any]] = [[] for _ in recorded.appended]
+        self.count = 0
+
+    def step(self, item: Any) -> bool:
+        """Replay a step; False when it does not fit."""
+        recorded = self.recorded
+        steps = STATE.steps
+        if steps + recorded.each > STATE.max_steps:
+            return False
+        random = drawing_state() if recorded.draws else None
+        found = recorded.run(self.now, item)
+        if found is None:
+            if random is not None:
+                put_back(random)
+            return False
+        for values, more in zip(self.added, self.now.added, strict=False):
+            values.extend(more)
+        for text in self.now.texts:
+            recorded.output.write(text)
+        self.last, self.now = Last(item, self.now, steps, random), found
+        STATE.steps = steps + recorded.each
+        self.count += 1
+        return True
+
+    def restore(self) -> Last | None:
+        """Give the program the state before the last replayed step."""
+        last = self.last
+        if last is None:
+            return None
+        names = self.scope.names
+        if last.state is not self.first:
+            recorded = self.recorded
+            put(recorded.slots, names, last.state.arrays)
+            for place, number in zip(recorded.numbers, last.state.numbers, strict=True):
+                place.set(names, number)
+            for (values, _), more in zip(recorded.appended, self.added, strict=True):
+                values.extend(more)
+        self.last = None
+        return last
 
 
 class Run:
     """One run of such a loop; `signal` is that of a step that left it."""
 
-    def __init__(self, loop: Repeated, scope: Scope, items: Items, assign: Assign, body: Body):
+    def __init__(
+        self, loop: Repeated, scope: Scope, items: Iterator[Any], assign: Assign, body: Body
+    ):
         self.loop = loop
-        self.parts: Parts = loop.parts
         self.scope = scope
         self.items = items
         self.assign = assign
         self.body = body
-        self.failed = False
         self.signal: Any = None
-        self.drawn: Any = None
-        self.chosen: dict[str, Any] = {}
-        parts = self.parts
-        self.written = parts.names | parts.outer | parts.late_names | parts.special
+        self.replay: Replay | None = None
+        self.source: Snapshot | None = None
+        self.before: Snapshot | None = None
+        self.changes: Changes | None = None  # between the last two steps; None: they differed
+        self.known: Changes | None = None  # of all steps so far
+        self.tries = self.looks = self.left = self.replayed = 0
 
-    def steps(self) -> None:
-        """Run as far as steps can be replayed."""
-        recordings = 0
-        while recordings < MOST_RECORDINGS:
-            kept = self.loop.kept
-            if kept is None or not self._fits(kept):
-                recordings += 1
-                kept = self._prepare()
-            if kept is None or Replay(self, kept).steps() or not self._ordinary():
-                return
-        self.failed = True
-
-    def _fits(self, kept: Kept) -> bool:
-        """Whether a recording of an earlier run holds for this one."""
-        now = self._snapshot()
-        numbers: dict[Any, Any] = {}
-        fits = kept.after.stands(now, kept.slots, numbers) and now.reach.known
-        fits = fits and all(key in kept.recorded.inputs.keys for key in numbers)
-        fits = fits and innocent_values(self.parts, self.scope, now, kept.slots) is not None
-        if not fits:
-            self.loop.kept = None
-        return fits
-
-    def as_after(self, after: Snapshot, inputs: Inputs) -> bool:
-        """Whether nothing but slots changed since then, and numbers that are given anew."""
-        numbers: dict[Any, Any] = {}
-        stands = after.stands(self._snapshot(), inputs.slots, numbers)
-        return stands and numbers.keys() <= inputs.keys.keys()
-
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(self.scope, self.parts.loaded, self.written)
-
-    # -- steps as they are written ----------------------------------------------------------------
-
-    def _prepare(self) -> Kept | None:
-        """Two steps as they are written, and a recording of the next one."""
-        if not self._ordinary():
+    def steps(self, source: Any) -> Any:
+        """Run steps until the loop ends, is left, or is not worth it; the signal."""
+        values = _gone_through(source)
+        self.source = None if values is None else Snapshot([(None, 0, v) for v in values])
+        if self.source is None or not self.source.known:
             return None
-        before = self._snapshot()
-        hooked, warned = Pass.hooked, len(COLLECTED)
-        random = None if self.parts.draws else drawn()
-        elsewhere = drawn_elsewhere()
-        if not before.reach.known or not self._ordinary():
-            self.failed = not before.reach.known
-            return None
-        after = self._snapshot()
-        numbers: dict[Any, Any] = {}
-        self.failed = True
-        if not before.allows(after, numbers) or Pass.hooked != hooked or len(COLLECTED) != warned:
-            return None
-        if elsewhere != drawn_elsewhere() or (not self.parts.draws and random != drawn()):
-            return None
-        slots = after.changed(before)
-        looking = innocent_values(self.parts, self.scope, after, slots)
-        inputs = Inputs(self.parts, self.scope, slots)
-        if looking is None or after.reach.touched & self.parts.names or not inputs.take(numbers):
-            return None
-        inputs.names |= after.reach.touched
-        self.failed = False
-        while self.items.left(AFTER + 2):
-            if not self.begin():
-                self.as_written()
-                if self.signal is not None or not self.as_after(after, inputs):
+        try:
+            if self.loop.kept is not None:
+                self._look()
+            for item in self.items:
+                if self.replay is None and self.changes is not None:
+                    self._record(item)
+                if self.replay is not None:
+                    if self.replay.step(item):
+                        if not STATE.steps & 31 or STATE.made > MOST_MADE:
+                            HOUSEKEEPING.look()
+                            HOUSEKEEPING.after_step(self.scope)
+                        continue
+                    self._settle()
+                    self.left += 1
+                self._as_written(item)
+                if self.signal is not None:
+                    return self.signal
+                self._look()
+                if self.loop.refused:
                     return None
-                continue
-            recorded = record(self.parts, self.scope, inputs, looking, self._snapshot())
-            self.rewind()
-            if recorded is None or not self.as_after(after, inputs):
-                self.failed = True
-                return None
-            self.loop.kept = kept = Kept(recorded, after, slots)
-            return kept
-        return None
+            return None
+        finally:
+            self._settle()
 
-    def _ordinary(self) -> bool:
-        """Run steps as they are written, up to one for which no test holds."""
-        while self.signal is None and self.items.left(AFTER + 2):
-            ordinary = not self.parts.early
-            if self.parts.early and self.parts.outer - set(self.parts.hidden) <= (
-                self.scope.names.keys()
-            ):  # names come to be in the order in which the program assigns them
-                ordinary = self.begin()
-                self.rewind()
-            self.as_written()
-            if ordinary:
-                return self.signal is None
-        return False
-
-    def as_written(self) -> None:
-        count_step()
-        self.assign(self.scope, self.items.there[0])
-        self.items.take()
-        self.note(self.body(self.scope))
+    def _as_written(self, item: Any) -> None:
+        self.assign(self.scope, item)
+        signal = self.body(self.scope)
+        if signal is not None and signal is not CONTINUE:
+            self.signal = signal
         if not STATE.steps & 31 or STATE.made > MOST_MADE:
             HOUSEKEEPING.after_step(self.scope)
 
-    def note(self, signal: Any) -> None:
-        if signal is not None and signal is not CONTINUE:
-            self.signal = signal
+    def _settle(self) -> None:
+        """Let everything be as the last replayed step leaves it."""
+        replay, self.replay = self.replay, None
+        last = None if replay is None else replay.restore()
+        if replay is None or last is None:
+            return
+        self.replayed += replay.count
+        steps = STATE.steps
+        random = None
+        if last.random is not None:
+            random = drawing_state()  # the next item may have been drawn since
+            put_back(last.random)
+        STATE.steps = last.steps
+        self.assign(self.scope, last.item)
+        self.body(self.scope)
+        STATE.steps = steps
+        if random is not None:
+            put_back(random)
 
-    # -- inputs -----------------------------------------------------------------------------------
+    def _look(self) -> None:
+        """Compare what a step left with what the one before it left, and with a recording."""
+        loop, names = self.loop, self.scope.names
+        self.looks += 1
+        grown = () if self.known is None else self.known.grown
+        kept = loop.kept
+        if kept is not None:
+            grown = kept.changes.grown
+        now = Snapshot(named_values(self.scope, loop.read), grown)
+        if kept is not None and kept.stands(now, names, loop.assigned):
+            replay = Replay(kept, self.scope)
+            if replay.fits:
+                self.replay = replay
+                self.looks = 0
+                loop.refused = self.left > MOST_LEFT and self.replayed < 2 * self.left
+                return
+        loop.kept = None
+        before, self.before = self.before, now
+        self.changes = None
+        if before is not None:
+            self.changes = before.changes(now, names, loop.assigned)
+            if self.changes is None:
+                self.known = None
+            elif self.known is not None:
+                self.changes.add(self.known)
+            self.known = self.changes
+        loop.refused = not now.known or self.tries >= MOST_TRIES or self.looks > MOST_LOOKS
 
-    def begin(self) -> bool:
-        """Choose the inputs of the next step; False when it runs as it is written."""
-        scope = self.scope
-        parts = self.parts
-        self.drawn = drawing_state() if parts.draws else None
-        self.chosen = {name: scope.names.get(name, MISSING) for name in parts.outer}
-        self.assign(scope, self.items.there[0])
-        try:
-            for run in parts.before:
-                run(scope)
-            if not any(test(scope) for test in parts.early):
-                return True
-        except AutodiffError as error:
-            of_step(error)
-        self.rewind()
+    def _record(self, item: Any) -> None:
+        changes, self.changes = self.changes, None
+        assert self.before is not None
+        assert changes is not None
+        assert self.source is not None
+        self.tries += 1
+        if not changes.apart(self.source):
+            self.loop.refused = True
+            return
+        loop, scope = self.loop, self.scope
+
+        def run(given: Any) -> Any:
+            self.assign(scope, given)
+            signal = self.body(scope)
+            return None if signal is CONTINUE else signal
+
+        before = self.before
+        if any(
+            id(values) in before.values and before.values[id(values)][1]
+            for values in changes.grown.values()
+        ):
+            before = Snapshot(named_values(scope, loop.read), changes.grown)
+        loop.kept = record(scope, before, changes, loop.assigned, loop.read, item, run)
+        if loop.kept is not None:
+            replay = Replay(loop.kept, scope)
+            if replay.fits:
+                self.replay = replay
+
+
+def _gone_through(source: Any) -> list[Any] | None:
+    """The values that a loop goes through; None where asking for the next one may do more."""
+    if type(source) in (range, list, tuple, Tensor):
+        return [source]
+    if type(source) is Lazy and source.of:
+        parts = [_gone_through(part) for part in source.of]
+        return None if None in parts else [value for part in parts for value in part or ()]
+    if _loader(source):
+        return [value for value in source.fields.values() if not isinstance(value, Builtin)]
+    return None
+
+
+def _loader(value: Any) -> bool:
+    """Whether a value is a loader of the language over data that is only looked up."""
+    if not isinstance(value, Instance) or not value.cls.fixed or value.cls.name != "DataLoader":
         return False
+    return all(_seen(part) for part in value.fields.values())
 
-    def keep(self) -> None:
-        """What was chosen was used."""
-        self.chosen = {}
-        self.drawn = None
 
-    def rewind(self) -> None:
-        """Names and the generator of random numbers as they were before inputs were chosen."""
-        for name, value in self.chosen.items():
-            if value is MISSING:
-                self.scope.names.pop(name, None)
-            else:
-                self.scope.names[name] = value
-        if self.drawn is not None:
-            put_back(self.drawn)
-        self.keep()
+def _seen(part: Any) -> bool:
+    if isinstance(part, Instance):
+        return part.cls.fixed and all(_seen(inner) for inner in part.fields.values())
+    if isinstance(part, list | tuple):
+        return all(isinstance(x, Tensor | int | float | tuple | list) for x in part)
+    return (
+        part is None
+        or isinstance(part, Tensor | bool | int | float | str | range)
+        or (getattr(part, "name", "") == "default_collate")
+    )
 
 
 def undisturbed() -> bool:
     """Whether nobody watches what single steps do."""
-    busy = STATE.batching or STATE.anomaly or HOUSEKEEPING.recording or not HOUSEKEEPING.replays
-    return not (busy or gradients.OBSERVERS or GRAD_READ or READERS)
+    busy = STATE.batching or STATE.anomaly or STATE.recorder is not None
+    watched = gradients.OBSERVERS or GRAD_READ or READERS
+    return not (busy or watched) and HOUSEKEEPING.replays
 
 
-__all__ = ["Run", "attempt"]
+__all__ = ["Replay", "Run", "undisturbed"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import fail
+from ..graph.varying import Varying
 from .values import Builtin
 
 
@@ -23,7 +24,10 @@ def _math(name: str) -> Callable[..., Any]:
 
     def run(*args: Any, **options: Any) -> Any:
         values = [a if isinstance(a, int | float) else _float(a) for a in args]
+        tape = next((v.tape for v in values if type(v) is Varying), None)
         try:
+            if tape is not None and not options:
+                return tape.apply(function, *values)
             return function(*values, **{k: _float(v) for k, v in options.items()})
         except ValueError:
             raise fail(

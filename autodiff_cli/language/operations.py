@@ -19,7 +19,7 @@ from ..graph.node import Node
 from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
-from ..graph.varying import Aside, Varying
+from ..graph.varying import Aside, Unread, Varying
 from .housekeeping import HOUSEKEEPING, MOST_PILED, limit
 from .kinds import MODE, is_instance, is_numeric_list, kind_of
 from .python_operators import BINARY, MAX_ITEMS, NUMBERS, bound_length, python_binary, refuse_caret
@@ -166,6 +166,8 @@ def unary(symbol: str, value: Any) -> Any:
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`, elementwise on tensors."""
     if symbol == "is":
+        if isinstance(left, Unread) or isinstance(right, Unread):
+            raise Aside
         return left is right or (
             type(left) is type(right)
             and (

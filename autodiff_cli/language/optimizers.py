@@ -231,7 +231,7 @@ def _step(rule: optim.Rule) -> Callable[..., Any]:
 
 def settle(nodes: list[Node]) -> None:
     """Evaluate what a step made and let go of its history."""
-    if STATE.batching or HOUSEKEEPING.recording:
+    if STATE.batching or STATE.recorder is not None:
         return
     evaluate(nodes)
     release(nodes, 0)

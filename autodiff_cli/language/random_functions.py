@@ -111,6 +111,8 @@ def _drawn(
 ) -> Tensor:
     if DIFFERENT:
         return Tensor(drawn(shape, draw))
+    if STATE.recorder is not None:
+        return STATE.recorder.draw(lambda: draw(shape), requires_grad)
     return with_grad(draw(shape), requires_grad)
 
 

@@ -6,13 +6,14 @@ Values whose state cannot be seen (iterators, files, bound methods kept somewher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Tensor
+from ..graph.varying import Unread, Varying
 from . import syntax
 from .classes import FUNCTION, BoundMethod, Instance, UserClass, Wrapped
 from .free_names import free_names
@@ -32,7 +33,7 @@ from .values import (
 
 PLAIN = (
     Tensor, bool, int, float, str, Namespace, OpFunction, np.dtype, TypeName, Device, range, slice,
-    LibraryFunction, GradMode, type(None),
+    LibraryFunction, GradMode, type(None), Varying, Unread,
 )  # fmt: skip
 MOST_VALUES = 10_000  # of a list or tuple that are looked at
 
@@ -63,6 +64,7 @@ _OF_MODULES = """
     buffers named_buffers forward train eval __init__ __call__ __iter__ __len__ __getitem__
 """
 _OF_LIBRARY = "is_optimizer require require_dims whole sizes size_of ones_of spread"
+_TOLD = "rand randn randint randperm print"  # the recorder is told of what these do
 _OF_MATH = "sqrt exp log sin cos tan tanh floor ceil fabs hypot atan2 isnan isinf prod"
 PURE = frozenset(
     " ".join(
@@ -75,6 +77,7 @@ PURE = frozenset(
             _OF_MODULES,
             _OF_LIBRARY,
             _OF_MATH,
+            _TOLD,
         ]
     ).split()
 )
@@ -90,25 +93,27 @@ def named(name: str, scope: Scope) -> tuple[Scope | None, Any]:
     return None, None
 
 
-class Reach:
-    """Walks over values; `written` are the names that the loop in `scope` assigns, `touched` those
-    of them that functions read."""
+# A value inside of another one: the container in which it can be replaced or None, its key, the
+# value.
+Entry = tuple[Any, Any, Any]
 
-    def __init__(self, scope: Scope, written: set[str]):
-        self.scope = scope
-        self.written = written
-        self.touched: set[str] = set()
+
+class Reach:
+    """Walks over values; `known` is False after one that hides some."""
+
+    def __init__(self) -> None:
         self.known = True
 
-    def parts(self, value: Any) -> Iterable[tuple[Any, Any]]:
-        """The values inside a value, with keys; `known` is False after one that hides some."""
+    def parts(self, value: Any) -> Sequence[Entry]:
+        """The values inside a value."""
         if isinstance(value, PLAIN):
             return ()
         if isinstance(value, list | tuple | Size):
             self.known = self.known and len(value) < MOST_VALUES
-            return enumerate(value) if self.known else ()
+            holder = value if isinstance(value, list) else None
+            return [(holder, i, part) for i, part in enumerate(value)] if self.known else ()
         if isinstance(value, dict):
-            return list(value.items())
+            return [(value, key, part) for key, part in value.items()]
         if isinstance(value, Instance):
             return self._of_instance(value)
         if isinstance(value, UserFunction):
@@ -116,50 +121,54 @@ class Reach:
         if isinstance(value, UserClass):
             return self._of_class(value)
         if isinstance(value, BoundMethod):
-            return (("owner", value.owner), ("function", value.function))
+            return ((None, "owner", value.owner), (None, "function", value.function))
         if isinstance(value, Wrapped):
-            return (("function", value.function), ("setter", value.setter))
+            return ((None, "function", value.function), (None, "setter", value.setter))
         if isinstance(value, Builtin):
             self.known = self.known and value.name in PURE - MUTATING and not _wraps(value)
             return ()
         if isinstance(value, set | frozenset):
             self.known = self.known and all(isinstance(v, PLAIN) for v in value)
-            return enumerate(value)
+            return [(None, i, part) for i, part in enumerate(value)]
         self.known = False
         return ()
 
-    def _of_instance(self, value: Instance) -> list[tuple[Any, Any]]:
+    def _of_instance(self, value: Instance) -> list[Entry]:
+        tables = [value.fields]
         if isinstance(value, Module):
             hooks = value.before or value.after or value.reverse or value.reverse_before
             self.known = self.known and not hooks
-        held = [v for v in value.held() if type(v) not in (int, float)]  # these are in the fields
-        return [*value.fields.items(), *enumerate(held), ("class", value.cls)]
+            tables += [value.parameters, value.buffers, value.modules]
+        found = [(table, key, part) for table in tables for key, part in table.items()]
+        seen = {id(part) for _, _, part in found}
+        held = [(None, i, v) for i, v in enumerate(value.held()) if id(v) not in seen]
+        return [*found, *held, (None, "class", value.cls)]
 
-    def _of_class(self, value: UserClass) -> list[tuple[Any, Any]]:
+    def _of_class(self, value: UserClass) -> list[Entry]:
         if value.fixed:
             return []
         self.known = self.known and FUNCTION not in value.mro
-        return [*value.names.items(), *enumerate(value.bases)]
+        names = [(value.names, key, part) for key, part in value.names.items()]
+        return [*names, *[(None, i, base) for i, base in enumerate(value.bases)]]
 
-    def _of_function(self, value: UserFunction) -> list[tuple[Any, Any]]:
+    def _of_function(self, value: UserFunction) -> list[Entry]:
         tree = value.params.tree
         if tree is None or any(isinstance(node, OUTWARD) for node in syntax.walk(tree)):
             self.known = False
             return []
-        found: list[tuple[Any, Any]] = [*enumerate(value.defaults)]
-        found.extend(value.keyword_defaults.items())
+        found: list[Entry] = [(None, i, part) for i, part in enumerate(value.defaults)]
+        found.extend((None, key, part) for key, part in value.keyword_defaults.items())
+        found.extend((None, i, part) for i, part in enumerate(value.wrappers))
         for name in sorted(free_names(tree)):
             at, part = named(name, value.scope)
-            if at is self.scope and name in self.written:
-                self.touched.add(name)
-            elif at is not None:
-                found.append((name, part))
+            if at is not None:
+                found.append((at.names, name, part))
         return found
 
 
 OUTWARD = (
     syntax.Global, syntax.Nonlocal, syntax.Import, syntax.ImportFrom, syntax.Yield,
-    syntax.ClassDef,
+    syntax.ClassDef, syntax.Try,
 )  # fmt: skip
 MUTATING = frozenset(
     ["append", "extend", "insert", "pop", "update", "setdefault", "clear", "reverse"]

@@ -1,21 +1,18 @@
-"""Loops that may be replayed: which items they go through, and what they keep from one run to the
-next.
-
-Whether a loop can be replayed is looked at when it runs for the first time with enough items.
-"""
+"""Loops that may be replayed, and what they keep from one run to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import syntax
 from .expressions import Context
+from .free_names import read_by
+from .scoping import assigned_names
 from .values import Scope
 
 if TYPE_CHECKING:
-    from .replaying import Kept
+    from .recording import Recorded
 
 WORTH = 8  # steps; shorter loops run as they are
 
@@ -25,64 +22,49 @@ CONTINUE = object()
 Assign = Callable[[Scope, Any], None]
 Body = Callable[[Scope], Any]
 
-
-class Items:
-    """The items of a loop, one of them looked at before its turn."""
-
-    __slots__ = ("now", "rest", "there")
-
-    def __init__(self, items: Iterable[Any]):
-        self.rest = iter(items)
-        self.there: list[Any] = []
-        self.now: Any = None
-
-    def left(self, count: int) -> bool:
-        """Whether so many items are left, the present one included."""
-        missing = count - len(self.there)
-        if missing > 0:
-            self.there.extend(islice(self.rest, missing))
-        return len(self.there) >= count
-
-    def take(self, count: int = 1) -> None:
-        """The present item is done, or so many."""
-        del self.there[:count]
-
-    def remaining(self) -> Iterator[Any]:
-        return chain(self.there, self.rest) if self.there else self.rest
+# What a step that is replayed has none of: it leaves the step, or the scope, or hides what happens.
+OUTSIDE = (
+    syntax.Global, syntax.Nonlocal, syntax.Import, syntax.ImportFrom, syntax.Yield,
+    syntax.ClassDef, syntax.Try,
+)  # fmt: skip
 
 
 class Repeated:
-    """A `for` and what was found out about it; `kept` is a recording of its step."""
+    """A `for` and what was found out about it: the names that its body reads, and those that it
+    assigns; `kept` is a recording of its step, `entries` how often it began."""
 
-    __slots__ = ("context", "entries", "kept", "parts", "refused", "tree")
+    __slots__ = ("assigned", "entries", "kept", "read", "refused")
 
-    def __init__(self, tree: syntax.For, context: Context):
-        self.tree = tree
-        self.context = context
-        self.parts: Any = None
+    def __init__(self, tree: syntax.For):
+        self.read = {name for part in tree.body for name in read_by(part)}
+        self.assigned = assigned_names([tree])[0]
         self.refused = False
-        self.kept: Kept | None = None
+        self.kept: Recorded | None = None
         self.entries = 0
 
-    def run(self, scope: Scope, items: Any, assign: Assign, body: Body) -> tuple[Any, Any]:
-        """Run what may be replayed; the items that are left, and the signal of a step that left
-        the loop."""
-        if self.refused:
-            return items, None
-        known = type(items) is range or type(items) is list or type(items) is tuple
-        if known and len(items) < WORTH and not (self.kept is not None and len(items) > 1):
+    def run(
+        self, scope: Scope, source: Any, items: Iterator[Any], assign: Assign, body: Body
+    ) -> Any:
+        """Run steps as long as that may be worth it; the signal of one that left the loop."""
+        known = type(source) is range or type(source) is list or type(source) is tuple
+        if known and len(source) < WORTH and not (self.kept is not None and len(source) > 2):
             self.entries += 1
-            if len(items) < 2 or self.entries < WORTH:
-                return items, None
-        from .loops import attempt
+            if len(source) < 3 or self.entries < WORTH:
+                return None
+        from .loops import Run, undisturbed
 
-        return attempt(self, scope, items, assign, body)
+        return Run(self, scope, items, assign, body).steps(source) if undisturbed() else None
 
 
 def repeated(tree: syntax.For, context: Context) -> Repeated | None:
     """What a `for` needs to be replayed; None where it cannot be."""
-    counted = "_version" in tree.span.source.text  # a replay does not count changes in place
-    return None if tree.orelse or counted else Repeated(tree, context)
+    if tree.orelse or "_version" in tree.span.source.text:  # a replay counts no changes in place
+        return None
+    if any(isinstance(node, OUTSIDE) for node in syntax.walk(tree)):
+        return None
+    loop = Repeated(tree)
+    outside = context.global_names | context.nonlocal_names
+    return None if loop.assigned & outside else loop
 
 
-__all__ = ["BREAK", "CONTINUE", "Assign", "Body", "Items", "Repeated", "repeated"]
+__all__ = ["BREAK", "CONTINUE", "Assign", "Body", "Repeated", "repeated"]

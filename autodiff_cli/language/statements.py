@@ -112,12 +112,13 @@ def _for(tree: syntax.For, context: Context) -> RunStatement:
     def run(scope: Scope) -> Signal:
         STATE.span = span
         try:
-            items = source(scope)
+            found = source(scope)
+            items = iterate(found)
             if replay is not None and not replay.refused:
-                items, signal = replay.run(scope, items, assign, body)
+                signal = replay.run(scope, found, items, assign, body)
                 if signal is not None:
                     return None if signal is BREAK else signal
-            for item in iterate(items):
+            for item in items:
                 assign(scope, item)
                 signal = body(scope)
                 if signal is not None:

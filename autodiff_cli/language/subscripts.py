@@ -9,6 +9,7 @@ from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.params import written_as_int
 from ..graph.registry import F
+from ..graph.state import STATE
 from ..suggest import suggest
 from .kinds import kind_of
 from .text import represent
@@ -17,6 +18,10 @@ from .values import Size
 
 def index(value: Any, key: Any) -> Any:
     """`value[key]`."""
+    if STATE.recorder is not None:
+        found = STATE.recorder.pick(value, key, index)
+        if found is not None:
+            return found
     if isinstance(value, Tensor):
         return read_index(value, key)
     if isinstance(value, list | tuple | str | range):

@@ -15,6 +15,7 @@ from ..autograd.printing import format_tensor
 from ..errors import fail
 from ..graph.op import value_of
 from ..graph.state import STATE
+from ..graph.varying import Aside, Later, Unread, Varying, later
 from .values import (
     Builtin,
     Device,
@@ -38,9 +39,9 @@ def too_long() -> Exception:
     )
 
 
-def text(value: Any) -> str:
+def text(value: Any) -> Any:
     """`str(value)`."""
-    if type(value) is str:
+    if type(value) is str or type(value) is Later:
         return value
     own = getattr(value, "describe_text", None)
     if own is not None:
@@ -48,8 +49,11 @@ def text(value: Any) -> str:
     return "cpu" if isinstance(value, Device) else represent(value)
 
 
-def represent(value: Any) -> str:
+def represent(value: Any) -> Any:
     """`repr(value)`, for every kind of value a program can hold."""
+    if type(value) is Varying:
+        STATE.steps += 1
+        return Later(represent, value)
     parts: list[str] = []
     _write(value, parts, [0], 0)
     return "".join(parts)
@@ -122,6 +126,8 @@ def _sequence(
 
 
 def _atom(value: Any) -> str:
+    if type(value) is Varying or isinstance(value, Unread):
+        raise Aside
     if isinstance(value, Tensor):
         STATE.steps += 10
         return tensor_text(value)
@@ -205,13 +211,15 @@ def check_spec(spec: str) -> None:
             )
 
 
-def formatted(value: Any, spec: str) -> str:
+def formatted(value: Any, spec: str) -> Any:
     """`format(value, spec)`; a one-element tensor formats as its number, as in PyTorch."""
     if not spec:
         if isinstance(value, Tensor) and not value.shape:
             return text(value.item())
         return text(value)
     check_spec(spec)
+    if type(value) is Varying:
+        return Later(formatted, value, spec)
     if isinstance(value, Tensor):
         if value.shape:
             raise fail(
@@ -219,8 +227,8 @@ def formatted(value: Any, spec: str) -> str:
                 f"a tensor of shape {tuple(value.shape)} cannot be formatted with `{spec}`",
                 help="format one element: `x[0].item()`",
             )
-        value = value.item()
-    elif not isinstance(value, bool | int | float | str):
+        return formatted(value.item(), spec)
+    if not isinstance(value, bool | int | float | str):
         value = text(value)
     try:
         return format(value, spec)
@@ -235,8 +243,15 @@ def formatted(value: Any, spec: str) -> str:
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-Z%])")
 
 
-def percent(template: str, values: Any) -> str:
+def percent(template: str, values: Any) -> Any:
     """`template % values`."""
+    if (
+        type(values) is tuple
+        and (made := later(lambda *v: percent(template, v), values)) is not None
+    ):
+        return made
+    if type(values) is Varying:
+        return Later(percent, template, values)
     check_spec_all = [m.group(3) or "" for m in _PERCENT.finditer(template)]
     check_spec_all += [m.group(4) or "" for m in _PERCENT.finditer(template)]
     for width in check_spec_all:
@@ -296,8 +311,11 @@ class _Number(float):
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w*)(?:!([rs]))?(?::([^{}]*))?\}|\{|\}")
 
 
-def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`template.format(...)` with plain fields: `{}`, `{0}`, `{name}`, `!r` and a spec."""
+    made = later(lambda *v: str_format(template, v, kwargs), args)
+    if made is not None:
+        return made
     automatic = [0]
 
     def replace(match: re.Match[str]) -> str:

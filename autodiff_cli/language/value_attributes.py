@@ -10,6 +10,7 @@ import numpy as np
 from ..autograd import calls
 from ..errors import fail
 from ..graph.dtypes import is_float
+from ..graph.varying import Growing
 from .kinds import kind_of
 from .operations import equal, items_of
 from .subscripts import dict_key
@@ -226,6 +227,7 @@ calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  
 VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     str: _STRINGS,
     list: _LISTS,
+    Growing: {"append": _bound("append", Growing.append)},
     Size: {**_TUPLES, "numel": _bound("numel", lambda v: v.numel())},
     tuple: _TUPLES,
     dict: _DICTS,

@@ -13,12 +13,11 @@ import pytest
 
 from autodiff_cli.checks.deadline import deadline
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language import recorded
 from autodiff_cli.language.program import Program
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
-from .test_loops import compare, outcome
+from .test_loops import compare, outcome, replayed  # noqa: F401 - a fixture
 
 ENDLESS = """\
 import torch
@@ -40,26 +39,13 @@ LOOPS = {"alone": ENDLESS, "watched": WATCHED, "chosen": CHOSEN}
 LONG = Options(backward=False, max_steps=10**9)
 
 
-@pytest.fixture
-def replayed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    found = [0]
-
-    class Counted(recorded.Recorded):
-        def run(self) -> Any:
-            found[0] += 1
-            return super().run()
-
-    monkeypatch.setattr(recorded, "Recorded", Counted)
-    return found
-
-
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_time_limit_holds(name: str, replayed: list[int]) -> None:
     start = time.perf_counter()
     with deadline(0.3):
         report = run(Source(LOOPS[name], "program.py"), LONG)
     assert time.perf_counter() - start < 3
-    assert replayed[0]
+    assert replayed
     assert report.error is not None
     assert report.error.code == "E508"
 
@@ -73,7 +59,7 @@ def test_interrupted_between_steps(name: str, replayed: list[int]) -> None:
     with pytest.raises(KeyboardInterrupt):
         program.run()
     timer.join()
-    assert replayed[0]
+    assert replayed
     names = program.scope.names
     steps = names["i"]
     w, loss = names["w"].numpy(), names["loss"]
