@@ -23,7 +23,7 @@ def _math(name: str) -> Callable[..., Any]:
     function = getattr(math, name)
 
     def run(*args: Any, **options: Any) -> Any:
-        values = [a if isinstance(a, int | float) else _float(a) for a in args]
+        values: list[Any] = [a if isinstance(a, int | float) else _float(a) for a in args]
         tape = next((v.tape for v in values if type(v) is Varying), None)
         try:
             if tape is not None and not options:

@@ -323,7 +323,7 @@ class Recorder:
             if type(key.step) is Varying:
                 raise Aside
             ends = [self._key(end, registers) for end in (key.start, key.stop)]
-            return lambda given: slice(*[end(given) for end in ends], key.step)
+            return lambda given: slice(ends[0](given), ends[1](given), key.step)
         if type(key) in (tuple, list):
             kind = type(key)
             parts = [self._key(part, registers) for part in key]

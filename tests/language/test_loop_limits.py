@@ -6,7 +6,6 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from autodiff_cli.language.program import Program
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
-from .test_loops import compare, outcome, replayed  # noqa: F401 - a fixture
+from .test_loops import compare, outcome
 
 ENDLESS = """\
 import torch

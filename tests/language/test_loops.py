@@ -205,21 +205,6 @@ def outcome(program: str, replays: bool, start: str = DATA) -> Any:
 
 
 @pytest.fixture
-def replayed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each step that was replayed."""
-    found: list[int] = []
-
-    class Counted(loops.Replay):
-        def step(self, item: Any) -> bool:
-            done = super().step(item)
-            found.extend([1] * done)
-            return done
-
-    monkeypatch.setattr(loops, "Replay", Counted)
-    return found
-
-
-@pytest.fixture
 def recordings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each recording."""
     found: list[int] = []
