@@ -165,7 +165,7 @@ LIMITS = frozenset({"E505", "E506", "E508"})
 def limit(error: AutodiffError) -> AutodiffError:
     """An error that says which limit was reached ends the program. While a step is recorded it
     only ends the recording: the step as it is written will say it."""
-    if not HOUSEKEEPING.recording:
+    if STATE.recorder is None:
         STATE.end(error)
     return error
 

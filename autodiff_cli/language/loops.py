@@ -110,6 +110,7 @@ class Run:
         self.assign = assign
         self.body = body
         self.signal: Any = None
+        self.most = STATE.max_steps
         self.replay: Replay | None = None
         self.source: Snapshot | None = None
         self.before: Snapshot | None = None
@@ -167,10 +168,11 @@ class Run:
         if last.random is not None:
             random = drawing_state()  # the next item may have been drawn since
             put_back(last.random)
-        STATE.steps = last.steps
+        over, most = STATE.over, STATE.max_steps  # a limit may have been reached since
+        STATE.steps, STATE.over, STATE.max_steps = last.steps, None, self.most
         self.assign(self.scope, last.item)
         self.body(self.scope)
-        STATE.steps = steps
+        STATE.steps, STATE.over, STATE.max_steps = steps, over, most
         if random is not None:
             put_back(random)
 
