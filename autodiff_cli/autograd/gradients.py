@@ -17,6 +17,9 @@ from .tensor import GradSlot, Tensor, new_leaf, without_history
 # Called with the seeds of every backward() and grad(): gradient checks want to know them.
 OBSERVERS: list[Any] = []
 
+# Called after every backward() and grad() with the seeds, and the gradients by what they are of.
+RESULTS: list[Any] = []
+
 # Called with the tensors that are to be differentiated, before it is known whether they can be.
 ATTEMPTS: list[Any] = []
 
@@ -76,6 +79,8 @@ def backward(
         observe(seeds)
     targets = None if inputs is None else replaced.as_used(seeds, [t.node for t in inputs])
     reached = reverse.Pass(seeds, targets, create_graph, retain).run()
+    for tell in RESULTS:
+        tell(seeds, reached)
     for node, g in reached.items():
         accumulator = node.args[0] if node.op is LEAF else None
         if accumulator is not None:
@@ -120,12 +125,10 @@ def grad(
             )
     for observe in OBSERVERS:
         observe(seeds)
-    found = reverse.gradients(
-        seeds,
-        replaced.as_used(seeds, [t.node for t in inputs]),
-        create_graph=create_graph,
-        retain_graph=retain,
-    )
+    targets = replaced.as_used(seeds, [t.node for t in inputs])
+    found = reverse.gradients(seeds, targets, create_graph=create_graph, retain_graph=retain)
+    for tell in RESULTS:
+        tell(seeds, {n: g for n, g in zip(targets, found, strict=True) if g is not None})
     results: list[Tensor | None] = []
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
         if g is None and not (allow_unused or materialize):

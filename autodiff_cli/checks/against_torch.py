@@ -1,46 +1,42 @@
-"""The same program in PyTorch, and the first value or gradient that departs.
+"""The recorded graph of a program in PyTorch, and the first value or gradient that departs.
 
-PyTorch is imported only here, and only when somebody asked. Invariant: a program is run there only
-after it ran here without error, with nothing but the names of its own language.
+Nothing of a program's text runs there: what is run is written anew from the graph, as calls of a
+fixed list of PyTorch's functions. Invariant: it runs in a process of its own, with an empty
+environment, in an empty folder, under limits.
 """
 
 from __future__ import annotations
 
-import ast
-import math
-import operator
+import io
+import json
+import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..autograd.random_words import DEFAULT_SEED
+from ..autograd import gradients
 from ..errors import AutodiffError, Diagnostic, Label, fail
 from ..graph.node import Node
-from ..graph.op import LEAF, value_of
-from ..graph.registry import overloads
-from ..language.kinds import MODE
+from ..graph.op import value_of
+from ..graph.state import STATE
+from ..transform.torch_source import Recording, TorchSource
 from . import model
 from .departures import differs
-from .differences import GraphCheck
-from .replay import Replay
+from .differences import GraphCheck, unhooked
 from .watched import Watched
 
 if TYPE_CHECKING:
     from ..source import Span
     from .runner import FileCheck
 
-MODULES = ("torch", "numpy", "math", "typing", "__future__", "random", "functools", "dataclasses")
-BUILTINS = (
-    "abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list",
-    "map", "max", "min", "pow", "range", "reversed", "round", "set", "sorted", "str", "sum",
-    "super", "tuple", "type", "zip", "object", "property", "staticmethod", "classmethod", "slice",
-    "ValueError", "TypeError", "RuntimeError", "AssertionError", "Exception", "__build_class__",
-)  # fmt: skip
+# With the place of an assignment: its name, its span, its node, and its name in what is written.
+Entry = tuple[str, "Span", Node, str]
 
 
 class NotComparable(Exception):
-    """PyTorch refused the program, or it cannot be written for PyTorch."""
+    """PyTorch refused the graph, or it cannot be written for PyTorch."""
 
 
 def against_item(check: FileCheck) -> None:
@@ -67,261 +63,130 @@ def against_item(check: FileCheck) -> None:
 
 def _compared(check: FileCheck) -> Diagnostic | None:
     program = Watched(check.source, check.options(), trace=True)
-    program.run()
-    python = MODE.python
-    leaves = {
-        span.line for _, span, node in program.history if node.op is LEAF and node.requires_grad
-    }
-    constants = {
-        span.line for _, span, node in program.history if node.op is not LEAF and not node.inputs
-    }
-    there = Torch(check, python, leaves, constants)
-    there.run()
-    return _first_value(program, there) or _first_gradient(check, program, there)
-
-
-class Assigned:
-    """One assignment there: the name, the values at that time, the tensor itself."""
-
-    def __init__(self, name: str, array: Any, value: Any):
-        self.name = name
-        self.array = array
-        self.value = value
-        self.version = value._version
-
-    def gradient(self) -> Any:
-        """Its gradient; None also when it was changed in place since: then the gradient that is
-        kept is the one of the later value."""
-        if self.value._version != self.version:
-            return None
-        grad = getattr(self.value, "grad", None)
-        return None if grad is None else grad.numpy()
-
-
-class Torch:
-    """The program's run in PyTorch: every assignment of a tensor, in order."""
-
-    def __init__(self, check: FileCheck, python: bool, leaves: set[int], constants: set[int]):
-        import importlib
-
-        self.torch: Any = importlib.import_module("torch")
-        self.check = check
-        self.python = python
-        self.leaves = leaves
-        self.constants = constants
-        self.history: list[Assigned] = []
-        self.names: dict[str, Any] = {}
-
-    def run(self) -> None:
-        """Run to the end, and backward from the loss if the program leaves that to us."""
-        torch = self.torch
-        before, state = torch.get_default_dtype(), torch.random.get_rng_state()
+    with Recording() as recording:
+        gradients.RESULTS.append(recording.derived)
         try:
-            torch.set_default_dtype(torch.float32 if self.python else torch.float64)
-            torch.manual_seed(DEFAULT_SEED)
-            code = compile(self._translated(), self.check.source.name, "exec")
-            self.names.update(self._namespace())
-            exec(code, self.names)
-            loss = self.check.program.loss_name if self.check.program else None
-            if loss is not None:
-                value = self.names[loss]
-                if value.requires_grad and value.numel() == 1:
-                    value.backward()
-        except (AutodiffError, KeyboardInterrupt):
-            raise
-        except Exception as error:
-            text = str(error).strip().split("\n")[0]
-            raise NotComparable(f"{type(error).__name__}: {text}") from None
+            program.run()
         finally:
-            torch.set_default_dtype(before)
-            torch.random.set_rng_state(state)
+            gradients.RESULTS.clear()
+    written = Written(program, recording)
+    found = answer_of(written.request(check), written.source.data)
+    if "refused" in found:
+        raise NotComparable(str(found["refused"]))
+    return _first_value(written, found) or _first_gradient(written, found)
 
-    def _translated(self) -> ast.Module:
+
+class Written:
+    """A program's graph for PyTorch: its assignments, and its first and last backward pass."""
+
+    def __init__(self, program: Watched, recording: Recording):
+        self.source = TorchSource(recording.made)
         try:
-            tree = ast.parse(self.check.source.text)
-        except (SyntaxError, ValueError, RecursionError) as error:
-            raise NotComparable(f"it is no Python text: {error}") from None
-        for node in ast.walk(tree):
-            name = node.attr if isinstance(node, ast.Attribute) else ""
-            if name.startswith("__") and name not in ("__init__", "__name__"):
-                raise NotComparable(f"it uses `{name}`")
-        if not self.python:
-            tree.body = [self._native(statement) for statement in tree.body]
-        return ast.fix_missing_locations(_Recorder().visit(tree))
+            name = self.source.name
+            self.entries = [(text, at, node, name(node)) for text, at, node in program.history]
+            self.passes = [
+                (seeds, ([name(node) for node, _ in seeds], [name(weight) for _, weight in seeds]))
+                for seeds in program.passes
+            ]
+        except AutodiffError as error:
+            if error.code != "W602":
+                raise
+            place = f" (line {error.span.line})" if error.span else ""
+            raise NotComparable(error.message + place) from None
+        self.wanted = {entry[3]: entry for entry in self.entries if entry[2].requires_grad}
 
-    def _native(self, statement: ast.stmt) -> ast.stmt:
-        """Literals assigned at module level are leaves."""
-        if isinstance(statement, ast.Assign):
-            mark = ast.Constant(statement.lineno)
-            call = ast.Call(ast.Name("__made__", ast.Load()), [statement.value, mark], [])
-            statement.value = ast.copy_location(call, statement.value)
-        return statement
-
-    def _namespace(self) -> dict[str, Any]:
-        import builtins
-
-        allowed = {name: getattr(builtins, name) for name in BUILTINS}
-        allowed["print"] = lambda *args, **kwargs: None
-        allowed["__import__"] = self._import
-        found: dict[str, Any] = {"__builtins__": allowed, "__name__": "program"}
-        found["__record__"] = self._record
-        if self.python:
-            return found
-        found["__made__"] = self._made
-        torch = self.torch
-        used = {n.id for n in ast.walk(ast.parse(self.check.source.text))
-                if isinstance(n, ast.Name)}  # fmt: skip
-        for name in used:
-            value = self._function(name)
-            if value is not None:
-                found[name] = value
-        found["const"] = lambda value: torch.tensor(value)
-        found["tensor"] = torch.tensor
-        found.update(pi=math.pi, e=math.e, inf=math.inf, nan=math.nan, torch=torch)
-        return found
-
-    def _function(self, name: str) -> Any:
-        """PyTorch's function of a bare name."""
-        candidates = [name]
-        for op in overloads(name):
-            candidates += [op.name, *op.aliases]
-        functional = self.torch.nn.functional
-        for candidate in candidates:
-            for root in (self.torch, functional, self.torch.special, self.torch.linalg):
-                try:
-                    return operator.attrgetter(candidate)(root)
-                except AttributeError:
-                    continue
-        return None
-
-    def _import(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        import builtins
-
-        if name.partition(".")[0] not in MODULES:
-            raise ImportError(f"a program may not import {name}")
-        return builtins.__import__(name, *args, **kwargs)
-
-    def _made(self, value: Any, line: int) -> Any:
-        torch = self.torch
-        if isinstance(value, torch.Tensor):
-            return value
-        if isinstance(value, tuple):
-            return tuple(self._made(part, line) for part in value)
-        if isinstance(value, bool) or not isinstance(value, int | float | list):
-            return value
-        if line in self.leaves:
-            return torch.tensor(value, dtype=torch.float64, requires_grad=True)
-        return torch.tensor(value) if line in self.constants else value
-
-    def _record(self, name: str, value: Any) -> None:
-        if isinstance(value, self.torch.Tensor):
-            if value.requires_grad and not value.is_leaf:
-                value.retain_grad()
-            self.history.append(Assigned(name, value.detach().clone().numpy(), value))
+    def request(self, check: FileCheck) -> dict[str, Any]:
+        """What the other process is asked."""
+        timeout = check.settings.timeout
+        return {
+            "source": "\n".join(self.source.lines),
+            "leaves": self.source.leaves,
+            "default": STATE.default_dtype.name,
+            "values": list(dict.fromkeys(name for *_, name in self.entries)),
+            "passes": [(*names, list(self.wanted)) for _, names in self.passes],
+            "seconds": 3600 if timeout is None else max(int(timeout), 1),
+            "bytes": STATE.max_bytes + (256 << 20),
+        }
 
 
-class _Recorder(ast.NodeTransformer):
-    """Puts a call after every assignment of names."""
-
-    def _after(self, node: Any, targets: list[ast.expr]) -> Any:
-        calls = []
-        for name in _roots(targets):
-            arguments = [ast.Constant(name), ast.Name(name, ast.Load())]
-            call = ast.Call(ast.Name("__record__", ast.Load()), arguments, [])
-            calls.append(ast.copy_location(ast.Expr(call), node))
-        return [node, *calls]
-
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        return self._after(node, node.targets)
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        """Assertions are checked here, not there."""
-        return ast.copy_location(ast.Pass(), node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        return self._after(node, [node.target])
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        return self._after(node, [node.target]) if node.value is not None else node
+# -- the other process ----------------------------------------------------------------------------
 
 
-def _roots(targets: list[ast.expr]) -> list[str]:
-    """The names that assignments change, in order, as `watched.target_names` gives them: `x` of
-    `x[0] = 1` and `x.grad = None` too."""
-    found = []
-    pending = list(reversed(targets))
-    while pending:
-        target = pending.pop()
-        if isinstance(target, ast.Name):
-            found.append(target.id)
-        elif isinstance(target, ast.Tuple | ast.List):
-            pending.extend(reversed(target.elts))
-        elif isinstance(target, ast.Subscript | ast.Attribute | ast.Starred):
-            pending.append(target.value)
-    return found
+def torch_folders() -> list[str]:
+    """The folders that PyTorch and NumPy are imported from; nothing when there is no PyTorch. The
+    current folder is not looked at: what lies there is the program's."""
+    from importlib.machinery import PathFinder
+
+    here = os.path.realpath(".")
+    places = [place for place in sys.path if place and os.path.realpath(place) != here]
+    found = [PathFinder.find_spec(name, places) for name in ("torch", "numpy")]
+    if found[0] is None:
+        return []
+    origins = [spec.origin for spec in found if spec is not None and spec.origin]
+    return list(dict.fromkeys(os.path.dirname(os.path.dirname(origin)) for origin in origins))
+
+
+def answer_of(request: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The arrays that the other process gives."""
+    import subprocess
+    from tempfile import TemporaryDirectory
+
+    text = json.dumps({**request, "path": torch_folders()}).encode()
+    arrays = io.BytesIO()
+    np.savez(arrays, **data)
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_side.py")
+    environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    if "SYSTEMROOT" in os.environ:  # Windows starts no process without it
+        environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    with TemporaryDirectory() as folder:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-B", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd=folder,
+        )
+        try:
+            sent = len(text).to_bytes(8, "little") + text + arrays.getvalue()
+            reply, _ = child.communicate(sent, request["seconds"])
+        except subprocess.TimeoutExpired:
+            raise NotComparable(f"it takes longer than {request['seconds']} s there") from None
+        finally:
+            child.kill()
+            child.wait()
+    if child.returncode:
+        raise NotComparable("it ended before it had answered; its time or its memory was over")
+    with np.load(io.BytesIO(reply), allow_pickle=False) as found:
+        return dict(found)
 
 
 # -- comparing ------------------------------------------------------------------------------------
 
 
-def _pairs(program: Watched, there: Torch) -> list[tuple[str, Span, Node, Assigned]]:
-    """Assignments of both sides, matched by name and turn."""
-    theirs: dict[tuple[str, int], Assigned] = {}
-    turns: dict[str, int] = {}
-    for assigned in there.history:
-        turn = turns.get(assigned.name, 0)
-        turns[assigned.name] = turn + 1
-        theirs[assigned.name, turn] = assigned
-    found = []
-    turns = {}
-    for name, span, node in program.history:
-        turn = turns.get(name, 0)
-        turns[name] = turn + 1
-        if (name, turn) in theirs:
-            found.append((name, span, node, theirs[name, turn]))
-    return found
-
-
-def _first_value(program: Watched, there: Torch) -> Diagnostic | None:
+def _first_value(written: Written, found: dict[str, Any]) -> Diagnostic | None:
     departed: list[tuple[str, Span, str, list[Any]]] = []
-    for name, span, node, assigned in _pairs(program, there):
-        text, _, rows = differs(value_of(node), assigned.array)
+    for name, span, node, at in written.entries:
+        text, _, rows = differs(value_of(node), found[at])
         if text is not None:
             departed.append((name, span, text, rows))
     return _departed(departed, "the value of") if departed else None
 
 
-def _first_gradient(check: FileCheck, program: Watched, there: Torch) -> Diagnostic | None:
-    wanted = []
-    for name, span, node, assigned in _pairs(program, there):
-        gradient = assigned.gradient() if node.requires_grad else None
-        if gradient is not None:
-            wanted.append((name, span, node, gradient))
-    if program.backwards != 1 or not wanted:
-        return _final_gradients(check, there)
-    graph = GraphCheck(program.passes[0], seed=check.settings.seed)
-    wanted = [entry for entry in wanted if entry[2] in graph.replay]
-    nodes = graph.objective.gradients([entry[2] for entry in wanted])
-    replay = Replay(nodes)
-    departed = []
-    for (name, span, node, theirs), gradient in reversed(list(zip(wanted, nodes, strict=True))):
-        ours = np.asarray(replay.value(gradient)).astype(node.dtype)
-        text, _, rows = differs(ours, theirs)
-        if text is not None:
-            departed.append((name, span, text, rows))
-    return _departed(departed, "the gradient of") if departed else None
-
-
-def _final_gradients(check: FileCheck, there: Torch) -> Diagnostic | None:
-    """Programs with several backwards: what `.grad` holds at the end."""
-    for name, record in check.report.tensors.items():
-        value: Any = there.names.get(name)
-        grad = value.grad if getattr(value, "is_leaf", False) else None
-        if record.grad is None or grad is None:
-            continue
-        text, _, rows = differs(record.grad, grad.numpy())
-        if text is not None and record.node.span is not None:
-            return _departed([(name, record.node.span, text, rows)], "the gradient of")
+def _first_gradient(written: Written, found: dict[str, Any]) -> Diagnostic | None:
+    for i, (seeds, _) in enumerate(written.passes):
+        wanted = [entry for at, entry in written.wanted.items() if f"{at}.{i}" in found]
+        graph = GraphCheck(seeds)
+        with unhooked(graph.replay.order):
+            nodes = graph.objective.gradients([node for _, _, node, _ in wanted])
+        departed = []
+        for (name, span, node, at), gradient in reversed(list(zip(wanted, nodes, strict=True))):
+            ours = np.asarray(value_of(gradient)).astype(node.dtype)
+            text, _, rows = differs(ours, found[f"{at}.{i}"])
+            if text is not None:
+                departed.append((name, span, text, rows))
+        if departed:
+            return _departed(departed, "the gradient of")
     return None
 
 

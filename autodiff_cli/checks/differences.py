@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
@@ -180,15 +182,9 @@ class GraphCheck:
         nodes = [n for n in (leaf, *self.replay.dependents(leaf)) if hooked(n)]
         if not nodes:
             return result
-        kept = [node.mark().hooks for node in nodes]
-        for node in nodes:
-            node.mark().hooks = {}
-        try:
+        with unhooked(nodes):
             plain = self.objective.gradients([leaf])[0]
             gradient = np.asarray(Replay([plain]).value(plain), np.float64)
-        finally:
-            for node, hooks in zip(nodes, kept, strict=True):
-                node.mark().hooks = hooks
         again = self._compare(self.replay, leaf, point, gradient)
         again.gradient = gradient
         if again.kind == WRONG:
@@ -450,6 +446,19 @@ class Probe:
                     halves.append((abs(verdict.claimed - verdict.measured), part))
             pending.extend(part for _, part in sorted(halves))
         return found
+
+
+@contextmanager
+def unhooked(nodes: list[Node]) -> Iterator[None]:
+    """These nodes without their hooks."""
+    kept = [(node, node.mark().hooks) for node in nodes if hooked(node)]
+    for node, _ in kept:
+        node.mark().hooks = {}
+    try:
+        yield
+    finally:
+        for node, hooks in kept:
+            node.mark().hooks = hooks
 
 
 def thaw(nodes: list[Node]) -> None:

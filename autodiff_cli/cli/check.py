@@ -195,9 +195,9 @@ class Checker:
 
     def _pytorch(self) -> bool:
         """Whether PyTorch is installed, without importing it."""
-        from importlib.util import find_spec
+        from ..checks.against_torch import torch_folders
 
-        if find_spec("torch") is None:
+        if not torch_folders():
             self._refuse("--against torch: PyTorch is not installed here", "pip install torch")
             return False
         return True

@@ -27,6 +27,7 @@ class Declared:
         "body",
         "check",
         "compute",
+        "counterpart",
         "defaults",
         "doc",
         "eager",
@@ -90,6 +91,9 @@ class Declared:
         self.grad_fn: str | Callable[..., str] = ""
         self.strides_rule: Callable[..., Any] | None = None
         self.properties: frozenset[str] = frozenset()
+        # What stands for it in PyTorch where its public name does not: a path below `torch` and
+        # the function that arranges the arguments, or a body in ops that do have a name there.
+        self.counterpart: Any = None
         self.only_tensors = -1
         self.arity = 0
         self.known: dict[tuple[Any, ...], Known] | None = None

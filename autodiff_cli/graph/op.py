@@ -20,7 +20,7 @@ from .kinds import Kind, Promote
 from .node import Node, Shape
 from .params import REQUIRED, BindError
 from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
-from .state import STATE
+from .state import CALLERS, STATE
 from .varying import Given, Varying
 
 # NumPy's names of keywords.
@@ -163,7 +163,10 @@ class Op(Declared):
                 return self.pair(bound[0], bound[1])
             return self.one(bound[0]) if arity else self._apply_pointwise(bound)
         if kind is FUNCTION:
-            return self.body(*bound)  # type: ignore[misc]  # declared with the kind
+            result = self.body(*bound)  # type: ignore[misc]  # declared with the kind
+            for note in CALLERS:
+                note(self, bound, result)
+            return result
         args = tuple(bound)
         inputs = self._inputs(args)
         if kind is COMPOSITE:

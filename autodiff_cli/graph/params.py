@@ -316,6 +316,11 @@ class Param:
         self.promotes = self.annotation in ("Tensor", "Tensors")
         self.variadic = self.annotation in VARIADIC
 
+    @property
+    def required(self) -> bool:
+        """Whether it has to be given."""
+        return self.default is REQUIRED
+
     def convert(self, value: Any, first: Node | None) -> Any:
         """The canonical form of `value`; `first` is the first tensor argument, for dims."""
         if value is None and self.optional:

@@ -100,6 +100,10 @@ if hasattr(os, "register_at_fork"):
 # `tolist()`, an index, `torch.tensor(t)`); what they return is what the program gets.
 READERS: list[Any] = []
 
+# Called with an op that leaves no node of its own, its arguments and its result: those who write a
+# graph down want to know by which call its nodes were made.
+CALLERS: list[Any] = []
+
 
 def taken_out(node: Any, value: Any) -> Any:
     """Numbers of a node that leave the graph, as those who watch for it want them."""

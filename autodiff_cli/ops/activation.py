@@ -290,7 +290,9 @@ def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inpla
     return _held(input, min_val, max_val, input)
 
 
-@function(aliases=_functional("relu6"), method=False, samples=KINKS)
+@function(
+    aliases=_functional("relu6"), method=False, samples=KINKS, counterpart="nn.functional.relu6"
+)
 def relu6(input: Tensor, inplace: bool = False):
     """`input` held between 0 and 6; the slope at 0 and 6 is 0."""
     return F.hardtanh(input, 0, 6)

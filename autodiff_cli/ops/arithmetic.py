@@ -114,6 +114,7 @@ def _(g, out, input, other, alpha):
 @composite(
     grad_fn=lambda input, other, alpha: "RsubBackward1" if other.weak else "RsubBackward0",
     samples=[S(t(2, 3), t(3)), S(t(2), 1.0, alpha=2)],
+    counterpart="rsub",
 )
 def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):
     """`other - alpha * input`."""
@@ -341,6 +342,7 @@ SINGLE = t(dtype="float32")
     grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
     samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3)), S(SINGLE, SINGLE, 0.4)],
     errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)],
+    counterpart=("lerp", lambda *args: ((*args[:2], cast(args[2], args[0].dtype)), {})),
 )
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """The point between `input` (weight 0) and `end` (weight 1)."""

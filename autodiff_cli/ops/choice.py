@@ -110,6 +110,7 @@ def masked_fill(input: Tensor, mask: Mask, value: Mask):
     grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), bools(3), t()), S(t(2), bools(2, 2), t())],
     properties=frozenset({"selects"}),
+    counterpart="masked_fill",
 )
 def masked_written(input: Tensor, mask: Mask, value: Mask):
     """`value` where `mask` holds, elements of `input` elsewhere."""
@@ -120,7 +121,7 @@ def _(g, out, input, mask, value):
     return F.where(mask, 0, g), None, (F.where(mask, g, 0) if value.requires_grad else None)
 
 
-@function(inplace=True, samples=[S(t(2, 3), 1.1), S(t(2), t())])
+@function(inplace=True, samples=[S(t(2, 3), 1.1), S(t(2), t())], counterpart="fill")
 def fill(input: Tensor, value: Mask):
     """`value` everywhere, in the shape and dtype of `input`."""
     return F.filled_with.apply([input, _of_dtype(value, input)])
@@ -135,6 +136,7 @@ def fill(input: Tensor, value: Mask):
     grad_fn=lambda input, value: f"FillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), t()), S(t(2), t())],
     properties=frozenset({"selects"}),
+    counterpart="fill",
 )
 def filled_with(input: Tensor, value: Mask):
     """`value` everywhere, in the shape and dtype of `input`."""

@@ -35,6 +35,7 @@ def quotient(input: Tensor, other: Tensor):
     public=False,
     samples=APART,
     phrase="quotient rule",
+    counterpart="div",
 )
 def div(input: Tensor, other: Tensor):
     """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
@@ -51,6 +52,7 @@ def _(g, out, input, other):
     public=False,
     grad_fn="MulBackward0",
     samples=[S(1.5, t(2, 3, low=0.5)), S(2, ints(3)), S(1, t(low=0.5))],
+    counterpart="div",
 )
 def number_quotient(input: Tensor, other: Tensor):
     """A number by a tensor, with PyTorch's rounding: the reciprocal times the number."""
@@ -127,6 +129,7 @@ def _to_jump(input, other):
     grad_fn="DivBackward2",
     samples=[S(t(3), t(3, low=0.5))],
     kink=_to_jump,
+    counterpart=("div", lambda *args: (args, {"rounding_mode": "trunc"})),
 )
 def quotient_to_zero(input: Tensor, other: Tensor):
     """Quotient without its fraction."""
@@ -140,6 +143,7 @@ def quotient_to_zero(input: Tensor, other: Tensor):
     grad_fn="DivBackward2",
     samples=[S(t(3), t(3, low=0.5))],
     kink=_to_jump,
+    counterpart=("div", lambda *args: (args, {"rounding_mode": "floor"})),
 )
 def quotient_down(input: Tensor, other: Tensor):
     """Quotient rounded down."""

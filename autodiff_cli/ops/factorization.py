@@ -201,6 +201,7 @@ def _cholesky_slope(g, factor, upper):
     shape=lambda input, upper: _cholesky_shape("linalg.cholesky_ex", input),
     vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),),
     samples=[S(positive(2)), S(positive(3), True)],
+    counterpart="linalg.cholesky_ex",
 )
 def cholesky_factor(input: Tensor, upper: bool = False):
     """The Cholesky factor, and 0 or the order of the leading minor that is not positive."""
@@ -353,6 +354,7 @@ def _lu_shape(A, pivot):
     grad_fn="LinalgLuFactorExBackward0",
     fields=("LU", "pivots", "info"),
     samples=[S(t(3, 3))],
+    counterpart="linalg.lu_factor_ex",
 )
 def lu_factor_raw(A: Tensor, pivot: bool = True):
     """The factors L and U in one matrix, the exchanges of rows, and an info."""
@@ -456,6 +458,7 @@ def lu_permutation(pivots: Mask, m: int, dtype: Any):
         S(t(3, 2), t(values=[2, 3], dtype="int32")),
     ],
     errors=[Bad("E307", t(2, 2), t(2)), Bad("E308", t(2, 2), t(values=[1], dtype="int32"))],
+    method=False,
 )
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Mask, unpack_data: bool = True, unpack_pivots: bool = True

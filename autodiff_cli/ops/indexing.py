@@ -292,6 +292,13 @@ def _indexed(x, indices):
     public=False,
     shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
     samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))],
+    counterpart=(
+        "Tensor.__getitem__",
+        lambda input, indices: (
+            (input, tuple(slice(None) if i is None else i for i in indices)),
+            {},
+        ),
+    ),
 )
 def index(input: Tensor, indices: OptionalTensors):
     """The elements at integer indices, one tensor (or None for all) for each of the first dims."""

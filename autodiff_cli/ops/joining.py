@@ -575,6 +575,7 @@ def cartesian_prod(tensors: TensorList):
 @function(
     samples=[S(t(3)), S(t(3), 1), S(t(2), r=2, with_replacement=True), S(t(3), 0)],
     errors=[Bad("E302", t(2, 2))],
+    method=False,
 )
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False):
     """All choices of `r` elements of a vector, one a row."""

@@ -58,6 +58,7 @@ def _solve(a, b):
     shape=lambda A: _with_info("linalg.inv", A),
     fields=("inverse", "info"),
     samples=[S(REGULAR)],
+    counterpart="linalg.inv_ex",
 )
 def inv_raw(A: Tensor):
     """The inverse, and 0 or the place of a zero pivot."""
@@ -165,6 +166,7 @@ def _solve_kernel(a, b, left):
     shape=_solve_shape,
     fields=("result", "info"),
     samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)],
+    counterpart="linalg.solve_ex",
 )
 def solve_raw(A: Tensor, B: Tensor, left: bool = True):
     """X of `A X = B` (`X A = B`), and 0 or the place of a zero pivot."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Any, Tensor, movement, opaque
-from ..graph.op import OUTPUT, number
+from ..graph.op import OUTPUT, cast, constant, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.sizes import shape_text
@@ -22,6 +22,7 @@ from ..graph.strides import same_strides
     properties=frozenset({"reshapes"}),
     vjp=lambda g, out, input: g,
     samples=[S(t(2, 3))],
+    counterpart=lambda input: input,
 )
 def alias(input: Tensor):
     """The same tensor under a new node."""
@@ -39,6 +40,7 @@ def alias(input: Tensor):
     properties=frozenset({"reshapes"}),
     vjp=lambda g, out, input: g,
     samples=[S(t(2, 3))],
+    counterpart=lambda input: input,
 )
 def whole_view(input: Tensor):
     """All of a tensor, in its own memory: what `x[...]` is."""
@@ -51,6 +53,7 @@ def whole_view(input: Tensor):
     steady=True,
     shape=lambda input: (input.shape, input.dtype),
     samples=[S(t(2, 3))],
+    counterpart=lambda input: input,
 )
 def data_alias(input: Tensor):
     """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
@@ -66,6 +69,7 @@ def data_alias(input: Tensor):
     vjp=lambda g, out, old, value: (g, None),
     samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")],
     properties=frozenset({"convention"}),
+    counterpart=lambda old, value: F.add(F.sub(old, F.detach(old)), value),
 )
 def with_value(old: Tensor, value: Tensor):
     """The history of `old` with the values of `value`: a change made under no_grad."""
@@ -93,6 +97,14 @@ def _copy_slices(base, value, step):
     return out
 
 
+def _placed(base, value, step):
+    """The same by the numbers of the elements that the view shows."""
+    numbers = constant(np.arange(base.numel).reshape(base.shape))
+    places = F.reshape(_viewed(numbers, step), -1)
+    values = F.reshape(F.expand(value, _viewed(base, step).shape), -1)
+    return F.reshape(F.index_put(F.reshape(base, -1), (places,), values), base.shape)
+
+
 @opaque(
     _copy_slices,
     key="copy_slices",
@@ -101,6 +113,7 @@ def _copy_slices(base, value, step):
     shape=lambda base, value, step: (base.shape, base.dtype),
     strides_rule=same_strides,
     properties=frozenset({"selects"}),
+    counterpart=_placed,
 )
 def copy_slices(base: Tensor, value: Tensor, step: Any):
     """`base` with `value` written to what the view op `step` shows of it."""
@@ -129,6 +142,10 @@ def _overwritten_shape(input, src, *rest):
     return shape, input.dtype
 
 
+def _spread(input, src, *rest):
+    return F.expand(cast(src, input.dtype), input.shape)
+
+
 def _overwritten(x, src, *rest):
     out = np.empty_like(x)
     out[...] = src
@@ -145,6 +162,7 @@ def _overwritten(x, src, *rest):
     shape=_overwritten_shape,
     samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
     errors=[Bad("E302", t(2), t(3))],
+    counterpart=_spread,
 )
 def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
     """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""
@@ -163,6 +181,7 @@ def _(g, out, input, src, non_blocking):
     shape=_overwritten_shape,
     samples=[S(t(2, 3), t())],
     vjp=lambda g, out, input, value: (_zeros(input), F.sum(g)),
+    counterpart=_spread,
 )
 def fill_over(input: Tensor, value: Tensor):
     """One number in the shape and dtype of `input`: what `x[...] = number` writes."""

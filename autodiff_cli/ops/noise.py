@@ -18,6 +18,7 @@ def _zeros(x):
     grad_fn=lambda values, first, second, grad_fn: grad_fn,
     shape=lambda values, first, second, grad_fn: (values.shape, values.dtype),
     samples=[S(t(2, 3, grad=False), t(2, 3), None, "BernoulliBackward0")],
+    counterpart=lambda values, *rest: values,
 )
 def drawn(values: Tensor, first: Tensor, second: Tensor | None, grad_fn: Any):
     """Numbers drawn with parameters that require grad: the gradients of those are zero."""

@@ -68,6 +68,7 @@ def _put_shape(input, indices, values, accumulate):
         S(t(3, 2), (ints(values=[2, 0]),), t(2, 2), False),
         S(t(3), (ints(values=[1, 1]),), t(), True),
     ],
+    counterpart="ops.aten.index_put",
 )
 def index_written(input: Tensor, indices: OptionalTensors, values: Tensor, accumulate: bool):
     """`input` with values at integer indices."""
@@ -230,6 +231,7 @@ def _scattered_view(x, src, step, name):
     public=False,
     shape=lambda input, src, step, name: (input.shape, input.dtype),
     grad_fn=lambda input, src, step, name: name,
+    counterpart=lambda input, src, step, name: F.copy_slices(input, src, (*step, -1)),
 )
 def view_scatter(input: Tensor, src: Tensor, step: Any, name: str):
     """`input` with `src` where the view `step`, an op and its arguments, looks."""

@@ -318,6 +318,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     public=False,
     shape=lambda input, other: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2))],
+    counterpart=lambda input, other: input,
 )
 def depends(input: Tensor, other: Tensor):
     """`input`, said to depend on `other` with slope 0."""

@@ -119,6 +119,7 @@ def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
     shape=_scatter_shape("scatter"),
     samples=_SCATTERED,
     errors=_OUT_OF_RANGE,
+    counterpart="scatter",
 )
 def scatter_tensor(input: Tensor, dim: Dim, index: Mask, src: Tensor):
     """`input` with `src[i, j]` at `[index[i, j], j]`."""
@@ -142,6 +143,7 @@ def _(g, out, input, dim, index, src):
     samples=[S(t(3, 2), 0, ints(2, 2), 1.5)],
     shape=_scatter_value_shape,
     vjp=lambda g, out, input, dim, index, value: (F.scatter_value(g, dim, index, 0.0), None),
+    counterpart="scatter",
 )
 def scatter_value(input: Tensor, dim: Dim, index: Mask, value: Scalar):
     """`input` with a number at `[index[i, j], j]`."""
@@ -483,6 +485,7 @@ def _rows_filled(x, dim, index, value):
     shape=_index_fill_shape,
     vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
     samples=[S(t(3, 2), 0, ints(2), 1.5)],
+    counterpart="index_fill",
 )
 def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
     """`input` with a number in the slices of the index."""
@@ -495,6 +498,7 @@ def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
     grad_fn="IndexFillBackward1",
     shape=_index_fill_shape,
     samples=[S(t(3, 2), 0, ints(2), t())],
+    counterpart="index_fill",
 )
 def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
     """`input` with a 0-d tensor in the slices of the index."""

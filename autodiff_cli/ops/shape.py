@@ -156,6 +156,7 @@ def _sum_to_name(input, size):
     public=False,
     properties=frozenset({"sums"}),
     samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())],
+    counterpart="Tensor.sum_to_size",
 )
 def summed_to(input: Tensor, size: Size):
     """The sum over the dims in which `size` has 1 or nothing."""
@@ -226,7 +227,14 @@ def _inferred(input, size):
     return infer_size(input.shape, size), input.dtype
 
 
-@movement(_rows, shape=_inferred, public=False, **_VIEWED, samples=[S(t(2, 3), (3, 2))])
+@movement(
+    _rows,
+    shape=_inferred,
+    public=False,
+    **_VIEWED,
+    samples=[S(t(2, 3), (3, 2))],
+    counterpart="reshape",
+)
 def reshape_alias(input: Tensor, size: Size):
     """A view in another shape of a tensor that is not contiguous; what `reshape` makes of it."""
 
@@ -238,6 +246,7 @@ def reshape_alias(input: Tensor, size: Size):
     vjp=_reshape_back,
     properties=RESHAPES,
     samples=[S(t(2, 3), (3, 2))],
+    counterpart="reshape",
 )
 def unsafe_view(input: Tensor, size: Size):
     """A copy in another shape; what `reshape` makes where no view is possible."""
@@ -304,6 +313,7 @@ def ravel(input: Tensor):
     shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: g,
     samples=[S(t(2, 3))],
+    counterpart="clone",
 )
 def dense_copy(input: Tensor):
     """A copy in row-major order."""
@@ -376,6 +386,10 @@ def _without(values, dims):
     vjp=lambda g, out, input, dims, overload: F.reshape(g, input.shape),
     grad_fn=lambda input, dims, overload: f"SqueezeBackward{overload}",
     samples=[S(t(2, 1), (1,), 2)],
+    counterpart=(
+        "squeeze",
+        lambda input, dims, overload: ((input,) if dims is None else (input, dims), {}),
+    ),
 )
 def squeezed(input: Tensor, dims: Dims | None, overload: int):
     """Without the dims of size 1; `overload` is 0 for all, 1 for one dim, 2 for a tuple of dims."""

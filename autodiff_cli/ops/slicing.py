@@ -32,6 +32,9 @@ def _embedded(value, shape, step):
     public=False,
     shape=lambda value, shape, step: (shape, value.dtype),
     vjp=lambda g, out, value, shape, step: step[0].apply([g, *step[1]]),
+    counterpart=lambda value, shape, step: F.copy_slices(
+        F.zeros(shape, dtype=value.dtype), value, (*step, -1)
+    ),
 )
 def embedded(value: Tensor, shape: Any, step: Any):
     """Zeros of a shape with `value` where the view `step`, an op and its arguments, looks."""
@@ -80,6 +83,10 @@ def _slice_shape(input, dim, start, end, step):
     vjp=lambda g, out, input, *rest: _embed("slice", g, input, *rest),
     samples=[S(t(4, 2), 0, 1, 3), S(t(2, 5), 1, None, None, 2), S(t(3), 0, -2)],
     errors=[Bad("E305", t(3), 0, 0, 3, 0)],
+    counterpart=(
+        "Tensor.__getitem__",
+        lambda input, dim, *rest: ((input, key_of(dim, slice(*rest))), {}),
+    ),
 )
 def slice_(
     input: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None, step: int = 1

@@ -71,6 +71,7 @@ _softmax_pair("log_softmax", "log_softmax_node")
     samples=[S(t(2, 3), 1)],
     properties=frozenset({"saturates"}),
     phrase="s * (g - sum(g * s)), where s is the result",
+    counterpart="softmax",
 )
 def softmax_node(input: Tensor, dim: Dim):
     """Exponentials along `dim`, scaled to sum to one."""
@@ -92,6 +93,7 @@ def _(g, out, input, dim):
     grad_fn="LogSoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
     properties=frozenset({"saturates"}),
+    counterpart="log_softmax",
 )
 def log_softmax_node(input: Tensor, dim: Dim):
     """Logarithms of softmax along `dim`."""

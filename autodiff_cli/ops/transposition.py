@@ -104,7 +104,7 @@ def _matrix(input):
     return input
 
 
-@function(key="T", name="T", samples=[S(t(2, 3)), S(t(2))])
+@function(key="T", name="T", counterpart="", samples=[S(t(2, 3)), S(t(2))])
 def _(input: Tensor):
     """All dims in reverse order."""
     return F.permute(input, tuple(range(input.ndim - 1, -1, -1)))
@@ -120,7 +120,13 @@ def _swap_last(input: Node, name: str) -> Node:
     return F.transpose(input, -2, -1)
 
 
-@function(key="mT", name="mT", samples=[S(t(2, 3)), S(t(2, 2, 3))], errors=[Bad("E304", t(2))])
+@function(
+    key="mT",
+    name="mT",
+    counterpart="",
+    samples=[S(t(2, 3)), S(t(2, 2, 3))],
+    errors=[Bad("E304", t(2))],
+)
 def _(input: Tensor):
     """Batches of matrices, each transposed."""
     return _swap_last(input, "mT")
@@ -129,6 +135,7 @@ def _(input: Tensor):
 @function(
     key="mH",
     name="mH",
+    counterpart="adjoint",
     aliases=["adjoint"],
     samples=[S(t(2, 3)), S(t(2, 2, 3))],
     errors=[Bad("E304", t(2))],
@@ -138,7 +145,9 @@ def _(input: Tensor):
     return _swap_last(input, "mH")
 
 
-@function(key="H", name="H", samples=[S(t(2, 3)), S(t())], errors=[Bad("E304", t(2))])
+@function(
+    key="H", name="H", counterpart="", samples=[S(t(2, 3)), S(t())], errors=[Bad("E304", t(2))]
+)
 def _(input: Tensor):
     """A matrix, transposed."""
     if input.ndim not in (0, 2):
