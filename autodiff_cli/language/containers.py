@@ -163,7 +163,12 @@ class Entries:
 
     def set(self, owner: Module, key: Any, value: Any) -> None:
         if not isinstance(key, str) or "." in key or not key:
-            raise fail("E205", "a key is a string without a dot", help="for example 'a'")
+            raise fail(
+                "E205",
+                "a key is a string without a dot",
+                help="for example 'a'",
+                raises="KeyError" if isinstance(key, str) else "TypeError",
+            )
         self.table(owner)[key] = self.check(value, owner)
 
     def update(self, owner: Module, values: Any) -> None:
@@ -241,6 +246,26 @@ def _sequential_add(self: Module, other: Any) -> Module:
     return made
 
 
+def _sequential_times(self: Module, times: Any) -> Module:
+    count = to_int(times)
+    if count < 1:
+        raise fail(
+            "E205",
+            f"a Sequential is repeated once or more, not {count} times",
+            help="write `layers * 2`",
+            raises="ValueError",
+        )
+    made: Any = self.cls.make(self.cls)
+    made.ready = True
+    _renumber(made.modules, [m for _ in range(count) for m in self.modules.values()])
+    return made
+
+
+def _sequential_repeat(self: Module, times: Any) -> Module:
+    _renumber(self.modules, _sequential_times(self, times).modules.values())
+    return self
+
+
 SEQUENTIAL = _class(
     "Sequential",
     {
@@ -248,6 +273,9 @@ SEQUENTIAL = _class(
         "forward": _sequential_forward,
         **_ITEMS.methods(),
         "__add__": _sequential_add,
+        "__mul__": _sequential_times,
+        "__rmul__": _sequential_times,
+        "__imul__": _sequential_repeat,
     },
 )
 
@@ -328,6 +356,8 @@ def _parameter_lines(kind: Callable[[Tensor], str]) -> Callable[[Module], str]:
 
 def _parameter_list_init(self: Module, values: Any = None) -> None:
     self.ready = True
+    if isinstance(values, Tensor):
+        raise fail("E208", "a ParameterList is made of a list of tensors", help="write `[...]`")
     if values is not None:
         _PARAMETER_ITEMS.extend(self, values)
 
@@ -345,6 +375,25 @@ def _parameter_dict_init(self: Module, parameters: Any = None) -> None:
         _parameter_dict_update(self, parameters)
 
 
+def _parameter_dict_of(self: Module, entries: Table) -> Module:
+    made: Any = self.cls.make(self.cls)
+    made.ready = True
+    for key, value in entries.items():
+        made.parameters[key] = None if value is None else _as_parameter(value, self)
+    return made
+
+
+def _parameter_dict_default(self: Module, key: Any, default: Any = None) -> Any:
+    if key not in self.parameters:
+        self.parameters[key] = None if default is None else _as_parameter(default, self)
+    return self.parameters[key]
+
+
+def _parameter_dict_join(self: Module, other: Any) -> Module:
+    _parameter_dict_update(self, other)
+    return self
+
+
 PARAMETER_LIST = _class(
     "ParameterList",
     {
@@ -360,6 +409,17 @@ PARAMETER_DICT = _class(
         "extra_repr": _parameter_lines(lambda tensor: METHODS["type"](tensor)),
         **_PARAMETER_ENTRIES.methods(),
         "update": _parameter_dict_update,
+        "copy": lambda self: _parameter_dict_of(self, self.parameters),
+        "fromkeys": lambda self, keys, default=None: _parameter_dict_of(
+            self, dict.fromkeys(items_of(keys), default)
+        ),
+        "setdefault": _parameter_dict_default,
+        "popitem": lambda self: self.parameters.popitem(),
+        "__or__": lambda self, other: _parameter_dict_of(
+            self, {**self.parameters, **other.parameters}
+        ),
+        "__ior__": _parameter_dict_join,
+        "__reversed__": lambda self: list(reversed(self.parameters)),
         "get": lambda self, key, default=None: self.parameters.get(key, default),
     },
 )

@@ -12,7 +12,7 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.dtypes import DTYPES
 from ..graph.registry import F
-from .classes import Instance, UserClass
+from .classes import Instance, UserClass, Wrapped
 from .factories import as_tensor, make_tensor
 from .functions import call_value
 from .generators import stream_of
@@ -20,6 +20,7 @@ from .iterators import Lazy, iterator, make_iterator
 from .kinds import kind_of
 from .operations import count_step, items_of, truth
 from .subscripts import index, slice_part
+from .text import represent
 from .values import Builtin
 
 Method = Callable[..., Any]
@@ -31,14 +32,19 @@ def _length(value: Any) -> int:
     return FUNCTIONS["len"](value)
 
 
-def _class(name: str, bases: list[UserClass], methods: dict[str, Method]) -> UserClass:
-    made = UserClass(name, bases, {n: Builtin(n, f) for n, f in methods.items()}, None)
+def _class(name: str, bases: list[UserClass], methods: dict[str, Any]) -> UserClass:
+    parts = {n: f if isinstance(f, Wrapped) else Builtin(n, f) for n, f in methods.items()}
+    made = UserClass(name, bases, parts, None)
     made.fixed = True
     return made
 
 
-def _kept(*names: str, **defaults: Any) -> Method:
-    """An `__init__` that keeps its arguments."""
+Check = tuple[str, Callable[[Any], bool], str, str]
+
+
+def _kept(*names: str, checks: tuple[Check, ...] = (), **defaults: Any) -> Method:
+    """An `__init__` that keeps its arguments, after checks of them: an argument's name, what must
+    hold, in words, and PyTorch's exception where it does not."""
 
     def init(self: Instance, *args: Any, **kwargs: Any) -> None:
         given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
@@ -49,9 +55,25 @@ def _kept(*names: str, **defaults: Any) -> Method:
                 f"`{self.cls.name}` takes {', '.join(names)}",
                 help=f"write `{self.cls.name}({', '.join(f'{n}=...' for n in names)})`",
             )
+        for name, holds, wanted, raises in checks:
+            if not holds(given[name]):
+                raise fail(
+                    "E205",
+                    f"{name} should be {wanted}, but got {name}={represent(given[name])[:40]}",
+                    help=f"write `{self.cls.name}(..., {name}=...)` with another value",
+                    raises=raises,
+                )
         self.fields.update(given)
 
     return init
+
+
+def _positive(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _boolean(value: Any) -> bool:
+    return type(value) is bool
 
 
 # -- datasets -------------------------------------------------------------------------------------
@@ -62,6 +84,7 @@ def _no_items(self: Instance, key: Any) -> Any:
         "E207",
         f"`{self.cls.name}` defines no `__getitem__`",
         help="define `def __getitem__(self, index):`",
+        raises="NotImplementedError",
     )
 
 
@@ -84,11 +107,29 @@ def _subset_item(self: Instance, key: Any) -> Any:
 
 
 def _joined(self: Instance, datasets: Any) -> None:
-    self.fields["datasets"] = items_of(datasets)
+    parts = self.fields["datasets"] = items_of(datasets)
+    if not parts:
+        raise fail(
+            "E205",
+            "datasets should not be an empty iterable",
+            help="give one dataset at least",
+            raises="AssertionError",
+        )
+    self.fields["cumulative_sizes"] = list(accumulate(_length(part) for part in parts))
 
 
 def _joined_item(self: Instance, key: Any) -> Any:
     at = slice_part(key) or 0
+    total = self.fields["cumulative_sizes"][-1]
+    if at < 0:
+        if -at > total:
+            raise fail(
+                "E205",
+                "absolute value of index should not exceed dataset length",
+                help=f"the datasets have {total} examples",
+                raises="ValueError",
+            )
+        at += total
     for part in self.fields["datasets"]:
         size = _length(part)
         if at < size:
@@ -136,7 +177,7 @@ def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Instance]:
 
 
 def _source_length(self: Instance) -> int:
-    given = self.fields.get("num_samples")
+    given = self.fields.get("_num_samples")
     return _length(self.fields["data_source"]) if given is None else given
 
 
@@ -225,19 +266,48 @@ SEQUENTIAL = _class(
         "__len__": _source_length,
     },
 )
+
+
+def _random_sampler(keep: Method) -> Method:
+    def init(self: Instance, *args: Any, **kwargs: Any) -> None:
+        keep(self, *args, **kwargs)
+        self.fields["_num_samples"] = self.fields.pop("num_samples")
+        if not _source_length(self):
+            raise fail(
+                "E205",
+                "num_samples should be a positive integer value, but got num_samples=0",
+                help="the data source is empty",
+                raises="ValueError",
+            )
+
+    return init
+
+
 RANDOM_ORDER = _class(
     "RandomSampler",
     [SAMPLER],
     {
-        "__init__": _kept(
-            "data_source",
-            "replacement",
-            "num_samples",
-            "generator",
-            replacement=False,
-            num_samples=None,
-            generator=None,
+        "__init__": _random_sampler(
+            _kept(
+                "data_source",
+                "replacement",
+                "num_samples",
+                "generator",
+                checks=(
+                    ("replacement", _boolean, "a boolean value", "TypeError"),
+                    (
+                        "num_samples",
+                        lambda n: n is None or _positive(n),
+                        "a positive integer value",
+                        "ValueError",
+                    ),
+                ),
+                replacement=False,
+                num_samples=None,
+                generator=None,
+            )
         ),
+        "num_samples": Wrapped("property", Builtin("num_samples", _source_length)),
         "__iter__": _random_order,
         "__len__": _source_length,
     },
@@ -246,7 +316,15 @@ BATCHES = _class(
     "BatchSampler",
     [SAMPLER],
     {
-        "__init__": _kept("sampler", "batch_size", "drop_last"),
+        "__init__": _kept(
+            "sampler",
+            "batch_size",
+            "drop_last",
+            checks=(
+                ("batch_size", _positive, "a positive integer value", "ValueError"),
+                ("drop_last", _boolean, "a boolean value", "ValueError"),
+            ),
+        ),
         "__iter__": _batches,
         "__len__": _batch_count,
     },
@@ -285,6 +363,13 @@ def collate(batch: Any) -> Any:
         f"a batch is made of tensors, numbers, lists, tuples and dicts, not of {kind_of(first)}",
         help="give collate_fn=",
     )
+
+
+def _converted(item: Any) -> Any:
+    """`default_convert`: an example by itself, tuples as lists."""
+    if isinstance(item, dict):
+        return {key: _converted(part) for key, part in item.items()}
+    return [_converted(part) for part in item] if isinstance(item, list | tuple) else item
 
 
 _OPTIONS: dict[str, Any] = {
@@ -333,19 +418,39 @@ def _loader(self: Instance, dataset: Any, *args: Any, **kwargs: Any) -> None:
         )
     if batches is not None:
         options["batch_size"] = None
-    if sampler is None and batches is None and not ITERABLE.has_instance(dataset):
+    stream = ITERABLE.has_instance(dataset)
+    for holds, words in (
+        (type(options["num_workers"]) is not int or options["num_workers"] >= 0, "num_workers"),
+        (options["timeout"] >= 0, "timeout"),
+    ):
+        if not holds:
+            raise fail(
+                "E205",
+                f"{words} option should be non-negative",
+                help="leave it out",
+                raises="ValueError",
+            )
+    if stream and (shuffle not in (None, False) or sampler is not None or batches is not None):
+        raise fail(
+            "E205",
+            "a loader of an IterableDataset takes no shuffle, sampler or batch_sampler",
+            help="the dataset's own `__iter__` gives the order",
+            raises="ValueError",
+        )
+    if sampler is None and batches is None and not stream:
         if shuffle is not None and truth(shuffle):
-            if not _length(dataset):
-                raise fail(
-                    "E205",
-                    "num_samples should be a positive integer value, but got num_samples=0",
-                    help="the dataset is empty",
-                )
             sampler = RANDOM_ORDER.call([dataset], {"generator": options["generator"]})
         else:
             sampler = SEQUENTIAL.call([dataset], {})
     size = options["batch_size"]
-    if size is not None and (type(size) is not int or size < 1):
+    if size is None and batches is None and options["drop_last"]:
+        raise fail(
+            "E205",
+            "batch_size=None disables batching and is mutually exclusive with drop_last",
+            help="leave drop_last out",
+            raises="ValueError",
+        )
+    if size is not None and not _positive(size):
         raise fail(
             "E205",
             f"batch_size should be a positive integer value, but got batch_size={size}",
@@ -359,8 +464,21 @@ def _loader(self: Instance, dataset: Any, *args: Any, **kwargs: Any) -> None:
         self.fields["collate_fn"] = (
             Builtin("default_collate", collate)
             if size is not None or batches is not None
-            else Builtin("default_convert", lambda item: item)
+            else Builtin("default_convert", _converted)
         )
+
+
+class _Batches(Lazy):
+    """One run through a loader; `len()` counts the batches of a whole one."""
+
+    __slots__ = ("loader",)
+
+    def __init__(self, name: str, source: Iterator[Any], loader: Instance):
+        super().__init__(name, source)
+        self.loader = loader
+
+    def length(self) -> int:
+        return _loader_length(self.loader)
 
 
 def _loaded(self: Instance) -> Lazy:
@@ -382,7 +500,7 @@ def _loaded(self: Instance) -> Lazy:
             found = index(dataset, key) if single else [index(dataset, k) for k in key]
             yield call_value(gather, [found], {})
 
-    return Lazy("_SingleProcessDataLoaderIter", batches())
+    return _Batches("_SingleProcessDataLoaderIter", batches(), self)
 
 
 def _streamed(dataset: Any, size: int | None, drop: bool, gather: Any) -> Iterator[Any]:
@@ -450,6 +568,10 @@ NAMES: dict[str, Any] = {
                 "num_samples",
                 "replacement",
                 "generator",
+                checks=(
+                    ("num_samples", _positive, "a positive integer value", "ValueError"),
+                    ("replacement", _boolean, "a boolean value", "ValueError"),
+                ),
                 replacement=True,
                 generator=None,
             ),
@@ -463,4 +585,5 @@ NAMES: dict[str, Any] = {
     ),
     "random_split": Builtin("random_split", _split),
     "default_collate": Builtin("default_collate", collate),
+    "default_convert": Builtin("default_convert", _converted),
 }

@@ -150,6 +150,13 @@ def _gain(nonlinearity: Any, param: Any = None) -> float:
             f"`calculate_gain` takes a name, not {kind_of(nonlinearity)}",
             help="write `calculate_gain('relu')`",
         )
+    if nonlinearity == "leaky_relu" and type(param) not in (int, float, type(None)):
+        raise fail(
+            "E205",
+            f"negative_slope {str(param)[:40]} is not a valid number",
+            help="write `calculate_gain('leaky_relu', 0.2)`",
+            raises="ValueError",
+        )
     return initial_values.calculate_gain(
         nonlinearity, None if param is None else number_argument("calculate_gain", "param", param)
     )

@@ -44,13 +44,16 @@ def check_name(self: Module, name: Any, what: str) -> str:
             "E205",
             f"the name of a {what} is a string without a dot, not {represent(name)[:40]}",
             help=f"for example `register_{what}('a', ...)`",
+            raises="KeyError" if isinstance(name, str) else "TypeError",
         )
     taken = name in self.fields or self.cls.lookup(name) is not None
+    taken = taken or (name in self.modules and what != "module")
     if taken and name not in self.parameters and name not in self.buffers:
         raise fail(
             "E205",
             f"a {self.cls.name} has an attribute `{name}` already",
             help="choose another name",
+            raises="KeyError",
         )
     other = self.parameters if what == "buffer" else self.buffers
     if name in other:
@@ -140,7 +143,14 @@ def _named_modules(
 
 
 def _train(self: Module, mode: Any = True) -> Module:
-    flag = truth(mode)
+    if not isinstance(mode, bool):
+        raise fail(
+            "E205",
+            "training mode is expected to be boolean",
+            help="write `train(True)` or `eval()`",
+            raises="ValueError",
+        )
+    flag = mode
     self.fields["training"] = flag
     for _, module in _named_children(self):
         call_value(bound(module, module.cls, "train", None), [flag], {})
@@ -244,7 +254,10 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "register_forward_hook": _hook(lambda m: m.after),
     "register_full_backward_hook": _hook(lambda m: m.reverse),
     "register_backward_hook": _hook(lambda m: m.reverse),
+    "register_load_state_dict_pre_hook": _hook(lambda m: m.loading),
     "register_load_state_dict_post_hook": _hook(lambda m: m.loaded),
+    "register_state_dict_pre_hook": _hook(lambda m: m.storing),
+    "register_state_dict_post_hook": _hook(lambda m: m.stored),
     "register_full_backward_pre_hook": _hook(lambda m: m.reverse_before),
     "cpu": lambda self: self,
     "share_memory": lambda self: self,

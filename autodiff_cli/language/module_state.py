@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.tensor import Array, Storage, Tensor, as_array, wrap_view
+from ..autograd.tensor import Array, Storage, Tensor, as_array, new_leaf, wrap_view
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import constant, value_of
@@ -42,6 +42,7 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
     """Parameters and buffers by path; they share memory with the module's."""
     found: dict[str, Any] = OrderedDict()
     keep = truth(keep_vars)
+    hooked: list[tuple[str, Module]] = []
     pending: list[tuple[str, Module, int]] = [(prefix, self, 0)]
     while pending:
         path, module, depth = pending.pop()
@@ -51,10 +52,17 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
                 f"modules are nested more than {MAX_DEPTH} levels deep",
                 help="does a module hold itself?",
             )
+        for hook in list(module.storing.values()):
+            call_value(hook, [module, path, keep], {})
         for name, tensor in _stored(module):
             found[path + name] = tensor if keep else wrap_view(F.detach(tensor.node), tensor)
         below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
         pending.extend(reversed(below))
+        if module.stored:
+            hooked.append((path, module))
+    for path, module in reversed(hooked):
+        for hook in list(module.stored.values()):
+            call_value(hook, [module, found, path, {}], {})
     return found
 
 
@@ -102,7 +110,17 @@ def _load_state_dict(
             f"a state is a dict of tensors, not {kind_of(state_dict)}",
             help="give what `state_dict()` returned",
         )
-    own = _state_dict(self, keep_vars=True)
+    state_dict = OrderedDict(state_dict)
+    for path, module in self.named_modules():
+        for hook in list(module.loading.values()):
+            prefix = f"{path}." if path else ""
+            kept: list[Any] = [{}, truth(strict), [], [], []]
+            call_value(hook, [module, state_dict, prefix, *kept], {})
+    own = {
+        name: tensor
+        for path, module in self.named_modules()
+        for name, tensor in ((f"{path}.{n}" if path else n, t) for n, t in _stored(module))
+    }
     missing = [name for name in own if name not in state_dict]
     unexpected = [name for name in state_dict if name not in own]
     if truth(strict) and (missing or unexpected):
@@ -117,7 +135,10 @@ def _load_state_dict(
         (name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict
     ]
     _check_sizes(fitting, self.cls.name)
-    for _, tensor, given in fitting:
+    for name, tensor, given in fitting:
+        if truth(assign):
+            _assign(self, name, tensor, given)
+            continue
         with grad_mode(False):
             value = value_of(F.to_dtype(given.node, tensor.dtype))
             tensor.overwrite(constant(np.array(value)))
@@ -126,6 +147,21 @@ def _load_state_dict(
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
     return matched
+
+
+def _assign(self: Module, path: str, tensor: Tensor, given: Tensor) -> None:
+    """The stored tensor itself takes the place of a parameter or buffer."""
+    owner, _, name = path.rpartition(".")
+    found = self
+    for part in owner.split(".") if owner else []:
+        found = found.modules[part]
+    if name in found.buffers:
+        found.buffers[name] = given
+    elif given.is_parameter:
+        found.parameters[name] = given
+    else:
+        made = found.parameters[name] = new_leaf(value_of(given.node).copy(), tensor.requires_grad)
+        made.is_parameter = True
 
 
 def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
@@ -213,9 +249,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 # -- copies ---------------------------------------------------------------------------------------
 
 
-def deep_copy(
-    value: Any, known: dict[int, Any] | None = None, *, results: bool = False
-) -> Any:
+def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool = False) -> Any:
     """`copy.deepcopy`: a value whose tensors and modules are its own. With `results` also tensors
     that have a history, which become leaves, and no gradients."""
     known = {} if known is None else known

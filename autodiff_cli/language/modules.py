@@ -36,11 +36,14 @@ class Module(Instance):
         "before",
         "buffers",
         "loaded",
+        "loading",
         "modules",
         "parameters",
         "ready",
         "reverse",
         "reverse_before",
+        "stored",
+        "storing",
         "transient",
     )
 
@@ -55,7 +58,11 @@ class Module(Instance):
         self.after: dict[int, Any] = {}
         self.reverse: dict[int, Any] = {}
         self.reverse_before: dict[int, Any] = {}
-        self.loaded: dict[int, Any] = {}  # hooks for after a state was loaded
+        # hooks before and after a state is loaded, and before and after it is taken
+        self.loading: dict[int, Any] = {}
+        self.loaded: dict[int, Any] = {}
+        self.storing: dict[int, Any] = {}
+        self.stored: dict[int, Any] = {}
         self.ready = False
 
     def held(self) -> list[Any]:

@@ -218,6 +218,13 @@ def embedding_bag(
             help="modes: sum, mean, max",
             raises="ValueError",
         )
+    if mode == "max" and scale_grad_by_freq:
+        raise fail(
+            "E205",
+            "`embedding_bag` with mode max cannot scale gradients by frequency",
+            help="leave scale_grad_by_freq out",
+            raises="ValueError",
+        )
     if len(weight.shape) != 2 or input.dtype.kind not in "iu" or len(input.shape) not in (1, 2):
         raise fail(
             "E308",

@@ -848,6 +848,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "normalize": ("norms",),
     "number_quotient": ("division",),
     "number_range": ("creation",),
+    "once": ("ranking",),
+    "once_slope": ("ranking",),
     "one_hot": ("embedding",),
     "pad": ("padding",),
     "pinv": ("pseudo_inverses",),

@@ -183,6 +183,7 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None =
             "E205",
             f"pad mode {mode!r} takes no value",
             help="leave `value` out, or use mode 'constant'",
+            raises="RuntimeError",
         )
     return F.continued(input, pad, mode)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Function, Tensor, composite, function
+from ..graph.declare import Any, Function, Tensor, composite, function, pointwise
 from ..graph.dtypes import INT64
 from ..graph.op import cast, constant, known, value_of
 from ..graph.params import node_of
@@ -283,7 +283,7 @@ def _rows(name, input, target):
             f"`{name}` needs targets as integers, got {target.dtype.name}",
             help="convert: `target.long()`",
         )
-    return F.reshape(input, (-1, input.shape[-1] if input.shape else 1))
+    return F.reshape(F.once(input), (-1, input.shape[-1] if input.shape else 1))
 
 
 def _in_range(name, target, classes, low):
@@ -300,12 +300,35 @@ def _in_range(name, target, classes, low):
         )
 
 
+ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
+
+
+@pointwise(lambda x: x, public=False, samples=[S(t(3), **ONCE)])
+def once(input: Tensor):
+    """The tensor itself, of which there is a first derivative and no second."""
+
+
+@once.vjp
+def _(g, out, input):
+    return F.once_slope(g)
+
+
+@pointwise(lambda x: x, public=False, samples=[S(t(3, grad=False))])
+def once_slope(g: Tensor):
+    """What `once` gives a gradient to."""
+
+
+@once_slope.vjp
+def _(g, out, *args):
+    raise fail("E404", "this loss has no second derivative", help="it has none in PyTorch either")
+
+
 @composite(
     name=NN + "multi_margin_loss",
     samples=[
-        S(t(2, 3), ints(2, high=3)),
-        S(t(2, 3), ints(2, high=3), p=2, margin=0.5, reduction="none"),
-        S(t(3), ints(high=3), weight=t(3, low=0.1, grad=False)),
+        S(t(2, 3), ints(2, high=3), **ONCE),
+        S(t(2, 3), ints(2, high=3), p=2, margin=0.5, reduction="none", **ONCE),
+        S(t(3), ints(high=3), weight=t(3, low=0.1, grad=False), **ONCE),
     ],
     errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))],
     properties=frozenset({"clamps"}),
@@ -323,7 +346,12 @@ def multi_margin_loss(
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
     require_constant("multi_margin_loss", "weight", weight)
     if p not in (1, 2):
-        raise fail("E504", f"`multi_margin_loss` needs p 1 or 2, not {p}", help="write `p=1`")
+        raise fail(
+            "E504",
+            f"`multi_margin_loss` needs p 1 or 2, not {p}",
+            help="write `p=1`",
+            raises="ValueError",
+        )
     scores = _rows("multi_margin_loss", input, target)
     rows, classes = scores.shape
     if target.numel != rows or len(target.shape) > 1:
@@ -356,8 +384,8 @@ def multi_margin_loss(
 @composite(
     name=NN + "multilabel_margin_loss",
     samples=[
-        S(t(2, 3), ints(2, 3, values=[[0, -1, 1], [2, 1, -1]])),
-        S(t(3), ints(3, values=[1, 2, -1])),
+        S(t(2, 3), ints(2, 3, values=[[0, -1, 1], [2, 1, -1]]), **ONCE),
+        S(t(3), ints(3, values=[1, 2, -1]), **ONCE),
     ],
     errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))],
     properties=frozenset({"clamps"}),

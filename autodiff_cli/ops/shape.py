@@ -339,6 +339,7 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
             "E304",
             f"flatten from dim {start_dim} to dim {end_dim}: the first comes after the last",
             help="exchange start_dim and end_dim",
+            raises="RuntimeError",
         )
     if start_dim == end_dim:
         return input
