@@ -199,6 +199,13 @@ def fail(
     )
 
 
+def refused(
+    code: str, message: str, words: str, help: str, raises: str = "RuntimeError"
+) -> AutodiffError:
+    """A failure with the class and the words of PyTorch's exception."""
+    return fail(code, message, help=help, notes=(f"PyTorch: {words}",), raises=raises)
+
+
 class Ended:
     """What the results of all commands can tell: whether the program failed, and the exit code."""
 

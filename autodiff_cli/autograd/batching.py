@@ -56,9 +56,9 @@ class Trace:
     """One batched run: `memo` maps nodes for one example to nodes for all (a tuple of them for a
     node with several results); `plain` are nodes known to be the same for all examples; `scaled`,
     where unit vectors are followed, are batches kept as products (`scaled.Scaled`).
-    `dims` count the examples of arguments."""
+    `dims` count the examples of arguments, `randomness` is how a program's vmap draws."""
 
-    __slots__ = ("dims", "memo", "plain", "scaled", "since", "size")
+    __slots__ = ("dims", "memo", "plain", "randomness", "scaled", "since", "size")
 
     def __init__(self, size: int):
         self.size = size
@@ -66,6 +66,7 @@ class Trace:
         self.memo: dict[Node, Any] = {}
         self.plain: set[Node] = set()
         self.dims: dict[Node, int] = {}
+        self.randomness = "error"
         self.since = Node.counter()
 
     def placeholder(self, source: Node) -> Node:

@@ -27,7 +27,7 @@ class Linearized:
     was recorded for reverse mode, or `everywhere`. `fixed` gives what stands for an operand that
     does not move."""
 
-    __slots__ = ("fixed", "inputs", "order", "outputs")
+    __slots__ = ("everywhere", "fixed", "inputs", "order", "outputs")
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Linearized:
         fixed: Callable[[Node], Node] | None = None,
     ):
         self.outputs = outputs
+        self.everywhere = everywhere
         self.fixed = fixed
         self.inputs = inputs
         self.order = _between(inputs, outputs, everywhere)
@@ -64,6 +65,10 @@ class Linearized:
             return None if parts is None else parts[node.args[1]]
         if op is LEAF:
             return memo.get(node.inputs[0])
+        if self.everywhere and "own saving" in op.properties:
+            inputs, _, call = node.args
+            with grad_mode(node.requires_grad):
+                return call.moved([memo.get(x) for x in inputs])
         body = node.body
         if op.vjp_rule is None:
             if type(body) is tuple:
@@ -108,6 +113,8 @@ def _sources(node: Node) -> tuple[Node, ...]:
         return node.inputs
     if op.key == "detach" or (op.vjp_rule is None and node.body is None):
         return ()
+    if "own saving" in op.properties:
+        return node.args[0]
     return parents(node) if node.outputs is not None or is_float(node.dtype) else ()
 
 

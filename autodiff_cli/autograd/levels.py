@@ -42,14 +42,13 @@ LEVEL.counterpart = lambda input: input
 
 class Depth:
     """How many functions being differentiated are running inside one another; `forward`, how many
-    of those in forward mode; `dual`: whether the one dual level that there is was entered."""
+    of those in forward mode."""
 
-    __slots__ = ("dual", "forward", "now")
+    __slots__ = ("forward", "now")
 
     def __init__(self) -> None:
         self.now = 0
         self.forward = 0
-        self.dual = False
 
     @contextmanager
     def moving(self, nests: bool) -> Iterator[None]:
@@ -64,11 +63,11 @@ class Depth:
         finally:
             self.now -= 1
             self.forward -= nests
-            self.dual = self.forward > 0
+            STATE.dual = self.forward > 0
 
     def enter(self) -> None:
-        """Enter the dual level; E409 inside of it."""
-        if self.dual:
+        """Enter the one dual level that there is; E409 inside of it."""
+        if STATE.dual:
             raise fail(
                 "E409",
                 "a dual level inside of another is not supported",
@@ -76,7 +75,7 @@ class Depth:
                 notes=("PyTorch: Nested forward mode AD is not supported at the moment",),
                 raises="RuntimeError",
             )
-        self.dual = True
+        STATE.dual = True
 
     @contextmanager
     def deeper(self) -> Iterator[None]:

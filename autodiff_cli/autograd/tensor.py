@@ -117,12 +117,14 @@ class Storage:
 class Tensor:
     """A handle. `node` is always current; `steps` are the view ops that lead from the storage's
     node to it (op, arguments after the first, index of the result or -1). `untracked` is set for
-    views that were made under no_grad."""
+    views that were made under no_grad; `forbids` says in PyTorch's words why a view that a
+    program's Function returned cannot be changed in place."""
 
     __slots__ = (
         "__weakref__",
         "_node",
         "accumulator",
+        "forbids",
         "is_parameter",
         "seen",
         "steps",
@@ -132,6 +134,7 @@ class Tensor:
         "writes",
     )
     untracked: bool
+    forbids: str
 
     def __init__(self, node: Node, accumulator: AccumulateGrad | None = None):
         self._node = node

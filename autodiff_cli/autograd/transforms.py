@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import cast
@@ -27,13 +27,6 @@ from .trees import flatten, rebuilt, spec, spread, tree_map, tree_spec
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
 Argnums = int | tuple[int, ...]
-
-
-def _refused(
-    code: str, message: str, words: str, help: str, kind: str = "RuntimeError"
-) -> Exception:
-    """A failure with the class and the words of PyTorch's exception."""
-    return fail(code, message, help=help, notes=(f"PyTorch: {words}",), raises=kind)
 
 
 class _Run:
@@ -57,14 +50,14 @@ class _Run:
         places = (argnums,) if isinstance(argnums, int) else argnums
         wrapped = [_place(name, place, len(args)) for place in places]
         if not wrapped and args:
-            raise _refused(
+            raise refused(
                 "E205",
                 f"`{name}` got argnums=()",
                 "argnums must be non-empty",
                 "name at least one argument",
             )
         if len(set(wrapped)) < len(wrapped):
-            raise _refused(
+            raise refused(
                 "E205",
                 f"`{name}` got argnums={argnums} twice",
                 f"argnums elements must be unique, got {argnums}",
@@ -86,7 +79,7 @@ class _Run:
 
     def _split(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple) or len(result) != 2:
-            raise _refused(
+            raise refused(
                 "E208",
                 f"`{self.name}` with has_aux=True needs a function that returns (output, aux)",
                 f"{self.words}: output of function f should be a tuple: (output, aux) if has_aux "
@@ -95,7 +88,7 @@ class _Run:
             )
         for leaf in flatten(result[1]):
             if not isinstance(leaf, Tensor):
-                raise _refused(
+                raise refused(
                     "E208",
                     f"`{self.name}` with has_aux=True takes tensors beside the output, not "
                     f"{type(leaf).__name__}",
@@ -108,7 +101,7 @@ class _Run:
         """The tensors that the function returned: at least one, and nothing else."""
         leaves = flatten(self.output)
         if not leaves or leaves == [None]:
-            raise _refused(
+            raise refused(
                 "E208",
                 f"a function given to `{self.name}` must return tensors, not {self.output!r}",
                 f"{self.words}: Expected f to be a function that has non-empty output (got output "
@@ -117,7 +110,7 @@ class _Run:
             )
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
-                raise _refused(
+                raise refused(
                     "E208",
                     f"a function given to `{self.name}` must return tensors, not "
                     f"{type(leaf).__name__}",
@@ -128,7 +121,7 @@ class _Run:
         if self.opened.reverse:
             for leaf in leaves:
                 if not is_float(leaf.dtype):
-                    raise _refused(
+                    raise refused(
                         "E306",
                         f"`{self.name}` differentiates floating point results, this one is "
                         f"{leaf.dtype.name}",
@@ -161,7 +154,7 @@ def _class(value: Any) -> str:
 
 def _place(name: str, place: Any, count: int) -> int:
     if type(place) is not int or not -count <= place < count:
-        raise _refused(
+        raise refused(
             "E205",
             f"`{name}` got argnum={place}, but {count} positional argument"
             f"{' was' if count == 1 else 's were'} given",
@@ -186,7 +179,7 @@ def grad_and_value(
     run = _Run(name, call, args, kwargs, argnums, has_aux)
     output, opened = run.output, run.opened
     if not isinstance(output, Tensor):
-        raise _refused(
+        raise refused(
             "E208",
             f"`{name}` needs a function that returns a tensor, this one returned "
             f"{type(output).__name__}",
@@ -195,7 +188,7 @@ def grad_and_value(
         )
     node = output.node
     if node.shape:
-        raise _refused(
+        raise refused(
             "E401",
             f"`{name}` needs a function that returns a scalar, this one returned shape "
             f"{shape_text(node.shape)}",
@@ -239,7 +232,7 @@ def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if spec(cotangents) != spec(run.output):
-            raise _refused(
+            raise refused(
                 "E205",
                 "`vjp_fn`: the cotangents do not have the structure of the output: "
                 f"{spec(cotangents)} for {spec(run.output)}",
@@ -262,13 +255,14 @@ def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..
 def _misfit(name: str, at: int, given: Any, wanted: Tensor) -> Exception:
     """The failure of a cotangent or a tangent that is no tensor, or of another shape."""
     if not isinstance(given, Tensor):
-        return _refused(
+        return refused(
             "E208",
             f"`{name}` takes tensors, not {type(given).__name__}",
             f"{_WORDS['jvp']}: Expected tangents to only contain Tensors, got {_class(given)}"
             if name != "vjp_fn"
             else f"gradients can be either Tensors or None, but got {type(given).__name__}",
             "write `torch.tensor(1.0)`",
+            "TypeError" if name == "vjp_fn" else "RuntimeError",
         )
     shapes = shape_text(given.shape), shape_text(wanted.shape)
     sizes = list(given.shape), list(wanted.shape)
@@ -281,7 +275,7 @@ def _misfit(name: str, at: int, given: Any, wanted: Tensor) -> Exception:
         f"original Tensor, this is not supported. Tensor is of size {sizes[1]} while the given "
         f"forward gradient is of size {sizes[0]}.",
     }
-    return _refused(
+    return refused(
         "E308",
         f"`{name}`: shape {shapes[0]} is given where {shapes[1]} is differentiated",
         words[name],
@@ -295,7 +289,7 @@ def jvp(
     """The output, its change along the tangents, and the aux."""
     words = _WORDS["jvp"]
     if not isinstance(primals, tuple):
-        raise _refused(
+        raise refused(
             "E205",
             f"`jvp` needs primals as a tuple, not {type(primals).__name__}",
             f"{words}: Expected primals to be a tuple. E.g. it should be valid to call "
@@ -303,7 +297,7 @@ def jvp(
             "write `jvp(f, (x,), (v,))`",
         )
     if spec(primals) != spec(tangents):
-        raise _refused(
+        raise refused(
             "E205",
             "`jvp`: the tangents do not have the structure of the primals: "
             f"{spec(tangents)} for {spec(primals)}",
@@ -313,7 +307,7 @@ def jvp(
             "write `jvp(f, (x,), (v,))`",
         )
     if not flatten(primals):
-        raise _refused(
+        raise refused(
             "E205",
             "`jvp` got no primals",
             f"{words}: Expected primals to contain at least one Tensor.",
@@ -321,7 +315,7 @@ def jvp(
         )
     for primal in flatten(primals):
         if not isinstance(primal, Tensor):
-            raise _refused(
+            raise refused(
                 "E208",
                 f"`jvp` takes tensors as primals, not {type(primal).__name__}",
                 f"{words}: Expected primals to only contain Tensors, got {_class(primal)}",
@@ -336,7 +330,7 @@ def jvp(
     nodes = [out.node for out in run.outputs()]
     opened = run.opened
     if strict and not all(depends(node, opened.nodes) for node in nodes):
-        raise _refused(
+        raise refused(
             "E410",
             "`jvp`: the output of the function is independent of the inputs, which strict=True "
             "does not allow",
@@ -369,7 +363,7 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
 
     def push(*tangents: Any) -> Any:
         if spec(tangents) != spec(tuple(primals)):
-            raise _refused(
+            raise refused(
                 "E205",
                 "`jvp_fn`: the tangents do not have the structure of the primals: "
                 f"{spec(tangents)} for {spec(tuple(primals))}",
@@ -382,7 +376,7 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
             if not isinstance(v, Tensor) or v.shape != x.shape:
                 raise _misfit("jvp_fn", at, v, x)
             if v.dtype != x.dtype:
-                raise _refused(
+                raise refused(
                     "E307",
                     f"`jvp_fn`: a tangent is {v.dtype.name} where {x.dtype.name} is differentiated",
                     f"tangent:{at} with dtype torch.{v.dtype.name} in flattened pytree doesn't "
@@ -458,7 +452,7 @@ def vmap(
     of the function. With `chunk_size` it runs once for so many examples at a time."""
     leaves = flatten(args)
     if not all(map(_is_dim, flatten(out_dims))):
-        raise _refused(
+        raise refused(
             "E205",
             f"`vmap` got out_dims={out_dims!r}"[:120],
             f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
@@ -486,6 +480,7 @@ def vmap(
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
     trace = Trace(size)
+    trace.randomness = randomness
     with trace.running(randomness != "error", randomness == "different"):
         examples = [
             leaf if source is None else Tensor(trace.placeholder(source))
@@ -575,7 +570,7 @@ def _is_dim(value: Any) -> bool:
 def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> list[int | None]:
     words = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
     if type(in_dims) is not int and not isinstance(in_dims, tuple):
-        raise _refused(
+        raise refused(
             "E205",
             f"`vmap` got in_dims={in_dims!r}"[:120],
             f"{words}expected `in_dims` to be int or a (potentially nested) tuple matching the "
@@ -584,7 +579,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             "ValueError",
         )
     if not args:
-        raise _refused(
+        raise refused(
             "E205",
             "`vmap` has no arguments to map over",
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
@@ -594,7 +589,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
         )
     found = spread(in_dims, tuple(args), lambda value: not isinstance(value, tuple | list | dict))
     if found is None:
-        raise _refused(
+        raise refused(
             "E205",
             f"`vmap`: in_dims={in_dims!r} does not have the structure of the {len(args)} "
             f"argument{'' if len(args) == 1 else 's'}"[:200],
@@ -609,7 +604,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             dims.append(None)
             continue
         if type(dim) is not int:
-            raise _refused(
+            raise refused(
                 "E205",
                 f"`vmap` got in_dim={dim!r}"[:120],
                 f"{words}Got in_dim={dim} for an input but in_dim must be either an integer "
@@ -618,7 +613,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
                 "ValueError",
             )
         if not isinstance(leaf, Tensor):
-            raise _refused(
+            raise refused(
                 "E208",
                 f"`vmap` got in_dim={dim} for an argument that is no tensor but "
                 f"{type(leaf).__name__}",
@@ -629,7 +624,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             )
         ndim = len(leaf.shape)
         if not -ndim <= dim < ndim:
-            raise _refused(
+            raise refused(
                 "E304",
                 f"`vmap` got in_dim={dim} for a tensor of {ndim} dim{'' if ndim == 1 else 's'}, "
                 f"shape {shape_text(leaf.shape)}",
@@ -645,7 +640,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
 def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
     sizes = [leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
-        raise _refused(
+        raise refused(
             "E205",
             "`vmap` has no tensor to map over",
             "vmap: Expected at least one Tensor to vmap over",
@@ -653,7 +648,7 @@ def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
             "ValueError",
         )
     if len(set(sizes)) > 1:
-        raise _refused(
+        raise refused(
             "E308",
             f"`vmap` expects all tensors to have the same size in the mapped dim, got {sizes}",
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
@@ -677,7 +672,7 @@ def _output_dims(out_dims: Any, result: Any, name: str) -> list[Any]:
         out_dims = out_dims[0]
     found = spread(out_dims, result, _is_dim)
     if found is None:
-        raise _refused(
+        raise refused(
             "E205",
             f"`vmap`: out_dims={out_dims!r} does not have the structure of what the function "
             "returned"[:200],
@@ -694,7 +689,7 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
     """A result with the dim of the examples where it is wanted."""
     if dim is None:
         if isinstance(out, Tensor) and trace.memo.get(out.node) is not None:
-            raise _refused(
+            raise refused(
                 "E205",
                 "`vmap` got out_dims=None for a result that differs between examples",
                 f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None",
@@ -703,7 +698,7 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
             )
         return out
     if not isinstance(out, Tensor):
-        raise _refused(
+        raise refused(
             "E208",
             f"a function given to `vmap` must return tensors, not {type(out).__name__}",
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {_class(out)}. Did "
@@ -714,7 +709,7 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
     lifted = trace.full(out.node)
     ndim = len(lifted.shape)
     if not -ndim <= dim < ndim:
-        raise _refused(
+        raise refused(
             "E304",
             f"`vmap` got out_dim={dim} for a result of {ndim} dims with that of the examples",
             f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "

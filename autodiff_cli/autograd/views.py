@@ -37,7 +37,18 @@ def check_view(view: Tensor, value: Node) -> None:
             help="change a copy: `x = x.clone()` first",
             notes=(f"PyTorch: {_OVERLAP}",),
         )
-    if not STATE.grad or not (value.requires_grad or node.requires_grad) or detached(view):
+    if not STATE.grad or not (value.requires_grad or node.requires_grad):
+        return
+    forbids = getattr(view, "forbids", "")
+    if forbids:
+        raise fail(
+            "E405",
+            "a view that a Function returned cannot be changed in place: its backward would be "
+            "passed by",
+            help="change a clone of it",
+            notes=(f"PyTorch: {forbids}",),
+        )
+    if detached(view):
         return
     for op, _, index in view.steps:
         if index >= 0:

@@ -23,7 +23,8 @@ class State:
     expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
     `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
-    `levels`: the transforms whose functions are running, the outermost first;
+    `levels`: the transforms whose functions are running, the outermost first; `dual`: whether
+    forward mode is on;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
     `recorder`: what a step of a loop is being recorded by (language/recording.py);
@@ -37,6 +38,7 @@ class State:
         "default_dtype",
         "default_generator",
         "draws",
+        "dual",
         "grad",
         "inference",
         "levels",
@@ -63,6 +65,7 @@ class State:
         self.batching = 0
         self.opened = 0
         self.levels: list[Any] = []
+        self.dual = False
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None

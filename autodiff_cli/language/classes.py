@@ -114,12 +114,6 @@ class UserClass:
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Make an instance."""
-        if FUNCTION in self.mro:
-            raise fail(
-                "E409",
-                f"`{self.name}` is not called itself",
-                help=f"write `{self.name}.apply(...)`",
-            )
         instance = self.make(self)
         instance.made(args)
         init = self.lookup("__init__")

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.levels import Opened
+from ..autograd.replaced import shown
 from ..autograd.reverse import changed_since, freed, overwritten_at, zeros_like
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -18,6 +20,7 @@ from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 from ..source import Span
+from . import function_maps
 from .classes import UserClass, Wrapped
 from .functions import call_value
 from .kinds import kind_of
@@ -31,8 +34,10 @@ class Context:
     __slots__ = (
         "dirty",
         "fields",
+        "for_forward",
         "kept",
         "materialize",
+        "moving",
         "needs_input_grad",
         "node",
         "non_differentiable",
@@ -49,13 +54,15 @@ class Context:
         self.non_differentiable: tuple[Any, ...] = ()
         self.dirty: tuple[Any, ...] = ()
         self.materialize = True
+        self.for_forward: tuple[Any, ...] = ()
+        self.moving = False  # whether `jvp` is running
         self.node: Node | None = None
 
     def _save(self, *tensors: Any) -> None:
         self.saved = tensors
 
     def _save_for_forward(self, *tensors: Any) -> None:
-        """What a `jvp` of the program would read; slopes here come from its backward."""
+        self.for_forward = tensors
 
     def check_saved(self) -> None:
         """Told of by the call of `apply`, as in PyTorch."""
@@ -75,6 +82,8 @@ class Context:
 
     def _saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, unless a backward used it up or it has changed since."""
+        if self.moving:
+            return self.for_forward
         if self.used_up and self.node is not None:
             raise freed(self.node)
         if not self.kept:
@@ -84,7 +93,7 @@ class Context:
             if kept is not None and how is not None:
                 raise changed_since(self.node or kept, kept, how)
         return tuple(
-            tensor if kept is None or tensor.node is kept else beside(kept)
+            tensor if kept is None or tensor.node is kept else beside(shown(kept))
             for tensor, kept in zip(self.saved, self.kept, strict=True)
         )
 
@@ -129,10 +138,18 @@ class Call:
     """One application of a custom Function: its class, ctx, the places of the arguments that were
     tensors, and the nodes of its results (None for what is no tensor)."""
 
-    __slots__ = ("cls", "context", "count", "places", "results", "span")
+    __slots__ = ("cls", "context", "count", "inputs", "places", "results", "span")
 
-    def __init__(self, cls: UserClass, context: Context, count: int, places: list[int]):
+    def __init__(
+        self,
+        cls: UserClass,
+        context: Context,
+        count: int,
+        places: list[int],
+        inputs: list[Node],
+    ):
         self.cls = cls
+        self.inputs = inputs
         self.context = context
         self.count = count
         self.places = places
@@ -161,6 +178,58 @@ class Call:
                 help="return one gradient for each argument of forward, None where there is none",
             )
         return tuple(self._checked(values[place], place) for place in self.places)
+
+    def moved(self, changes: list[Node | None]) -> Any:
+        """How the results move when the tensor arguments do, as the program's `jvp` says."""
+        function = _static(self.cls, "jvp")
+        if function is None:
+            raise refused(
+                "E404",
+                f"`{self.cls.name}` defines no jvp, which forward mode asks for",
+                "You must implement the jvp function for custom autograd.Function to use it with "
+                "forward mode AD.",
+                "write `@staticmethod def jvp(ctx, *tangents):`, or differentiate in reverse mode",
+                "NotImplementedError",
+            )
+        context = self.context
+        tangents: list[Tensor | None] = [None] * self.count
+        for place, node, change in zip(self.places, self.inputs, changes, strict=True):
+            if change is None and context.materialize and is_float(node.dtype):
+                change = zeros_like(node)
+            tangents[place] = None if change is None else Tensor(change)
+        context.moving = True
+        try:
+            found = call_value(function, [context, *tangents], {})
+        finally:
+            context.moving = False
+        values = found if type(found) is tuple else (found,)
+        if len(values) != len(self.results):
+            raise refused(
+                "E409",
+                f"`{self.cls.name}.jvp` returned {len(values)} changes for {len(self.results)} "
+                "results",
+                f"function {self.cls.name}Backward returned an incorrect number of forward "
+                f"gradients (expected {len(self.results)} got {len(values)})",
+                "return one change for each result of forward, None where there is none",
+            )
+        parts = []
+        for at, (value, result) in enumerate(zip(values, self.results, strict=True)):
+            if result is None:
+                continue
+            part = self._checked(value, at)
+            if part is not None and part.shape != result.shape:
+                raise refused(
+                    "E409",
+                    f"`{self.cls.name}.jvp` returned a change of shape {shape_text(part.shape)} "
+                    f"for a result of shape {shape_text(result.shape)}",
+                    "Trying to set a forward gradient that has a different size than that of the "
+                    f"original Tensor, this is not supported. Tensor is of size "
+                    f"{list(result.shape)} while the given forward gradient is of size "
+                    f"{list(part.shape)}.",
+                    "a change has the shape of its result",
+                )
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else tuple(parts)
 
     def _checked(self, value: Any, place: int) -> Node | None:
         if value is None:
@@ -226,62 +295,129 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`Class.apply(...)`: run forward without recording, then make one node for the whole."""
     forward = _static(cls, "forward")
     if forward is None:
-        raise fail(
+        raise refused(
             "E409",
             f"`{cls.name}` defines no forward",
-            help="write `@staticmethod def forward(ctx, x):`",
+            "You must implement the forward function for custom autograd.Function.",
+            "write `@staticmethod def forward(ctx, x):`",
+            "NotImplementedError",
         )
+    setup = _static(cls, "setup_context")
+    maps = None
+    if STATE.levels:
+        if setup is None:
+            raise refused(
+                "E409",
+                f"`{cls.name}` has no setup_context, which transforms ask for",
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
+                "please see https://pytorch.org/docs/main/notes/extending.func.html",
+                "write `forward(x)` without ctx, and `setup_context(ctx, inputs, output)`",
+            )
+        maps = function_maps.rule(cls)
+        if maps is not None and not isinstance(STATE.levels[-1], Opened):
+            return function_maps.mapped(maps, lambda *given: apply(cls, given, kwargs), args)
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     context = Context(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
-    setup = _static(cls, "setup_context")
-    call = Call(cls, context, len(args), places)
-    span = STATE.span
     inputs = [args[i].node for i in places]  # as they were before forward changes any
+    call = Call(cls, context, len(args), places, inputs)
+    span = STATE.span
     recorded = STATE.grad and any(node.requires_grad for node in inputs)
     with grad_mode(False):
         if setup is None:
             result = call_value(forward, [context, *args], kwargs)
         else:
-            result = call_value(forward, list(args), kwargs)
+            if maps is None:
+                result = call_value(forward, list(args), kwargs)
+            else:
+                with function_maps.lowered():
+                    result = apply(cls, args, kwargs)
             call_value(setup, [context, tuple(args), result], {})
     STATE.span = span
     context.check_saved()
     results = list(result) if type(result) is tuple else [result]
     tensors = [r for r in results if isinstance(r, Tensor)]
+    _check_dirty(context, args, tensors)
     if not tensors:
         return result
     call.results = [r.node if isinstance(r, Tensor) else None for r in results]
     nodes = _recorded(call, inputs, tensors, recorded)
+    given = {id(args[i]): args[i] for i in places}
     replaced = {
-        id(raw): _shown(raw, node, context) for raw, node in zip(tensors, nodes, strict=True)
+        id(raw): _shown(raw, node, call, list(given.values()), at if len(tensors) > 1 else -1)
+        for at, (raw, node) in enumerate(zip(tensors, nodes, strict=True))
     }
     outputs = [replaced.get(id(r), r) for r in results]
     node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]
-    given = {id(args[i]) for i in places}
     context.finish(node, {key: t for key, t in replaced.items() if key not in given})
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
-def _shown(raw: Tensor, node: Node, context: Context) -> Tensor:
-    """The tensor that shows a result: the argument itself when forward changed it in place."""
-    if not any(raw is t for t in context.dirty):
-        return Tensor(node)
-    raw.write(node)
-    return raw
+def _check_dirty(context: Context, args: tuple[Any, ...], results: list[Tensor]) -> None:
+    """E405 for a leaf that forward changed in place, E409 for what it changed and kept back."""
+    for tensor in context.dirty:
+        if not any(tensor is r for r in results):
+            raise refused(
+                "E409",
+                "what is marked as dirty is not returned",
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the Function.",
+                "return each tensor that forward changed in place",
+            )
+        if STATE.grad and tensor.requires_grad and tensor.is_leaf:
+            raise refused(
+                "E405",
+                "a leaf that requires grad was changed in place by a Function",
+                "a leaf Variable that requires grad has been used in an in-place operation.",
+                "wrap the call in `with torch.no_grad():`, or change a clone",
+            )
+
+
+_VIEW = "Output {} of {} is a view and is being modified inplace. {}"
+_MADE_HERE = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and "
+    "the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+    "this by cloning the output of the custom Function."
+)
+_SEVERAL = (
+    "This view is the output of a function that returns multiple views. Such functions do not "
+    "allow the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one."
+)
+
+
+def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) -> Tensor:
+    """The tensor that shows a result: the argument itself when forward changed it in place, a
+    view when forward returned an argument or a view of it."""
+    if any(raw is t for t in call.context.dirty):
+        raw.write(node)
+        return raw
+    shown = Tensor(node)
+    if any(raw is t or (raw.storage is not None and raw.storage is t.storage) for t in given):
+        shown.storage = raw.share()
+        step = (F.detach, (), -1)
+        shown.steps = (*raw.steps, step)
+        shown.seen = shown.storage.version
+        if node.requires_grad:
+            shown.storage.set_apart(step, node)
+            why = _MADE_HERE if at < 0 else _SEVERAL
+            shown.forbids = _VIEW.format(max(at, 0), call.cls.name, why)
+    return shown
 
 
 def _recorded(call: Call, inputs: list[Node], results: list[Tensor], recorded: bool) -> list[Node]:
     """Nodes of the results: of one application when gradients are wanted."""
     nodes = tuple(r.node for r in results)
-    if not recorded:
+    if not recorded and not STATE.dual:
         return [F.alias(n) for n in nodes]
-    frozen = [any(r is t for t in call.context.non_differentiable) for r in results]
+    frozen = [not recorded or any(r is t for t in call.context.non_differentiable) for r in results]
     args = (tuple(inputs), nodes, call)
     everything = (*inputs, *nodes)
     if len(nodes) == 1:
         needs = is_float(nodes[0].dtype) and not frozen[0]
         return [Node(CUSTOM, args, everything, nodes[0].shape, nodes[0].dtype, needs)]
-    parent = Node(CUSTOM, args, everything, (), nodes[0].dtype, True)
+    parent = Node(CUSTOM, args, everything, (), nodes[0].dtype, recorded)
     parent.outputs = tuple((n.shape, n.dtype) for n in nodes)
     made = []
     for i, skip in enumerate(frozen):

@@ -6,11 +6,11 @@ from typing import Any
 
 from ..autograd.calls import Results
 from ..autograd.forward import Linearized, depends
-from ..autograd.levels import Opened
+from ..autograd.levels import DEPTH, Opened
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.sizes import shape_text
-from ..graph.state import grad_mode
+from ..graph.state import STATE, grad_mode
 from .kinds import kind_of
 from .managers import Manager
 from .values import Builtin, Scope
@@ -89,11 +89,13 @@ class DualLevel(Manager):
         super().__init__("dual_level", self._begin)
 
     def _begin(self) -> None:
+        DEPTH.enter()
         LEVELS.append(Level())
 
     def leave_scope(self, scope: Scope) -> None:
         """Settle what the names of the program hold."""
         level = LEVELS.pop()
+        STATE.dual = False
         nodes = [opened.nodes[0] for opened in level.opened]
         at: Scope | None = scope
         while at is not None:
