@@ -340,7 +340,9 @@ def jvp(
         )
     changes = opened.linearized(nodes).along(moves)
     change = rebuilt(run.output, [Tensor(opened.settled(c)) for c in changes])
-    return opened.settled_tree(run.output), change, opened.settled_tree(run.aux)
+    # PyTorch takes the values out of its dual tensors as views.
+    values = rebuilt(run.output, [Tensor(F.alias(opened.settled(node))) for node in nodes])
+    return values, change, opened.settled_tree(run.aux)
 
 
 def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:

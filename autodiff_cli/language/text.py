@@ -6,6 +6,7 @@ Everything is bounded: a width, a precision or a nested value that would make en
 from __future__ import annotations
 
 import re
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -174,8 +175,7 @@ def tensor_text(tensor: Tensor) -> str:
         wrappers, inner = wrapped(tensor)
         shown = _tensor_text(inner)
         for wrapper in reversed(wrappers):
-            lines = shown.replace("\n", "\n    ")
-            shown = f"{wrapper}\n    {lines}\n)"
+            shown = f"{wrapper}\n{indent(shown, '    ')}\n)"
         return shown
     return _tensor_text(tensor)
 

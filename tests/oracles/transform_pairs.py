@@ -32,7 +32,8 @@ SCALARS = (
     "def s(x): return (x ** 3).sum() * c[0]",
     "def s(x): return torch.where(x > 0, x * x * x, x.exp()).dot(c)",
     "def s(x):\n    y = x * c\n    return y[0] * y[1] + y[2].exp()",
-    "def s(x):\n    h = torch.nn.functional.softplus(x)\n    return (h * h.flip(0)).sum() + c.sum()",
+    "def s(x):\n    h = torch.nn.functional.softplus(x)\n"
+    "    return (h * h.flip(0)).sum() + c.sum()",
     "def s(x): return c @ torch.outer(x, x) @ x",
     "def s(x): return x.softmax(0).log().dot(c)",
     "def s(x): return torch.linalg.norm(x * c)",
