@@ -123,3 +123,19 @@ def _written_by_places(whole: Node, steps: tuple[Step, ...], value: Node) -> Nod
     result = F.reshape(written, whole.shape)
     result.mark().name = "CopySlices"
     return result
+
+
+def base_of(view: Tensor) -> Tensor | None:
+    """The tensor that a view looks at, through all views between; None for what is no view."""
+    storage = view.storage
+    steps = view.steps
+    cut = view._last_cut()
+    if storage is None or cut == len(steps):
+        return None
+    whole = storage.seen_through(steps[:cut])
+    shown = None if whole.handle is None else whole.handle()
+    if shown is not None and shown.storage is storage:
+        return shown
+    base = type(view)(whole)
+    base.storage, base.steps, base.seen = storage, steps[:cut], storage.version
+    return base

@@ -34,6 +34,7 @@ class State:
 
     __slots__ = (
         "anomaly",
+        "array_options",
         "batching",
         "default_dtype",
         "default_generator",
@@ -74,6 +75,7 @@ class State:
         self.replaced = False
         self.print_options: Any = None
         self.recorder: Any = None
+        self.array_options: dict[str, Any] = {}
         self.span: Span | None = None
         self.max_bytes = 1 << 30
         self.max_steps = 1_000_000

@@ -5,22 +5,28 @@ An array is never differentiated; what is made of arrays and numbers alone is an
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from ..autograd import calls
-from ..autograd.tensor import Array, Tensor, as_array
+from ..autograd.tensor import Array, Tensor, as_array, wrap_view
 from ..errors import fail
 from ..graph.dtypes import DTYPES
 from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.registry import F
 from ..graph.sizes import check_size
-from .kinds import MODE
+from ..graph.state import STATE
+from ..graph.varying import Aside
+from .functions import guarded
 from .operations import items_of
-from .values import Builtin
+from .values import Builtin, TypeName
 
 
 class ArrayType:
@@ -60,20 +66,17 @@ def made(array: np.ndarray) -> Array:
 
 # -- attributes and methods -----------------------------------------------------------------------
 
-# Methods of arrays that are ops under another name or with other arguments.
-_OPS = {"max": "amax", "min": "amin", "copy": "clone", "conj": "clone", "clip": "clamp"}
-
-
-def _spread(ddof: bool) -> Callable[..., Any]:
-    def run(array: Array, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-        return calls.call(name, (array,), {"dim": axis, "correction": ddof, "keepdim": keepdims})
-
-    name = "std" if ddof else "var"
-    return run
+# Methods that NumPy itself computes.
+_COMPUTED = """
+    sum mean std var max min prod argmax argmin cumsum cumprod all any argsort nonzero round repeat
+    take trace dot conj copy clip searchsorted flatten tolist item
+"""
+COMPUTED_METHODS = frozenset(_COMPUTED.split())
 
 
 def _reshape(array: Array, *shape: Any, order: Any = "C") -> Any:
-    return Tensor(F.reshape(array.node, to_size(shape[0] if len(shape) == 1 else shape)))
+    node = F.reshape(array.node, to_size(shape[0] if len(shape) == 1 else shape))
+    return wrap_view(node, array)
 
 
 def _transpose(array: Array, *axes: Any) -> Any:
@@ -83,14 +86,11 @@ def _transpose(array: Array, *axes: Any) -> Any:
 
 
 def _astype(array: Array, dtype: Any, **options: Any) -> Any:
-    kind = DTYPES.get(dtype) if isinstance(dtype, str) else to_dtype(dtype)
-    if kind is None:
-        raise fail("E208", f"`{dtype}` is no dtype here", help="for example np.float32")
-    return Tensor(F.copied(F.to_dtype(array.node, kind)))
+    return Tensor(F.copied(F.to_dtype(array.node, dtype_of(dtype))))
 
 
 def _sort(array: Array, axis: Any = -1) -> None:
-    array.overwrite(calls.call("sort", (array, axis), {})[0].node)
+    array.overwrite(constant(np.sort(plain(array), axis=axis)))
 
 
 def _fill(array: Array, value: Any) -> None:
@@ -98,32 +98,20 @@ def _fill(array: Array, value: Any) -> None:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "std": _spread(True),
-    "var": _spread(False),
     "reshape": _reshape,
     "transpose": _transpose,
     "astype": _astype,
     "sort": _sort,
     "fill": _fill,
     "ravel": lambda array: _reshape(array, -1),
-    "flatten": lambda array: Tensor(F.copied(F.reshape(array.node, (-1,)))),
-    "tolist": lambda array: value_of(array.node).tolist(),
-    "item": lambda array, *at: value_of(array.node).item(*at),
-    "dot": lambda array, other: calls.call("matmul", (array, other), {}),
-    "round": lambda array, decimals=0: calls.call("round", (array,), {"decimals": decimals}),
+    "squeeze": lambda array, *axis: calls.call("squeeze", (array, *axis), {}),
+    "swapaxes": lambda array, first, second: calls.call("transpose", (array, first, second), {}),
 }
+_ATTRIBUTES = ("ndim", "nbytes", "itemsize", "mT", "real")  # those of tensors
 
 
 def attribute(array: Array, name: str) -> Any:
     """`array.name`; None when it is what tensors have under that name."""
-    if MODE.python and not hasattr(np.ndarray, name) and not name.startswith("__"):
-        raise fail(
-            "E207",
-            f"a NumPy array has no attribute `{name}`",
-            label="no such attribute",
-            help=f"make a tensor first: `torch.from_numpy(...).{name}`",
-            notes=(f"PyTorch: 'numpy.ndarray' object has no attribute '{name}'",),
-        )
     if name == "shape":
         return tuple(array.shape)
     if name == "size":
@@ -135,11 +123,18 @@ def attribute(array: Array, name: str) -> Any:
     method = _METHODS.get(name)
     if method is not None:
         return Builtin(name, lambda *args, **kwargs: result(method(array, *args, **kwargs)))
-    ops = calls.method(_OPS.get(name, name))
-    if not ops:
+    if name in COMPUTED_METHODS:
+        return Builtin(name, partial(computed(f"ndarray.{name}"), array))
+    if name in _ATTRIBUTES:
         return None
-    return Builtin(
-        name, lambda *args, **kwargs: result(calls.call_ops(ops, name, (array, *args), kwargs))
+    raise fail(
+        "E207",
+        f"a NumPy array has no attribute `{name}` here",
+        label="no such attribute",
+        help=f"make a tensor first: `torch.from_numpy(...).{name}`",
+        notes=(f"PyTorch: 'numpy.ndarray' object has no attribute '{name}'",)
+        if not hasattr(np.ndarray, name)
+        else (),
     )
 
 
@@ -159,25 +154,23 @@ def plain(value: Any) -> Any:
     """A value as NumPy takes it."""
     if isinstance(value, Tensor):
         return value_of(value.node)
-    return [plain(v) for v in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, ArrayType | TypeName):
+        return dtype_of(value)
+    if isinstance(value, list | tuple):
+        return (tuple if isinstance(value, tuple) else list)(map(plain, value))
+    return value
 
 
 def given_back(value: Any) -> Any:
     """What NumPy gave, as a value of the program."""
-    if isinstance(value, np.ndarray):
-        return made(value)
+    if isinstance(value, np.ndarray) or (isinstance(value, np.floating) and value.itemsize < 8):
+        array = np.asarray(value)
+        dtype_of(array.dtype)
+        return made(array)
     return value.item() if isinstance(value, np.generic) else value
 
 
 # -- functions whose arguments are not those of an op ---------------------------------------------
-
-
-def _stat(name: str) -> Callable[..., Any]:
-    def run(a: Any, axis: Any = None, ddof: Any = 0, keepdims: Any = False) -> Any:
-        method = _METHODS[name]
-        return result(method(_given(a), axis, ddof, keepdims))
-
-    return run
 
 
 def _given(value: Any) -> Array:
@@ -198,48 +191,115 @@ def _arange(*args: Any, dtype: Any = None, **kwargs: Any) -> Array:
     count = max(0, int(np.ceil((last - first) / step))) if step else 0
     check_size((count,), DTYPES["float64"])
     array = np.arange(first, last, step)
-    return made(array if dtype is None else array.astype(to_dtype(dtype)))
+    return made(array if dtype is None else array.astype(dtype_of(dtype)))
 
 
-def _where(condition: Any, *values: Any) -> Any:
-    if not values:
-        return tuple(made(part) for part in np.nonzero(value_of(_given(condition).node)))
-    return made(np.where(plain(condition), *[plain(v) for v in values]))
+def dtype_of(value: Any) -> np.dtype:
+    """What NumPy takes for a dtype: a dtype, a type, or its name."""
+    try:
+        kind = np.dtype(value) if isinstance(value, str) else to_dtype(value)
+    except TypeError:
+        kind = None
+    if kind is None or kind.name not in DTYPES:
+        raise fail("E203", f"arrays of dtype {value} do not exist here", help="use np.float64")
+    return kind
 
 
-def _argument(name: str) -> Callable[..., Any]:
+@cache
+def computed(name: str) -> Callable[..., Any]:
     """A function that NumPy itself computes, of arrays and numbers."""
+    function = attrgetter({"empty": "zeros", "empty_like": "zeros_like"}.get(name, name))(np)
+    sizes = _SIZES.get(name)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        found = getattr(np, name)(
-            *[plain(a) for a in args], **{k: plain(v) for k, v in kwargs.items()}
-        )
+        if STATE.recorder is not None:
+            raise Aside  # a step is recorded of ops alone
+        out = kwargs.pop("out", None)
+        given = [plain(a) for a in args]
+        named = {k: dtype_of(v) if k == "dtype" and v is not None else plain(v)
+                 for k, v in kwargs.items()}  # fmt: skip
+        if sizes is not None:
+            check_size(to_size(sizes(*given, **named)), DTYPES["float64"])
+        elif isinstance(function, np.ufunc):
+            if len(given) > function.nin:
+                out = args[function.nin]
+                del given[function.nin :]
+            with suppress(ValueError):  # NumPy has better words
+                check_size(np.broadcast_shapes(*map(np.shape, given)), DTYPES["float64"])
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = function(*given, **named)
+        if out is not None:
+            return _written(out, found)
         if isinstance(found, tuple | list):
-            return type(found)(given_back(part) for part in found)
+            return (tuple if isinstance(found, tuple) else list)(map(given_back, found))
         return given_back(found)
 
     return run
 
 
+_OPERATORS = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "true_divide", "//": "floor_divide",
+    "%": "remainder", "**": "power", "@": "matmul", "&": "bitwise_and", "|": "bitwise_or",
+    "^": "bitwise_xor", "<<": "left_shift", ">>": "right_shift", "==": "equal", "!=": "not_equal",
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "~": "invert",
+    "neg": "negative", "pos": "positive",
+}  # fmt: skip
+
+
+def operate(symbol: str, *operands: Any) -> Any:
+    """An operator between arrays and numbers."""
+    return guarded(symbol, computed(_OPERATORS[symbol]), list(operands), {})
+
+
+def _written(out: Any, found: Any) -> Array:
+    """`np.add(a, b, out=c)`."""
+    if not isinstance(out, Array):
+        raise fail("E208", "out= takes a NumPy array", help="np.zeros(3)")
+    out.overwrite(constant(np.asarray(found, dtype=out.dtype)))
+    return out
+
+
+def _product_shape(a: Any, b: Any) -> tuple[int, ...]:
+    first, second = np.shape(a), np.shape(b)
+    return first[:-1] + (second[:-2] + second[-1:] if len(second) > 1 else ())
+
+
+_SIZES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("zeros", "ones", "full", "empty"), lambda shape, *rest, **named: shape),
+    **dict.fromkeys(("eye", "tri"), lambda N, M=None, *rest, **named: (N, N if M is None else M)),
+    "identity": lambda n, *rest, **named: (n, n),
+    **dict.fromkeys(
+        ("linspace", "logspace", "geomspace"), lambda start, stop, num=50, *rest, **named: num
+    ),
+    "tile": lambda a, reps: (np.size(a), *np.ravel(reps).tolist()),
+    "repeat": lambda a, repeats, axis=None: (np.size(a), int(np.max(repeats))),
+    "ndarray.repeat": lambda a, repeats, axis=None: (np.size(a), int(np.max(repeats))),
+    "where": lambda *parts: np.broadcast_shapes(*map(np.shape, parts)),
+    "outer": lambda a, b: (np.size(a), np.size(b)),
+    "kron": lambda a, b: (np.size(a), np.size(b)),
+    **dict.fromkeys(("dot", "matmul", "inner"), _product_shape),
+    "diag": lambda v, k=0: (len(v) + abs(k),) * 2,
+    "meshgrid": lambda *parts, **named: [np.size(part) for part in parts] + [len(parts)],
+}
+
+
+_PRINTING = ("precision", "suppress", "threshold", "linewidth", "edgeitems", "sign", "floatmode")
+
+
+def _set_printoptions(**options: Any) -> None:
+    for name in options:
+        if name not in _PRINTING:
+            raise fail(
+                "E203", f"arrays are printed without `{name}` here", help=", ".join(_PRINTING)
+            )
+    with np.printoptions(**options):  # NumPy looks at the values
+        STATE.array_options = {**STATE.array_options, **options}
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "std": _stat("std"),
-    "var": _stat("var"),
     "arange": _arange,
-    "where": _where,
-    **{
-        name: _argument(name)
-        for name in (
-            "round",
-            "around",
-            "unique",
-            "polyfit",
-            "polyval",
-            "histogram",
-            "percentile",
-            "array_equal",
-            "meshgrid",
-        )
-    },
+    "set_printoptions": _set_printoptions,
 }
 FUNCTIONS: dict[str, Any] = {name: Builtin(name, run) for name, run in _FUNCTIONS.items()}
 FUNCTIONS["newaxis"] = None

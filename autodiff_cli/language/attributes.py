@@ -7,19 +7,22 @@ never.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
-from ..autograd.views import detached, places_of
+from ..autograd.views import base_of, detached, places_of
 from ..errors import AutodiffError, fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, constant, number, value_of
-from ..graph.params import to_tensor
+from ..graph.params import to_int, to_size, to_tensor
 from ..graph.registry import F
+from ..graph.sizes import check_size
 from ..graph.state import STATE, taken_out
+from ..graph.strides import is_contiguous
 from ..suggest import suggest
 from .kinds import MODE, kind_of
 from .operations import flag, truth
@@ -155,6 +158,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "retains_grad": lambda t: isinstance(t.accumulator, GradSlot),
     "output_nr": lambda t: 0,
     "_version": lambda t: t.version,
+    "_base": lambda t: base_of(t),
 }
 
 # Attributes that are ops.
@@ -333,23 +337,26 @@ def check_device(value: Any) -> None:
         )
 
 
+LEGACY_NAMES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}
+
+
 def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
     if dtype is None:
-        names = {
-            "float64": "Double",
-            "float32": "Float",
-            "float16": "Half",
-            "int64": "Long",
-            "int32": "Int",
-            "int16": "Short",
-            "int8": "Char",
-            "uint8": "Byte",
-            "bool": "Bool",
-        }
+        names = {kind: name for name, kind in LEGACY_NAMES.items()}
         return f"torch.{names[tensor.dtype.name]}Tensor"
     if isinstance(dtype, str):
-        short = dtype.removeprefix("torch.").removesuffix("Tensor").lower()
-        found = DTYPES.get({"char": "int8", "byte": "uint8"}.get(short, short))
+        short = dtype.removeprefix("torch.").removesuffix("Tensor")
+        found = DTYPES.get(LEGACY_NAMES.get(short, ""))
         if found is None:
             raise fail(
                 "E205", f"invalid type: {dtype!r}", help='write `x.type("torch.FloatTensor")`'
@@ -483,6 +490,78 @@ def _new(values: Any, tensor: Tensor, kwargs: dict[str, Any]) -> Tensor:
     return make_tensor(values, **kwargs)
 
 
+def _legacy_new(tensor: Tensor, *args: Any, device: Any = None) -> Tensor:
+    from .factories import legacy_tensor
+
+    return legacy_tensor(tensor.dtype, *args)
+
+
+class StorageView:
+    """`x.storage()`: the numbers in memory that a tensor and its views look at."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def flat(self) -> np.ndarray:
+        """All numbers in their order."""
+        return value_of(self.tensor.share().node).reshape(-1)
+
+    def length(self) -> int:
+        return self.flat().size
+
+    def get_item(self, key: Any) -> Any:
+        return index(self.flat().tolist(), key)
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "data_ptr": lambda: id(self.tensor.share()),
+            "size": self.length,
+            "nbytes": lambda: self.flat().nbytes,
+            "tolist": lambda: self.flat().tolist(),
+        }
+
+    def describe(self) -> str:
+        numbers = "".join(f" {number}\n" for number in self.flat().tolist())
+        kind = f"dtype=torch.{self.tensor.dtype.name}, device=cpu"
+        return f"{numbers}[torch.storage.TypedStorage({kind}) of size {self.length()}]"
+
+
+def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
+    offset = _first_place(tensor) if storage_offset is None else to_int(storage_offset)
+    base = base_of(tensor) or tensor
+    if not is_contiguous(base.node):
+        raise fail(
+            "E203", "as_strided() is for contiguous memory here", help="write `x.contiguous()`"
+        )
+    return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)
+
+
+def _set(tensor: Tensor, source: Any) -> Tensor:
+    """`x.set_(y)`: look at the memory of another tensor."""
+    other = _tensor("set_", source)
+    tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
+    return tensor
+
+
+def _resize(tensor: Tensor, *size: Any) -> Tensor:
+    """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
+    shape = to_size(size[0] if len(size) == 1 else size)
+    if tensor.requires_grad or tensor.storage is not None:
+        raise fail(
+            "E203", "resize_() is for tensors of their own memory here", help="`x.reshape(...)`"
+        )
+    flat = F.reshape(tensor.node, (-1,))
+    count = prod(shape)
+    check_size(shape, tensor.dtype)
+    if count > tensor.node.numel:
+        flat = F.cat((flat, F.zeros((count - tensor.node.numel,), dtype=tensor.dtype)), 0)
+    tensor.adopt(Tensor(F.reshape(F.narrow(flat, 0, 0, count), shape)))
+    return tensor
+
+
 def _random_method(name: str) -> Callable[..., Any]:
     def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         from .random_functions import RANDOM_METHODS
@@ -524,8 +603,16 @@ METHODS: dict[str, Callable[..., Any]] = {
     "is_complex": lambda t: False,
     "is_signed": lambda t: t.dtype.kind in "if",
     "get_device": lambda t: -1,
+    "new": _legacy_new,
+    "storage": StorageView,
+    "untyped_storage": StorageView,
+    "as_strided": as_strided,
+    "set_": _set,
+    "resize_": _resize,
+    "resize_as_": lambda t, other: _resize(t, *_tensor("resize_as_", other).shape),
     "new_tensor": lambda t, values, **k: _new(values, t, k),
     "is_inference": lambda t: False,
+    "_is_view": lambda t: base_of(t) is not None,
     "pin_memory": lambda t: t,
     "share_memory_": lambda t: t,
 }

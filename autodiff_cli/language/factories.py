@@ -16,6 +16,7 @@ from ..graph.registry import F
 from ..graph.state import STATE, taken_out
 from .kinds import kind_of
 from .operations import flag, iterate
+from .values import Size
 
 
 def make_tensor(
@@ -80,6 +81,18 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         kind = None if dtype is None else to_dtype(dtype)
         return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
     return make_tensor(data, dtype=dtype)
+
+
+def legacy_tensor(dtype: np.dtype, *args: Any) -> Tensor:
+    """`torch.Tensor(...)`, `torch.LongTensor(...)`, `x.new(...)`: values, or sizes."""
+    if len(args) == 1 and isinstance(args[0], list | tuple | Tensor):
+        data = args[0]
+        if isinstance(data, Tensor) and data.tag is None:
+            return wrap_view(F.data_alias(data.node), data)
+        if not isinstance(data, Size):
+            return make_tensor(data, dtype=dtype)
+        args = data
+    return Tensor(F.zeros(tuple(args) if args else (0,), dtype=dtype))
 
 
 def const(data: Any, **kwargs: Any) -> Tensor:

@@ -11,6 +11,7 @@ from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.node import Node
+from ..graph.op import cast
 from ..graph.params import LATE, NUMBERS, BindError
 from ..graph.state import STATE, grad_mode
 from . import syntax
@@ -168,8 +169,10 @@ def call_value(
     call = getattr(callee, "call", None)
     if call is not None:
         return call(args, kwargs)
-    if isinstance(callee, np.dtype) and len(args) == 1 and type(args[0]) in NUMBERS:
-        return callee.type(args[0]).item()  # `np.float32(0.1)`
+    if isinstance(callee, np.dtype) and len(args) == 1:  # `np.float32(0.1)`
+        from .arrays import given_back, plain
+
+        return given_back(guarded(callee.name, callee.type, [plain(args[0])], {}))
     raise fail(
         "E208",
         f"{kind_of(callee)} is not a function and cannot be called",
@@ -247,8 +250,9 @@ def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's
     factories do."""
     wants_grad = kwargs.get("requires_grad", False)
-    if isinstance(kwargs.get("out"), Tensor):
-        return _written(callee, args, dict(kwargs))
+    if kwargs.get("out") is not None:
+        rest = {key: value for key, value in kwargs.items() if key != "out"}
+        return written(callee.name, call_op(callee, args, rest), kwargs["out"])
     if MODE.python:
         _refuse_python_operands(callee, args, kwargs)
     result = calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
@@ -257,24 +261,31 @@ def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return result
 
 
-def _written(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Tensor:
-    """`torch.add(x, y, out=z)`: the result is written into a tensor that is there."""
-    out: Tensor = kwargs.pop("out")
-    found = call_op(callee, args, kwargs)
-    if not isinstance(found, Tensor):
+def written(name: str, found: Any, out: Any) -> Any:
+    """`torch.add(x, y, out=z)`, `torch.max(x, 0, out=(values, places))`: results are written into
+    tensors that are there."""
+    if isinstance(found, tuple) and isinstance(out, tuple | list) and len(found) == len(out):
+        parts = [written(name, part, target) for part, target in zip(found, out, strict=True)]
+        kept = type(found)(parts)
+        vars(kept).update(vars(found), name=f"{getattr(found, 'name', '')}_out")
+        return kept
+    if not (isinstance(found, Tensor) and isinstance(out, Tensor)):
         raise fail(
-            "E203", f"`{callee.name}` takes no out= here", help="assign the results to names"
+            "E208", f"`{name}` writes its results into tensors", help="write `out=torch.empty(0)`"
         )
     if STATE.grad and (found.requires_grad or out.requires_grad):
+        words = "functions with out=... arguments don't support automatic differentiation"
         raise fail(
             "E404",
-            "functions with out=... arguments don't support automatic differentiation",
+            words,
             help="assign the result to a name",
+            notes=(f"PyTorch: {name}(): {words}, but one of the arguments requires grad.",),
         )
+    calls.check_storable(f"{name}()", found.dtype, out)
     if tuple(out.shape) == tuple(found.shape):
         out.write(found.node)
     else:
-        out.adopt(found)
+        out.adopt(Tensor(cast(found.node, out.dtype)))
     return out
 
 

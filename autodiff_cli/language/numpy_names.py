@@ -8,7 +8,7 @@ from typing import Any
 
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
-from ..graph.dtypes import FLOAT64
+from ..graph.dtypes import DTYPES, FLOAT64
 from ..graph.registry import overloads
 from .builtins import TYPES
 from .kinds import MODE
@@ -56,6 +56,7 @@ NUMPY: dict[str, str] = {
     "fix": "trunc",
     "clip": "clamp",
     "array_split": "tensor_split",
+    "split": "tensor_split",
     "vecdot": "linalg.vecdot",
     "inv": "linalg.inv",
     "norm": "linalg.norm",
@@ -70,6 +71,7 @@ NUMPY: dict[str, str] = {
     "nan_to_num": "nan_to_num",
 }
 NUMPY_ONLY_BARE = frozenset(NUMPY) - {
+    "split",
     "transpose",
     "sum",
     "mean",
@@ -84,6 +86,46 @@ NUMPY_ONLY_BARE = frozenset(NUMPY) - {
 }
 
 
+# What NumPy computes itself.
+_COMPUTED = """
+    add subtract multiply divide true_divide floor_divide power float_power mod remainder fmod
+    maximum minimum fmax fmin exp exp2 expm1 log log2 log10 log1p sqrt square cbrt reciprocal abs
+    absolute fabs negative sign sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh
+    arccosh arctanh hypot floor ceil trunc rint isnan isinf isfinite logical_and logical_or
+    logical_not logical_xor equal not_equal less less_equal greater greater_equal logaddexp deg2rad
+    rad2deg degrees radians heaviside copysign bitwise_and bitwise_or bitwise_xor invert sinc fix
+    sum mean std var max min amax amin prod argmax argmin cumsum cumprod sort argsort median ptp any
+    all count_nonzero average nanmean nansum nanmax nanmin nanstd trace diff clip round around
+    concatenate concat stack vstack hstack dstack column_stack triu tril unique percentile quantile
+    histogram searchsorted digitize polyfit polyval interp corrcoef cov bincount array_equal isclose
+    nan_to_num nonzero argwhere flatnonzero copy append delete insert isin roll convolve gradient
+    cross take where flip fliplr flipud rot90 shape size ndim
+    tile repeat outer kron dot matmul inner diag meshgrid
+    zeros ones full empty eye identity tri linspace logspace geomspace
+    zeros_like ones_like full_like empty_like
+    linalg.norm linalg.inv linalg.det linalg.solve linalg.eigh linalg.eigvalsh linalg.svd linalg.qr
+    linalg.cholesky linalg.pinv linalg.lstsq linalg.matrix_rank linalg.slogdet linalg.eig
+    linalg.eigvals
+"""
+COMPUTED = frozenset(_COMPUTED.split())
+# What looks at its argument's memory, or is an op of the same name and arguments.
+_SAME = """
+    reshape transpose expand_dims squeeze swapaxes moveaxis ravel broadcast_to diagonal
+    ascontiguousarray split array_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d einsum
+    tensordot vdot
+"""
+SAME = frozenset(_SAME.split())
+
+# NumPy's names of dtypes.
+NUMPY_DTYPES: dict[str, str] = {
+    **{name: name for name in ("float64", "float32", "float16", "int64", "int32", "int16", "int8",
+                               "uint8", "bool")},
+    "bool_": "bool", "double": "float64", "single": "float32", "half": "float16", "long": "int64",
+    "int_": "int64", "intc": "int32", "longlong": "int64", "short": "int16", "byte": "int8",
+    "ubyte": "uint8",
+}  # fmt: skip
+
+
 def numpy_member(prefix: str, name: str) -> Any:
     if prefix == "np" and name == "linalg":
         return Namespace("np.linalg")
@@ -93,13 +135,15 @@ def numpy_member(prefix: str, name: str) -> Any:
         return NUMPY_RANDOM.get(name)
     if prefix == "np" and name == "random":
         return Namespace("np.random")
-    if prefix == "np.linalg":
-        ops = overloads(f"linalg.{name}")
-        return Builtin(name, numpy_function(name, ops)) if ops else None
+    path = f"{prefix}.{name}".removeprefix("np.")
+    if path.startswith("linalg."):
+        ops = overloads(path)
+        known = path in COMPUTED if MODE.python else bool(ops)
+        return Builtin(name, numpy_function(path, ops)) if known else None
     found = CONSTANTS.get(name)
     if found is not None:
         return found
-    from .torch_names import NUMPY_FUNCTIONS, TORCH
+    from .torch_names import NUMPY_FUNCTIONS
 
     found = NUMPY_FUNCTIONS.get(name)
     if found is not None:
@@ -111,18 +155,11 @@ def numpy_member(prefix: str, name: str) -> Any:
 
         if name in ARRAY_FUNCTIONS:
             return ARRAY_FUNCTIONS[name]
-    dtype = TORCH.get(name.rstrip("_"))
-    if (
-        dtype is not None
-        and not isinstance(dtype, Builtin)
-        and name.rstrip("_")
-        in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
-    ):
-        return dtype
+    if name in NUMPY_DTYPES:
+        return DTYPES[NUMPY_DTYPES[name]]
     ops = overloads(NUMPY.get(name, name))
-    if ops and name not in ("fromfile", "load", "save"):
-        return Builtin(name, numpy_function(name, ops))
-    return None
+    known = name in COMPUTED or name in SAME if MODE.python else bool(ops)
+    return Builtin(name, numpy_function(name, ops)) if known else None
 
 
 def _is_data(value: Any) -> bool:
@@ -136,11 +173,12 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
     from ..autograd import calls
+    from .arrays import computed
     from .arrays import result as as_result
     from .torch_names import NUMPY_FUNCTIONS
 
-    makes = ops[0].family == "creation" and "dtype" in ops[0].index
     array = NUMPY_FUNCTIONS["array"].function
+    own = computed(name) if name in COMPUTED and MODE.python else None
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not MODE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
@@ -152,21 +190,20 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
                     help=f"write `torch.{name}`, or `np.{name}(x.detach().numpy())`",
                 )
             return calls.call_ops(ops, name, args, kwargs)
-        if makes:
-            if name != "arange" or any(isinstance(a, float) for a in args):
-                kwargs.setdefault("dtype", FLOAT64)
-            result = calls.call_ops(ops, name, args, kwargs)
-        else:
-            given = [array(a) if _is_data(a) else a for a in args]
-            if given and isinstance(given[0], int):
-                given[0] = array(float(given[0]))
-            try:
-                result = calls.call_ops(ops, name, tuple(given), kwargs)
-            except AutodiffError as error:
-                if error.code != "E307":
-                    raise
-                given = [array(a, FLOAT64) if isinstance(a, Tensor) else a for a in given]
-                result = calls.call_ops(ops, name, tuple(given), kwargs)
+        if own is not None:
+            return own(*args, **kwargs)
+        given = [array(a) if _is_data(a) else a for a in args]
+        if given and isinstance(given[0], int):
+            given[0] = array(float(given[0]))
+        try:
+            result = calls.call_ops(ops, name, tuple(given), kwargs)
+        except AutodiffError as error:
+            if error.code != "E307":
+                raise
+            given = [array(a, FLOAT64) if isinstance(a, Tensor) else a for a in given]
+            result = calls.call_ops(ops, name, tuple(given), kwargs)
+        if isinstance(result, tuple):  # parts
+            return list(map(as_result, result))
         return as_result(result)
 
     return run

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd import calls
 from ..autograd.literals import has_tensor
-from ..autograd.tensor import Array, Tensor, as_array
+from ..autograd.tensor import Array, Tensor
 from ..errors import fail
 from ..graph.node import Node
 from ..graph.op import number
@@ -62,12 +62,13 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
         from .class_operators import instance_binary
 
         return instance_binary(symbol, left, right)
+    if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
+        return _of_arrays(symbol, left, right)
     key = BINARY[symbol][0]
     if symbol == "^":
         refuse_caret(left, right)
     if symbol == "**":
-        power = calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
-        return as_array(power) if Array in (type(left), type(right)) else power
+        return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
     if symbol == "@" and not MODE.python:
         left, right = calls.float_operand(left), calls.float_operand(right)
     x = _node(left, symbol)
@@ -76,10 +77,14 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     if symbol == "/" and not isinstance(left, Tensor) and x.weak and right.tag is None:
         op = F.number_quotient
     result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
-    tensor = calls.wrapped(op, result, (left, right), {})
-    if getattr(left, "tag", "numpy") == "numpy" and getattr(right, "tag", "numpy") == "numpy":
-        as_array(tensor)
-    return tensor
+    return calls.wrapped(op, result, (left, right), {})
+
+
+def _of_arrays(symbol: str, *operands: Any) -> Any:
+    """An operator between NumPy arrays and numbers, which NumPy computes."""
+    from .arrays import operate
+
+    return operate(symbol, *operands)
 
 
 def _operand(value: Any, symbol: str) -> Any:
@@ -142,12 +147,13 @@ def unary(symbol: str, value: Any) -> Any:
     if isinstance(value, list):
         value = as_operand(value)
     if isinstance(value, Tensor):
+        if type(value) is Array:
+            return _of_arrays({"-": "neg", "+": "pos", "~": "~"}[symbol], value)
         if symbol == "+":
             return value
-        found = (
-            Tensor(F.neg(value.node)) if symbol == "-" else calls.call("bitwise_not", (value,), {})
-        )
-        return as_array(found) if type(value) is Array else found
+        if symbol == "-":
+            return Tensor(F.neg(value.node))
+        return calls.call("bitwise_not", (value,), {})
     if type(value) in NUMBERS and not (symbol == "~" and type(value) is float):
         return -value if symbol == "-" else +value if symbol == "+" else ~value
     if type(value) is Varying and symbol != "~":
@@ -190,9 +196,10 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
             left is None or right is None or isinstance(left, str) or isinstance(right, str)
         ) and symbol in ("==", "!="):
             return symbol == "!="
+        if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
+            return _of_arrays(symbol, left, right)
         op = getattr(F, COMPARISONS[symbol][0])
-        result = Tensor(op(_node(left, symbol), _node(right, symbol)))
-        return as_array(result) if Array in (type(left), type(right)) else result
+        return Tensor(op(_node(left, symbol), _node(right, symbol)))
     if symbol in ("==", "!="):
         same = equal(left, right)
         return same if symbol == "==" else not same
@@ -321,6 +328,10 @@ def _items(value: Any) -> Any:
             raise fail(
                 "E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`"
             )
+        if type(value) is Array:
+            from .subscripts import read_index
+
+            return (read_index(value, at) for at in range(value.shape[0]))
         return calls.call("unbind", (value, 0), {})
     if isinstance(
         value, list | tuple | dict | str | range | set | frozenset | Iterator | ItemsView | KeysView

@@ -34,6 +34,7 @@ from .draws import (
     uniform_,
 )
 from .factories import with_grad
+from .functions import written
 from .generators import DEFAULT, GENERATOR_TYPE, SEEDS, stream_of
 from .kinds import kind_of
 from .operations import truth
@@ -57,10 +58,6 @@ class Options:
         dtype = options.pop("dtype", None)
         self.dtype = default if dtype is None else converted(name, "dtype", to_dtype, dtype)
         self.requires_grad = truth(options.pop("requires_grad", False))
-        if options.pop("out", None) is not None:
-            raise fail(
-                "E203", f"`{name}` with out= is not supported", help="assign the result to a name"
-            )
         for unknown in options:
             if unknown not in _IGNORED:
                 raise fail(
@@ -283,9 +280,8 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -
     return _result(stream.normal(_array(mean), _array(std)), "NormalBackward3", mean, std)
 
 
-def _bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
+def _bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
     tensor = tensor_argument("bernoulli", input)
-    _refuse_out("bernoulli", out)
     stream = stream_of(generator)
     if p is None:
         return _result(stream.bernoulli(_array(tensor)), "BernoulliBackward0", tensor)
@@ -300,15 +296,9 @@ def _bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = N
 
 
 def _multinomial(
-    input: Any,
-    num_samples: Any,
-    replacement: Any = False,
-    *,
-    generator: Any = None,
-    out: Any = None,
+    input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None
 ) -> Tensor:
     tensor = tensor_argument("multinomial", input)
-    _refuse_out("multinomial", out)
     count = converted("multinomial", "num_samples", to_int, num_samples)
     return Tensor(
         constant(stream_of(generator).multinomial(_array(tensor), count, truth(replacement)))
@@ -329,11 +319,14 @@ def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
     return _result(binomial(counts, probs, stream_of(generator)), "BinomialBackward0", chances)
 
 
-def _refuse_out(name: str, out: Any) -> None:
-    if out is not None:
-        raise fail(
-            "E203", f"`{name}` with out= is not supported", help="assign the result to a name"
-        )
+def _with_out(name: str, draw: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with PyTorch's `out=`."""
+
+    def run(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        found = draw(*args, **kwargs)
+        return found if out is None else written(name, found, out)
+
+    return run
 
 
 # -- in place -------------------------------------------------------------------------------------
@@ -426,7 +419,7 @@ RANDOM_METHODS: dict[str, Callable[..., Any]] = {
 
 def _functions() -> dict[str, Callable[..., Any]]:
     noise = dropouts.FUNCTIONS
-    return {
+    draws: dict[str, Callable[..., Any]] = {
         "rand": _uniform,
         "randn": _standard_normal,
         "randint": _randint,
@@ -441,6 +434,9 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "multinomial": _multinomial,
         "poisson": _poisson,
         "binomial": _binomial,
+    }
+    return {
+        **{name: _with_out(name, draw) for name, draw in draws.items()},
         **noise,
         **{f"nn.functional.{name}": function for name, function in noise.items()},
         **SEEDS,

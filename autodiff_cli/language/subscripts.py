@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import calls
-from ..autograd.tensor import Array, Tensor, as_array
+from ..autograd.tensor import Array, Tensor
 from ..errors import fail
 from ..graph.params import written_as_int
 from ..graph.registry import F
@@ -54,7 +54,9 @@ def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
     found = calls.call_ops([F.getitem], "getitem", (tensor, index_parts(key)), {})
     if type(tensor) is Array:
-        return as_array(found) if found.shape else found.item()
+        from .arrays import result
+
+        return result(found)
     return found
 
 

@@ -6,6 +6,7 @@ Everything is bounded: a width, a precision or a nested value that would make en
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from textwrap import indent
 from typing import Any
 
@@ -47,6 +48,8 @@ def text(value: Any) -> Any:
     own = getattr(value, "describe_text", None)
     if own is not None:
         return own()
+    if isinstance(value, Tensor) and value.tag == "numpy":
+        return array_text(value, str)
     return "cpu" if isinstance(value, Device) else represent(value)
 
 
@@ -167,6 +170,12 @@ def _atom(value: Any) -> str:
     return describe() if describe else f"<{type(value).__name__}>"
 
 
+def array_text(array: Tensor, words: Callable[[Any], str]) -> str:
+    """What `print(array)` and, in containers, its `repr` give in NumPy."""
+    with np.printoptions(**STATE.array_options):
+        return words(value_of(array.node))
+
+
 def tensor_text(tensor: Tensor) -> str:
     """What `print(tensor)` gives in PyTorch."""
     if STATE.levels:
@@ -182,9 +191,9 @@ def tensor_text(tensor: Tensor) -> str:
 
 def _tensor_text(tensor: Tensor) -> str:
     node = tensor.node
-    array = value_of(node)
     if tensor.tag == "numpy":
-        return str(array)
+        return array_text(tensor, repr)
+    array = value_of(node)
     name = tensor.grad_name
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
     return format_tensor(

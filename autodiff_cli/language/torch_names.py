@@ -11,12 +11,11 @@ from ..autograd.tensor import Array, Tensor, as_array
 from ..errors import fail
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.params import to_dtype, to_size, to_tensor
-from ..graph.registry import F
 from ..graph.shapes import broadcast_shapes
 from ..graph.state import STATE
-from .attributes import check_device
+from .attributes import LEGACY_NAMES, as_strided, check_device
 from .builtins import TENSOR_TYPE, TYPES
-from .factories import as_tensor, const, make_tensor, parameter
+from .factories import as_tensor, const, legacy_tensor, make_tensor, parameter
 from .kinds import MODE, kind_of
 from .operations import items_of, truth
 from .values import CPU, Builtin, Device, GradMode, Size, TypeName
@@ -235,13 +234,11 @@ def _approx(
 
 
 def _legacy(dtype: str) -> TypeName:
-    def make(*args: Any) -> Tensor:
-        if len(args) == 1 and isinstance(args[0], list | tuple):
-            return make_tensor(args[0], dtype=DTYPES[dtype])
-        return Tensor(F.zeros(tuple(args), dtype=DTYPES[dtype]))
-
-    kind = TypeName(dtype, lambda v: isinstance(v, Tensor) and v.dtype == DTYPES[dtype], make)
-    return kind
+    return TypeName(
+        dtype,
+        lambda v: isinstance(v, Tensor) and v.dtype == DTYPES[dtype],
+        lambda *args: legacy_tensor(DTYPES[dtype], *args),
+    )
 
 
 def _builtins(table: dict[str, Any]) -> dict[str, Any]:
@@ -258,13 +255,7 @@ def _mode(name: str, enabled: bool) -> Any:
     return make
 
 
-def _tensor_constructor(*args: Any) -> Tensor:
-    if len(args) == 1 and isinstance(args[0], list | tuple):
-        return make_tensor(args[0], dtype=STATE.default_dtype)
-    return Tensor(F.zeros(tuple(args)))
-
-
-TENSOR_TYPE.make = _tensor_constructor
+TENSOR_TYPE.make = lambda *args: legacy_tensor(STATE.default_dtype, *args)
 PARAMETER_TYPE = TypeName(
     "torch.nn.parameter.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
 )
@@ -303,6 +294,7 @@ TORCH: dict[str, Any] = {
             "device": _device,
             "allclose": _allclose,
             "equal": _equal,
+            "as_strided": as_strided,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,
             "promote_types": _promote_types,
@@ -319,11 +311,7 @@ TORCH: dict[str, Any] = {
     "e": np.e,
     "inf": float("inf"),
     "nan": float("nan"),
-    "FloatTensor": _legacy("float32"),
-    "DoubleTensor": _legacy("float64"),
-    "LongTensor": _legacy("int64"),
-    "IntTensor": _legacy("int32"),
-    "BoolTensor": _legacy("bool"),
+    **{f"{name}Tensor": _legacy(dtype) for name, dtype in LEGACY_NAMES.items()},
     "strided": "strided",
     "contiguous_format": "contiguous_format",
     "preserve_format": "preserve_format",
@@ -377,20 +365,37 @@ NATIVE: dict[str, Any] = {
 }
 
 
-def _array(data: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+def _array(
+    data: Any, dtype: Any = None, *, copy: Any = True, order: Any = None, ndmin: Any = 0,
+    **options: Any,
+) -> Tensor:  # fmt: skip
     """`np.array`: Python floats are float64."""
-    if dtype is None and not isinstance(data, Tensor):
+    from .arrays import dtype_of, made, plain
+
+    if isinstance(data, Tensor):
+        kind = data.dtype if dtype is None else dtype_of(dtype)
+        if type(data) is Array and kind == data.dtype and not truth(copy):
+            return data
+        return made(np.array(plain(data), dtype=kind, ndmin=ndmin))
+    if dtype is None:
         from ..autograd.literals import array_of
 
         array = array_of(data)
-        dtype = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
-    return as_array(make_tensor(data, dtype=dtype))
+        kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
+    else:
+        kind = dtype_of(dtype)
+    result = make_tensor(data, dtype=kind)
+    return as_array(result if not ndmin else made(np.array(result.numpy(), ndmin=ndmin)))
+
+
+def _as_array(data: Any, dtype: Any = None, **options: Any) -> Tensor:
+    return _array(data, dtype, copy=False)
 
 
 NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
     {
         "array": _array,
-        "asarray": _array,
+        "asarray": _as_array,
         "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(
             _array(a), _array(b), rtol, atol, equal_nan
         ),

@@ -669,6 +669,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "addcmul_older": ("arithmetic",),
     "affine_grid": ("resampling",),
     "alias": ("memory",),
+    "as_strided": ("slicing",),
+    "as_strided_backward": ("slicing",),
     "atleast_1d_listed": ("shape",),
     "atleast_1d_tensors": ("shape",),
     "atleast_2d_listed": ("shape",),

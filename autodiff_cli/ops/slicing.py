@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import fail
-from ..graph.declare import Any, Dim, Ints, Tensor, function, movement
+from ..graph.declare import Any, Dim, Ints, Tensor, function, movement, opaque
 from ..graph.indices import key_of, wrapped_index
 from ..graph.node import Node
 from ..graph.params import dim_in_range, node_of, to_scalar
@@ -362,6 +362,59 @@ def _folded(g, shape, dimension, size, step):
 )
 def unfold_backward(grad: Tensor, shape: Any, dimension: int, size: int, step: int):
     """Each element the sum of all windows it is in: the transpose of `unfold`."""
+
+
+def _strided_shape(input, size, stride, offset):
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
+    wrong = len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0
+    if wrong or (last >= input.numel and 0 not in size):
+        raise fail(
+            "E309",
+            f"a view of size {size}, strides {stride} and offset {offset} does not lie in the "
+            f"{input.numel} elements of the tensor",
+            help="take a smaller size, or smaller strides",
+        )
+    return size, input.dtype
+
+
+def _strided(x, size, stride, offset):
+    steps = [step * x.itemsize for step in stride]
+    return np.ndarray(size, x.dtype, x.reshape(-1), offset * x.itemsize, steps)
+
+
+@movement(
+    _strided,
+    key="as_strided",
+    public=False,
+    view=True,
+    shape=_strided_shape,
+    strides_rule=lambda strides, input, size, stride, offset: tuple(stride),
+    vjp=lambda g, out, input, size, stride, offset: F.as_strided_backward(
+        g, input.shape, size, stride, offset
+    ),
+    samples=[S(t(6), (2, 2), (3, 1), 1), S(t(2, 3), (3, 2), (1, 1), 0), S(t(4), (2,), (0,), 1)],
+    errors=[Bad("E309", t(4), (3,), (2,), 0)],
+)
+def strided_view(input: Tensor, size: Any, stride: Any, offset: int):
+    """The elements at `offset` and multiples of `stride` from there, in memory order."""
+
+
+def _strided_back(g, shape, size, stride, offset):
+    out = np.zeros_like(g, shape=shape)
+    places = _strided(np.arange(out.size), size, stride, offset)
+    np.add.at(out.reshape(-1), places, g)
+    return out
+
+
+@opaque(
+    _strided_back,
+    public=False,
+    shape=lambda g, shape, size, stride, offset: (shape, g.dtype),
+    vjp=lambda gg, out, g, shape, size, stride, offset: F.as_strided(gg, size, stride, offset),
+    samples=[S(t(2, 2), (6,), (2, 2), (1, 1), 1)],
+)
+def as_strided_backward(grad: Tensor, shape: Any, size: Any, stride: Any, offset: int):
+    """Each element the sum of all places that show it: the transpose of `as_strided`."""
 
 
 # -- slopes between neighbours ---------------------------------------------------------------------

@@ -75,7 +75,6 @@ def test_seed_is_not_repeatable() -> None:
         ("E307", "torch.rand(2, dtype=torch.int64)"),
         ("E205", "torch.rand(2, dtype=3)"),
         ("E205", "torch.rand(2, colour=1)"),
-        ("E203", "torch.rand(2, out=torch.zeros(2))"),
         ("E203", "torch.rand(2, device='cuda')"),
         ("E205", "torch.rand(2, generator=3)"),
         ("E306", "torch.randint(3, (2,), requires_grad=True)"),
