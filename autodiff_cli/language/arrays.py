@@ -144,7 +144,7 @@ def result(value: Any) -> Any:
         return value
     if value.shape or value.dtype.name == "float32":
         return as_array(value)
-    return value_of(value.node).item()
+    return given_back(value_of(value.node)[()])
 
 
 # -- values that NumPy takes and gives -------------------------------------------------------------
@@ -167,6 +167,8 @@ def given_back(value: Any) -> Any:
         array = np.asarray(value)
         dtype_of(array.dtype)
         return made(array)
+    if isinstance(value, np.float64):
+        return value  # a float that prints otherwise, and makes tensors of its dtype
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -363,6 +363,7 @@ TYPES: dict[str, TypeName] = {
     "ndarray": ARRAY_TYPE,
     "bool": TypeName("bool", lambda v: isinstance(v, bool), lambda value=False: truth(value)),
     "int": TypeName("int", _is_int, _to_int),
+    "float64": TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
     "float": TypeName("float", lambda v: isinstance(v, float), _float),
     "str": TypeName("str", lambda v: isinstance(v, str), lambda value="": text(value)),
     "Size": TypeName(

@@ -9,7 +9,7 @@ import numpy as np
 from ..autograd.literals import array_of, check_extent, has_tensor
 from ..autograd.tensor import Tensor, new_leaf, wrap_view
 from ..errors import fail
-from ..graph.dtypes import is_float
+from ..graph.dtypes import FLOAT64, is_float
 from ..graph.op import value_of
 from ..graph.params import to_dtype
 from ..graph.registry import F
@@ -35,12 +35,21 @@ def make_tensor(
                 help="`tensor(data, dtype=None, requires_grad=False)`",
             )
     kind = None if dtype is None else to_dtype(dtype)
+    if kind is None and _holds_double(data):
+        kind = FLOAT64
     wanted = flag("requires_grad", requires_grad)
     if isinstance(data, Tensor):
         array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
     else:
         array = array_of(_numbers(data), kind)
     return with_grad(array, wanted)
+
+
+def _holds_double(data: Any) -> bool:
+    """Whether a number of NumPy's, or a list that begins with such, decides the dtype."""
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return type(data) is np.float64
 
 
 def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:

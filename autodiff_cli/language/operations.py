@@ -158,6 +158,8 @@ def unary(symbol: str, value: Any) -> Any:
         return -value if symbol == "-" else +value if symbol == "+" else ~value
     if type(value) is Varying and symbol != "~":
         return -value if symbol == "-" else value
+    if type(value) is np.float64 and symbol != "~":
+        return -value if symbol == "-" else value
     if is_instance(value):
         method = value.special({"-": "__neg__", "+": "__pos__", "~": "__invert__"}[symbol])
         if method is not None:
@@ -204,7 +206,8 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         same = equal(left, right)
         return same if symbol == "==" else not same
     try:
-        return COMPARISONS[symbol][1](left, right)
+        found = COMPARISONS[symbol][1](left, right)
+        return bool(found) if type(found) is np.bool_ else found
     except TypeError:
         raise fail(
             "E208",

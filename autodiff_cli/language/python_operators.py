@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.varying import Varying
@@ -37,6 +39,9 @@ BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 def python_binary(symbol: str, left: Any, right: Any) -> Any:
     """An operator on Python values, bounded."""
     a, b = type(left), type(right)
+    if np.float64 in (a, b) and isinstance(left, int | float) and isinstance(right, int | float):
+        with np.errstate(all="ignore"):
+            return BINARY[symbol][1](np.float64(left), right)
     try:
         if a in NUMBERS and b in NUMBERS and symbol != "@":
             if a is not float and b is not float:

@@ -50,6 +50,8 @@ def text(value: Any) -> Any:
         return own()
     if isinstance(value, Tensor) and value.tag == "numpy":
         return array_text(value, str)
+    if type(value) is np.float64:
+        return str(value)
     return "cpu" if isinstance(value, Device) else represent(value)
 
 

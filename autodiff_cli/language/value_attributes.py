@@ -224,6 +224,12 @@ def _results_attribute(value: Any, name: str) -> Any:
 
 calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name
 
+_FLOATS: dict[str, Getter] = {
+    "is_integer": _bound("is_integer", lambda v: v.is_integer()),
+    "item": _bound("item", float),
+    "real": lambda v: v,
+}
+
 VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     str: _STRINGS,
     list: _LISTS,
@@ -232,10 +238,12 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     tuple: _TUPLES,
     dict: _DICTS,
     set: _SETS,
-    float: {
-        "is_integer": _bound("is_integer", lambda v: v.is_integer()),
-        "item": _bound("item", lambda v: v),
-        "real": lambda v: v,
+    float: _FLOATS,
+    np.float64: {
+        **_FLOATS,
+        "dtype": lambda v: "float64",
+        "shape": lambda v: (),
+        "round": _bound("round", lambda v, decimals=0: v.round(decimals)),
     },
     int: {
         "bit_length": _bound("bit_length", lambda v: v.bit_length()),

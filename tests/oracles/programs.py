@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 
 SNIPPETS = Path(__file__).parent / "snippets"
@@ -71,7 +72,7 @@ def outcome(source: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "__main__"}
     out = io.StringIO()
     error: dict[str, Any] | None = None
-    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+    with contextlib.redirect_stdout(out), warnings.catch_warnings(), numpy.printoptions():
         warnings.simplefilter("ignore")
         try:
             exec(compile(source, "<program>", "exec"), names)
