@@ -23,8 +23,10 @@ from .classes import Instance, UserClass
 from .generators import STREAMS
 from .reach import PLAIN, Entry, Reach, named
 from .values import Scope
+from .watching import SHOWN
 
 NUMBERS = (int, float, Varying)
+BARE: list[Any] = []  # what a bare expression gave before the step that is being recorded
 
 
 class Shown(NamedTuple):
@@ -209,7 +211,7 @@ def is_plain(value: Any) -> bool:
     """Whether a value is a tensor that is nothing but its numbers, and has them alone."""
     if type(value) is not Tensor or value.requires_grad or value.accumulator is not None:
         return False
-    return value.tag is None and (value.storage is None or getrefcount(value.storage) == 2)
+    return value.tag is None and not _looked_at(value)
 
 
 def _plain_history(tensor: Tensor) -> bool:
@@ -228,7 +230,16 @@ def _plain_history(tensor: Tensor) -> bool:
 def _shared(tensor: Tensor) -> bool:
     """Whether another tensor may look at the same memory."""
     tensor.settle()
-    return tensor.storage is not None and (bool(tensor.steps) or getrefcount(tensor.storage) > 2)
+    return bool(tensor.steps) or _looked_at(tensor)
+
+
+def _looked_at(tensor: Tensor) -> bool:
+    """Whether another tensor has the same memory, besides those that bare expressions gave."""
+    if tensor.storage is None:
+        return False
+    bare = {id(v): v for v in (SHOWN.value, *BARE) if isinstance(v, Tensor) and v is not tensor}
+    others = sum(v.storage is tensor.storage for v in bare.values())
+    return getrefcount(tensor.storage) > 2 + others
 
 
 class Slot:

@@ -23,6 +23,7 @@ from ..graph.op import ARGUMENT, argument, constant, value_of
 from ..graph.state import STATE
 from ..graph.varying import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
 from .carried import (
+    BARE,
     Changes,
     Held,
     Place,
@@ -532,6 +533,7 @@ def record(
     random = drawing_state()
     steps, warned, depth = STATE.steps, len(COLLECTED), DEPTH.now
     watched = WATCH.last, SHOWN.value, SHOWN.span
+    BARE.append(SHOWN.value)
     since = Node.counter()
     names = scope.names
     recorder = Recorder(scope, before, changes)
@@ -564,6 +566,7 @@ def record(
     finally:
         STATE.recorder = None
         scope.names = names
+        BARE.clear()
         held.restore()
         put_back(random)
         del COLLECTED[warned:]

@@ -43,8 +43,7 @@ PLACES = {
     "key": "while True: sorted([2, 1], key=stubborn)",
     "map": "while True: list(map(stubborn, [1, 2]))",
     "reduce": "while True: functools.reduce(stubborn, [1, 2, 3])",
-    "property": "class A:\n    @property\n    def x(self): return stubborn()\n"
-    "while True: A().x",
+    "property": "class A:\n    @property\n    def x(self): return stubborn()\nwhile True: A().x",
     "operator": "class A:\n    def __eq__(self, other): return stubborn(False)\n"
     "while True: [A()] == [1]",
     "repr": "class A:\n    def __repr__(self): return stubborn('a')\nwhile True: str([A()])",
