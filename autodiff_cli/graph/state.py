@@ -27,12 +27,14 @@ class State:
     forward mode is on;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
-    `recorder`: what a step of a loop is being recorded by (language/recording.py);
+    `recorder`: what a step of a loop is being recorded by (language/recording.py); `allow`: who is
+    told of functions written in Python before they are called;
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
     a loop evaluated what it has. `over`: the limit that ended the program; whoever enters code of
     the program looks at it, or counts a step, which is one too many then."""
 
     __slots__ = (
+        "allow",
         "anomaly",
         "array_options",
         "batching",
@@ -76,6 +78,7 @@ class State:
         self.print_options: Any = None
         self.recorder: Any = None
         self.array_options: dict[str, Any] = {}
+        self.allow: Any = None
         self.span: Span | None = None
         self.max_bytes = 1 << 30
         self.max_steps = 1_000_000

@@ -188,7 +188,7 @@ def settings() -> tuple[Any, ...]:
     s = STATE
     return (
         s.grad, s.inference, s.batching, s.opened, s.draws, s.anomaly, s.default_dtype,
-        id(s.print_options), Pass.hooked,
+        id(s.print_options), repr(s.array_options), Pass.hooked,
     )  # fmt: skip
 
 

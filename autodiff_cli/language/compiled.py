@@ -27,13 +27,11 @@ from .housekeeping import HOUSEKEEPING
 from .kinds import MODE
 from .parser import parse
 from .program import module_names
+from .reach import harmless
 from .statements import compile_block
 from .values import Scope
 from .variables import forget_passes, newest, quoted
 from .watching import OVERRIDES, SHOWN, WATCH
-
-# What does more than compute: programs that name one of these run anew at each call.
-EFFECTS = frozenset({"print", "load"})
 
 MAX_PLANS = 32
 
@@ -104,8 +102,7 @@ class Compiled:
         self.assigned = module_names(tree)
         used = {node.id for node in syntax.walk(tree) if isinstance(node, syntax.Name)}
         self.arguments = sorted(used - self.assigned)
-        members = {node.attr for node in syntax.walk(tree) if isinstance(node, syntax.Attribute)}
-        self.pure = EFFECTS.isdisjoint(used | members)
+        self.pure = True  # whether it has called nothing so far that does more than compute
         self.constants = {name: self._array(name, a) for name, a in (constants or {}).items()}
         self.plans: dict[Key, Replayed | None] = {}
 
@@ -158,8 +155,9 @@ class Compiled:
             else:
                 scope.names[name] = tensor
         HOUSEKEEPING.restart()
+        STATE.allow = self._called
         self.block(scope)
-        STATE.span = None
+        STATE.span = STATE.allow = None
         OVERRIDES.values.clear()
         chosen = self._chosen(scope, leaves)
         out = self._objective(scope)
@@ -189,6 +187,9 @@ class Compiled:
             if len(self.plans) >= MAX_PLANS:
                 del self.plans[next(iter(self.plans))]
             self.plans[key] = None
+
+    def _called(self, name: str, function: Any) -> None:
+        self.pure = self.pure and harmless(name, function)
 
     # -- arrays -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ program.
 A step is replayed on a state of its own: arrays, numbers, and what it appends to lists. Names,
 containers, tensors, gradients and generators of the program are not touched by it. When a step does
 not fit, or the loop ends, these are given the state before the last replayed step, and this step
-and the next one run as they are written. docs/decisions/0009-steps-on-a-state-of-their-own.md says
+and the next one run as they are written. docs/decisions/0010-steps-on-a-state-of-their-own.md says
 why this is right.
 """
 

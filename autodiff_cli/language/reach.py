@@ -64,8 +64,9 @@ _OF_MODULES = """
     buffers named_buffers forward train eval __init__ __call__ __iter__ __len__ __getitem__
 """
 _OF_LIBRARY = "is_optimizer require require_dims whole sizes size_of ones_of spread"
-_TOLD = "rand randn randint randperm print"  # the recorder is told of what these do
 _OF_MATH = "sqrt exp log sin cos tan tanh floor ceil fabs hypot atan2 isnan isinf prod"
+# The recorder is told of what these do.
+TOLD = frozenset(["rand", "randn", "randint", "randperm", "print"])
 PURE = frozenset(
     " ".join(
         [
@@ -77,7 +78,6 @@ PURE = frozenset(
             _OF_MODULES,
             _OF_LIBRARY,
             _OF_MATH,
-            _TOLD,
         ]
     ).split()
 )
@@ -182,10 +182,10 @@ def _wraps(function: Builtin) -> bool:
 
 
 def harmless(name: str, function: Callable[..., Any]) -> bool:
-    """Whether a step that is recorded may call a function written in Python."""
+    """Whether a function written in Python only computes, or changes what can be compared."""
     if function is calls.call_ops or name in PURE:
         return True
     return bool(calls.method(name) or calls.method(name.removesuffix("_")))
 
 
-__all__ = ["Reach", "harmless", "named"]
+__all__ = ["TOLD", "Reach", "harmless", "named"]

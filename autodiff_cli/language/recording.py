@@ -36,7 +36,7 @@ from .carried import (
     put_back,
 )
 from .functions import DEPTH
-from .reach import harmless
+from .reach import TOLD, harmless
 from .values import Scope
 from .warnings import COLLECTED
 from .watching import SHOWN, WATCH
@@ -226,7 +226,7 @@ class Recorder:
 
     def allow(self, name: str, function: Callable[..., Any]) -> None:
         """Called before a function written in Python is."""
-        if not harmless(name, function):
+        if name not in TOLD and not harmless(name, function):
             raise Aside
 
     def write(self, text: Later, to: Any) -> None:
@@ -534,6 +534,7 @@ def record(
     steps, warned, depth = STATE.steps, len(COLLECTED), DEPTH.now
     watched = WATCH.last, SHOWN.value, SHOWN.span
     BARE.append(SHOWN.value)
+    allow = STATE.allow
     since = Node.counter()
     names = scope.names
     recorder = Recorder(scope, before, changes)
@@ -543,9 +544,9 @@ def record(
         shown = [s.node(names) for s in recorder.slots]
         given = recorder.item(item)
         scope.names = own = Names(names, free, recorder.ask)
-        STATE.recorder = recorder
+        STATE.recorder, STATE.allow = recorder, recorder.allow
         signal = run(given)
-        STATE.recorder = None
+        STATE.recorder, STATE.allow = None, allow
         scope.names = names
         present = free & names.keys()
         names.clear()
@@ -564,7 +565,7 @@ def record(
         of_step(error)
         return None
     finally:
-        STATE.recorder = None
+        STATE.recorder, STATE.allow = None, allow
         scope.names = names
         BARE.clear()
         held.restore()

@@ -92,11 +92,25 @@ def test_draws_and_effects_are_not_recorded() -> None:
         "import torch\nloss = (x * torch.rand(2)).sum()",
         "import torch\nloss = torch.nn.functional.dropout(x, 0.5).sum()",
         "print('hello')\nloss = sum(x)",
+        "import random\nloss = (x * random.random()).sum()",
+        "import numpy as np\nloss = (x * np.random.rand()).sum()",
+        "import time\nloss = (x * time.perf_counter()).sum()",
+        "import torch\ng = torch.Generator().manual_seed(0)\n"
+        "loss = (x * torch.rand(2, generator=g)).sum()",
     ):
         function = compiled(text)
         for _ in range(4):
             function(x=np.ones(2))
         assert recorded(function) == 0
+
+
+def test_each_call_draws_its_own_numbers() -> None:
+    for text in (
+        "import random\nloss = x * random.random()",
+        "import time\nloss = x * time.time()",
+    ):
+        function = ad.value_and_grad(text, "x")
+        assert len({float(function(x=1.0)[0]) for _ in range(5)}) == 5
 
 
 def test_results_are_memory_of_their_own() -> None:

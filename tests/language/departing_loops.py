@@ -68,7 +68,8 @@ LOOPS: dict[str, tuple[str, list[str], str]] = {
         "state",
     ),
     "attributes": (
-        "class Meter:\n    total = 0\n    def __init__(self):\n        self.mean, self.seen = 0.0, []\n"
+        "class Meter:\n    total = 0\n    def __init__(self):\n"
+        "        self.mean, self.seen = 0.0, []\n"
         "    def add(self, value):\n        Meter.total += 1\n"
         "        self.mean += (value - self.mean) / Meter.total\n        self.seen.append(value)\n"
         "meter = Meter()\nopt = torch.optim.RMSprop([w], lr=0.05)",
@@ -82,7 +83,8 @@ LOOPS: dict[str, tuple[str, list[str], str]] = {
         "meter.mean, Meter.total, meter.seen",
     ),
     "closures": (
-        "def decay():\n    rate = [0.2]\n    def now(by):\n        rate[0] *= by\n        return rate[0]\n"
+        "def decay():\n    rate = [0.2]\n    def now(by):\n        rate[0] *= by\n"
+        "        return rate[0]\n"
         "    return now\nnow = decay()\nglobals_ = 0.1\ndef shifted(v):\n    return v - globals_",
         [
             "loss = shifted(w).pow(2).sum()",
@@ -248,7 +250,7 @@ DEPARTURES = [
     "if i == {k} and opt is not None: opt.state.clear()",
     "if i == {k} and opt is not None: opt.param_groups[0]['lr'] *= 0.5",
     "if i == {k}: last = w.detach().clone()",
-    "if i == {k}:\n    try:\n        raise ValueError(i)\n    except ValueError as e:\n        n += 1",
+    "if i == {k}:\n    try: raise ValueError(i)\n    except ValueError as e: n += 1",
     "if i % 5 == {k} % 5: x = x * 1.1",
     "if w.grad is not None and w.grad.sum() > {k} / 4: m += 0.125",
 ]

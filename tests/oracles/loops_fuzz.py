@@ -118,7 +118,7 @@ LOSSES = [
     "loss = (w - m * 0.01).pow(2).sum() + u.pow(2).sum() / (t + 1)",
     "loss = ((X @ w - Y) ** 2).mean() + u.abs().sum() * scale",
     "loss = ((X[i % 8] * w).sum() - Y[i % 8]) ** 2 + u.pow(2).sum()",
-    "loss = ((X[i % 4:i % 4 + 4] @ w - Y[i % 4:i % 4 + 4]) ** 2).mean() + (u - d['m']).pow(2).sum()",
+    "k = i % 4\nloss = ((X[k:k + 4] @ w - Y[k:k + 4]) ** 2).mean() + (u - d['m']).pow(2).sum()",
     "loss = (net(X).pow(2).mean() + (w * u).sum().pow(2)) * (1 + 0.01 * i)",
     "loss = plain(X * w).pow(2).mean() + (u - s.m).pow(2).sum()",
     "loss = (w * ema).sum().pow(2) + (u - h[0]).pow(2).sum()",
@@ -166,7 +166,8 @@ CARRIED = [
     "prev = w.detach().clone()", "prev, ema = ema, prev", "prev = w.detach()", "prev = u.data",
     "prev = buf", "g = None if w.grad is None else w.grad.clone()",
     "losses.append(loss.item())", "losses.append((i, loss.item()))", "kept.append(loss.detach())",
-    "kept.append(w.detach().clone())", "kept.append(w.grad)", "kept.append(ema)", "kept = kept + [m]",
+    "kept.append(w.detach().clone())", "kept.append(w.grad)", "kept.append(ema)",
+    "kept = kept + [m]",
     "hist['a'].append(m)", "hist['b'].append(t)", "texts.append(f'{i} {loss.item():.4f}')",
     "texts.append(str(t))", "dq.append(m)", "losses.append(len(losses))", "losses += [m]",
     "print(i, f'{loss.item():.6f}')", "print('%d %.5f' % (i, m))", "print(t, m, best, bad)",
@@ -181,7 +182,8 @@ CARRIED = [
     "u = (u - 0.01 * u.detach()).detach().requires_grad_()", "v = w * 2", "z = [m, t]",
     "x, y = m, t", "q = (w.detach().sum() > 0).item()", "total = sum(losses[-2:])",
     "m = max(m, loss.item(), 0.1)", "t = t // 2 + i", "t = (t * 7 + i) % 11", "m = -m",
-    "m = abs(m - 0.3)", "t = int(m * 10)", "m = float(t)", "m = round(m, 3)", "m = math.sqrt(abs(m))",
+    "m = abs(m - 0.3)", "t = int(m * 10)", "m = float(t)", "m = round(m, 3)",
+    "m = math.sqrt(abs(m))",
     "m = m if m > 0.2 else 1.0", "k = i if i % 2 else t", "acc = acc + 1 if i else 0",
     "F.dropout(X, 0.5)", "ema = F.dropout(ema, 0.3)", "m = reads()", "m = reads_grad() * 0.01",
     "def f(): return m\nm = f() * 0.9", "fn = lambda: t + 1\nt = fn()",
@@ -204,7 +206,8 @@ CONDITIONS = [
 # What a step does when it departs.
 DEPARTURES = [
     "pass", "opt.zero_grad()", "w.grad = None", "u.grad = None", "w.data.add_(0.1)",
-    "w.data.mul_(0.9)", "with torch.no_grad():\n    u *= 0.9", "t += 5", "t = 0", "m = 0.0", "m = 1",
+    "w.data.mul_(0.9)", "with torch.no_grad():\n    u *= 0.9", "t += 5", "t = 0", "m = 0.0",
+    "m = 1",
     "s.m = 0.5", "s = S()", "s.n = 1.5", "continue", "break", "last = loss.item()", "last = None",
     "print(i, t, m)", "print(w, w.grad)", "losses.clear()", "losses = []", "losses.append('x')",
     "opt.state.clear()", "opt.param_groups[0]['lr'] *= 0.5",
@@ -232,7 +235,8 @@ LOOPS = [
     "for i in range(0, 2 * {N}, 2):", "for i, row in enumerate(X.repeat(3, 1)[:{N}]):",
     "for i, (a, b) in enumerate(zip(X.repeat(3, 1), list(range({N})))):",
     "for i in list(range({N})):", "for i in [k % 5 for k in range({N})]:",
-    "for i in reversed(range({N})):", "for i in (j for j in range({N})):", "for i in itertools.islice(ticks, {N}):",
+    "for i in reversed(range({N})):", "for i in (j for j in range({N})):",
+    "for i in itertools.islice(ticks, {N}):",
     "for i, k in enumerate(torch.randperm({N}).tolist()):",
 ]  # fmt: skip
 
@@ -243,14 +247,10 @@ print(s.m, s.n, s.v, s.log, S.k, cell, net.seen, net.calls, net.training)
 print(opt.state_dict()['param_groups'], [sorted(v) for v in opt.state.values()])
 print([v for state in opt.state.values() for k, v in sorted(state.items())])
 print([p.sum() for p in net.parameters()], [p.sum() for p in plain.parameters()])
-print(torch.rand(2), random.random(), np.random.rand(), next(it), next(ticks), next(stream), tick(), X.sum(), Y.sum())
-if 'loss' in globals() and loss.requires_grad: print(loss.grad_fn.name())
+print(torch.rand(2), random.random(), np.random.rand(), next(it), next(ticks), next(stream))
+print(tick(), X.sum(), Y.sum())
+print(loss.requires_grad, loss)
 """
-# A program here has no `globals()`; the last line is written so in both.
-END = END.replace(
-    "if 'loss' in globals() and loss.requires_grad: print(loss.grad_fn.name())\n",
-    "print(loss.requires_grad, loss)\n",
-)
 
 
 def indented(text: str) -> str:
@@ -294,9 +294,13 @@ def program(seed: int) -> str:
     elif shape < 0.25:
         text += "\n" + text
     elif shape < 0.33:
-        text = f"try:\n{indented(text)}\nexcept (ValueError, RuntimeError, TypeError) as e:\n    print('caught')"
+        caught = "except (ValueError, RuntimeError, TypeError) as e:\n    print('caught')"
+        text = f"try:\n{indented(text)}\n{caught}"
     elif shape < 0.38:
-        names = "t, m, best, bad, scale, last, flag, mode, d, h, losses, kept, buf, ema, prev, lr, X, Y, u, s, opt, loss, i, cell, inner, it"
+        names = (
+            "t, m, best, bad, scale, last, flag, mode, d, h, losses, kept, buf, ema, prev, lr, X, Y"
+            ", u, s, opt, loss, i, cell, inner, it"
+        )
         text = f"def train():\n    global {names}, v, hist\n{indented(text)}\ntrain()"
     start = "\n".join([r.choice(OPTIMIZERS), r.choice(SCHEDULES), "loss, i = torch.tensor(1.0), 0"])
     whole = HEAD + start + "\n" + text + "\n" + END
