@@ -86,6 +86,7 @@ KINDS: dict[str, str] = {
     "E506": "too-many-steps",
     "E507": "recursion",
     "E508": "timeout",
+    "E509": "stack-overflow",
     "E601": "assertion",
     "E602": "gradient-check",
     "E603": "expectation",

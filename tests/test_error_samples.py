@@ -9,8 +9,8 @@ import pytest
 from autodiff_cli.errors import KINDS
 from tests.oracles.error_samples import FOLDER, programs, said
 
-# Codes that are no message of a run: checks, an internal error, and a stop by the clock.
-ELSEWHERE = {"E602", "E603", "E604", "E605", "E900", "E508"}
+# Codes that are no message of a run: checks, an internal error, and a stop from outside.
+ELSEWHERE = {"E602", "E603", "E604", "E605", "E900", "E508", "E509"}
 
 
 @pytest.mark.parametrize("path", programs(), ids=lambda path: path.stem)

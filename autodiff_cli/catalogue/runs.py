@@ -69,6 +69,15 @@ RUNS: dict[str, Entry] = {
         "# autodiff run --timeout 60 demo.expr\nx = 1\nfor i in range(1000):\n"
         "    x = sin(x)\nloss = x",
     ),
+    "E509": Entry(
+        "the interpreter's stack overflowed",
+        "Values that are nested hundreds of thousands of levels deep, or functions that call one "
+        "another through operators and hooks without end, use up the stack of the process that "
+        "runs the program. It is ended then; the statement that ran is named where it is known.",
+        "t = ()\nfor i in range(300000):\n    t = (t,)\nd = {t: 1}\nx = 2\nloss = x * d[t]",
+        "t = []\nfor i in range(300000):\n    t.append(i)\nd = {len(t): 1}\nx = 2\n"
+        "loss = x * d[len(t)]",
+    ),
     "E601": Entry(
         "an assertion failed",
         "The condition of an `assert` is false. Between tensors `==` compares shapes exactly and "

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from types import FrameType
 from typing import Any
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError
+from ..outside import DEADLINE, OUTSIDE, out_of_time
 
 REPEATED = 0.5  # seconds between two alarms once the time is over
 SOON = 0.02  # until the next try where the first alarm came at a bad time
@@ -30,11 +32,7 @@ ALARM = Alarm()
 
 
 def _expired(signum: int, frame: Any) -> None:
-    error = fail(
-        "E508",
-        f"the time limit of {ALARM.limit:g} s is reached",
-        help=f"give it more time: {ALARM.what} {ALARM.limit * 10:g}",
-    )
+    error = out_of_time(ALARM.limit, ALARM.what)
     ALARM.end(error)
     if delicate(frame):
         from signal import ITIMER_REAL, setitimer
@@ -102,7 +100,9 @@ def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
         ALARM.limit, ALARM.what = float(seconds), what
         # It repeats, in case the first is swallowed where exceptions are ignored.
         setitimer(ITIMER_REAL, seconds, REPEATED)
+        OUTSIDE.seconds[DEADLINE] = monotonic() + seconds
         try:
             yield
         finally:
             setitimer(ITIMER_REAL, 0)
+            OUTSIDE.seconds[DEADLINE] = 0.0

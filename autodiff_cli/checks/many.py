@@ -11,18 +11,25 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError
 from ..language.collector import collect_seldom
+from ..outside import OUTSIDE, Lost, death, stubborn
 from .deadline import alarms
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
 
 FEW = 8  # fewer files are not worth starting processes
-GRACE = 5.0  # seconds that a process has to stop by itself after its time limit
+GRACE = 1.0  # seconds that a process has to stop by itself after its time limit
 
 
-def check_many(files: list[str], settings: Settings, jobs: int = 1) -> Iterator[FileResult]:
-    """The result of every file, in order, as soon as it and those before it are there."""
+def check_many(
+    files: list[str], settings: Settings, jobs: int = 1, lost: Lost | None = None
+) -> Iterator[FileResult]:
+    """The result of every file, in order, as soon as it and those before it are there; the process
+    that checked the first one may be lost."""
+    if lost is not None and files:
+        yield lost_file(files[0], lost.error(None, settings.timeout))
+        files = files[1:]
     if jobs <= 1 or len(files) <= FEW:
         with alarms():
             for file in files:
@@ -35,20 +42,26 @@ def check_many(files: list[str], settings: Settings, jobs: int = 1) -> Iterator[
         crew.dismiss()
 
 
+def lost_file(file: str, error: AutodiffError, seconds: float = 0.0) -> FileResult:
+    """The result of a file whose process is gone."""
+    item = Item(file, "run", status=ERROR, diagnostic=error.diagnostic)
+    return FileResult(file, [item], seconds)
+
+
 class Worker:
     """A process that checks one file after another; `at` is the place of its present file."""
 
-    def __init__(self, context: Any, settings: Settings):
+    def __init__(self, context: Any):
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, settings), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()  # so that the end of the process ends the pipe
         self.at: int | None = None
         self.since = 0.0
 
-    def give(self, at: int, file: str) -> None:
+    def give(self, at: int, file: str, settings: Settings) -> None:
         self.at, self.since = at, time.monotonic()
-        self.connection.send(file)
+        self.connection.send((file, settings))
 
     def end(self) -> None:
         """Stop at once."""
@@ -58,17 +71,18 @@ class Worker:
 
 
 class Crew:
-    """The processes of one call and what they found so far."""
+    """The processes of one call and what they found so far; idle `workers` are used again."""
 
-    def __init__(self, files: list[str], settings: Settings, jobs: int):
+    def __init__(
+        self, files: list[str], settings: Settings, jobs: int, workers: list[Worker] | None = None
+    ):
         self.files = files
         self.settings = settings
-        self.context = _context()
         self.pending = iter(enumerate(files))
         self.found: dict[int, FileResult] = {}
-        self.workers: list[Worker] = []
-        for _ in range(jobs):
-            self._occupy(None)
+        self.workers = [] if workers is None else workers
+        for worker in [*self.workers, *[None] * (jobs - len(self.workers))]:
+            self._occupy(worker)
 
     def results(self) -> Iterator[FileResult]:
         """All results in the order of the files."""
@@ -89,9 +103,9 @@ class Crew:
         if following is None:
             return
         if worker is None:
-            worker = Worker(self.context, self.settings)
+            worker = Worker(_context())
             self.workers.append(worker)
-        worker.give(*following)
+        worker.give(*following, self.settings)
 
     def _wait(self) -> None:
         """Until something happens to a file: it is done, its process is dead, its time is over."""
@@ -113,7 +127,7 @@ class Crew:
         if not ready:
             for worker in busy.values():
                 if self._overdue(worker) >= 0:
-                    self._lost(worker, self._hang(worker))
+                    self._lost(worker, stubborn(self.settings.timeout or 0.0))
 
     def _patience(self, busy: list[Worker]) -> float | None:
         """Seconds until the first process should have stopped by itself."""
@@ -128,38 +142,15 @@ class Crew:
     def _lost(self, worker: Worker, error: AutodiffError) -> None:
         """The result of a file whose process is gone, and a new process for the others."""
         assert worker.at is not None
-        file = self.files[worker.at]
-        item = Item(file, "run", status=ERROR, diagnostic=error.diagnostic)
-        self.found[worker.at] = FileResult(file, [item], time.monotonic() - worker.since)
+        seconds = time.monotonic() - worker.since
+        self.found[worker.at] = lost_file(self.files[worker.at], error, seconds)
         worker.end()
         self.workers.remove(worker)
         self._occupy(None)
 
     def _death(self, worker: Worker) -> AutodiffError:
-        assert worker.at is not None
-        file = self.files[worker.at]
         worker.process.join(1.0)
-        number = worker.process.exitcode
-        if number == -9:  # nobody kills like that but a system without memory, or a person
-            return fail(
-                "E505",
-                f"the process that checked `{file}` was killed; probably memory ran out",
-                help=f"check it alone: autodiff check {file} --max-memory 256M",
-            )
-        reason = f"signal {-number}" if number is not None and number < 0 else f"code {number}"
-        return fail(
-            "E900",
-            f"the process that checked `{file}` ended with {reason}",
-            help=f"check it alone: autodiff check {file}",
-        )
-
-    def _hang(self, worker: Worker) -> AutodiffError:
-        limit = self.settings.timeout or 0.0
-        return fail(
-            "E508",
-            f"the time limit of {limit:g} s is reached; its process did not stop and was ended",
-            help=f"give it more time: --timeout {limit * 10:g}",
-        )
+        return death(worker.process.exitcode or 0)
 
 
 def _context() -> Any:
@@ -178,18 +169,19 @@ def _context() -> Any:
     return multiprocessing.get_context("spawn")
 
 
-def _work(connection: Any, settings: Settings) -> None:
+def _work(connection: Any) -> None:
     """The life of a process: files in, results out, until the other end is closed."""
     import signal
 
     from ..engine.threads import WORKERS
 
+    OUTSIDE.attend()
     WORKERS.limit = 1  # the processes share the CPUs
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # quiet: the first process says it
     collect_seldom()
     with alarms():
         while True:
             try:
-                connection.send(check_file(connection.recv(), settings))
+                connection.send(check_file(*connection.recv()))
             except (EOFError, OSError):
                 return

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import AutodiffError, Diagnostic, fail
 from ..language.decode import decode
+from ..language.exhaustion import out_of_memory
 from ..language.report import Options, Report
 from ..language.warnings import COLLECTED
 from ..source import Source
@@ -60,10 +61,7 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
     except RecursionError:
         _internal(result, fail("E507", "the program recurses too deeply", help="use a loop"))
     except MemoryError:
-        _internal(
-            result,
-            fail("E505", "checking needs more memory than there is", help="use smaller shapes"),
-        )
+        _internal(result, out_of_memory("checking"))
     except AssertionError as error:
         code = "E602" if str(error).startswith("vjp of") else "E900"
         _internal(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Exit, fail
+from ..outside import OUTSIDE
 from .changes import Changes
 from .options import RUN_OPTIONS, Option, choice, whole
 from .streams import Environment, is_terminal
@@ -222,11 +223,18 @@ class Checker:
         collect_seldom()
         watched = is_terminal(self.env.stderr) and not (self.json or self.ci)
         bar = Bar(self.env.stderr if watched else None, len(files))
+        for result, written in OUTSIDE.records("file"):  # by a process before this one
+            self.results.append(result)
+            self.changes.written += written
+        files = files[len(self.results) :]
+        lost = OUTSIDE.take()
         try:
-            for result in check_many(files, settings, self.values["jobs"]):
+            for result in check_many(files, settings, self.values["jobs"], lost):
                 self.results.append(result)
                 bar.clear()
+                before = self.changes.written
                 self._show(result)
+                OUTSIDE.record("file", (result, self.changes.written - before))
                 if self.changes.quit or (
                     self.values["exitfirst"] and any(i.bad for i in result.items)
                 ):

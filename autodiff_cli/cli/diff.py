@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AutodiffError, Exit
+from ..outside import OUTSIDE
 from .options import RUN_OPTIONS, Option, choice, define
 from .streams import Environment
 
@@ -76,6 +77,9 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
     second = tuple(values["other"])
     defines = tuple(values["define"])
     try:
+        lost = OUTSIDE.take()
+        if lost is not None:
+            raise lost.error(None, values["timeout"])
         with deadline(values["timeout"]):
             left = _outcome(files[0], values, defines)
             right = _outcome(files[-1], values, second if len(files) == 1 else defines + second)

@@ -39,8 +39,8 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
     """Run a command line; the exit code."""
     import gc
 
-    if environment is None:
-        sys.unraisablehook = _unraisable
+    if argv is None and environment is None:
+        return _process()
     gc.disable()  # start-up makes many objects and no garbage; commands turn it on again
     env = Environment.current() if environment is None else environment
     words = sys.argv[1:] if argv is None else list(argv)
@@ -70,6 +70,23 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
         return Exit.INTERNAL
     finally:
         gc.enable()
+
+
+def _process() -> int:
+    """The command as a process of its own, which another one watches where there is `fork`."""
+    words = sys.argv[1:]
+    sys.unraisablehook = _unraisable
+    if sys.platform != "linux":
+        return main(words, Environment.current())
+    from .supervisor import EXHAUSTED, finish, supervise
+
+    supervise(words)
+    try:
+        code = main(words, Environment.current())
+    except MemoryError:
+        os._exit(EXHAUSTED)
+    finish(code)
+    return code
 
 
 def _unraisable(lost: Any) -> None:

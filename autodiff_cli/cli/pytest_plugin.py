@@ -12,6 +12,14 @@ from typing import Any
 
 import pytest
 
+WORKERS = pytest.StashKey[list[Any]]()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the process that checked programs."""
+    for worker in config.stash.get(WORKERS, []):
+        worker.end()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The plugin's options."""
@@ -50,9 +58,8 @@ class ExprFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """The items of the program, in its order."""
         from ..checks.model import Settings
-        from ..checks.runner import check_file
 
-        result = check_file(_shown(self), Settings(collect=True, ci=True))
+        result = _checked(self, Settings(collect=True, ci=True))
         items = result.items
         if not any(item.kind == "run" for item in items):
             items = []
@@ -71,16 +78,14 @@ class ExprItem(pytest.Item):
     def runtest(self) -> None:
         """Check this item alone."""
         from ..checks.model import Settings
-        from ..checks.runner import check_file
         from ..render.plain import plain
 
-        shown = _shown(self)
         settings = Settings(
-            only=(f"{shown}::{self.name}",),
+            only=(f"{_shown(self)}::{self.name}",),
             update=self.config.getoption("--expr-update"),
             plain=plain,
         )
-        result = check_file(shown, settings)
+        result = _checked(self, settings)
         self._write(result)
         for item in result.items:
             if item.bad:
@@ -131,6 +136,15 @@ class Failed(Exception):
         from ..render.diagnostics import render
 
         return render(self.diagnostic)
+
+
+def _checked(node: pytest.Item | pytest.Collector, settings: Any) -> Any:
+    """Check a program in a process that is kept for all of them; where one is lost, the next check
+    has a new one."""
+    from ..checks.many import Crew
+
+    workers = node.config.stash.setdefault(WORKERS, [])
+    return next(Crew([_shown(node)], settings, 1, workers).results())
 
 
 def _shown(node: pytest.Item | pytest.Collector) -> str:

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AutodiffError, fail
+from ..outside import OUTSIDE
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class Reader:
         """All of standard input."""
         if self.stdin_text is not None:
             return self.stdin_text
+        kept = OUTSIDE.records("stdin")  # read by a process before this one
+        if kept:
+            self.stdin_text = kept[0]
+            return kept[0]
         stream = self.env.stdin
         if stream is None:
             raise CannotRead("standard input is closed")
@@ -72,8 +77,10 @@ class Reader:
             data = self._limited(read, "<stdin>")
         except (OSError, ValueError) as error:
             raise CannotRead(_reason(error)) from None
-        self.stdin_text = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
-        return self.stdin_text
+        text = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
+        OUTSIDE.record("stdin", text)
+        self.stdin_text = text
+        return text
 
     def _file(self, name: str) -> bytes:
         try:

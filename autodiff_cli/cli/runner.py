@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checks.deadline import deadline
 from ..errors import AutodiffError, Exit, fail
+from ..outside import OUTSIDE
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal, is_unicode
 from .waiting import waiting
@@ -49,7 +50,16 @@ def run_programs(
 def _once(runner: Runner, names: list[str | None]) -> Exit:
     if not runner.prepared(len(names)):
         return Exit.USAGE
-    codes = [runner.run_one(name, several=len(names) > 1) for name in names]
+    done = OUTSIDE.records("program")  # by a process before this one
+    codes: list[Exit] = []
+    for code, collected in done:
+        codes.append(code)
+        runner.collected += collected
+    for name in names[len(done) :]:
+        before = len(runner.collected)
+        codes.append(runner.run_one(name, several=len(names) > 1))
+        if len(names) > 1:
+            OUTSIDE.record("program", (codes[-1], runner.collected[before:]))
     codes.append(runner.finish())
     return Exit.worst(codes)
 
@@ -215,6 +225,9 @@ class Runner:
     def _computed(self, name: str | None, shown_name: str) -> Any:
         with deadline(self.values["timeout"]):
             source = self.reader.source(name, shown_name)
+            lost = OUTSIDE.take()
+            if lost is not None:
+                raise lost.error(source, self.values["timeout"])
             return self.compute(source, self.settings)
 
     # -- showing ----------------------------------------------------------------------------------
@@ -324,7 +337,9 @@ def _failure(name: str, error: AutodiffError) -> Any:
 
 
 def _out_of_memory() -> AutodiffError:
-    return fail("E505", "the results need more memory than there is", help="use smaller shapes")
+    from ..language.exhaustion import out_of_memory
+
+    return out_of_memory("showing the results")
 
 
 def _too_deep() -> AutodiffError:

@@ -47,7 +47,11 @@ def allocate(shape: Shape, dtype: np.dtype) -> np.ndarray:
     for array in ready:
         if getrefcount(array) == FREE:
             return array
-    made = np.empty(shape, dtype)
+    try:
+        made = np.empty(shape, dtype)
+    except MemoryError:
+        drop_free()
+        made = np.empty(shape, dtype)
     if _held + size > MOST_BYTES:
         drop_free()
         ready = _POOL.setdefault((shape, dtype), [])

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ..errors import fail
+from ..errors import AutodiffError, fail
+from ..graph.state import STATE
+from ..outside import OUTSIDE, no_memory
+
+
+def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
+    """E505 for Python's MemoryError, at the expression that is being evaluated."""
+    OUTSIDE.relieve()
+    return no_memory(what, smaller).amend(span=STATE.span)
 
 
 class Exhaustion:
@@ -11,7 +19,7 @@ class Exhaustion:
 
     __slots__ = ("smaller", "what")
 
-    def __init__(self, what: str, smaller: str = "use smaller shapes"):
+    def __init__(self, what: str, smaller: str = "use less at a time"):
         self.what = what
         self.smaller = smaller
 
@@ -26,6 +34,4 @@ class Exhaustion:
                 "E507", "the program recurses too deeply", help="use a loop instead of recursion"
             ) from None
         if issubclass(kind, MemoryError):
-            raise fail(
-                "E505", f"{self.what} needs more memory than there is", help=self.smaller
-            ) from None
+            raise out_of_memory(self.what, self.smaller) from None

@@ -15,6 +15,7 @@ from ..graph.op import cast
 from ..graph.params import LATE, NUMBERS, BindError
 from ..graph.state import STATE, grad_mode
 from . import syntax
+from .exhaustion import out_of_memory
 from .kinds import MODE, kind_of
 from .operations import count_step
 from .plain_operands import refuse_plain
@@ -234,9 +235,7 @@ def guarded(
     except ZeroDivisionError:
         raise fail("E504", f"`{name}`: division by zero", help="check the divisor") from None
     except MemoryError:
-        raise fail(
-            "E505", f"`{name}` needs more memory than there is", help="use less at once"
-        ) from None
+        raise out_of_memory(f"`{name}`") from None
 
 
 def _words(error: Exception, name: str) -> str:

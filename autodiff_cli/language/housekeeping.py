@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterable
 from typing import Any
 
 from ..autograd.tensor import Tensor
+from ..engine.memory import drop_free
 from ..errors import AutodiffError, fail
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
-from ..graph.sizes import bytes_text
 from ..graph.state import STATE
+from .exhaustion import out_of_memory
 from .values import Scope
 
 MOST_MADE = 64 << 20  # bytes of arrays after which a loop evaluates what it has
-MOST_PILED = 4 * MOST_MADE  # after which the memory is looked at where there is no loop
-OWN = 128 << 20  # what code that is imported and plans that are kept may take besides
 
 
 class Housekeeping:
@@ -25,11 +23,11 @@ class Housekeeping:
     whenever many bytes were made, the tensors that names hold are evaluated and their finished
     history is let go.
 
-    `around`: what the process held before the program; `replays`: whether steps may be replayed at
-    all.
+    `garbage`: bytes of arrays that were made since cycles were looked for; `replays`: whether steps
+    may be replayed at all.
     """
 
-    __slots__ = ("around", "every", "mark", "replays", "start")
+    __slots__ = ("every", "garbage", "mark", "replays", "start")
 
     def __init__(self) -> None:
         self.every = 50_000
@@ -39,8 +37,7 @@ class Housekeeping:
     def restart(self) -> None:
         """Called when a program begins."""
         self.start = self.mark = GraphNode.counter()
-        self.around = memory_used()
-        STATE.made = 0
+        self.garbage = STATE.made = 0
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""
@@ -63,35 +60,12 @@ class Housekeeping:
                 )
             )
         self.collect(scope, before)
+        self.garbage += STATE.made
         STATE.made = 0
-        if piled:
-            self._check(
-                "the graph that this loop builds",
-                "call backward() in the loop, detach(), or use torch.no_grad()",
-            )
-        else:
-            self.look()
-
-    def look(self) -> None:
-        """Called now and then, and where big arrays piled up: E505 when the program holds more
-        than it may."""
-        STATE.made = min(STATE.made, MOST_MADE + 1)  # the next step of a loop still collects
-        self._check("what this program holds", "keep less at a time")
-
-    def _check(self, what: str, advice: str) -> None:
-        limit = self.around + STATE.max_bytes + OWN
-        if memory_used() < limit:
-            return
-        from ..engine.memory import drop_free
-
-        drop_free()
-        gc.collect()
-        if memory_used() > limit:
-            raise fail(
-                "E505",
-                f"{what} needs more than {bytes_text(STATE.max_bytes)}",
-                help=f"{advice}, or raise the limit: --max-memory 8G",
-            )
+        if self.garbage > STATE.max_bytes // 2:
+            self.garbage = 0
+            drop_free()
+            gc.collect()
 
     def collect(self, scope: Scope, since: int) -> None:
         """Evaluate what names hold, then release histories that no gradient needs. What needs a
@@ -129,34 +103,6 @@ def contents(value: Any) -> Iterable[Any]:
     return () if held is None else held()
 
 
-class _Statm:
-    """The system's figures of this process, in a file that stays open."""
-
-    __slots__ = ("file", "page", "process")
-
-    def __init__(self) -> None:
-        self.process = self.file = -1
-        self.page = 0
-
-    def used(self) -> int:
-        if self.process != os.getpid():  # a fork's file tells of its parent
-            self.process = os.getpid()
-            self.file = os.open("/proc/self/statm", os.O_RDONLY)
-            self.page = os.sysconf("SC_PAGE_SIZE")
-        return int(os.pread(self.file, 100, 0).split()[1]) * self.page
-
-
-_STATM = _Statm()
-
-
-def memory_used() -> int:
-    """Bytes of memory this process has in use; 0 where the system does not tell."""
-    try:
-        return _STATM.used()
-    except (OSError, AttributeError):
-        return 0
-
-
 HOUSEKEEPING = Housekeeping()
 
 LIMITS = frozenset({"E505", "E506", "E508"})
@@ -174,7 +120,7 @@ def ended(error: BaseException | None = None) -> bool:
     """Whether a limit ended the program, this one at the latest: then nothing of it runs, neither
     `except` nor `finally`, `__exit__` or the rest of a generator."""
     if isinstance(error, MemoryError):
-        error = fail("E505", "the program needs more memory than there is", help="use less at once")
+        error = out_of_memory("the program")
     if isinstance(error, AutodiffError) and error.code in LIMITS:
         limit(error)
     return STATE.over is not None

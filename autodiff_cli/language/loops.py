@@ -133,7 +133,6 @@ class Run:
                 if self.replay is not None:
                     if self.replay.step(item):
                         if not STATE.steps & 31 or STATE.made > MOST_MADE:
-                            HOUSEKEEPING.look()
                             HOUSEKEEPING.after_step(self.scope)
                         continue
                     self._settle()

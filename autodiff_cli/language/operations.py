@@ -20,7 +20,7 @@ from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.varying import Aside, Unread, Varying
-from .housekeeping import HOUSEKEEPING, MOST_PILED, limit
+from .housekeeping import limit
 from .kinds import MODE, is_instance, is_numeric_list, kind_of
 from .python_operators import BINARY, MAX_ITEMS, NUMBERS, bound_length, python_binary, refuse_caret
 from .values import GradFn, OpFunction, is_callable
@@ -316,8 +316,6 @@ def count_step(n: int = 1) -> None:
                 help="is the loop endless? raise the limit with --max-steps 10000000",
             )
         )
-    if not STATE.steps & 31 or STATE.made > MOST_PILED:
-        HOUSEKEEPING.look()
 
 
 def iterate(value: Any) -> Iterator[Any]:
@@ -356,7 +354,7 @@ def _counted(items: Any) -> Iterator[Any]:
     try:
         for item in items:
             state.steps += 1
-            if state.steps > state.max_steps or not state.steps & 31 or state.made > MOST_PILED:
+            if state.steps > state.max_steps:
                 count_step(0)
             yield item
     except RuntimeError as error:

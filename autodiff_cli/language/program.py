@@ -23,6 +23,7 @@ from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.sizes import not_single
 from ..graph.state import STATE
+from ..outside import OUTSIDE
 from ..source import Source
 from ..suggest import suggest
 from . import syntax
@@ -39,7 +40,7 @@ from .kinds import MODE, is_numeric_list
 from .loading import FILES, read_array
 from .parser import parse, parse_all
 from .report import Report, TensorRecord
-from .statements import compile_block
+from .statements import compile_module
 from .text import text
 from .values import Scope
 from .warnings import COLLECTED
@@ -77,6 +78,7 @@ class Program:
         options = self.options
         STATE.reset()
         STATE.max_bytes = options.max_memory
+        OUTSIDE.bound(options.max_memory)
         STATE.max_steps = options.max_steps
         STATE.max_depth = options.max_depth
         DEPTH.now = 0
@@ -99,7 +101,7 @@ class Program:
             self._prepare_defines(tree)
             self._watch(tree)
             body = self.statements(tree)
-            block = compile_block(body, Context(True)) if body else None
+            block = compile_module(body, Context(True)) if body else None
         except RecursionError:
             raise fail(
                 "E108", "the program is nested too deeply", help="use names for parts of it"

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
+from ..outside import END, OUTSIDE, START
 from . import syntax
 from .assignment import (
     compile_annotated,
@@ -55,6 +56,21 @@ def compile_block(trees: list[syntax.Node], context: Context) -> RunStatement:
             if signal is not None:
                 return signal
         return None
+
+    return run
+
+
+def compile_module(trees: list[syntax.Node], context: Context) -> RunStatement:
+    """The closure of a whole program, which tells outside where it is."""
+    parts = [
+        (STATEMENTS[type(tree)](tree, context), tree.span.start, tree.span.end) for tree in trees
+    ]
+
+    def run(scope: Scope) -> Signal:
+        told = OUTSIDE.numbers
+        for statement, told[START], told[END] in parts:
+            statement(scope)
+        told[START] = told[END] = 0
 
     return run
 

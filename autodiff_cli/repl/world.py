@@ -22,6 +22,7 @@ from ..language.program import RECURSION_LIMIT
 from ..language.report import Options
 from ..language.warnings import COLLECTED
 from ..language.watching import OVERRIDES, SHOWN, WATCH
+from ..outside import OUTSIDE
 
 _SETTINGS = State.__slots__
 
@@ -65,6 +66,7 @@ class World:
             sys.setrecursionlimit(RECURSION_LIMIT)
         for name, value in self.state.items():
             setattr(STATE, name, value)
+        OUTSIDE.bound(STATE.max_bytes)
         STATE.steps = 0
         STATE.span = None
         MODE.python = self.python

@@ -1,0 +1,287 @@
+"""The command in two processes: one works, the other waits, enforces the limits from outside, and
+lets a third one go on where the first was lost.
+
+Invariant: what waits has run nothing of any program and imported nothing for it, so that another
+process made of it is as good as new. It shares the terminal and the process group with the one that
+works: the terminal's signals reach both.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+from ..outside import (
+    DEADLINE,
+    FINISHED,
+    MEMORY,
+    OUTSIDE,
+    PAGE,
+    RELIEF,
+    SIGN,
+    TEXT,
+    TIME,
+    TOLD,
+    USED,
+    Lost,
+    data_of,
+)
+
+GRACE = 1.0  # seconds that the worker has to stop by itself after its time limit
+PATIENCE = 0.5  # between two looks at the limits
+NEARLY = 1 << 20  # bytes: less is no memory to work with
+EXHAUSTED = 99  # the exit code of a worker that had no memory left to say so
+CRASHES = (4, 5, 6, 7, 8, 11, 31)  # ILL TRAP ABRT BUS FPE SEGV SYS; others are sent by people
+KILLED = 9
+SET_SIGNAL = 10  # F_SETSIG of Linux
+UNSUPERVISED = frozenset(["help", "ops", "completion", "--version", "-V", "-h", "--help"])
+
+
+def supervise(words: list[str]) -> None:
+    """Return in the process that works; in the one that waits, never."""
+    if words and words[0] in UNSUPERVISED:
+        return
+    import mmap
+
+    OUTSIDE.use(mmap.mmap(-1, PAGE))
+    OUTSIDE.watched = True
+    OUTSIDE.journal = os.memfd_create("autodiff")
+    terminal = _Terminal()
+    while True:
+        alive, held = os.pipe()
+        worker = os.fork()
+        if not worker:
+            os.close(held)
+            _live_with(alive)
+            _keep_output(words)
+            return
+        os.close(alive)
+        status, limit = _wait(worker)
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0 and OUTSIDE.numbers[FINISHED]:
+            os._exit(code)
+        if code < 0 and -code != KILLED and -code not in CRASHES:
+            _die_of(-code)
+        terminal.restore()
+        _flush()
+        again = OUTSIDE.lost is not None and not OUTSIDE.numbers[TOLD]
+        limit = MEMORY if code == EXHAUSTED else limit
+        OUTSIDE.lost = Lost(code, limit, OUTSIDE.statement())
+        if again:
+            _give_up(OUTSIDE.lost)
+        OUTSIDE.numbers[:] = memoryview(bytes(TEXT)).cast("q")
+        os.close(held)
+
+
+def finish(code: int) -> None:
+    """The worker ends, without the interpreter's own end, which takes as long as small programs."""
+    if not OUTSIDE.watched:
+        return
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+    OUTSIDE.numbers[FINISHED] = 1
+    os._exit(code)
+
+
+# -- the process that works -----------------------------------------------------------------------
+
+
+def _live_with(alive: int) -> None:
+    """End with the process that waits: the system kills the reader of a pipe that nobody writes."""
+    from fcntl import F_GETFL, F_SETFL, F_SETOWN, fcntl
+
+    fcntl(alive, F_SETOWN, os.getpid())
+    fcntl(alive, SET_SIGNAL, KILLED)
+    fcntl(alive, F_SETFL, fcntl(alive, F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    try:
+        if not os.read(alive, 1):
+            os._exit(1)
+    except BlockingIOError:
+        pass
+
+
+class Kept(io.BufferedIOBase):
+    """Output in memory that outlives the process until it is written."""
+
+    def __init__(self, descriptor: int, lines: bool):
+        self.descriptor = descriptor
+        self.lines = lines
+        self.text = OUTSIDE.page[TEXT:]
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self.descriptor)
+
+    def write(self, data: Any) -> int:
+        """Keep some output; what does not fit is written."""
+        size = len(data)
+        used = OUTSIDE.numbers[USED]
+        if used + size > len(self.text):
+            self.flush()
+            used = 0
+            if size > len(self.text):
+                _write(self.descriptor, memoryview(data))
+                return size
+        self.text[used : used + size] = data
+        OUTSIDE.numbers[USED] = used + size
+        if self.lines and b"\n" in data:
+            self.flush()
+        return size
+
+    def flush(self) -> None:
+        """Write what is kept; a part that was written is kept no longer, whatever happens then."""
+        while used := OUTSIDE.numbers[USED]:
+            written = os.write(self.descriptor, self.text[:used])
+            self.text[: used - written] = self.text[written:used]
+            OUTSIDE.numbers[USED] = used - written
+
+
+def _write(descriptor: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _keep_output(words: list[str]) -> None:
+    """What is printed is there whatever becomes of the process. A session writes at once."""
+    stdout: Any = sys.stdout
+    session = not words or words[0] == "repl"
+    if stdout is None or stdout.write_through or session:
+        return
+    kept: Any = Kept(stdout.fileno(), stdout.line_buffering)
+    sys.stdout = io.TextIOWrapper(
+        kept, stdout.encoding, stdout.errors, newline="\n", write_through=True
+    )
+
+
+# -- the process that waits -----------------------------------------------------------------------
+
+
+class _Terminal:
+    """The modes of the terminal, to be put back."""
+
+    def __init__(self) -> None:
+        self.modes: Any = None
+        try:
+            if os.isatty(0):
+                import termios
+
+                self.modes = termios.tcgetattr(0)
+        except OSError:
+            pass
+
+    def restore(self) -> None:
+        """Give the terminal back as it was found, without a line of progress."""
+        if self.modes is not None:
+            import termios
+
+            try:
+                if termios.tcgetattr(0) != self.modes:
+                    termios.tcsetattr(0, termios.TCSADRAIN, self.modes)
+                    os.write(1, b"\x1b[?2004l\x1b[?25h\x1b[0m\r\n")
+            except (termios.error, OSError):
+                pass
+        if OUTSIDE.numbers[SIGN]:
+            with suppress(OSError):
+                os.write(2, b"\r\x1b[K")
+
+
+def _wait(worker: int) -> tuple[int, str]:
+    """Wait for the worker to end: its status, and the limit for which it was ended.
+
+    An interrupt of the terminal has reached the worker; one that was sent to this process is passed
+    on. The signals that end a process end this one, and the worker with it.
+    """
+    while True:
+        try:
+            import signal
+
+            signals = {signal.SIGCHLD, signal.SIGINT, signal.SIGTSTP}
+            signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+            break
+        except KeyboardInterrupt:
+            continue
+    late = 0.0  # since when the worker is overdue
+    over = ""
+    reliefs = 0
+    while True:
+        ended, status = os.waitpid(worker, os.WNOHANG)
+        if ended:
+            return status, over
+        now = time.monotonic()
+        deadline = OUTSIDE.seconds[DEADLINE]
+        pause = PATIENCE
+        if not deadline or now < deadline:
+            late = 0.0
+            pause = min(pause, deadline - now) if deadline else pause
+        elif not late:
+            late, pause = now, GRACE
+        elif now < late + GRACE:
+            pause = late + GRACE - now
+        else:
+            over = TIME
+            os.kill(worker, KILLED)
+        found = signal.sigtimedwait(signals, max(pause, 0.001))
+        if found is None:
+            reliefs += _at_its_limit(worker)
+            if reliefs > 2:
+                over = MEMORY
+                os.kill(worker, KILLED)
+        elif found.si_signo == signal.SIGCHLD:
+            continue
+        elif found.si_signo == signal.SIGINT:
+            if found.si_pid:
+                os.kill(worker, signal.SIGINT)
+        else:
+            os.kill(worker, signal.SIGTSTP)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(worker, signal.SIGCONT)
+            late = 0.0
+
+
+def _at_its_limit(worker: int) -> bool:
+    """Whether the worker's memory is used up to the last page. Python may have none to handle its
+    MemoryError then, and try for ever: it gets a little more."""
+    import resource
+
+    limit, most = resource.prlimit(worker, resource.RLIMIT_DATA)
+    if limit == resource.RLIM_INFINITY or data_of(worker) < limit - NEARLY:
+        return False
+    resource.prlimit(worker, resource.RLIMIT_DATA, (limit + RELIEF, most))
+    return True
+
+
+def _die_of(number: int) -> None:
+    """End as the worker did."""
+    import signal
+
+    signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+def _flush() -> None:
+    """Write what the worker printed and did not write."""
+    used = OUTSIDE.numbers[USED]
+    with suppress(OSError):
+        _write(1, OUTSIDE.page[TEXT : TEXT + used])
+
+
+def _give_up(lost: Lost) -> None:
+    """The process that should have said what became of the first was lost as well."""
+    error = lost.error(None, 0.0)
+    text = f"error[{error.code}]: {error.message}\nhelp: {error.diagnostic.helps[0]}\n"
+    try:
+        os.write(2, text.encode())
+    finally:
+        os._exit(error.diagnostic.exit_code)

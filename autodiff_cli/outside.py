@@ -1,0 +1,207 @@
+"""What a process that works tells the one that waits for it, in memory that both have.
+
+Invariant: it is told before it may be needed, so that it is there however the process ends. Where
+nobody waits, the memory is the process's own, and telling costs as little.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from .errors import AutodiffError, fail
+from .source import Source, Span
+
+# Places of numbers at the beginning of the page, 8 bytes each.
+DEADLINE = 0  # seconds of the monotonic clock; 0: none
+START, END = 1, 2  # of the statement that runs, in its program's text
+USED = 3  # bytes of output that are not written yet
+TOLD = 4  # whether it was said what became of the process before this one
+FINISHED = 5  # whether the process ended by itself
+SIGN = 6  # whether a line of progress stands on the terminal
+
+TEXT = 64  # where the output begins
+PAGE = TEXT + (1 << 16)
+
+ALLOWANCE = 512 << 20  # bytes for the libraries, for what they need meanwhile, and for the report
+EACH_CPU = 64 << 20  # bytes of a thread of BLAS
+RELIEF = 64 << 20  # bytes to say that memory ran out
+
+STACK = (-6, -11)  # SIGABRT and SIGSEGV: what Python does when the C stack is full
+
+
+TIME, MEMORY = "time", "memory"
+
+
+class Lost(NamedTuple):
+    """How the process before this one ended, in the middle of its work."""
+
+    code: int  # its exit code, or the signal with a minus
+    limit: str  # TIME or MEMORY when that was used up
+    statement: tuple[int, int]
+
+    def error(
+        self, source: Source | None, limit: float | None, what: str = "--timeout"
+    ) -> AutodiffError:
+        """What that means for the program."""
+        start, end = self.statement
+        span = Span(source, start, end) if source is not None and end else None
+        if self.limit == TIME:
+            error = stubborn(limit or 0.0, what)
+        elif self.limit == MEMORY:
+            error = no_memory("the program")
+        else:
+            error = death(self.code)
+        return error.amend(span=span, label="this statement ran" if span is not None else "")
+
+
+class Outside:
+    """The memory of both, and what is known of a process before this one: how it was `lost`, and
+    the records that it left."""
+
+    __slots__ = ("base", "bounded", "journal", "lost", "numbers", "page", "seconds", "watched")
+
+    def __init__(self) -> None:
+        self.base = 0  # bytes that the process had before it ran programs
+        self.bounded = 0  # bytes that the program may have
+        self.journal = -1
+        self.lost: Lost | None = None
+        self.watched = False
+        self.use(bytearray(PAGE))
+
+    def use(self, page: Any) -> None:
+        """Tell it here from now on."""
+        self.page = memoryview(page)
+        self.numbers = self.page[:TEXT].cast("q")
+        self.seconds = self.page[:TEXT].cast("d")
+
+    def attend(self) -> None:
+        """Another process than the one that has the page watches this one from now on."""
+        self.journal = -1
+        self.watched = True
+        self.base = data_of("self")
+        self.use(bytearray(PAGE))
+
+    def statement(self) -> tuple[int, int]:
+        return self.numbers[START], self.numbers[END]
+
+    def take(self) -> Lost | None:
+        """What became of the process before this one, for the one place that says it."""
+        lost, self.lost = self.lost, None
+        if lost is not None:
+            self.numbers[TOLD] = 1
+        return lost
+
+    # -- memory -------------------------------------------------------------------------------
+
+    def bound(self, size: int) -> None:
+        """Bound the memory of the process, for a program that may have `size` bytes: beyond it
+        Python raises MemoryError."""
+        if self.watched and size != self.bounded:
+            self.bounded = size
+            self._allow(size)
+
+    def relieve(self) -> None:
+        """Memory ran out: a little more, to say so."""
+        if self.bounded:
+            self._allow(self.bounded + RELIEF)
+            self.bounded = 0
+
+    def _allow(self, size: int) -> None:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        size += self.base + ALLOWANCE + EACH_CPU * ((os.cpu_count() or 1) - 1)
+        if most != resource.RLIM_INFINITY:
+            size = min(size, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (size, most))
+
+    # -- records ------------------------------------------------------------------------------
+
+    def record(self, kind: str, value: Any) -> None:
+        """Keep something for the process that goes on if this one dies."""
+        if self.journal < 0:
+            return
+        import pickle
+
+        data = memoryview(pickle.dumps((kind, value)))
+        while data:
+            data = data[os.write(self.journal, data) :]
+
+    def records(self, kind: str) -> list[Any]:
+        """What the processes before this one recorded."""
+        if self.journal < 0:
+            return []
+        if self.lost is None:
+            os.ftruncate(self.journal, 0)
+            os.lseek(self.journal, 0, os.SEEK_SET)
+            return []
+        import pickle
+
+        found = []
+        with open(os.dup(self.journal), "rb") as file:
+            file.seek(0)
+            try:
+                while True:
+                    found.append(pickle.load(file))
+            except EOFError:
+                pass
+        return [value for name, value in found if name == kind]
+
+
+def death(code: int) -> AutodiffError:
+    """What the end of a process, an exit code or a signal with a minus, says about the program."""
+    if code in STACK:
+        return fail(
+            "E509",
+            "the program overflowed the interpreter's stack",
+            help="use loops in place of recursion, and nest values less deeply",
+        )
+    if code == -9:  # nobody kills like that but a system without memory, or a person
+        return fail(
+            "E505",
+            "the process that ran the program was killed; probably memory ran out",
+            help="give it less: --max-memory 256M",
+        )
+    reason = f"signal {-code}" if code < 0 else f"code {code}"
+    return fail(
+        "E900",
+        f"internal error: the process that ran the program ended with {reason}",
+        help="please report it with the program that caused it",
+    )
+
+
+def data_of(process: int | str) -> int:
+    """Bytes of a process that RLIMIT_DATA counts; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{process}/statm", "rb") as file:
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
+    """E508 of a process that did not stop by itself, in the middle of a single call."""
+    error = out_of_time(limit, what)
+    return error.amend(message=f"{error.message}; its process did not stop and was ended")
+
+
+def no_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
+    """E505 for memory that ran out."""
+    return fail(
+        "E505",
+        f"{what} ran out of memory",
+        help=f"{smaller}, or raise the limit: --max-memory 8G",
+    )
+
+
+def out_of_time(limit: float, what: str = "--timeout") -> AutodiffError:
+    """E508."""
+    return fail(
+        "E508",
+        f"the time limit of {limit:g} s is reached",
+        help=f"give it more time: {what} {limit * 10:g}",
+    )
+
+
+OUTSIDE = Outside()

@@ -1,0 +1,161 @@
+"""The command as processes: what kills the one that works is said by the next, which goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import hold_against_schema
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
+
+COMMAND = [sys.executable, "-m", "autodiff_cli"]
+DEEP = "t = ()\nfor i in range(300000): t = (t,)\n"
+PROGRAMS = {
+    "deep.expr": "print('before')\nprint('unfinished', end='')\n" + DEEP + "d = {t: 1}\nx = 2\n",
+    "slow.py": "import torch\nprint('before')\nx = torch.rand(2500, 2500)\n"
+    "u = torch.linalg.svd(x)\n",
+    "big.expr": "print('before')\nx = []\nfor i in range(999): x.append('a' * 9000000 + str(i))\n",
+    "good.expr": "x = 3\nloss = x * x\n",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for name, text in PROGRAMS.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def call(place: Path, *words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in another process, with output that is kept until it is written."""
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONUNBUFFERED", "CI")}
+    return subprocess.run(
+        [*COMMAND, *words], cwd=place, env=env, input=text, capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+
+
+def documents(text: str) -> list[Any]:
+    hold_against_schema(text)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_full_stack(place: Path) -> None:
+    done = call(place, "run", "deep.expr")
+    assert done.returncode == 4
+    assert done.stdout == "before\nunfinished"
+    assert done.stderr.splitlines()[:4] == [
+        "error[E509]: the program overflowed the interpreter's stack",
+        " --> deep.expr:5:1",
+        "  |",
+        "5 | d = {t: 1}",
+    ]
+
+
+def test_the_time_of_a_single_call(place: Path) -> None:
+    start = time.monotonic()
+    done = call(place, "run", "slow.py", "--timeout", "0.5")
+    assert time.monotonic() - start < 10
+    assert (done.returncode, done.stdout) == (4, "before\n")
+    assert " --> slow.py:4:1" in done.stderr
+    assert "error[E508]: the time limit of 0.5 s is reached; its process did" in done.stderr
+
+
+def test_memory_of_values_that_are_no_tensors(place: Path) -> None:
+    done = call(place, "run", "big.expr", "--max-memory", "64M")
+    assert (done.returncode, done.stdout) == (4, "before\n")
+    assert "error[E505]: the program ran out of memory\n --> big.expr:3:31" in done.stderr
+    assert "--max-memory 8G" in done.stderr
+
+
+def test_one_of_several_programs(place: Path) -> None:
+    """Each has its document, whatever happened to another."""
+    done = call(place, "run", "good.expr", "deep.expr", "good.expr", "--format", "json")
+    found = documents(done.stdout)
+    assert [d["status"] for d in found] == ["ok", "error", "ok"]
+    assert found[1]["error"]["code"] == "E509"
+    assert found[1]["error"]["line"] == 5
+    assert found[0]["tensors"]["x"]["grad"] == found[2]["tensors"]["x"]["grad"] == 6.0
+    assert done.returncode == 4
+
+
+def test_results_that_are_collected_for_a_file(place: Path) -> None:
+    done = call(place, "run", "good.expr", "deep.expr", "good.expr", "-o", "out.json")
+    assert [d["status"] for d in documents((place / "out.json").read_text())] == [
+        "ok", "error", "ok",
+    ]  # fmt: skip
+    assert (done.returncode, done.stdout) == (4, "")
+
+
+def test_a_program_on_standard_input(place: Path) -> None:
+    done = call(place, "run", "-", text=PROGRAMS["deep.expr"])
+    assert done.returncode == 4
+    assert "E509" in done.stderr and "5 | d = {t: 1}" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["explain"], ["why", "x"], ["graph"], ["hessian"], ["derive"]])
+def test_other_commands(place: Path, words: list[str]) -> None:
+    done = call(place, *words, "deep.expr")
+    assert done.returncode == 4
+    assert "error[E509]" in done.stderr
+
+
+def test_diff(place: Path) -> None:
+    done = call(place, "diff", "good.expr", "deep.expr")
+    assert done.returncode == 4
+    assert "error[E509]" in done.stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_check_goes_on(place: Path, jobs: str) -> None:
+    """The file that kills the process fails alone, in all forms of the results."""
+    for name in "abcdefg":
+        (place / f"{name}.expr").write_text(PROGRAMS["good.expr"])
+    (place / "big.expr").unlink()
+    done = call(place, "check", "-j", jobs, "--junit", "out.xml", "--format", "json")
+    (document,) = documents(done.stdout)
+    bad = {item["id"] for item in document["items"] if item["status"] == "error"}
+    assert bad == {"deep.expr::run"}
+    assert "good.expr::grad[x]" in {item["id"] for item in document["items"]}
+    assert (place / "out.xml").read_text().count("<testcase") == len(document["items"])
+    assert done.returncode == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_sent_to_the_command(place: Path, number: signal.Signals) -> None:
+    """Both processes end, as one did: nobody holds the output open."""
+    (place / "long.expr").write_text("print('started')\nwhile True: x = 1\n")
+    process = subprocess.Popen(
+        [*COMMAND, "run", "long.expr", "--max-steps", "1000000000"],
+        cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert "Traceback" not in err
+
+
+def test_the_worker_ends_with_the_command(place: Path) -> None:
+    (place / "long.expr").write_text("print('started')\nwhile True: x = 1\n")
+    process = subprocess.Popen(
+        [*COMMAND, "run", "long.expr", "--max-steps", "1000000000"], cwd=place,
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.kill()
+    process.communicate(timeout=20)  # its output ends when nobody can write to it any more
+    assert process.returncode == -9
