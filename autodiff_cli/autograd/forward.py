@@ -113,6 +113,8 @@ def _sources(node: Node) -> tuple[Node, ...]:
         return node.inputs
     if op.key == "detach" or (op.vjp_rule is None and node.body is None):
         return ()
+    if any(start < node.seq < end for start, end in STATE.unmoved):
+        return ()
     if "own saving" in op.properties:
         return node.args[0]
     return parents(node) if node.outputs is not None or is_float(node.dtype) else ()

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Label, fail
+from ..errors import Label, fail, refused
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
 from ..graph.registry import F
-from ..graph.state import grad_mode
+from ..graph.state import STATE, grad_mode
 from . import replaced, reverse
-from .tensor import GradSlot, Tensor, new_leaf, without_history
+from .tensor import AccumulateGrad, GradSlot, Tensor, new_leaf, without_history
 
 # Called with the seeds of every backward() and grad(): gradient checks want to know them.
 OBSERVERS: list[Any] = []
@@ -68,6 +68,15 @@ def backward(
     inputs: list[Tensor] | None = None,
 ) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
+    if STATE.levels:
+        raise refused(
+            "E411",
+            "backward() cannot be called inside of a transform",
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms.",
+            "use `torch.func.grad`, or call it outside",
+        )
     for attempt in ATTEMPTS:
         attempt(tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -78,15 +87,21 @@ def backward(
     for observe in OBSERVERS:
         observe(seeds)
     targets = None if inputs is None else replaced.as_used(seeds, [t.node for t in inputs])
-    reached = reverse.Pass(seeds, targets, create_graph, retain).run()
+    delivered: set[Node] = set()
+
+    def deliver(node: Node, g: Node) -> None:
+        """Give a leaf its gradient: those with hooks in the pass, others after it."""
+        if node not in delivered and node.args[0] is not None:
+            delivered.add(node)
+            accumulate(node, node.args[0], g, create_graph)
+
+    reached = reverse.Pass(seeds, targets, create_graph, retain, deliver=deliver).run()
     for tell in RESULTS:
         tell(seeds, reached)
-    for node, g in reached.items():
-        accumulator = node.args[0] if node.op is LEAF else None
-        if accumulator is not None:
-            accumulator.receive(g, create_graph)
-            for hook in list(accumulator.hooks.values()):
-                hook()
+    with grad_mode(create_graph):
+        for node, g in reached.items():
+            if node.op is LEAF:
+                deliver(node, g)
     for tensor in inputs or ():
         node = tensor.node
         if node.op is not LEAF and node in reached:
@@ -96,6 +111,18 @@ def backward(
             if slot is None:
                 tensor.accumulator = slot = GradSlot()
             slot.receive(reached[node], create_graph)
+
+
+def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: bool) -> None:
+    """Add a cotangent to a leaf's gradient, between the hooks of the program."""
+    attached = None if node.marks is None else node.marks.context
+    for before in list(attached.before.values()) if attached else ():
+        g = (before([g]) or [g])[0]
+    accumulator.receive(g, create_graph)
+    for after in list(attached.after.values()) if attached else ():
+        after([], [g])
+    for hook in list(accumulator.hooks.values()):
+        hook()
 
 
 def grad(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -91,6 +91,12 @@ class Depth:
 DEPTH = Depth()
 
 
+_NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
+
+
 class Opened:
     """Values whose tensors are variables of one transform: `tree`, and their `nodes` in order.
     `running` tells whether the function of the variables has not returned yet; `reverse`, whether
@@ -142,9 +148,18 @@ class Opened:
     def entered(self) -> Iterator[None]:
         """While the function of the variables runs; changes that it made to them in place are made
         to what they were given for."""
+        if self.reverse and STATE.packing:
+            raise refused(
+                "E411",
+                "transforms do not go through hooks of saved tensors",
+                _NO_HOOKS,
+                "call it outside of `saved_tensors_hooks`",
+            )
         outer, STATE.opened = STATE.opened, self.since
         self.running = True
         STATE.levels.append(self)
+        if self.reverse:
+            STATE.unpacked.append(_NO_HOOKS)
         try:
             with DEPTH.deeper() if self.reverse else DEPTH.moving(self.nests):
                 yield
@@ -152,6 +167,8 @@ class Opened:
             STATE.opened = outer
             self.running = False
             STATE.levels.pop()
+            if self.reverse:
+                STATE.unpacked.pop()
         variables = [leaf for leaf in flatten(self.tree) if isinstance(leaf, Tensor)]
         for variable, node, source in zip(variables, self.nodes, self.sources, strict=True):
             if variable.node is not node:

@@ -55,6 +55,7 @@ class Pass:
     are what their memory holds, and only those of its own that lead to targets are checked."""
 
     hooked = 0
+    running: Pass | None = None
 
     def __init__(
         self,
@@ -63,8 +64,10 @@ class Pass:
         create_graph: bool = False,
         retain_graph: bool = False,
         since: int = 0,
+        deliver: Callable[[Node, Node], None] | None = None,
     ):
         self.since = since
+        self.deliver = deliver
         self.cotangents: dict[Node, Any] = {}
         self.needed: set[Node] | None = None
         self.retain = retain_graph
@@ -90,6 +93,7 @@ class Pass:
                             nodes.append(needed)
             if end:
                 ends.append(node)
+        self.ends = ends
         nodes.sort(key=SEQUENCE, reverse=True)
         targets = self.targets
         if targets is not None and not (targets.issuperset(ends) and targets <= seen):
@@ -109,19 +113,44 @@ class Pass:
         observer = OBSERVED.by
         if observer is not None:
             observer.backward_begins()
-        with grad_mode(self.create_graph):
-            before = STATE.span
-            take = self.cotangents.pop
-            visit = self._visit_checking if STATE.anomaly else self._visit
-            for node in self.order:
-                g = take(node, None)
-                if g is not None:
-                    STATE.span = node.span
-                    visit(node, g)
-            STATE.span = before
+        outer, Pass.running = Pass.running, self
+        try:
+            with grad_mode(self.create_graph):
+                before = STATE.span
+                take = self.cotangents.pop
+                visit = self._visit_checking if STATE.anomaly else self._visit
+                awaited = self._awaited()
+                for node in self.order:
+                    g = take(node, None)
+                    if g is not None:
+                        STATE.span = node.span
+                        visit(node, g)
+                    for leaf in self._parents(node) if awaited else ():
+                        if leaf in awaited:
+                            awaited[leaf] -= 1
+                            g = None if awaited[leaf] else take(leaf, None)
+                            if g is not None:
+                                visit(leaf, g)
+                STATE.span = before
+        finally:
+            Pass.running = outer
         if observer is not None:
             observer.backward_ends()
         return self.reached
+
+    def _awaited(self) -> dict[Node, int]:
+        """Leaves whose hooks run as soon as their cotangent is complete, with how many more nodes
+        may add to it."""
+        hooked = dict.fromkeys((leaf for leaf in self.ends if _hooked(leaf)), 0)
+        for node in self.order if hooked else ():
+            for leaf in self._parents(node):
+                if leaf in hooked:
+                    hooked[leaf] += 1
+        return hooked
+
+    def visits(self, node: Node) -> bool:
+        """Whether this pass may come to a node."""
+        return node in self.order and (self.needed is None or node in self.needed)
 
     def _visit_checking(self, node: Node, g: Any) -> None:
         """`_visit` in anomaly mode: E501 when it gave a NaN to an input."""
@@ -157,6 +186,8 @@ class Pass:
         if op is LEAF:
             if self.targets is None:
                 self.reached[node] = g
+                if self.deliver is not None and _hooked(node):
+                    self.deliver(node, g)
         elif op is OUTPUT:
             parent, index = node.args
             self._give_output(parent, index, g)
@@ -293,6 +324,14 @@ class Pass:
                     self.give(node.body[i], part_g)
         elif node.body.requires_grad:
             self.give(node.body, g)
+
+
+def _hooked(node: Node) -> bool:
+    """Whether functions of the program see the gradient of a leaf."""
+    return node.op is LEAF and (
+        (node.marks is not None and bool(node.marks.hooks or node.marks.context))
+        or bool(node.args[0] is not None and node.args[0].hooks)
+    )
 
 
 def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:

@@ -145,6 +145,8 @@ class Tensor:
         self.is_parameter = False
         self.tag: Any = None
         node.handle = ref(self)
+        if STATE.packing and node.requires_grad:
+            STATE.packing[-1](node)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -351,7 +353,7 @@ class Tensor:
         """In-place change: this tensor, and all that share its memory, show `node` from now on.
         `by` is the op that did it (`x.mul_(y)`), which may still read the old value."""
         self.check_writable()
-        if self.steps:
+        if self.steps or self.node.op.key == "expand":
             check_view(self, node)
         self.overwrite(node, by)
 
@@ -546,8 +548,8 @@ def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
 def renewed(old: Node, value: Any) -> Node:
     """The same leaf with another value, an array or a node: its hooks stay."""
     node = leaf(value, old.args[0], True)
-    if old.marks is not None and old.marks.hooks:
-        node.mark().hooks = old.marks.hooks
+    if old.marks is not None:
+        node.mark().hooks, node.mark().context = old.marks.hooks, old.marks.context
     return node
 
 

@@ -6,6 +6,7 @@ One mutable object, because ops read it on every application; `session` resets i
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ class State:
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
     `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
     `levels`: the transforms whose functions are running, the outermost first; `dual`: whether
-    forward mode is on;
+    forward mode is on, `unmoved`, between which nodes it was switched off; `packing`: what packs
+    the values that nodes save, the innermost last, `unpacked`, why they may not be packed;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
     `recorder`: what a step of a loop is being recorded by (language/recording.py); `allow`: who is
@@ -52,11 +54,14 @@ class State:
         "opened",
         "over",
         "overwriting",
+        "packing",
         "print_options",
         "recorder",
         "replaced",
         "span",
         "steps",
+        "unmoved",
+        "unpacked",
     )
 
     def __init__(self) -> None:
@@ -69,6 +74,9 @@ class State:
         self.opened = 0
         self.levels: list[Any] = []
         self.dual = False
+        self.unmoved: list[tuple[int, int]] = []
+        self.packing: list[Callable[[Any], None]] = []
+        self.unpacked: list[str] = []
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64
         self.default_generator: Any = None

@@ -15,7 +15,7 @@ import numpy as np
 from ..autograd import calls
 from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ..autograd.views import base_of, detached, places_of
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, refused
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, constant, number, value_of
 from ..graph.params import to_int, to_size, to_tensor
@@ -294,8 +294,23 @@ def _backward(
 
 
 def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
+    if STATE.levels:
+        raise _inside("requires_grad_")
     tensor.set_requires_grad(flag("requires_grad", requires_grad))
     return tensor
+
+
+def _inside(name: str) -> AutodiffError:
+    beside = " (or perhaps using torch.autograd.functional.* APIs)" if name[-1] == "_" else ""
+    return refused(
+        "E411",
+        f"{name}() cannot be called inside of a transform",
+        f"You are attempting to call Tensor.{name}(){beside} inside of a function being "
+        "transformed by a functorch transform. This is unsupported, please attempt to use the "
+        "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+        f"{name}() outside of a function being transformed instead.",
+        "use `torch.func.grad`, or call it outside",
+    )
 
 
 def _detach(tensor: Tensor) -> Tensor:
@@ -399,14 +414,33 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
         )
 
     def run(g: Any) -> Any:
-        replaced = call_value(hook, [Tensor(g)], {})
+        given = Tensor(g)
+        replaced = call_value(hook, [given], {})
         if replaced is None:
-            return None
+            return given.node  # it may have been changed in place
         if not isinstance(replaced, Tensor):
-            raise fail(
+            raise refused(
                 "E208",
                 f"a hook returns a tensor or None, not {kind_of(replaced)}",
-                help="return nothing to leave the gradient as it is",
+                f"expected Variable, but hook returned '{type(replaced).__name__}'",
+                "return nothing to leave the gradient as it is",
+                "TypeError",
+            )
+        name = getattr(hook, "name", "hook")
+        if replaced.dtype != g.dtype:
+            raise refused(
+                "E307",
+                f"the hook returned {replaced.dtype.name} for a gradient of {g.dtype.name}",
+                f"hook '{name}' has changed the type of value (was {_type(given)} got "
+                f"{_type(replaced)})",
+                "return a gradient of the same dtype",
+            )
+        if replaced.shape != g.shape:
+            raise refused(
+                "E308",
+                f"the hook returned shape {replaced.shape} for a gradient of shape {g.shape}",
+                f"hook '{name}' has changed the size of value",
+                "return a gradient of the same shape",
             )
         return replaced.node
 
@@ -419,10 +453,13 @@ def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
 
     accumulator = tensor.accumulator
     if tensor.node.op is not LEAF or accumulator is None:
-        raise fail(
+        raise refused(
             "E411",
             "hooks after accumulation are for leaves that require grad",
-            help="`register_hook` takes the gradient of any tensor",
+            "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            if tensor.requires_grad
+            else "cannot register a hook on a tensor that doesn't require gradient",
+            "`register_hook` takes the gradient of any tensor",
         )
     return Handle(accumulator.hooks, lambda: call_value(hook, [tensor], {}))
 
@@ -437,9 +474,16 @@ class Handle:
         self.key = max(hooks, default=0) + 1
         hooks[self.key] = hook
 
+    def enter(self) -> Handle:
+        return self
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        self.hooks.pop(self.key, None)
+        return False
+
     def get_attribute(self, name: str) -> Any:
         if name == "remove":
-            return Builtin("remove", lambda: self.hooks.pop(self.key, None) and None)
+            return Builtin("remove", lambda: self.leave(None) or None)
         raise fail("E207", f"a hook handle has no attribute `{name}`", help="it has `.remove()`")
 
 
@@ -480,6 +524,8 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 
 def _retain(tensor: Tensor) -> None:
+    if STATE.levels:
+        raise _inside("retain_grad")
     tensor.retain_grad()
 
 

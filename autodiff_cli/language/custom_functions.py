@@ -138,7 +138,7 @@ class Call:
     """One application of a custom Function: its class, ctx, the places of the arguments that were
     tensors, and the nodes of its results (None for what is no tensor)."""
 
-    __slots__ = ("cls", "context", "count", "inputs", "places", "results", "span")
+    __slots__ = ("cls", "context", "count", "inputs", "name", "places", "results", "span")
 
     def __init__(
         self,
@@ -149,6 +149,7 @@ class Call:
         inputs: list[Node],
     ):
         self.cls = cls
+        self.name = f"{cls.name}Generated" if STATE.levels else cls.name
         self.inputs = inputs
         self.context = context
         self.count = count
@@ -156,14 +157,34 @@ class Call:
         self.results: list[Node | None] = []
         self.span: Span | None = STATE.span
 
+    def materializes(self, node: Node) -> bool:
+        """Whether a result without a gradient gives backward zeros."""
+        context = self.context
+        if not context.fields.get("_materialize_non_diff_grads", True):
+            frozen = any(t.node is node for t in context.non_differentiable)
+            return context.materialize and not frozen
+        return context.materialize
+
     def backward(self, grads: list[Tensor | None]) -> tuple[Node | None, ...]:
         """Run the program's backward; cotangents of the tensor arguments."""
-        function = _static(self.cls, "backward")
+        own, vjp = _static(self.cls, "backward"), _static(self.cls, "vjp")
+        if own is not None and vjp is not None:
+            raise refused(
+                "E409",
+                f"`{self.cls.name}` defines backward and vjp",
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them.",
+                "leave one of the two out",
+            )
+        function = own or vjp
         if function is None:
-            raise fail(
+            raise refused(
                 "E404",
                 f"`{self.cls.name}` defines no backward",
-                help="write `@staticmethod def backward(ctx, g):`",
+                "You must implement either the backward or vjp method for your custom "
+                "autograd.Function to use it with backward mode AD.",
+                "write `@staticmethod def backward(ctx, g):`",
+                "NotImplementedError",
             )
         with grad_mode(STATE.grad):
             found = call_value(function, [self.context, *grads], {})
@@ -255,7 +276,7 @@ def _rule(
     grads: list[Tensor | None] = []
     for node in call.results:
         part = None if node is None else next(given)
-        if part is None and node is not None and call.context.materialize:
+        if part is None and node is not None and call.materializes(node):
             part = zeros_like(node) if is_float(node.dtype) else F.zeros_like(node)
         grads.append(None if part is None else Tensor(part))
     found = call.backward(grads)
@@ -286,7 +307,7 @@ CUSTOM.declare_params(
 )
 CUSTOM.kernel = lambda inputs, outputs, call: outputs[0] if len(outputs) == 1 else tuple(outputs)
 CUSTOM.vjp_rule = _rule
-CUSTOM.grad_fn = lambda inputs, outputs, call: f"{call.cls.name}Backward"
+CUSTOM.grad_fn = lambda inputs, outputs, call: f"{call.name}Backward"
 CUSTOM.method = False
 CUSTOM.properties = frozenset({"own saving"})
 

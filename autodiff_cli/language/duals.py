@@ -8,7 +8,8 @@ from ..autograd.calls import Results
 from ..autograd.forward import Linearized, depends
 from ..autograd.levels import DEPTH, Opened
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import AutodiffError, fail
+from ..graph.node import tick
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 from .kinds import kind_of
@@ -106,7 +107,22 @@ class DualLevel(Manager):
             at = at.outer
 
 
+def _set_enabled(mode: Any) -> Manager:
+    """`_set_fwd_grad_enabled(False)`: what is made inside moves with nothing."""
+    started: list[int] = []
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.unmoved.append((started.pop(), tick()))
+
+    return Manager(
+        "_set_fwd_grad_enabled",
+        lambda: None if mode else started.append(tick()),
+        lambda error: None if mode else leave(error),
+    )
+
+
 NAMES: dict[str, Any] = {
+    "_set_fwd_grad_enabled": Builtin("_set_fwd_grad_enabled", _set_enabled),
     "dual_level": Builtin("dual_level", DualLevel),
     "make_dual": Builtin("make_dual", _make),
     "unpack_dual": Builtin("unpack_dual", _unpack),

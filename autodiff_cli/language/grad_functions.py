@@ -7,7 +7,7 @@ from typing import Any
 
 from ..autograd.function_hooks import attached
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.node import Node
 from .attributes import Handle, private
 from .functions import call_value
@@ -20,6 +20,10 @@ def attribute(function: GradFn, name: str) -> Any:
     getter = _ATTRIBUTES.get(name)
     if getter is not None:
         return getter(function)
+    if name.startswith("_raw_saved_"):
+        from .saved_values import raw_saved
+
+        return raw_saved(function, name.removeprefix("_raw_saved_"))
     if name.startswith("_saved_"):
         from .saved_values import saved
 
@@ -53,14 +57,24 @@ def _variable(function: GradFn) -> Any:
     return handle() if function.is_leaf and handle is not None else None
 
 
-def _nodes(values: Any, count: int) -> list[Node | None]:
+def _nodes(name: str, values: Any, count: int) -> list[Node | None]:
     """What a hook gives instead of gradients, as nodes."""
-    parts = list(values) if isinstance(values, tuple | list) else [values]
+    if not isinstance(values, tuple | list | Tensor):
+        raise refused(
+            "E208",
+            f"the hook returned {kind_of(values)} instead of a tuple",
+            f"expected tuple, but hook returned '{type(values).__name__}'",
+            "return a tuple of tensors, or nothing",
+            "TypeError",
+        )
+    parts = [values] if isinstance(values, Tensor) else list(values)
     if len(parts) != count:
-        raise fail(
+        raise refused(
             "E205",
             f"the hook returned {len(parts)} gradients instead of {count}",
-            help="return a tuple with one for each, or None",
+            f"hook '{name}' has returned an incorrect number of values (got {len(parts)}, but "
+            f"expected {count})",
+            "return a tuple with one for each, or None",
         )
     for part in parts:
         if part is not None and not isinstance(part, Tensor):
@@ -72,6 +86,10 @@ def _nodes(values: Any, count: int) -> list[Node | None]:
     return [None if part is None else part.node for part in parts]
 
 
+def _name(hook: Any) -> str:
+    return getattr(hook, "name", "hook")
+
+
 def _tensors(nodes: list[Node | None]) -> tuple[Tensor | None, ...]:
     return tuple(None if node is None else Tensor(node) for node in nodes)
 
@@ -80,7 +98,7 @@ def _register_hook(function: GradFn) -> Builtin:
     def register(hook: Any) -> Handle:
         def run(inputs: list[Node | None], outputs: list[Node | None]) -> Any:
             changed = call_value(hook, [_tensors(inputs), _tensors(outputs)], {})
-            return None if changed is None else _nodes(changed, len(inputs))
+            return None if changed is None else _nodes(_name(hook), changed, len(inputs))
 
         return Handle(attached(function.node).after, run)
 
@@ -91,7 +109,7 @@ def _register_prehook(function: GradFn) -> Builtin:
     def register(hook: Any) -> Handle:
         def run(outputs: list[Node | None]) -> Any:
             changed = call_value(hook, [_tensors(outputs)], {})
-            return None if changed is None else _nodes(changed, len(outputs))
+            return None if changed is None else _nodes(_name(hook), changed, len(outputs))
 
         return Handle(attached(function.node).before, run)
 

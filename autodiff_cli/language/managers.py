@@ -9,6 +9,7 @@ from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
+from .attributes import Handle
 from .expressions import Context, compile_expression
 from .functions import call_value
 from .housekeeping import ended
@@ -91,7 +92,7 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
         entered.exits.append(lambda error: _set_grad(before))
         STATE.grad = value.enabled
         return None
-    if isinstance(value, Manager):
+    if isinstance(value, Manager | Handle):
         result = value.enter()
         entered.exits.append(value.leave)
         ending = getattr(value, "leave_scope", None)

@@ -197,7 +197,14 @@ def _member(namespace: Namespace, name: str) -> Any:
 
 
 # Names that begin with an underscore and do no harm.
-UNDERSCORED = frozenset({"__version__", "np.__version__", "optim.lr_scheduler._LRScheduler"})
+UNDERSCORED = frozenset(
+    {
+        "__version__",
+        "np.__version__",
+        "optim.lr_scheduler._LRScheduler",
+        "autograd.forward_ad._set_fwd_grad_enabled",
+    }
+)
 NONES = frozenset({"np.newaxis", "version.cuda", "version.hip"})  # names of None
 
 _IN_PLACE: dict[str, Builtin | None] = {}

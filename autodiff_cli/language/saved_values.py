@@ -41,6 +41,18 @@ def saved(function: GradFn, name: str) -> Any:
     return beside(value) if known is None else known
 
 
+def raw_saved(function: GradFn, name: str) -> Any:
+    """The place of a saved tensor: `y.grad_fn._raw_saved_result`."""
+    from .saved_hooks import SavedTensor
+
+    node = function.node
+    found = saved(function, name)
+    if not isinstance(found, Tensor):
+        raise _nothing(function, f"raw_saved_{name}")
+    read = node if name == "result" else next(x for x in node.inputs if x is found.node)
+    return SavedTensor(node, read)
+
+
 def beside(node: Node) -> Tensor:
     """Another tensor that shows a node, beside the one that does."""
     before = node.handle

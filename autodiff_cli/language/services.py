@@ -92,9 +92,15 @@ def _autocast(
 
 
 def _hooks(pack_hook: Any, unpack_hook: Any) -> Manager:
-    from .saved_hooks import SavedHooks
+    from .saved_hooks import Hooks, SavedHooks
 
-    return SavedHooks(pack_hook, unpack_hook)
+    return SavedHooks(Hooks(pack_hook, unpack_hook))
+
+
+def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Manager:
+    """`save_on_cpu()`: what is saved is there already."""
+    same = Builtin("save_on_cpu", lambda value: value)
+    return _hooks(same, same)
 
 
 def _no_hooks(error_message: Any) -> Manager:
@@ -192,7 +198,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "autograd.detect_anomaly": _detect_anomaly,
     "autograd.anomaly_mode.set_detect_anomaly": _anomaly,
     "autograd.anomaly_mode.detect_anomaly": _detect_anomaly,
-    "autograd.graph.save_on_cpu": _nothing("save_on_cpu"),
+    "autograd.graph.save_on_cpu": _on_cpu,
     "autograd.graph.saved_tensors_hooks": _hooks,
     "autograd.graph.disable_saved_tensors_hooks": _no_hooks,
     "autograd.once_differentiable": _once,
@@ -252,4 +258,8 @@ def member(path: str) -> Any:
         from .duals import NAMES
 
         return NAMES.get(path.removeprefix("autograd.forward_ad."))
+    if path.startswith("autograd.graph.") and path not in SERVICES:
+        from .gradient_edges import NAMES as EDGES
+
+        return EDGES.get(path.removeprefix("autograd.graph."))
     return SERVICES.get(path)

@@ -22,7 +22,9 @@ from .values import CPU, Builtin, Device, GradMode, Size, TypeName
 
 
 def _tensors(value: Any, what: str) -> list[Tensor]:
-    values = [value] if isinstance(value, Tensor) else items_of(value)
+    edge = getattr(value, "name", "") == "GradientEdge"
+    values = [value] if isinstance(value, Tensor) or edge else items_of(value)
+    values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
     for item in values:
         if not isinstance(item, Tensor):
             raise fail(
