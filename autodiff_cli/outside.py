@@ -129,7 +129,11 @@ class Outside:
             data = data[os.write(self.journal, data) :]
 
     def records(self, kind: str) -> list[Any]:
-        """What the processes before this one recorded."""
+        """What the processes before this one recorded of a kind."""
+        return [value for name, value in self.left() if name == kind]
+
+    def left(self) -> list[tuple[str, Any]]:
+        """All that the processes before this one recorded; without one a new record begins."""
         if self.journal < 0:
             return []
         if self.lost is None:
@@ -146,7 +150,7 @@ class Outside:
                     found.append(pickle.load(file))
             except EOFError:
                 pass
-        return [value for name, value in found if name == kind]
+        return found
 
 
 def death(code: int) -> AutodiffError:

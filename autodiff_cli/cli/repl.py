@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AutodiffError, Exit
+from ..outside import OUTSIDE
 from .main import COMMANDS
 from .options import RUN_OPTIONS, Option
 from .streams import Environment, OutputFailed, is_terminal
@@ -75,10 +76,34 @@ def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
     if not env.colors(env.stdout, values["color"]):
         variables["NO_COLOR"] = "1"
 
+    if OUTSIDE.lost is not None:
+        return _converse_again(converse, values, preloaded, env, variables)
+
     def make() -> Loop:
         return _loop(values, preloaded, env)
 
     return converse(make, values["quiet"], bool(preloaded), variables)
+
+
+def _converse_again(
+    converse: Any, values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment,
+    variables: dict[str, str],
+) -> int:  # fmt: skip
+    """Go on with a session whose process was lost."""
+    from ..repl.restored import before, put_back
+
+    found = before()
+    lost = OUTSIDE.take()
+
+    def make() -> Loop:
+        loop = _loop(values, [], env)
+        assert lost is not None
+        put_back(loop, found, lost)
+        _feed(loop, preloaded[len(found.inputs) :])
+        return loop
+
+    code: int = converse(make, True, True, variables, found.typed)
+    return code
 
 
 def _loop(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment) -> Loop:
@@ -88,12 +113,16 @@ def _loop(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environ
     around = _surroundings(values, env)
     around.write = lambda text: _emit(env, text)
     loop = Loop(_options(values), around)
+    _feed(loop, preloaded)
+    return loop
+
+
+def _feed(loop: Loop, preloaded: list[tuple[str, str]]) -> None:
     for kind, text in preloaded:
         if kind:
             loop.feed(f"{kind} {_quoted(text)}")
         else:
             loop.feed(text + "\n\n", "<expr>")
-    return loop
 
 
 def _quoted(text: str) -> str:
@@ -147,6 +176,8 @@ def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
 
 def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment) -> int:
     """Statements of standard input one by one: output, no echo, no prompt."""
+    if OUTSIDE.lost is not None:
+        return _lost(env)
     from ..language.decode import decode
     from ..repl.script import pieces
 
@@ -170,6 +201,19 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
         if reply.status == "quit":
             break
     return Exit.OK
+
+
+def _lost(env: Environment) -> int:
+    """The process that ran a script is gone: the input that did it ends the script."""
+    from ..repl.restored import before, what_happened
+
+    found = before()
+    lost = OUTSIDE.take()
+    assert lost is not None
+    error = what_happened(found, lost, "<stdin>")
+    env.write(found.shown)
+    env.diagnose(error.diagnostic)
+    return error.diagnostic.exit_code
 
 
 # -- other commands -------------------------------------------------------------------------------

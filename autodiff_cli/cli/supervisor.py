@@ -152,9 +152,9 @@ def _write(descriptor: int, data: memoryview) -> None:
 
 
 def _keep_output(words: list[str]) -> None:
-    """What is printed is there whatever becomes of the process. A session writes at once."""
+    """What is printed is there whatever becomes of the process. A conversation writes at once."""
     stdout: Any = sys.stdout
-    session = not words or words[0] == "repl"
+    session = (not words or words[0] == "repl") and os.isatty(0)
     if stdout is None or stdout.write_through or session:
         return
     kept: Any = Kept(stdout.fileno(), stdout.line_buffering)

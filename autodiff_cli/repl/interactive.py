@@ -277,6 +277,13 @@ class Interactive(Program):
             self.muted = False
         self.entries.append(entry)
 
+    def again(self, source: Source, folder: Path | None) -> None:
+        """Run what was entered in an earlier session."""
+        trees = parse(source).body
+        self._choose_dialect(trees)
+        with uninterrupted():
+            self._again(self._entry(source, trees, folder))
+
     def undo(self, count: int = 1) -> list[Entry]:
         """Take back the last entries that changed something; the last first."""
         at = len(self.entries)

@@ -18,12 +18,13 @@ from ..language.finite import first_guilty
 from ..language.parser import is_incomplete, parse
 from ..language.report import Options
 from ..language.values import Namespace
+from ..outside import OUTSIDE
 from ..render.diagnostics import render
 from ..render.text import for_encoding, prose
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
-from .entries import Outcome
+from .entries import Entry, Outcome
 from .interactive import Interactive
 from .interrupts import uninterrupted
 from .pasted import without_prompts
@@ -99,6 +100,7 @@ class Loop:
         self.pieces: list[str] = []
         self.code: int = Exit.OK
         self.inputs: list[str] = []
+        self.noted: list[Entry] = []  # what the log knows of the session
         self.draft = ""  # what `:edit` could not run, for the next try
 
     # -- feeding ------------------------------------------------------------------------------
@@ -114,6 +116,26 @@ class Loop:
         if not complete and self.is_incomplete(text):
             return Reply("incomplete")
         self.inputs.append(text.strip("\n"))
+        OUTSIDE.record("input", text)
+        try:
+            return self._fed(text, name)
+        finally:
+            self.note()
+
+    def note(self) -> None:
+        """Tell the log what the session is a list of, where that changed."""
+        entries, noted = self.session.entries, self.noted
+        same = 0
+        while same < min(len(entries), len(noted)) and entries[same] is noted[same]:
+            same += 1
+        added = [
+            (e.source.text, e.source.name, None if e.folder is None else str(e.folder))
+            for e in entries[same:]
+        ]
+        OUTSIDE.record("done", (same, added, self.settings))
+        self.noted = entries[:]
+
+    def _fed(self, text: str, name: str) -> Reply:
         suggestion = ""
         try:
             with uninterrupted():  # but for what runs programs
@@ -278,7 +300,9 @@ class Loop:
         """Output, also what a program prints."""
         text = for_encoding(text, self.around.encoding)
         self.pieces.append(text)
-        if self.around.write is not None:
+        if self.around.write is None:
+            OUTSIDE.record("shown", text)
+        else:
             self.around.write(text)
 
     def fail_with(self, diagnostic: Diagnostic) -> None:

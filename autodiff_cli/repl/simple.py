@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def converse(
-    make: Callable[[], Loop], quiet: bool, preloaded: bool, variables: dict[str, str]
+    make: Callable[[], Loop],
+    quiet: bool,
+    preloaded: bool,
+    variables: dict[str, str],
+    typed: str = "",
 ) -> int:
     """Read lines and run them until the end of input; the exit code."""
     if variables.get("TERM") != "dumb":

@@ -19,12 +19,14 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.lexers import DynamicLexer, Lexer, PygmentsLexer
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Style
 
+from ..outside import OUTSIDE
 from .editor import edit_in_editor
 from .history import open_history
 from .pasted import without_prompts
@@ -39,11 +41,16 @@ STYLE = Style.from_dict({"bottom-toolbar": "noreverse", "bottom-toolbar.error": 
 
 
 def converse(
-    make: Callable[[], Loop], quiet: bool, preloaded: bool, variables: dict[str, str]
+    make: Callable[[], Loop],
+    quiet: bool,
+    preloaded: bool,
+    variables: dict[str, str],
+    typed: str = "",
 ) -> int:
     """Read and run until the user leaves; the exit code. `preloaded`: making the session prints
-    something, so that has to come before the first prompt."""
+    something, so that has to come before the first prompt; `typed` stands on its line."""
     terminal = Terminal(make, quiet, variables)
+    terminal.typed = typed
     if preloaded:
         terminal.make_now()
     return terminal.run()
@@ -62,6 +69,7 @@ class Terminal:
         self.loader: threading.Thread | None = None
         self.lexer: Lexer | None = None
         self.interrupted_text = ""
+        self.typed = ""
         self.colors = not variables.get("NO_COLOR")
         self.prompt: PromptSession[str] = PromptSession(
             multiline=True,
@@ -106,6 +114,9 @@ class Terminal:
             loop = self.make()
             loop.around.edit = lambda text: edit_in_editor(text, self.variables)
             loop.around.history = lambda: self.prompt.history.get_strings()
+            if isinstance(self.prompt.history, InMemoryHistory):
+                for text in loop.inputs:  # of a process before this one
+                    self.prompt.history.append_string(text)
             if self.colors:
                 from .lexer import ExprLexer
 
@@ -130,7 +141,7 @@ class Terminal:
         """Prompt, run, again."""
         if not self.quiet:
             print(banner(self._names(), get_terminal_size().columns), flush=True)
-        default = ""
+        default = self.typed
         while True:
             try:
                 text = self.prompt.prompt(self._prompt(), default=default)
@@ -286,6 +297,7 @@ class Hinter:
             return Hint()
         from .hints import hint
 
+        OUTSIDE.record("typing", buffer.text)
         if not self.terminal.lock.acquire(blocking=False):
             return Hint()  # a statement is running
         try:

@@ -298,3 +298,57 @@ def test_the_prompt_comes_soon(folder: Path) -> None:
         times.append(time.monotonic() - start)
         terminal.child.close(force=True)
     assert min(times) < 2.0  # 0.2 s on a quiet machine
+
+
+DEEP = ["t = ()", "for i in range(300000): t = (t,)", ""]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
+@pytest.mark.parametrize("words", [(), ("--simple",)])
+def test_a_session_outlives_its_process(folder: Path, words: tuple[str, ...]) -> None:
+    """The input that killed the process is named; what was entered before is there again."""
+    terminal = Terminal(folder, "repl", *words, AUTODIFF_HISTORY="")
+    terminal.ready()
+    terminal.enter("x = 3", "x  3")
+    terminal.enter(":set precision 3", "ad>")
+    terminal.enter("y = x / 7", "0.429")
+    terminal.send(DEEP[0], ENTER)
+    terminal.ready()
+    terminal.send(DEEP[1], ENTER, *([ENTER] if words else []))
+    terminal.ready()
+    terminal.send("d = {t: 1}", ENTER)
+    terminal.sees("E509")
+    terminal.sees("this input ran")
+    terminal.sees("the session is as it was before")
+    terminal.ready()
+    terminal.enter("y * 1", "0.429")
+    terminal.enter(":history", "d = {t: 1}")
+    terminal.send(CTRL_D)
+    assert terminal.code() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
+def test_a_job_is_stopped_and_goes_on(folder: Path) -> None:
+    """Ctrl-Z stops both processes, `fg` lets both go on, Ctrl-C ends them."""
+    (folder / "long.expr").write_text("print('started')\nwhile True: x = 1\n")
+    shell = pexpect.spawn(
+        "/bin/sh", ["-i"], encoding="utf-8", cwd=str(folder), dimensions=(24, 80),
+        env={"PATH": os.environ["PATH"], "PS1": "sh> ", "TERM": "dumb", "HOME": str(folder),
+             "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    shell.expect_exact("sh> ")
+    shell.sendline(f"{sys.executable} -m autodiff_cli run long.expr --max-steps 1000000000")
+    shell.expect("started\r", timeout=PATIENCE)
+    shell.send("\x1a")
+    shell.expect_exact("sh> ", timeout=PATIENCE)
+    shell.sendline("jobs; ps -o stat= -t $(tty) | grep -c T")
+    shell.expect("(?i)stopped.*\r\n2\r", timeout=PATIENCE)
+    shell.sendline("fg")
+    time.sleep(0.3)
+    shell.send("\x03")
+    shell.expect_exact("sh> ", timeout=PATIENCE)
+    shell.sendline("echo code $?")
+    shell.expect("code 130", timeout=PATIENCE)
+    shell.sendline("ps -t $(tty) | grep -c autodif[f]")
+    shell.expect("\r\n0\r", timeout=PATIENCE)
+    shell.close(force=True)
