@@ -77,8 +77,16 @@ def _in_place_by_option(
         return call_ops(ops, name, plain, options)
     target.check_writable()
     result = call_ops(ops, name, plain, options)
+    call_in_place(result.node)
     target.write(result.node, result.node)
     return target
+
+
+def call_in_place(node: Node) -> None:
+    """Give the result of an in-place change the name that PyTorch has for it."""
+    called = IN_PLACE_NAMES.get(node.grad_name) if node.requires_grad else None
+    if called is not None:
+        node.mark().name = called
 
 
 # Families whose operands are floats: a list of whole numbers means floats there.
@@ -147,15 +155,24 @@ def method(name: str) -> list[Op]:
 
 # Backward functions that PyTorch calls otherwise when the change is made in place.
 IN_PLACE_NAMES = {
+    "CeluBackward0": "CeluBackward1",
+    "EluBackward0": "EluBackward1",
     "FillBackward0": "FillBackward2",
     "FillBackward1": "FillBackward3",
+    "LeakyReluBackward0": "LeakyReluBackward1",
+    "RreluWithNoiseBackward0": "RreluWithNoiseBackward1",
     "SqueezeBackward0": "SqueezeBackward3",
     "SqueezeBackward1": "SqueezeBackward4",
     "SqueezeBackward2": "SqueezeBackward5",
     "TBackward0": "TBackward1",
+    "ThresholdBackward0": "ThresholdBackward1",
     "TransposeBackward0": "TransposeBackward1",
     "UnsqueezeBackward0": "UnsqueezeBackward1",
 }
+
+
+# In-place ops that may write one place several times.
+FILLS = frozenset({"fill_", "index_fill_", "masked_fill_", "zero_"})
 
 
 def in_place(
@@ -165,10 +182,8 @@ def in_place(
     tensor.check_writable()
     shared = tensor.storage is not None
     result = call_ops(ops, name, (tensor, *args), kwargs)
-    called = IN_PLACE_NAMES.get(result.grad_name or "")
-    if called is not None:
-        result.node.mark().name = called
-    if result.node.op.view and result.steps:
+    call_in_place(result.node)
+    if result.steps and result.storage is tensor.storage:
         tensor.become_view(result, shared)
         return tensor
     if tuple(result.shape) != tuple(tensor.shape):
@@ -179,7 +194,7 @@ def in_place(
             help="write `x = x ...` to make a new tensor",
         )
     check_storable(f"{name}()", result.dtype, tensor)
-    tensor.write(result.node, result.node)
+    tensor.write(result.node, result.node, fills=name in FILLS)
     return tensor
 
 

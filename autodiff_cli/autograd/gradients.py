@@ -11,8 +11,16 @@ from ..graph.node import Node
 from ..graph.op import LEAF, cast
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
-from . import replaced, reverse
-from .tensor import AccumulateGrad, GradSlot, Tensor, new_leaf, without_history
+from . import reverse
+from .tensor import (
+    AccumulateGrad,
+    GradSlot,
+    Tensor,
+    new_leaf,
+    view_steps,
+    without_history,
+    wrap_view,
+)
 
 # Called with the seeds of every backward() and grad(): gradient checks want to know them.
 OBSERVERS: list[Any] = []
@@ -86,7 +94,7 @@ def backward(
         ]
     for observe in OBSERVERS:
         observe(seeds)
-    targets = None if inputs is None else replaced.as_used(seeds, [t.node for t in inputs])
+    targets = None if inputs is None else [t.node for t in inputs]
     delivered: set[Node] = set()
 
     def deliver(node: Node, g: Node) -> None:
@@ -125,6 +133,18 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
         hook()
 
 
+def _handle(g: Node, known: list[Tensor], create_graph: bool) -> Tensor:
+    """The handle of a gradient; one that is a given tensor, another gradient, or a view of one
+    shares its memory."""
+    if not (create_graph and g.requires_grad):
+        for tensor in known:
+            if tensor.node is g and not g.requires_grad:
+                return tensor
+            if view_steps(g, tensor.node) is not None:
+                return wrap_view(without_history(g), tensor)
+    return Tensor(g if create_graph else without_history(g))
+
+
 def grad(
     outputs: list[Tensor],
     inputs: list[Tensor],
@@ -152,11 +172,12 @@ def grad(
             )
     for observe in OBSERVERS:
         observe(seeds)
-    targets = replaced.as_used(seeds, [t.node for t in inputs])
+    targets = [t.node for t in inputs]
     found = reverse.gradients(seeds, targets, create_graph=create_graph, retain_graph=retain)
     for tell in RESULTS:
         tell(seeds, {n: g for n, g in zip(targets, found, strict=True) if g is not None})
     results: list[Tensor | None] = []
+    known = [t for t in grad_outputs if t is not None]
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
         if g is None and not (allow_unused or materialize):
             raise fail(
@@ -169,5 +190,8 @@ def grad(
             zeros = np.zeros(tensor.shape, tensor.dtype)
             results.append(new_leaf(zeros, requires_grad=create_graph))
             continue
-        results.append(None if g is None else Tensor(g if create_graph else without_history(g)))
+        result = None if g is None else _handle(g, known, create_graph)
+        results.append(result)
+        if result is not None:
+            known.append(result)
     return tuple(results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import fail
+from ..graph.indices import check_weak
 from ..graph.node import Node, Shape
 from ..graph.op import cast, number
 from ..graph.registry import F
@@ -27,22 +28,31 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     whole = tensor.node
     node, advanced = basic_part(whole, items, skip_whole=True)
     given = value.node if isinstance(value, Tensor) else number(value)
+    check_weak(given, whole.dtype)
     if given.weak or (given.numel == 1 and _by_one_mask(items)):
         given = cast(given, whole.dtype)
+    source = value if isinstance(value, Tensor) and value is not tensor else None
     if advanced is not None:
         given = _without_leading_ones(given, None)
         handle = tensor if node is whole else wrap_view(node, tensor)
         handle.check_writable()
-        handle.write(F.index_written.apply([handle.node, advanced, given, False]))
+        written = F.index_written.apply([handle.node, advanced, given, False])
+        handle.write(written, written, source)
         return
     given = _without_leading_ones(given, node.shape)
     if node is whole:
         tensor.check_writable()
         tensor.write(
-            F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given)
+            F.copy_over(whole, given) if isinstance(value, Tensor) else F.fill_over(whole, given),
+            source=source,
+            fills=not isinstance(value, Tensor),
         )
         return
-    wrap_view(node, tensor).write(_spread(given, node.shape))
+    if source is not None and source.shape != node.shape:
+        source = None  # what is expanded is not checked
+    wrap_view(node, tensor).write(
+        _spread(given, node.shape), source=source, fills=not isinstance(value, Tensor)
+    )
 
 
 def _by_one_mask(items: list[Any]) -> bool:

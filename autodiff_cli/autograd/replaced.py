@@ -7,47 +7,57 @@ gradient is taken; a leaf with other values is the same leaf.
 from __future__ import annotations
 
 from typing import Any
-from weakref import ref
 
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT
+from ..graph.op import OUTPUT
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 
 
-def note(node: Node, holder: Any) -> None:
-    """Remember that the values of a node are those of `holder.node` from now on."""
-    node.mark().replaced = ref(holder), STATE.span
+class Content:
+    """What memory holds now."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node):
+        self.node = node
+
+
+def note(node: Node, holder: Any, memory: bool = True, by: Node | None = None) -> None:
+    """Remember that the values of a node are those of `holder.node` from now on. `memory`: whoever
+    looks there sees it, not only who saved the tensor itself; `by` changed it, and has kept it."""
+    if by is not None and not by.requires_grad:
+        by = None  # no backward comes to it
+    node.mark().replaced = holder, memory, by
     STATE.replaced = STATE.overwriting = True
 
 
-def shown(node: Node, since: int = 0) -> Node:
-    """A node with the values that its memory holds now, and the history that it had; those older
-    than `since` with any change, others with those that no check sees."""
-    now = _now(node, since)
+def shown(node: Node, reader: Node, since: int = 0) -> Node:
+    """An operand or the result of `reader`, which has saved it, with the values that its memory
+    holds now and the history that it had; those older than `since` with any change, others with
+    those that no check sees."""
+    now = _now(node, node is not reader, node, reader, since)
     if now is node:
         return node
     with grad_mode(True):  # rules look at whether it requires grad
         return F.with_value(node, F.detach(now))
 
 
-def _now(node: Any, since: int) -> Any:
+def _now(node: Any, saved: bool, read: Node, reader: Node, since: int) -> Any:
     marks = node.marks
     if node.seq < since and marks is not None and marks.overwritten is not None:
-        holder = node.handle and node.handle()
-        return node if holder is None or holder.node.shape != node.shape else holder.node
+        handle = node.handle and node.handle()
+        return node if handle is None or handle.node.shape != node.shape else handle.node
     if marks is not None and marks.replaced is not None:
-        holder, span = marks.replaced
-        held = holder()
-        if held is None:  # nobody knows any more: an error if a rule reads it
-            marks.overwritten = (span, None, 0)
-            return node
-        return held.node if held.node.shape == node.shape else node
+        holder, memory, by = marks.replaced
+        now = holder.node
+        if now is not node and (memory or saved) and not kept(by, reader, read):
+            return _now(now, saved, read, reader, since) if now.shape == node.shape else node
     level = node.op.key == "level"
     if not (node.op is OUTPUT or node.op.view or level):
         return node
     base = node.args[0]
-    now = _now(base, since)
+    now = _now(base, saved and level, read, reader, since)
     if now is base:
         return node
     if level:
@@ -57,38 +67,32 @@ def _now(node: Any, since: int) -> Any:
     return node.op.apply([now, *node.args[1:]])
 
 
-def arguments(args: tuple[Any, ...], since: int) -> tuple[Any, ...]:
-    """The arguments of a rule, with what their memory holds now."""
+def arguments(reader: Node, since: int = 0) -> tuple[Any, ...]:
+    """The arguments of a node for its rule, with what their memory holds now."""
     return tuple(
-        shown(arg, since)
+        shown(arg, reader, since)
         if type(arg) is Node
-        else tuple(shown(part, since) if type(part) is Node else part for part in arg)
+        else tuple(shown(part, reader, since) if type(part) is Node else part for part in arg)
         if type(arg) is tuple
         else arg
-        for arg in args
+        for arg in reader.args
     )
 
 
-def as_used(seeds: list[tuple[Node, Node]], targets: list[Node]) -> list[Node]:
-    """For leaves that were given other values after the seeds were computed the nodes that they
-    were before."""
-    newest = max((node.seq for node, _ in seeds), default=0)
-    moved = {node.args[0]: node for node in targets if node.op is LEAF and node.seq > newest}
-    if not moved:
-        return targets
-    before: dict[Node, Node] = {}
-    seen = {node for node, _ in seeds}
-    pending = list(seen)
+def kept(by: Node | None, node: Node, read: Node) -> bool:
+    """Whether an in-place op has kept the value that it changed for this node: itself, or a part
+    of its body. As another operand than the first it has not."""
+    if by is None or read in by.inputs[1:]:
+        return False
+    seen = {*by.inputs}
+    pending = [by]
     while pending:
-        node = pending.pop()
-        if node.op is LEAF:
-            target = moved.get(node.args[0])
-            if target is not None:
-                before[target] = node
-            continue
-        body = node.body if type(node.body) is tuple else (node.body,) if node.body else ()
-        for needed in (*node.inputs, *body):
-            if needed.requires_grad and needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
-    return [before.get(node, node) for node in targets]
+        part = pending.pop()
+        if part is node:
+            return True
+        if part not in seen:
+            seen.add(part)
+            pending.extend(() if part is by else part.inputs)
+            if part.body is not None:
+                pending.extend(part.body if type(part.body) is tuple else (part.body,))
+    return False

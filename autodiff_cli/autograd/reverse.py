@@ -74,6 +74,7 @@ class Pass:
         self.create_graph = create_graph
         self.targets = None if targets is None else set(targets)
         self.reached: dict[Node, Node] = {}
+        self.firsts: dict[Any, Node] = {}
         for node, g in seeds:
             self.give(node, g)
         self.order = self._order(list(self.cotangents))
@@ -82,9 +83,17 @@ class Pass:
         """Nodes that a cotangent may reach, the newest first."""
         seen = set(nodes)
         ends: list[Node] = []
+        firsts = self.firsts
         for node in nodes:  # it grows
             end = True
-            if node.op is not LEAF:
+            op = node.op
+            if op is LEAF or op is OUTPUT:
+                same = node.args if op is OUTPUT else node.args[0]
+                if same is not None:
+                    first = firsts.setdefault(same, node)
+                    if node.seq < first.seq:
+                        firsts[same] = node
+            if op is not LEAF:
                 for needed in node.inputs if node.body is None else self._parents(node):
                     if needed.requires_grad:
                         end = False
@@ -96,12 +105,29 @@ class Pass:
         self.ends = ends
         nodes.sort(key=SEQUENCE, reverse=True)
         targets = self.targets
+        if targets is not None:
+            targets = self.targets = {self.first(node) for node in targets}
+            ends = [self.first(node) for node in ends]
         if targets is not None and not (targets.issuperset(ends) and targets <= seen):
             self.needed = needed_set = set(targets)
             for node in reversed(nodes):
-                if node not in needed_set and any(p in needed_set for p in self._parents(node)):
+                if node not in needed_set and (
+                    self.first(node) in targets or any(p in needed_set for p in self._parents(node))
+                ):
                     needed_set.add(node)
         return nodes
+
+    def first(self, node: Node) -> Node:
+        """The oldest node that the pass meets of a leaf, or of one of several results; other nodes
+        as they are.
+
+        A leaf that was changed in place has several nodes and one gradient; a rule reads results
+        through nodes of its own.
+        """
+        op = node.op
+        if op is LEAF:
+            return self.firsts.get(node.args[0], node)
+        return self.firsts.get(node.args, node) if op is OUTPUT else node
 
     def give(self, node: Node, g: Node) -> None:
         """Add a contribution to a node's cotangent."""
@@ -171,6 +197,14 @@ class Pass:
 
     def _visit(self, node: Node, g: Any) -> None:
         marks = node.marks
+        if node.op is LEAF or (node.op is OUTPUT and marks is None):
+            first = self.first(node)
+            if first is not node:
+                if marks is not None and (marks.hooks or marks.context):
+                    own = first.mark()
+                    own.hooks, own.context = marks.hooks, marks.context
+                self.give(first, g)
+                return
         captured = g
         if marks is not None and marks is not FREED and type(g) is not dict:
             g = self._marked(marks, g)
@@ -237,16 +271,13 @@ class Pass:
         out: Any = node
         if node.outputs is not None:
             out = tuple(output(node, i) for i in range(len(node.outputs)))
-            g = tuple(
-                g[i] if i in g else zeros_like(o) if is_float(o.dtype) and not keeps else None
-                for i, o in enumerate(out)
-            )
+            g = _of_results(op, out, g)
         args = node.args
         if STATE.overwriting and not keeps:
             since = tick()
             if STATE.replaced or self.since:
-                seen = replaced.shown(node) if out is node else out
-                found = rule(g, seen, *replaced.arguments(args, self.since))
+                seen = replaced.shown(node, node) if out is node else out
+                found = rule(g, seen, *replaced.arguments(node, self.since))
             else:
                 found = rule(g, out, *args)
             if any(map(overwritten_at, (node, *node.inputs))):
@@ -318,12 +349,36 @@ class Pass:
                 node.marks = FREED
             else:
                 node.mark().freed = True
+        if STATE.replaced and type(node.body) is Node and self._open_again(node, g):
+            return
         if type(node.body) is tuple:
             for i, part_g in g.items():
                 if node.body[i].requires_grad:
                     self.give(node.body[i], part_g)
         elif node.body.requires_grad:
             self.give(node.body, g)
+
+    def _open_again(self, node: Node, g: Node) -> bool:
+        """Differentiate the body of a composite whose operands have other values now: PyTorch saved
+        those alone, not what is computed from them."""
+        args = replaced.arguments(node)
+        if all(now is arg for now, arg in zip(args, node.args, strict=True) if type(arg) is Node):
+            return False
+        with grad_mode(True):
+            body = node.op.body(*args)  # type: ignore[misc]  # composites have one
+        wanted = [x for x in node.inputs if self._wants(x)]
+        for x, gx in Pass([(body, g)], wanted, self.create_graph, True).run().items():
+            self.give(x, gx)
+        return True
+
+
+def _of_results(op: Op, out: tuple[Node, ...], g: dict[int, Node]) -> tuple[Node | None, ...]:
+    """The cotangents of all results: zeros for those that have none, unless the op takes None."""
+    bare = not op.properties.isdisjoint(("own saving", "no zero cotangents"))
+    return tuple(
+        g[i] if i in g else None if bare or not is_float(o.dtype) else zeros_like(o)
+        for i, o in enumerate(out)
+    )
 
 
 def _hooked(node: Node) -> bool:
@@ -412,9 +467,7 @@ def _read_by_rule(node: Node, g: Any) -> list[Node]:
         out: Any = node
         if node.outputs is not None:
             out = tuple(output(node, i) for i in range(len(node.outputs)))
-            g = tuple(
-                g.get(i, zeros_like(o)) if is_float(o.dtype) else None for i, o in enumerate(out)
-            )
+            g = _of_results(node.op, out, g)
         since = tick()
         found = node.op.vjp_rule(g, out, *node.args)  # type: ignore[misc]  # only called with a rule
     return _reads(node, found if type(found) is tuple else (found,), since)
@@ -450,8 +503,27 @@ def check_saved(node: Node, saved: list[Node]) -> None:
         overwritten = overwritten_at(read)
         if overwritten is None or overwritten[3] < node.seq:
             continue  # what reads an old value later has it from an op that kept it
-        if not _kept(overwritten[1], node, read):
+        if read.marks is not None and read.marks.detached:
+            if read is node:
+                continue  # results are saved without their history
+            raise _detached(node, read)
+        if not replaced.kept(overwritten[1], node, read):
             raise changed_since(node, read, overwritten)
+
+
+def _detached(node: Node, read: Node) -> AutodiffError:
+    """E407 for a value that `node` saved and that was detached in place."""
+    return fail(
+        "E407",
+        f"{_shown(read)}, shape {shape_text(read.shape)}, is needed for the gradient of "
+        f"`{node.op.name}` but was detached in place afterwards",
+        labels=(Label(node.span, "saved here"),) if node.span else (),
+        help="use `detach()`, which makes a new tensor",
+        notes=(
+            "PyTorch: Trying to use a saved tensor that has been detached in-place, i.e. with "
+            ".detach_().This is not supported, please use out-of-place `.detach()` instead",
+        ),
+    )
 
 
 def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
@@ -467,25 +539,6 @@ def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
         help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",
         notes=(f"PyTorch: {_modified(node, read, overwritten[2])}",),
     )
-
-
-def _kept(by: Node | None, node: Node, read: Node) -> bool:
-    """Whether an in-place op has kept the value that it changed for this node: itself, or a part
-    of its body. As another operand than the first it has not."""
-    if by is None or read in by.inputs[1:]:
-        return False
-    seen = {*by.inputs}
-    pending = [by]
-    while pending:
-        part = pending.pop()
-        if part is node:
-            return True
-        if part not in seen:
-            seen.add(part)
-            pending.extend(() if part is by else part.inputs)
-            if part.body is not None:
-                pending.extend(part.body if type(part.body) is tuple else (part.body,))
-    return False
 
 
 def _modified(node: Node, read: Node, version: int) -> str:
@@ -516,7 +569,8 @@ def overwritten_at(node: Node) -> Any:
         if node.marks is not None and node.marks.overwritten is not None:
             return node.marks.overwritten
         cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
-        if node.op is OUTPUT or node.op.view or cast_for_op:
+        viewed = node.op.view and node.op.key != "data_alias"  # which has a counter of its own
+        if node.op is OUTPUT or viewed or cast_for_op:
             node = node.args[0]
         else:
             return None
@@ -531,8 +585,9 @@ def gradients(
     since: int = 0,
 ) -> list[Node | None]:
     """Cotangents of `targets`, None for those that were not reached."""
-    reached = Pass(seeds, targets, create_graph, retain_graph, since).run()
-    return [reached.get(target) for target in targets]
+    run = Pass(seeds, targets, create_graph, retain_graph, since)
+    reached = run.run()
+    return [reached.get(run.first(target)) for target in targets]
 
 
 __all__ = [

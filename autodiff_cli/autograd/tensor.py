@@ -20,16 +20,29 @@ from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, know
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from . import replaced, reverse
-from .views import Step, check_view, detached, detaches, written_through
+from .views import (
+    Step,
+    check_apart,
+    check_history,
+    check_single,
+    check_view,
+    detached,
+    detaches,
+    lost_history,
+    shows_another,
+    single,
+    written_through,
+)
 
 
 class AccumulateGrad:
     """Where a leaf's gradient adds up; shared by all nodes the leaf has been. `hooks` are called
-    when it has added up."""
+    when it has added up. `closed`: the leaf requires grad no longer, and gets none."""
 
-    __slots__ = ("grad", "hooks", "literal", "name", "written_as_int")
+    __slots__ = ("closed", "grad", "hooks", "literal", "name", "written_as_int")
 
     def __init__(self, written_as_int: bool = False):
+        self.closed = False
         self.grad: Tensor | None = None
         self.hooks: dict[int, Any] = {}
         self.name = ""
@@ -38,6 +51,8 @@ class AccumulateGrad:
 
     def receive(self, g: Node, create_graph: bool) -> None:
         """Add a cotangent to `grad`, in the same tensor when it exists, as PyTorch does."""
+        if self.closed:
+            return
         grad = self.grad
         if grad is None:
             self.grad = _first(g, create_graph, F.copied)
@@ -75,22 +90,34 @@ class Unkept(AccumulateGrad):
 def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
     """A gradient that comes first, of its own memory."""
     if not create_graph:
-        return Tensor(without_history(g))
+        g = without_history(g)
+        return Tensor(g if single(g) else F.alias(g))
     return Tensor(copy(g) if g.requires_grad else g)
 
 
+class Counter:
+    """How often memory was changed in place, as far as the tensors know that have this counter: a
+    tensor and its views share one, `x.data` has its own."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Storage:
-    """Memory that several tensors look at: the node of the whole, how often it was replaced, and
-    how many changes in place there were besides (`before`). `apart` has the nodes of detached views
-    that have got a history of their own, by the identity of the step that detached them, each with
-    the version it shows."""
+    """Memory that several tensors look at: the node of the whole, and how often it was replaced.
+    `apart` has the nodes of detached views that have got a history of their own, by the identity of
+    the step that detached them, each with the version it shows. `aliased`: tensors with other
+    counters look at it too; `content` is for who wants to know what it holds later."""
 
-    __slots__ = ("__weakref__", "apart", "before", "node", "version")
+    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "version")
 
-    def __init__(self, node: Node, before: int = 0):
+    def __init__(self, node: Node):
         self.node = node
         self.version = 0
-        self.before = before
+        self.aliased = False
+        self.content: replaced.Content | None = None
         self.apart: dict[int, tuple[Step, Node, int]] = {}
 
     def seen_through(self, steps: tuple[Step, ...]) -> Node:
@@ -109,6 +136,19 @@ class Storage:
                 node = history
         return node
 
+    def put(self, node: Node) -> None:
+        """Hold other values."""
+        self.node = node
+        self.version += 1
+        if self.content is not None:
+            self.content.node = node
+
+    def note_change(self, by: Node | None) -> None:
+        """Let rules that read what the memory held see what it will hold."""
+        if self.content is None:
+            self.content = replaced.Content(self.node)
+        replaced.note(self.node, self.content, by=by)
+
     def set_apart(self, step: Step, node: Node) -> None:
         """Give what a detaching step shows a history of its own."""
         self.apart[id(step)] = (step, node, self.version)
@@ -124,6 +164,7 @@ class Tensor:
         "__weakref__",
         "_node",
         "accumulator",
+        "counter",
         "forbids",
         "is_parameter",
         "seen",
@@ -131,8 +172,8 @@ class Tensor:
         "storage",
         "tag",
         "untracked",
-        "writes",
     )
+    counter: Counter
     untracked: bool
     forbids: str
 
@@ -154,20 +195,44 @@ class Tensor:
     def node(self) -> Node:
         storage = self.storage
         if storage is not None and storage.version != self.seen:
-            self._refresh(storage)
+            if STATE.grad:
+                check_history(self, self._node, storage.node)
+            return self._refresh(storage)
         return self._node
 
-    def _refresh(self, storage: Storage) -> None:
-        self.seen = storage.version
+    @property
+    def looked_at(self) -> Node:
+        """The node, for who reads no history: any view may be looked at."""
+        storage = self.storage
+        if storage is not None and storage.version != self.seen:
+            return self._refresh(storage)
+        return self._node
+
+    @property
+    def invalid(self) -> bool:
+        """Whether this is a view whose history PyTorch cannot make anew."""
+        storage = self.storage
+        return (
+            storage is not None
+            and storage.version != self.seen
+            and lost_history(self, storage.node)
+        )
+
+    def _refresh(self, storage: Storage) -> Node:
         steps = self.steps
+        invalid = self.invalid
+        if invalid and self.seen == ~storage.version:  # looked at since
+            return self._node
         with grad_mode(True):  # reading under no_grad takes no history away
             node = storage.seen_through(steps)
+        self.seen = ~storage.version if invalid else storage.version
         if steps and node.requires_grad and node.op.view and id(steps[-1]) not in storage.apart:
             node.mark().name = "AsStridedBackward0"  # what PyTorch makes a changed view anew with
         if isinstance(self.accumulator, GradSlot):
             self._move_slot(self.accumulator, node)
         self._node = node
         node.handle = ref(self)
+        return node
 
     def _move_slot(self, slot: GradSlot, node: Node) -> None:
         """Keep the gradient of what this tensor shows from now on, not of what it showed."""
@@ -178,23 +243,23 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.node.shape
+        return self._node.shape
 
     @property
     def dtype(self) -> np.dtype:
-        return self.node.dtype
+        return self._node.dtype
 
     @property
     def requires_grad(self) -> bool:
         """Inside of transforms in forward mode, for another reason than that."""
-        node = self.node
+        node = self.looked_at
         if not node.requires_grad or not STATE.levels:
             return node.requires_grad
         return lives(node, lambda opened: opened.running and opened.reverse)
 
     @property
     def is_leaf(self) -> bool:
-        node = self.node
+        node = self.looked_at
         return not self.requires_grad or _leads(node)
 
     @property
@@ -217,23 +282,32 @@ class Tensor:
     @property
     def grad_name(self) -> str | None:
         """Name of the backward function, None for leaves."""
-        return None if self.is_leaf else grad_fn_name(self.node)
+        if self.invalid:
+            return "Invalid"
+        return None if self.is_leaf else grad_fn_name(self.looked_at)
 
     @property
     def version(self) -> int:
         """How often the memory was changed in place, as far as autograd knows."""
-        if any(step[0].key == "data_alias" for step in self.steps):
-            return 0
-        storage = self.storage
-        # Set at the first change: most tensors are never changed.
-        return getattr(self, "writes", 0) if storage is None else storage.version + storage.before
+        counter = getattr(self, "counter", None)  # most tensors have none
+        return 0 if counter is None else counter.count
+
+    def count_change(self) -> None:
+        """Count a change in place."""
+        self.counted().count += 1
+
+    def counted(self) -> Counter:
+        """The counter of changes, made on first use."""
+        if getattr(self, "counter", None) is None:
+            self.counter = Counter()
+        return self.counter
 
     def numpy(self) -> np.ndarray:
         """The values, shared with the graph: callers must not write to them."""
-        return value_of(self.node)
+        return value_of(self.looked_at)
 
     def item(self) -> Any:
-        node = self.node
+        node = self.looked_at
         if node.numel != 1:
             raise fail(
                 "E408",
@@ -247,8 +321,9 @@ class Tensor:
 
     # -- leaves and history -------------------------------------------------------------------
 
-    def set_requires_grad(self, flag: bool) -> None:
-        """`requires_grad_()`: a result without history becomes a leaf, or a leaf a constant."""
+    def set_requires_grad(self, flag: bool, words: str = "Only {} and complex dtype {}") -> None:
+        """`requires_grad_()`: a result without history becomes a leaf, or a leaf a constant.
+        `words` are PyTorch's for a tensor of integers."""
         node = self.node
         if flag == node.requires_grad:
             return
@@ -257,6 +332,10 @@ class Tensor:
                 "E306",
                 f"only floating point tensors can require grad, this one is {node.dtype.name}",
                 help="write `.to(torch.float64)` first, or use floats: `[1.0, 2.0]`",
+                notes=(
+                    "PyTorch: "
+                    + words.format("Tensors of floating point", "can require gradients"),
+                ),
             )
         if not flag and node.op is not LEAF:
             raise fail(
@@ -266,6 +345,7 @@ class Tensor:
             )
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
+        self.accumulator.closed = not flag
         storage = self.storage
         if storage is None or not self.steps:
             self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
@@ -281,7 +361,13 @@ class Tensor:
 
     def forget_history(self) -> None:
         """`detach_()`: views that were made before keep theirs."""
-        self._node = node = F.detach(self.node)
+        old = self.node
+        if old.op is LEAF and self.accumulator is not None:
+            self.accumulator.closed = True
+        elif old.requires_grad:
+            mark_overwritten(old, None, self.version)
+            old.mark().detached = True
+        self._node = node = F.detach(old)
         node.handle = ref(self)
         if self.storage is not None and not self.steps:
             self.storage.node = node
@@ -308,11 +394,7 @@ class Tensor:
         node.handle = ref(self)
         storage = self.storage
         if storage is not None:
-            if self.steps:
-                storage.node = written_through(storage.node, self.steps, node)
-            else:
-                storage.node = node
-            storage.version += 1
+            storage.put(written_through(storage.node, self.steps, node) if self.steps else node)
             self.seen = storage.version
 
     # -- writing ------------------------------------------------------------------------------
@@ -320,12 +402,15 @@ class Tensor:
     def share(self) -> Storage:
         """The storage of this tensor, made on first use."""
         if self.storage is None:
-            self.storage = Storage(self._node, self.version)
+            self.storage = Storage(self._node)
         return self.storage
 
     def settle(self) -> None:
-        """A leaf whose memory nobody else looks at any more is a view no longer."""
-        if self.steps and getrefcount(self.storage) == 2 and self.node.op is LEAF:
+        """A leaf or constant whose memory nobody else looks at any more is a view no longer."""
+        if not self.steps or getrefcount(self.storage) > 2:
+            return
+        node = self.looked_at
+        if node.op is LEAF or not node.requires_grad:
             self.storage, self.steps, self.seen = None, (), 0
 
     def check_writable(self) -> None:
@@ -349,11 +434,18 @@ class Tensor:
                 help="wrap the update in `with torch.no_grad():`, or change a clone",
             )
 
-    def write(self, node: Node, by: Node | None = None) -> None:
+    def write(
+        self, node: Node, by: Node | None = None, source: Tensor | None = None, fills: bool = False
+    ) -> None:
         """In-place change: this tensor, and all that share its memory, show `node` from now on.
-        `by` is the op that did it (`x.mul_(y)`), which may still read the old value."""
+        `by` is the op that did it (`x.mul_(y)`), which may still read the old value; `source` what
+        was copied. `fills`: every element gets the same value, or is written where it is named."""
         self.check_writable()
-        if self.steps or self.node.op.key == "expand":
+        if not fills:
+            check_single(self.node)
+        if self.storage is not None:
+            check_apart(self, () if by is None else by.inputs, source, by)
+        if self.steps:
             check_view(self, node)
         self.overwrite(node, by)
 
@@ -366,18 +458,20 @@ class Tensor:
         node = cast(node, old.dtype)
         if node.shape != old.shape:
             node = F.expand(node, old.shape)
-        if not any(step[0].key == "data_alias" for step in self.steps):
-            version = self.version
-            mark_overwritten(old, by, version)
-            if self.storage is not None:
-                mark_overwritten(self.storage.node, by, version)
-                for _, own, _ in self.storage.apart.values():
-                    mark_overwritten(own, by, version)
-            else:
-                self.writes = version + 1
-        elif self.storage is not None:
-            self.storage.before -= 1
-            replaced.note(self.storage.node, self.storage)
+        version = self.version
+        mark_overwritten(old, by, version)
+        storage = self.storage
+        if storage is not None:
+            if not any(step[0].key == "data_alias" for step in self.steps):
+                mark_overwritten(storage.node, by, version)
+                for step, own, _ in storage.apart.values():
+                    if step[0].key != "data_alias":
+                        mark_overwritten(own, by, version)
+                    elif own.handle is not None and (handle := own.handle()) is not None:
+                        replaced.note(own, handle, by=by)
+            if storage.aliased:
+                storage.note_change(by)
+        self.count_change()
         recorded = STATE.grad and (node.requires_grad or old.requires_grad)
         if self.steps:
             self._write_through(node)
@@ -388,6 +482,9 @@ class Tensor:
             node = _revalued(old, node)
         elif node is old or node.op is LEAF:
             node = F.alias(node)
+        if recorded and storage is None and shows_another(old):
+            node = F.alias(node)
+            node.mark().name = "AsStridedBackward0"
         self._show(node)
 
     def _last_cut(self) -> int:
@@ -415,12 +512,13 @@ class Tensor:
             if own.op is LEAF or own is self._node:
                 own = F.alias(own)
         if not cut and STATE.grad:
-            storage.node = written_through(whole, self.steps, node)
+            content = written_through(whole, self.steps, node)
         else:
             with grad_mode(False):
                 content = written_through(whole, self.steps, without_history(node))
-            storage.node = _revalued(whole, content) if whole.requires_grad else content
-        storage.version += 1
+            if whole.requires_grad:
+                content = _revalued(whole, content)
+        storage.put(content)
         if own is not None:
             storage.set_apart(self.steps[cut - 1], own)
 
@@ -429,27 +527,36 @@ class Tensor:
 
         Memory that nobody shares becomes this tensor's own in its new shape.
         """
+        old, node = self._node, view._node
+        counter = self.counted()
+        counter.count += 1
         self.storage = view.storage if shared else None
         self.steps = view.steps if shared else ()
         self.seen = view.seen if shared else 0
-        self._node = view._node
-        self._node.handle = ref(self)
+        if old.op is LEAF and old.requires_grad:
+            node = renewed(old, node)
+            if shared and self.storage is not None:
+                self.steps += ((F.detach, (), -1),)
+                self.storage.set_apart(self.steps[-1], node)
+        self._node = node
+        node.handle = ref(self)
 
     def adopt(self, other: Tensor) -> None:
-        """`x.data = y`: take on the values of another tensor, keep being this leaf."""
-        node = other.node
-        old = self.node
-        requires = old.requires_grad
-        replaced.note(old, self)
-        if requires and self.accumulator is None:
-            self.accumulator = AccumulateGrad()
-        self.storage = None
-        self.steps = ()
-        self.seen = 0
-        if requires:
-            self._show(renewed(old, node) if old.op is LEAF else leaf(node, self.accumulator, True))
-        else:
-            self._show(without_history(node))
+        """`x.data = y`: look at the memory of another tensor, with the history of this one."""
+        old, node = self.node, other.node
+        replaced.note(old, self, memory=False)
+        self.storage = storage = other.share()
+        self.steps = (*other.steps, (F.data_alias, (), -1))
+        self.seen = storage.version
+        storage.aliased = True
+        node = F.data_alias(node)
+        if old.requires_grad:
+            node = _revalued(old, node)
+            storage.set_apart(self.steps[-1], node)
+            if isinstance(self.accumulator, GradSlot):
+                self._move_slot(self.accumulator, node)
+        self._node = node
+        node.handle = ref(self)
 
     # -- autograd -----------------------------------------------------------------------------
 
@@ -594,7 +701,7 @@ def view_steps(node: Node, root: Node) -> tuple[Step, ...] | None:
 
 def wrap_view(node: Node, of: Tensor) -> Tensor:
     """A handle for a result that may look at the memory of `of`."""
-    root = of.node
+    root = of.looked_at
     if node is root:
         return of
     tensor = Tensor(node)
@@ -604,6 +711,10 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
             tensor.storage = of.share()
             tensor.steps = of.steps + steps
             tensor.seen = tensor.storage.version
+            if any(step[0].key == "data_alias" for step in steps):
+                tensor.storage.aliased = True
+            else:
+                tensor.counter = of.counted()
             if not STATE.grad or getattr(of, "untracked", False):
                 tensor.untracked = True
                 if root.requires_grad and not node.requires_grad and not detached(tensor):

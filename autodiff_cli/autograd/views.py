@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.node import Node
-from ..graph.op import constant
+from ..graph.op import constant, value_of
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE
@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 Step = tuple[Any, tuple[Any, ...], int]
 
 
-def check_view(view: Tensor, value: Node) -> None:
-    """E308 for a view some of whose elements are one place in memory; E405 where a gradient would
-    flow through a view that autograd cannot make anew."""
-    node = view.node
-    overlaps = (n > 1 and not step for n, step in zip(node.shape, strides_of(node), strict=True))
-    if node.numel and any(overlaps):
+def single(node: Node) -> bool:
+    """Whether every element of a tensor has a place of its own in memory."""
+    if not node.op.view or not node.numel:
+        return True
+    return all(n == 1 or step for n, step in zip(node.shape, strides_of(node), strict=True))
+
+
+def check_single(node: Node) -> None:
+    """E308 for a tensor some of whose elements are one place in memory."""
+    if not single(node):
         raise fail(
             "E308",
             f"an expanded tensor, shape {shape_text(node.shape)}, cannot be changed in place: "
@@ -37,6 +41,74 @@ def check_view(view: Tensor, value: Node) -> None:
             help="change a copy: `x = x.clone()` first",
             notes=(f"PyTorch: {_OVERLAP}",),
         )
+
+
+# Ops that write one element after the other, wherever their indices say: what they read may not be
+# what they write at all.
+_ONE_BY_ONE = frozenset(
+    {"scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_written"}
+)
+
+
+# Ops that take a number out of their operand, or of which PyTorch checks nothing.
+_UNCHECKED = frozenset({"fill", "index_fill", "masked_fill", "masked_scatter"})
+
+
+def check_apart(
+    target: Tensor, operands: tuple[Node, ...], source: Tensor | None, by: Node | None
+) -> None:
+    """E308 when an operand of an in-place change lies partly in the memory that is written."""
+    if by is not None and by.op.key in _UNCHECKED:
+        return
+    strict = by is not None and by.op.key in _ONE_BY_ONE
+    others = [source] if source is not None else []
+    for node in operands[1:]:
+        handle = node.handle and node.handle()
+        if handle is not None and (strict or handle is not target):
+            others.append(handle)
+    for other in others:
+        if other.storage is target.storage and _overlap(target, other, strict):
+            raise fail(
+                "E308",
+                f"an operand, shape {shape_text(other.shape)}, shares part of its memory with the "
+                f"tensor that is changed, shape {shape_text(target.shape)}",
+                help="copy the operand: `y.clone()`",
+                notes=(f"PyTorch: {_SHARED}",),
+            )
+
+
+def _overlap(a: Tensor, b: Tensor, strict: bool) -> bool:
+    """Whether two dense parts of one memory have elements in common, but are not the same."""
+    extents = []
+    for tensor in (a, b):
+        node = tensor.looked_at
+        steps = sorted(
+            (step, n) for n, step in zip(node.shape, strides_of(node), strict=True) if n != 1
+        )
+        run = 1
+        for step, n in steps:
+            if step != run or not n:
+                return False
+            run *= n
+        start = first_place(tensor)
+        extents.append((start, start + run, steps and strides_of(node)))
+    (start, end, _), (other_start, other_end, _) = extents
+    if extents[0] == extents[1]:
+        return strict
+    return start < other_end and other_start < end
+
+
+def first_place(tensor: Tensor) -> int:
+    """Where in the memory of the whole a tensor begins."""
+    storage = tensor.storage
+    if storage is None or not tensor.steps or 0 in tensor.shape:
+        return 0
+    return int(value_of(places_of(storage.node, tensor.steps)).flat[0])
+
+
+def check_view(view: Tensor, value: Node) -> None:
+    """E405 where a gradient would flow through a view that autograd cannot make anew."""
+    node = view.node
     if not STATE.grad or not (value.requires_grad or node.requires_grad):
         return
     forbids = getattr(view, "forbids", "")
@@ -57,7 +129,7 @@ def check_view(view: Tensor, value: Node) -> None:
                 f"a result of `{op.name}` cannot be changed in place: PyTorch keeps no track of "
                 "views that are made several at once",
                 help="index what they look at, `x[i] = ...`, or change a clone",
-                notes=(f"PyTorch: {_ONE_OF_SEVERAL.format(index, op.name.capitalize())}",),
+                notes=(f"PyTorch: {_ONE_OF_SEVERAL.format(index, _node_name(op))}",),
             )
     if getattr(view, "untracked", False):
         raise fail(
@@ -68,6 +140,45 @@ def check_view(view: Tensor, value: Node) -> None:
         )
 
 
+def lost_history(view: Tensor, whole: Node) -> bool:
+    """Whether the history of a view cannot be made anew now that the whole has changed."""
+    if not whole.requires_grad or detached(view):
+        return False
+    return getattr(view, "untracked", False) or any(index >= 0 for _, _, index in view.steps)
+
+
+def check_history(view: Tensor, before: Node, whole: Node) -> None:
+    """E407 for a view whose history is lost; `before` is what it was when that was made."""
+    if not lost_history(view, whole):
+        return
+    several = next(((op, index) for op, _, index in view.steps if index >= 0), None)
+    changed = "its base or another view of its base has been modified inplace"
+    if several is None or not before.requires_grad or getattr(view, "untracked", False):
+        made = "made under no_grad"
+        words = _UNTRACKED.replace("is being modified inplace", changed)
+    else:
+        op, index = several
+        made = f"made by `{op.name}` with others"
+        words = _ONE_OF_SEVERAL.format(index, _node_name(op)).replace(
+            "is being modified inplace", changed
+        )
+    raise fail(
+        "E407",
+        f"a view that was {made} cannot be used: what it looks at was changed in place, and "
+        "PyTorch keeps no track of such views",
+        help="make the view after the change, or change a clone",
+        notes=(f"PyTorch: {words}",),
+    )
+
+
+def _node_name(op: Any) -> str:
+    return "".join(part.capitalize() for part in op.name.split("_"))
+
+
+_SHARED = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+    "single memory location. Please clone() the tensor before performing the operation."
+)
 _OVERLAP = (
     "unsupported operation: more than one element of the written-to tensor refers to a single "
     "memory location. Please clone() the tensor before performing the operation."
@@ -83,6 +194,12 @@ _UNTRACKED = (
     "code by moving both the view and the inplace either both inside the no_grad block (if you "
     "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
+
+
+def shows_another(node: Node) -> bool:
+    """Whether a result looks at memory that only its op knows, as the last of its steps: what
+    `einsum` and convolutions without a batch give."""
+    return node.op.view and node.requires_grad and not node.grad_name.startswith("Unsafe")
 
 
 def detaches(step: Step) -> bool:

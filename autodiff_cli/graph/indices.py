@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .dtypes import BOOL
 from .node import Node, Shape
-from .op import constant, known, number, value_of
+from .op import constant, known, value_of
 from .shapes import broadcast_shapes
 from .sizes import shape_text
 from .state import taken_out
@@ -177,6 +178,38 @@ def check_dtypes(name: str, input: Node, source: Node) -> None:
 
 
 def check_number(value: bool | int | float, dtype: np.dtype) -> None:
-    """E504 when a number does not fit into an integer dtype."""
-    if dtype.kind in "iu" and type(value) is int:
-        number(value, dtype)
+    """E307 when a number that is written into a tensor does not fit into its dtype."""
+    if dtype.kind not in "iuf" or type(value) not in (int, float):
+        return
+    most = float(np.finfo(dtype).max) if dtype.kind == "f" else np.iinfo(dtype).max
+    least = np.iinfo(dtype).min if dtype.kind == "i" else -most
+    if least <= value <= most or (dtype.kind == "f" and math.isinf(value)) or value != value:
+        return
+    raise fail(
+        "E307",
+        f"the number {str(value)[:40]} does not fit into {dtype.name}",
+        help="use a number that does, or a wider dtype",
+        notes=(
+            f"PyTorch: value cannot be converted to type {_C_TYPES[dtype.name]} without overflow",
+        ),
+        raises="RuntimeError",
+    )
+
+
+_C_TYPES = {
+    "bool": "bool",
+    "float16": "at::Half",
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+}
+
+
+def check_weak(value: Node | None, dtype: np.dtype) -> None:
+    """`check_number` of a Python number among the operands."""
+    if value is not None and value.weak and value.args and type(value.args[0]) in (int, float):
+        check_number(value.args[0], dtype)

@@ -40,6 +40,10 @@ def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
         )
 
 
+# Of ops whose matrices lie in column-major order, as LAPACK leaves them.
+COLUMNS = frozenset({"columns"})
+
+
 def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
     """The one dtype of all operands; E307 when they differ."""
     first = nodes[0].dtype

@@ -151,11 +151,21 @@ class Marks:
     `slots`: where a finished cotangent is delivered (retain_grad); `hooks`: functions that may
     replace it; `freed`: whether a backward has used up the graph here; `overwritten`: span of
     the in-place change that replaced this value; `replaced`: who shows the values that it has since
-    a change through `.data`, and its span; `context`: what a program attached to the backward
-    function (hooks, metadata); `name`: what that is called here, when not by the op's own name.
+    a change through `.data`; `detached`: it was detached in place; `context`: what a program
+    attached to the backward function (hooks, metadata); `name`: what that is called here, when not
+    by the op's own name.
     """
 
-    __slots__ = ("context", "freed", "hooks", "name", "overwritten", "replaced", "slots")
+    __slots__ = (
+        "context",
+        "detached",
+        "freed",
+        "hooks",
+        "name",
+        "overwritten",
+        "replaced",
+        "slots",
+    )
 
     def __init__(self) -> None:
         self.slots: list[Any] = []
@@ -163,6 +173,7 @@ class Marks:
         self.freed: Any = None
         self.overwritten: Any = None
         self.replaced: Any = None
+        self.detached = False
         self.context: Any = None
         self.name = ""
 

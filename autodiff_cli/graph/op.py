@@ -15,7 +15,7 @@ from ..errors import fail
 from . import params
 from .bound_calls import MOST_KNOWN, Known, key_of_call
 from .declared import Declared
-from .dtypes import BOOL, INT64, result_dtype
+from .dtypes import BOOL, FLOAT16, FLOAT32, INT64, result_dtype
 from .kinds import Kind, Promote
 from .node import Node, Shape
 from .params import REQUIRED, BindError
@@ -338,7 +338,10 @@ class Op(Declared):
         return result_dtype([(v.dtype, not v.shape, v.weak) for v in typed])
 
     def _apply_composite(self, args: tuple[Any, ...], inputs: tuple[Node, ...]) -> Any:
-        body = self.body(*args)  # type: ignore[misc]  # declared with the kind
+        if any(x.dtype is FLOAT16 for x in inputs):
+            body = _halved(self.body(*[_widened(arg) for arg in args]))  # type: ignore[misc]  # declared with the kind
+        else:
+            body = self.body(*args)  # type: ignore[misc]  # declared with the kind
         needs = self._recorded(inputs)
         if type(body) is tuple:
             node = Node(self, args, inputs, (), BOOL, needs)
@@ -348,6 +351,21 @@ class Op(Declared):
         node = Node(self, args, inputs, body.shape, body.dtype, needs and body.dtype.kind == "f")
         node.body = body
         return node
+
+
+def _widened(argument: Any) -> Any:
+    """An operand of a body in the dtype that PyTorch's kernels compute in: float32 for float16."""
+    if type(argument) is tuple:
+        return tuple([_widened(part) for part in argument])
+    half = type(argument) is Node and argument.dtype is FLOAT16
+    return cast(argument, FLOAT32) if half else argument
+
+
+def _halved(body: Any) -> Any:
+    """The results of such a body, rounded once."""
+    if type(body) is tuple:
+        return tuple([_halved(part) for part in body])
+    return cast(body, FLOAT16) if body.dtype is FLOAT32 else body
 
 
 class _Late:
@@ -432,11 +450,13 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
             with np.errstate(over="ignore"):  # 1e308 is infinite in float32
                 array = np.array(value, dtype)
         except OverflowError:
-            raise fail(
-                "E504",
-                f"the number {str(value)[:40]} does not fit into {dtype.name}",
-                help="write it as a float, for example `1e20`",
-            ) from None
+            if dtype.kind not in "iu" or abs(value) >= 1 << 64:
+                raise fail(
+                    "E504",
+                    f"the number {str(value)[:40]} does not fit into {dtype.name}",
+                    help="write it as a float, for example `1e20`",
+                ) from None
+            array = np.array(int(value) % (1 << 64), np.uint64).astype(dtype)  # as in C
         span, STATE.span = STATE.span, None
         node = Node(CONSTANT, (value,), (), (), dtype, False, array)
         STATE.span = span

@@ -27,6 +27,11 @@ def contiguous_strides(shape: Shape) -> Strides:
     return tuple(strides)
 
 
+def column_major_strides(shape: Shape) -> Strides:
+    """The strides of matrices in column-major order, one after the other."""
+    return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
+
+
 def is_row_major(shape: Shape, strides: Strides) -> bool:
     """Whether elements lie in row-major order without gaps (dims of size 1 do not matter)."""
     step = 1
@@ -69,17 +74,18 @@ def is_contiguous(node: Node) -> bool:
 def _deciding(node: Node) -> tuple[Node, ...]:
     """The nodes whose strides decide those of `node`."""
     op = node.op
-    if not node.shape or (len(node.shape) == 1 and op.kind is POINTWISE):
+    if len(node.shape) < 2 and (not node.shape or op.kind is POINTWISE):
+        return ()
+    if "row-major" in op.properties:
         return ()
     body = node.body
     if body is not None:
         return (body,) if type(body) is Node else ()
     if op is OUTPUT:
         parent = node.args[0]
-        body = parent.body
-        if body is not None:
-            return (body[node.args[1]],)
-        return (parent.args[0],) if parent.op.strides_rule is not None else ()
+        if parent.op.strides_rule is not None:
+            return (parent.args[0],)
+        return () if parent.body is None else (parent.body[node.args[1]],)
     if op.kind is POINTWISE or op is LEAF:
         return node.inputs
     if op is CAST or op.strides_rule is not None:
@@ -90,14 +96,17 @@ def _deciding(node: Node) -> tuple[Node, ...]:
 def _strides(node: Node) -> Strides:
     shape = node.shape
     deciding = _deciding(node)
-    if not deciding:
-        return contiguous_strides(shape)
     op = node.op
+    if not deciding:
+        made_by = node.args[0] if op is OUTPUT else node
+        if "columns" in made_by.op.properties and len(shape) == made_by.args[0].ndim:
+            return column_major_strides(shape)
+        return contiguous_strides(shape)
     if op is LEAF or node.body is not None:
         return deciding[0].strides  # type: ignore[return-value]  # computed before
     if op is OUTPUT:
         parent, index = node.args
-        if parent.body is not None:
+        if parent.op.strides_rule is None:
             return deciding[0].strides  # type: ignore[return-value]  # computed before
         return parent.op.strides_rule(deciding[0].strides, *parent.args, index)
     if op.strides_rule is not None:
@@ -184,6 +193,18 @@ def view_strides(shape: Shape, strides: Strides, size: Shape) -> Strides | None:
 def same_strides(strides: Strides, *args: Any) -> Strides:
     """The rule of ops that hand their first operand on."""
     return strides
+
+
+def laid_out_as(input: Node, node: Node) -> Node:
+    """A fresh node of the shape of `input`, in its order of dims."""
+    if not is_contiguous(input):
+        node.strides = elementwise_strides(input.shape, (input,))
+    return node
+
+
+def like_input(strides: Strides, input: Node, *rest: Any) -> Strides:
+    """The rule of results in the operand's order of dims, without its gaps."""
+    return elementwise_strides(input.shape, (input,))
 
 
 def kept_layout(strides: Strides, input: Node, memory_format: Any = None) -> Strides:

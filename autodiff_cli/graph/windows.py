@@ -129,10 +129,14 @@ def whole_numbers(value: Any, name: str, what: str) -> tuple[int, ...]:
 _FROM_THE_END = frozenset({"avg_pool2d", "fractional_max_pool2d", "fractional_max_pool3d"})
 
 
-def lead_shape(name: str, input: Any, n: int, floats: bool = True) -> tuple[int, ...]:
-    """The shape before the `n` pooled dims; E308 when the tensor has too few or too many dims."""
+def lead_shape(
+    name: str, input: Any, n: int, floats: bool = True, filled_dims: int | None = None
+) -> tuple[int, ...]:
+    """The shape before the `n` pooled dims; E308 when the tensor has too few or too many dims, or
+    one of the last `filled_dims`, the channels and the pooled ones if not given, is empty."""
     shape = input.shape
-    if len(shape) not in (n + 1, n + 2) or 0 in shape[len(shape) - n - 1 :]:
+    filled = shape[-(n + 1 if filled_dims is None else filled_dims) :]
+    if len(shape) not in (n + 1, n + 2) or 0 in filled:
         raise fail(
             "E308",
             f"`{name}` needs a tensor of {n + 1} or {n + 2} dims without empty ones, got "

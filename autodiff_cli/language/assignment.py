@@ -416,6 +416,10 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
                     and result.storage is owner.storage
                 ):
                     set_item(owner, key, result)
+                else:
+                    owner.count_change()  # Python assigns the item that was changed
+                    if current.steps[-1][0].key == "whole_view" and owner.requires_grad:
+                        owner.node.mark().name = "CopyBackwards"
             except AutodiffError as error:
                 raise placed(with_subject(error, target), span) from None
             return None

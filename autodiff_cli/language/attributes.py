@@ -14,7 +14,7 @@ import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
-from ..autograd.views import base_of, detached, places_of
+from ..autograd.views import base_of, detached, first_place
 from ..errors import AutodiffError, fail, refused
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, constant, number, value_of
@@ -132,7 +132,7 @@ def _grad(tensor: Tensor) -> Any:
 
 
 def _data(tensor: Tensor) -> Tensor:
-    return wrap_view(F.data_alias(tensor.node), tensor)
+    return wrap_view(F.data_alias(tensor.looked_at), tensor)
 
 
 def _grad_fn(tensor: Tensor) -> Any:
@@ -217,6 +217,12 @@ def _op_methods() -> list[str]:
     return [name for name in WHERE if "." not in name]
 
 
+_SUBGRAPH = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation "
+    "use var_no_grad = var.detach()."
+)
+
+
 def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
     if name == "grad":
         if isinstance(new, list | int | float) and not MODE.python:
@@ -244,7 +250,16 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
             )
         tensor.adopt(new)
     elif name == "requires_grad":
-        tensor.set_requires_grad(flag("requires_grad", new))
+        wanted = flag("requires_grad", new)
+        if not tensor.is_leaf:
+            words = "you can only change requires_grad flags of leaf variables."
+            raise fail(
+                "E411",
+                "requires_grad can be set only for leaves",
+                help="use `detach()` for a tensor without history",
+                notes=(f"PyTorch: {words}{'' if wanted else _SUBGRAPH}",),
+            )
+        tensor.set_requires_grad(wanted, "only {} and complex dtype {}")
     else:
         raise fail(
             "E207",
@@ -296,7 +311,7 @@ def _backward(
 def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
     if STATE.levels:
         raise _inside("requires_grad_")
-    tensor.set_requires_grad(flag("requires_grad", requires_grad))
+    tensor.set_requires_grad(flag("requires_grad", requires_grad), "only {} dtype {}")
     return tensor
 
 
@@ -314,7 +329,15 @@ def _inside(name: str) -> AutodiffError:
 
 
 def _detach(tensor: Tensor) -> Tensor:
-    return wrap_view(F.detach(tensor.node), tensor)
+    return wrap_view(F.detach(tensor.looked_at), tensor)
+
+
+_DETACHED_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
+    "(DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP "
+    "buckets, and hence detach_() cannot be called on these gradients. To fix this error, please "
+    "refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+)
 
 
 def _detach_(tensor: Tensor) -> Tensor:
@@ -323,6 +346,7 @@ def _detach_(tensor: Tensor) -> Tensor:
             "E411",
             "a view cannot be detached in place",
             help="use `detach()`, which makes a new tensor",
+            notes=(f"PyTorch: {_DETACHED_VIEW}",),
         )
     tensor.forget_history()
     return tensor
@@ -335,7 +359,7 @@ def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
             "numpy() cannot be called on a tensor that requires grad",
             help="write `.detach().numpy()`",
         )
-    return as_array(wrap_view(F.data_alias(tensor.node), tensor))
+    return as_array(wrap_view(F.data_alias(tensor.looked_at), tensor))
 
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -389,7 +413,8 @@ def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
             help="write `torch.tensor(...)` around it",
         )
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
-    tensor.write(F.copy_over(tensor.node, node))
+    source = src if isinstance(src, Tensor) and src is not tensor else None
+    tensor.write(F.copy_over(tensor.node, node), source=source)
     return tensor
 
 
@@ -400,7 +425,7 @@ def _zero_(tensor: Tensor) -> Tensor:
         zeros.mark().name = "ZeroBackward0"
     else:
         zeros = F.zeros_like(node)
-    tensor.write(zeros)
+    tensor.write(zeros, fills=True)
     return tensor
 
 
@@ -488,18 +513,10 @@ class Handle:
 
 
 def _tolist(tensor: Tensor) -> Any:
-    if tensor.node.numel > 10_000_000:
+    node = tensor.looked_at
+    if node.numel > 10_000_000:
         raise fail("E505", "a list of more than 10 million numbers", help="use the tensor itself")
-    return taken_out(tensor.node, value_of(tensor.node).tolist())
-
-
-def _first_place(tensor: Tensor) -> int:
-    """Where in the memory of the whole a view begins."""
-    node = tensor.node
-    storage = tensor.storage
-    if storage is None or not tensor.steps or not node.numel:
-        return 0
-    return int(value_of(places_of(storage.node, tensor.steps)).flat[0])
+    return taken_out(node, value_of(node).tolist())
 
 
 def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor:
@@ -576,7 +593,7 @@ class StorageView:
 
 def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
     """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
-    offset = _first_place(tensor) if storage_offset is None else to_int(storage_offset)
+    offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
     base = base_of(tensor) or tensor
     if not is_contiguous(base.node):
         raise fail(
@@ -595,6 +612,7 @@ def _set(tensor: Tensor, source: Any) -> Tensor:
 def _resize(tensor: Tensor, *size: Any) -> Tensor:
     """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
     shape = to_size(size[0] if len(size) == 1 else size)
+    tensor.settle()
     if tensor.requires_grad or tensor.storage is not None:
         raise fail(
             "E203", "resize_() is for tensors of their own memory here", help="`x.reshape(...)`"
@@ -633,8 +651,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "detach": _detach,
     "detach_": _detach_,
     "numpy": _numpy,
-    "data_ptr": lambda t: id(t.share()) + t.dtype.itemsize * _first_place(t),
-    "storage_offset": lambda t: _first_place(t),
+    "data_ptr": lambda t: id(t.share()) + t.dtype.itemsize * first_place(t),
+    "storage_offset": lambda t: first_place(t),
     "cpu": lambda t, *a, **k: t,
     "cuda": lambda t, *a, **k: check_device("cuda"),
     "to": _to,

@@ -93,7 +93,9 @@ class Context:
             if kept is not None and how is not None:
                 raise changed_since(self.node or kept, kept, how)
         return tuple(
-            tensor if kept is None or tensor.node is kept else beside(shown(kept))
+            tensor
+            if kept is None or tensor.node is kept
+            else beside(shown(kept, self.node or kept))
             for tensor, kept in zip(self.saved, self.kept, strict=True)
         )
 

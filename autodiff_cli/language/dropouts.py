@@ -181,6 +181,7 @@ def _rrelu(
     else:
         result = calls.call("nn.functional.leaky_relu", (tensor, (low + high) / 2), {})
     if truth(inplace):
+        calls.call_in_place(result.node)
         tensor.write(result.node)
         return tensor
     return result
@@ -191,7 +192,7 @@ def _gumbel_softmax(
 ) -> Tensor:
     tensor = tensor_argument("gumbel_softmax", logits, "logits")
     stream = default_stream()
-    waits = in_memory_order(tensor.node, lambda shape: stream.exponential(shape, tensor.dtype))
+    waits = stream.exponential(tuple(tensor.shape), tensor.dtype)
     gumbels = F.neg(F.log(constant(waits)))
     scaled = F.div(F.add(tensor.node, gumbels), number_argument("gumbel_softmax", "tau", tau))
     soft = calls.call("softmax", (Tensor(scaled), dim), {})

@@ -183,7 +183,8 @@ def _words(error: AutodiffError, kind: str) -> Any:
     """The exception's message, in the words of PyTorch where they are known."""
     for note in error.diagnostic.notes:
         if note.startswith("PyTorch: "):
-            return note.removeprefix("PyTorch: ") + HINTS.get(error.code, "")
+            hint = HINTS.get(error.code, "") if note.endswith(" instead.") else ""
+            return note.removeprefix("PyTorch: ") + hint
     cause = error.__context__
     if isinstance(cause, Exception) and type(cause).__name__ == kind:
         return cause.args[0] if kind == "KeyError" and cause.args else str(cause)

@@ -170,12 +170,25 @@ def _dict(tree: syntax.Dict, context: Context) -> Run:
         result: dict[Any, Any] = {}
         for key, value in pairs:
             if key is None:
-                result.update(value(scope))
+                result.update(_mapping(value(scope), tree.span))
             else:
                 result[dict_key(key(scope))] = value(scope)
         return result
 
     return run
+
+
+def _mapping(value: Any, span: Any) -> Any:
+    """What `{**value}` adds to a dict."""
+    if isinstance(value, dict):
+        return value
+    raise fail(
+        "E208",
+        f"`**` in a dict needs a dict, not {kind_of(value)}",
+        span,
+        help="write `key: value`",
+        notes=(f"PyTorch: '{type(value).__name__}' object is not a mapping",),
+    )
 
 
 def _starred(tree: syntax.Starred, context: Context) -> Run:

@@ -68,7 +68,7 @@ def _numbers(data: Any) -> Any:
     if isinstance(data, list | tuple):
         if has_tensor(data):
             check_extent(data)
-            return [_numbers(v) for v in data]
+            return [_number(v) if isinstance(v, Tensor) else _numbers(v) for v in data]
         return data
     if isinstance(data, Tensor):
         return taken_out(data.node, value_of(data.node).tolist())
@@ -81,6 +81,25 @@ def _numbers(data: Any) -> Any:
         f"a tensor is made of numbers, not of {kind_of(data)}",
         help="write numbers or nested lists of numbers",
     )
+
+
+def _number(tensor: Tensor) -> Any:
+    """The number of a tensor in a list; NumPy's arrays are lists."""
+    if tensor.tag == "numpy":
+        return _numbers(tensor)
+    if tensor.node.numel != 1:
+        raise fail(
+            "E208",
+            f"a tensor of shape {tuple(tensor.shape)} in a list is no number",
+            help="`torch.stack(tensors)` makes one of them",
+            notes=(
+                "PyTorch: only integer tensors of a single element can be converted to an index"
+                if tensor.dtype.kind in "iu"
+                else "PyTorch: only one element tensors can be converted to Python scalars",
+            ),
+            raises="TypeError" if tensor.dtype.kind in "iu" else "ValueError",
+        )
+    return taken_out(tensor.node, value_of(tensor.node).item())
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

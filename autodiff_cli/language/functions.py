@@ -282,7 +282,7 @@ def written(name: str, found: Any, out: Any) -> Any:
         )
     calls.check_storable(f"{name}()", found.dtype, out)
     if tuple(out.shape) == tuple(found.shape):
-        out.write(found.node)
+        out.write(found.node, found.node)
     else:
         out.adopt(Tensor(cast(found.node, out.dtype)))
     return out

@@ -66,8 +66,8 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
             )
             failure.position = at
             raise failure
-        if type(value) is not Tensor and not any(_takes(op, at, value) for op in ops):
-            refused = [param for op in ops if (param := _param(op, at)) is not None]
+        if type(value) is not Tensor and not any(_takes(op, at, value, args) for op in ops):
+            refused = [param for op in ops if (param := _param(op, at, args)) is not None]
             if refused:
                 failure = _refusal(name, refused[-1], value)
                 failure.position = at
@@ -89,15 +89,15 @@ def _wants_tuple(ops: list[Op], at: int) -> bool:
     )
 
 
-def _param(op: Op, at: int) -> Param | None:
+def _param(op: Op, at: int, args: Any) -> Param | None:
     """The parameter that the `at`-th argument goes to."""
-    if 0 <= op.variadic_at < at:
+    if 0 <= op.variadic_at < at and not isinstance(args[op.variadic_at], list | tuple):
         return op.params[op.variadic_at]
     return op.params[at] if at < op.positional else None
 
 
-def _takes(op: Op, at: int, value: Any) -> bool:
-    param = _param(op, at)
+def _takes(op: Op, at: int, value: Any, args: Any) -> bool:
+    param = _param(op, at, args)
     return param is not None and not _refused(op, param, value)
 
 

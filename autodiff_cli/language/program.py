@@ -392,7 +392,7 @@ class Program:
         }
         nodes: list[GraphNode] = []
         for tensor in tensors.values():
-            nodes.append(tensor.node)
+            nodes.append(tensor.looked_at)
             if tensor.grad is not None:
                 nodes.append(tensor.grad.node)
         if self.loss is not None:
@@ -400,7 +400,7 @@ class Program:
         evaluate(nodes, last=True)
         program_made(sum([node.value.nbytes for node in nodes if node.value is not None]))
         for name, tensor in tensors.items():
-            node = tensor.node
+            node = tensor.looked_at
             grad = tensor.grad
             report.tensors[name] = TensorRecord(
                 name,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from ..graph.varying import Varying
 from .kinds import kind_of
 from .values import Size
@@ -48,6 +48,8 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
                 _bound_integers(symbol, left, right)
             if symbol == "^" and (a is float or b is float):
                 refuse_caret(left, right)
+            if symbol in _BITWISE and float in (a, b):
+                raise _cannot_combine(symbol, left, right)
             result = BINARY[symbol][1](left, right)
             if type(result) is complex:
                 raise fail(
@@ -85,7 +87,11 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
         ) from None
     if Varying in (a, b) and symbol in BINARY:
         return BINARY[symbol][1](left, right)
-    raise fail(
+    raise _cannot_combine(symbol, left, right)
+
+
+def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
+    return fail(
         "E208",
         f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
         help="operands are tensors, numbers, or two values of one kind",
@@ -93,6 +99,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
 
 
 NUMBERS = frozenset({int, float, bool})
+_BITWISE = frozenset({"<<", ">>", "&", "|"})
 _SEQUENCES = frozenset({str, list, tuple})
 
 

@@ -20,6 +20,7 @@ from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_float, to_int, to_size
 from ..graph.registry import F
 from ..graph.state import STATE
+from ..graph.strides import laid_out_as
 from . import dropouts, initializers
 from .attributes import check_device
 from .draws import (
@@ -227,7 +228,10 @@ def _like(
     o = Options(name, options, tensor.dtype)
     if DIFFERENT:
         return Tensor(drawn(tuple(tensor.shape), lambda size: draw(o, size)))
-    return with_grad(in_memory_order(tensor.node, lambda shape: draw(o, shape)), o.requires_grad)
+    like = tensor.node
+    made = with_grad(in_memory_order(like, lambda shape: draw(o, shape)), o.requires_grad)
+    laid_out_as(like, made.node)
+    return made
 
 
 # -- distributions --------------------------------------------------------------------------------

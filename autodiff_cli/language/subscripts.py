@@ -52,7 +52,9 @@ def index(value: Any, key: Any) -> Any:
 
 def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    found = calls.call_ops([F.getitem], "getitem", (tensor, index_parts(key)), {})
+    parts = index_parts(key)
+    items = parts if isinstance(key, tuple) else parts[0]  # one slice of everything is a view
+    found = calls.call_ops([F.getitem], "getitem", (tensor, items), {})
     if type(tensor) is Array:
         from .arrays import result
 

@@ -192,7 +192,7 @@ def tensor_text(tensor: Tensor) -> str:
 
 
 def _tensor_text(tensor: Tensor) -> str:
-    node = tensor.node
+    node = tensor.looked_at
     if tensor.tag == "numpy":
         return array_text(tensor, repr)
     array = value_of(node)

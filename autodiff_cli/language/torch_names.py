@@ -270,7 +270,6 @@ TORCH: dict[str, Any] = {
             "as_tensor": as_tensor,
             "asarray": as_tensor,
             "from_numpy": _from_numpy,
-            "scalar_tensor": make_tensor,
             "autograd.Variable": lambda data, requires_grad=False: (
                 make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
             ),

@@ -412,7 +412,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     grad_fn="LogSigmoidBackward0",
     samples=[*ALL, S(t(values=[0.0, -800.0, 800.0]), order=0, because="large values")],
     vjp=lambda g, out, input: g * F.sigmoid(-input),
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "row-major"}),
 )
 def logsigmoid(input: Tensor):
     """`log(sigmoid(input))` without overflow."""

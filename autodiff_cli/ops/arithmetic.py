@@ -331,14 +331,18 @@ _value_second("addcdiv")
 SINGLE = t(dtype="float32")
 
 
+def _lerp_slopes(g, out, input, end, weight):
+    if weight.weak and weight.args and type(weight.args[0]) in (int, float):
+        number = weight.args[0]  # PyTorch saves nothing
+        return F.mul_by(g, 1 - number), F.mul_by(g, number), None
+    near = g * (1 - cast(weight, input.dtype))
+    return near, g * weight, g * (end - input) if weight.requires_grad else None
+
+
 @composite(
     inplace=True,
     properties=frozenset({"broadcasts"}),
-    vjp=lambda g, out, input, end, weight: (
-        g * (1 - cast(weight, input.dtype)),
-        g * weight,
-        g * (end - input) if weight.requires_grad else None,
-    ),
+    vjp=_lerp_slopes,
     grad_fn=lambda input, end, weight: "LerpBackward0" if weight.weak else "LerpBackward1",
     samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3)), S(SINGLE, SINGLE, 0.4)],
     errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)],

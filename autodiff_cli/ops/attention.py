@@ -110,7 +110,9 @@ def scaled_dot_product_attention(
         )
     if not 0 <= dropout_p <= 1:
         raise fail(
-            "E504", f"dropout_p must be between 0 and 1, not {dropout_p}", help="leave it out",
+            "E504",
+            f"dropout_p must be between 0 and 1, not {dropout_p}",
+            help="leave it out",
             raises="RuntimeError",
         )
     if enable_gqa:

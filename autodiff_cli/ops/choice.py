@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Mask, Tensor, function, pointwise
+from ..graph.indices import check_weak
 from ..graph.op import cast
 from ..graph.registry import F
 from ..graph.samples import Bad, S, bools, ints, t
@@ -19,13 +20,16 @@ ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
 # -- choice ----------------------------------------------------------------------------------------
 
 
-def _check_condition(condition, *rest):
+def _check_condition(condition, *sides):
     if condition.dtype.kind not in "bu":
         raise fail(
             "E307",
             f"the condition must be a bool tensor, not {condition.dtype.name}",
             help="write a comparison: `x > 0`, or `.to(torch.bool)`",
         )
+    for side, other in (sides, sides[::-1]):
+        if other.dtype.kind in "iu" and side.dtype.kind == "i":
+            check_weak(side, other.dtype)
 
 
 def _chosen(condition, input, other):
@@ -64,7 +68,7 @@ def where_method(input: Tensor, condition: Mask, other: Tensor):
 @function(name="where", method=False, samples=[S(bools(2, 3))])
 def where_true(condition: Mask):
     """The indices of true elements, one tensor for each dim."""
-    return F.unbind(F.nonzero(condition), 1)
+    return F.nonzero(condition, as_tuple=True)
 
 
 def _one_number(name, value):
@@ -88,6 +92,7 @@ def _check_masked_fill(input, mask, value):
 
 def _of_dtype(value, input):
     """A number in the dtype of the tensor that it is written to; a tensor as it is."""
+    check_weak(value, input.dtype)
     return cast(value, input.dtype) if value.weak else value
 
 
@@ -109,7 +114,7 @@ def masked_fill(input: Tensor, mask: Mask, value: Mask):
     check=_check_masked_fill,
     grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
     samples=[S(t(2, 3), bools(3), t()), S(t(2), bools(2, 2), t())],
-    properties=frozenset({"selects"}),
+    properties=frozenset({"selects", "row-major"}),
     counterpart="masked_fill",
 )
 def masked_written(input: Tensor, mask: Mask, value: Mask):
@@ -224,6 +229,9 @@ def _clamped(input, min, max):
 def _check_bounds(input, min, max):
     if min is None and max is None:
         raise fail("E205", "`clamp` needs min or max", help="`clamp(x, min=0)`")
+    for bound in (min, max):
+        if bound is not None and input.dtype.kind in "iu" and bound.dtype.kind == "i":
+            check_weak(bound, input.dtype)
 
 
 def _clamp_name(input, min, max):

@@ -213,13 +213,15 @@ def _soft_cross_entropy(input, target, weight, mode, smoothing):
     _class_weights(weight, classes)
     logs = F.log_softmax(input, dim)
     if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = target * (1 - smoothing) + smoothing / max(classes, 1)
     product = logs * target
     if weight is not None:
         product = product * _by_class(weight, logs, dim)
     if mode == "none":
         return -F.sum(product, dim)
     total = -F.sum(product)
+    if mode == "mean" and not classes:
+        return F.div_by(total, float("nan"))
     return total if mode == "sum" else F.div_by(total, input.numel / classes)
 
 

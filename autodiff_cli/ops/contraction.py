@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Scalar, Tensor, composite, contraction, function
-from ..graph.dtypes import FLOAT64
+from ..graph.dtypes import FLOAT64, result_dtype
 from ..graph.matrices import require_numbers, transposed
-from ..graph.op import number
+from ..graph.op import cast, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import broadcast_shapes, count
@@ -300,7 +300,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: S
 )
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * outer(vec1, vec2)`; `input` broadcasts."""
-    return _sum_of("addr", input, F.outer(vec1, vec2), beta, alpha)
+    product = F.outer(vec1, vec2)
+    dtype = result_dtype([(x.dtype, not x.shape, x.weak) for x in (input, product)])
+    return _sum_of("addr", cast(input, dtype), cast(product, dtype), beta, alpha)
 
 
 @composite(

@@ -14,12 +14,14 @@ import numpy as np
 from ..errors import fail
 from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
 from ..graph.dtypes import BOOL, FLOAT64, INT64, is_float
+from ..graph.indices import check_number
 from ..graph.node import Node
 from ..graph.op import Op, cast
 from ..graph.params import Param, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
+from ..graph.strides import laid_out_as
 
 OPTIONS = (
     Param("layout", "Any", None, True),
@@ -78,17 +80,13 @@ def check_sizes(size):
 
 def _filled_shape(size, fill_value, dtype):
     check_sizes(size)
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if not info.min <= fill_value <= info.max:
-            raise fail(
-                "E504", f"{fill_value} does not fit into {dtype.name}", help="choose a float dtype"
-            )
+    check_number(fill_value, dtype)
     return size, dtype
 
 
 def _filled(size, fill_value, dtype):
-    return np.full(size, fill_value if dtype.kind == "f" else int(fill_value), dtype)
+    value = fill_value if dtype.kind == "f" else np.array(int(fill_value)).astype(dtype)
+    return np.full(size, value, dtype)
 
 
 @opaque(
@@ -141,7 +139,7 @@ def empty(size: Size, *, dtype: Dtype | None = None):
 @creation(method=False, samples=[S(t(2, 3), 1.5), S(ints(2), 2)])
 def full_like(input: Tensor, fill_value: Scalar, *, dtype: Dtype | None = None):
     """A tensor of the shape and dtype of `input`, filled with one number."""
-    return _fill(input.shape, fill_value, dtype or input.dtype)
+    return laid_out_as(input, _fill(input.shape, fill_value, dtype or input.dtype))
 
 
 @creation(samples=[S(t(2), (2, 3), 1.5)])
@@ -154,7 +152,7 @@ def _relatives(stem, value, like_samples, new_samples, doc):
     """`zeros_like(x)` and `x.new_zeros(size)`."""
 
     def like(input: Tensor, *, dtype: Dtype | None = None):
-        return _fill(input.shape, value, dtype or input.dtype)
+        return laid_out_as(input, _fill(input.shape, value, dtype or input.dtype))
 
     def new(input: Tensor, size: Size, *, dtype: Dtype | None = None):
         return _fill(size, value, dtype or input.dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import fail
 from ..graph.declare import Dim, Dtype, Scalar, Tensor, composite, function, opaque
-from ..graph.dtypes import BOOL, INT64
+from ..graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from ..graph.registry import F
 from ..graph.rules import shifted
 from ..graph.samples import Bad, S, ints, t
@@ -15,6 +15,10 @@ from ..graph.sizes import shape_text
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
+
+
+# The dtypes in which PyTorch adds up along a dim.
+_WIDER = {"float16": FLOAT32, "float32": FLOAT64}
 
 
 def _running_dtype(input, dtype):
@@ -28,7 +32,9 @@ def _running_shape(input, dim, dtype):
 def _running(ufunc):
     def kernel(x, dim, dtype):
         dtype = _running_dtype(x, dtype)
-        return ufunc.accumulate(x, axis=dim, dtype=dtype) if x.ndim else x.astype(dtype)
+        x = x.astype(dtype, copy=False)
+        wide = _WIDER.get(dtype.name, dtype)
+        return (ufunc.accumulate(x, axis=dim, dtype=wide) if x.ndim else x).astype(dtype)
 
     return kernel
 
@@ -292,4 +298,4 @@ def cumulative_trapezoid(
     pairs = _pairs(y, x, dx, dim, "cumulative_trapezoid")
     if x is not None:
         return F.div_by(F.cumsum(pairs, dim), 2.0)
-    return F.cumsum(F.mul(pairs, (1.0 if dx is None else dx) * 0.5), dim)
+    return F.cumsum(F.mul_by(pairs, (1.0 if dx is None else dx) * 0.5), dim)

@@ -11,6 +11,7 @@ from ..errors import fail
 from ..graph.declare import Tensor, composite, function, opaque
 from ..graph.dtypes import BOOL
 from ..graph.matrices import (
+    COLUMNS,
     columns,
     diagonal_times,
     each,
@@ -25,6 +26,7 @@ from ..graph.matrices import (
     transposed,
 )
 from ..graph.registry import F
+from ..graph.rules import no_derivative
 from ..graph.samples import Bad, S, T, t
 from ..graph.sizes import shape_text
 
@@ -66,6 +68,7 @@ def _qr_shape(A, mode):
     method=False,
     shape=_qr_shape,
     fields=("Q", "R"),
+    properties=COLUMNS,
     samples=[S(t(3, 3)), S(t(3, 2)), S(t(2, 3)), S(t(2, 3), mode="complete")],
     errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), mode="full")],
 )
@@ -125,7 +128,14 @@ def _geqrf_shape(input):
     return (input.shape, input.dtype), ((*batch, min(m, n)), input.dtype)
 
 
-@opaque(_geqrf, shape=_geqrf_shape, fields=("a", "tau"), samples=[S(t(3, 2, grad=False))])
+@opaque(
+    _geqrf,
+    shape=_geqrf_shape,
+    fields=("a", "tau"),
+    properties=COLUMNS,
+    vjp=no_derivative("geqrf"),
+    samples=[S(t(3, 2, grad=False))],
+)
 def geqrf(input: Tensor):
     """LAPACK's QR: R and Householder vectors in one matrix, and their factors; no derivative."""
 
@@ -259,6 +269,7 @@ def _svd_shape(A, full_matrices=True):
     eager=True,
     shape=_svd_shape,
     fields=("U", "S", "Vh"),
+    properties=COLUMNS,
     samples=[S(t(2, 2)), S(t(3, 2), full_matrices=False), S(t(2, 2, 3), full_matrices=False)],
     errors=[Bad("E308", t(2)), Bad("E503", t(values=[[1.0, float("nan")], [2.0, 1.0]]))],
     kink=lambda A, *rest: _to_crossing(F.svdvals(A), True),
@@ -364,6 +375,7 @@ def _eigh_shape(name, input, UPLO):
     grad_fn="LinalgEighBackward0",
     shape=lambda input, UPLO: _eigh_shape("linalg.eigh", input, UPLO),
     fields=("eigenvalues", "eigenvectors"),
+    properties=COLUMNS,
     samples=[S(positive(2)), S(positive(3), UPLO="U")],
     errors=[Bad("E308", t(2, 3)), Bad("E205", t(2, 2), UPLO="x")],
     kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),

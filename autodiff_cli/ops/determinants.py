@@ -137,6 +137,7 @@ def _(g, out, grad, A):
     grad_fn="LinalgSlogdetBackward0",
     fields=("sign", "logabsdet"),
     shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2,
+    properties=frozenset({"no zero cotangents"}),
     samples=[S(t(2, 2)), S(t(2, 3, 3))],
     errors=SQUARE_ONLY,
 )
@@ -146,6 +147,8 @@ def slogdet(A: Tensor):
 
 @slogdet.vjp
 def _(g, out, A):
+    if g[1] is None:
+        return (None,)  # PyTorch's gradient of the sign
     return (F.reshape(g[1], (*g[1].shape, 1, 1)) * transposed(F.inv_raw(A)[0]),)
 
 

@@ -161,7 +161,7 @@ def einsum(equation: str, operands: TensorList):
         term = terms.pop(max(range(len(terms)), key=lambda i: _shared(found, terms[i], summed)))
         done = [d for d in summed if all(other.shape[d] == 1 for other in terms)]
         found = _pair(found, term, done)
-    return F.reshape(found, found.shape[: len(result)]) if summed else found
+    return F.view(found, found.shape[: len(result)]) if summed else found
 
 
 @function(
@@ -295,6 +295,9 @@ def _pair(a, b, done):
     b = _sum_alone(b, a, done)
     if not done:
         return a * b
+    kept = [d for d in range(a.ndim) if d not in done and a.shape[d] != b.shape[d]]
+    if kept and a.shape[kept[-1]] != 1:  # the last dim of the result comes from the second
+        a, b = b, a
     both = {d for d in range(a.ndim) if a.shape[d] != 1 != b.shape[d]}
     inner = [d for d in done if d in both]
     batch = [d for d in range(a.ndim) if d in both and d not in done]

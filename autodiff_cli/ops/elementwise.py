@@ -241,7 +241,7 @@ for _row in (
         np.rint,
         zero_slope,
         HALVES,
-        ("special.round",),
+        (),
         "The nearest whole number, halves to even; the slope is 0.",
     ),
 ):
@@ -274,7 +274,7 @@ def _rounded(x, decimals):
     kink=lambda input, decimals: _to_half(input * 10.0**decimals),
     properties=frozenset({"flat"}),
 )
-def round_decimals(input: Tensor, *, decimals: int):
+def round_decimals(input: Tensor, *, decimals: int = 0):
     """Rounded to `decimals` digits after the point; the slope is 0."""
 
 

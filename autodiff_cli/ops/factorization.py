@@ -11,6 +11,7 @@ from ..errors import fail
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT32
 from ..graph.matrices import (
+    COLUMNS,
     check_info,
     columns,
     each,
@@ -100,6 +101,7 @@ def system_shape(name, a, b, left):
         system_shape("linalg.solve_triangular", input, B, left),
         B.dtype,
     ),
+    properties=COLUMNS,
     samples=[
         S(lower(2), t(2, 3), upper=False),
         S(lower(2), t(2, 2), upper=False, left=False),
@@ -200,6 +202,7 @@ def _cholesky_slope(g, factor, upper):
     fields=("L", "info"),
     shape=lambda input, upper: _cholesky_shape("linalg.cholesky_ex", input),
     vjp=lambda g, out, input, upper: (_cholesky_slope(g[0], out[0], upper),),
+    properties=COLUMNS,
     samples=[S(positive(2)), S(positive(3), True)],
     counterpart="linalg.cholesky_ex",
 )
@@ -288,6 +291,7 @@ def _to_factor(common, factor, upper):
     eager=True,
     shape=lambda L, upper: _cholesky_shape("cholesky_inverse", L)[0],
     vjp=lambda g, out, L, upper: (_to_factor(out @ g @ out, L, upper),),
+    properties=COLUMNS,
     samples=[S(lower(3)), S(upper(2), upper=True)],
     errors=[Bad("E503", t(values=[[0.0, 0.0], [2.0, 1.0]]), words="singular")],
 )
@@ -298,6 +302,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False):
 @opaque(
     lambda right, factor, upper: _from_factor(factor, right, upper),
     shape=lambda B, L, upper: (system_shape("cholesky_solve", L, B, True), B.dtype),
+    properties=COLUMNS,
     samples=[S(t(3, 2), lower(3)), S(t(2, 2, 1), upper(2), upper=True)],
     errors=[Bad("E301", t(2, 1), t(3, 3))],
 )
@@ -353,6 +358,7 @@ def _lu_shape(A, pivot):
     shape=_lu_shape,
     grad_fn="LinalgLuFactorExBackward0",
     fields=("LU", "pivots", "info"),
+    properties=COLUMNS,
     samples=[S(t(3, 3))],
     counterpart="linalg.lu_factor_ex",
 )

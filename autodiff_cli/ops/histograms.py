@@ -8,7 +8,7 @@ from ..errors import fail
 from ..graph.declare import Floats, Mask, Scalar, Tensor, opaque
 from ..graph.dtypes import FLOAT32, FLOAT64, INT64
 from ..graph.op import value_of
-from ..graph.rules import require_float
+from ..graph.rules import no_derivative, require_float
 from ..graph.samples import Bad, S, ints, t
 from ..graph.sizes import shape_text
 
@@ -82,6 +82,8 @@ def _bincount(x, weights, minlength):
 @opaque(
     _bincount,
     shape=_bincount_shape,
+    grad_fn="NotImplemented",
+    vjp=no_derivative("bincount"),
     samples=[S(ints(5, high=4)), S(ints(3), t(3, grad=False), 5)],
     errors=[Bad("E307", t(3)), Bad("E504", ints(2, values=[-1, 2]))],
 )

@@ -21,7 +21,7 @@ from ..graph.declare import (
     movement,
     opaque,
 )
-from ..graph.dtypes import BOOL, INT64
+from ..graph.dtypes import BOOL, INT64, UINT8
 from ..graph.indices import (
     advanced_key,
     check_gather,
@@ -140,7 +140,7 @@ def _(g, out, input, dim, index):
 )
 def getitem(input: Tensor, index: Any):
     """`input[index]`: ints, slices, None, `...`, bools, integer or bool tensors."""
-    node, advanced = basic_part(input, index_items(index))
+    node, advanced = basic_part(input, index_items(index), isinstance(index, tuple))
     if advanced is not None:
         return F.index.apply([node, advanced])
     return F.whole_view(node) if node is input else node
@@ -156,7 +156,8 @@ def basic_part(
 ) -> tuple[Node, tuple[Node | None, ...] | None]:
     """The view that ints, slices and Nones make, and the index tensors by dim of the view.
 
-    `skip_whole`: slices of everything make no view, as in PyTorch's index assignment.
+    `skip_whole`: slices of everything make no view, as where PyTorch assigns by index or is given
+    several.
     """
     consumed = sum(_dims_of(i) for i in items)
     if consumed > input.ndim:
@@ -223,6 +224,9 @@ def _dims_of(item: Any) -> int:
     return 1
 
 
+_INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
+
+
 def _item(item: Any) -> Any:
     if item is None or item is Ellipsis or type(item) is bool or type(item) is int:
         return item
@@ -239,12 +243,15 @@ def _item(item: Any) -> Any:
         )
     kind = node.dtype.kind
     if node.shape:
-        if kind == "f" and node.numel:
+        if node.numel and (kind == "f" or (kind == "i" and node.dtype.itemsize == 1)):
             raise fail(
                 "E305",
                 f"cannot index with a {node.dtype.name} tensor",
                 help="use `.long()` or a bool mask",
+                notes=(f"PyTorch: {_INDEX_TYPES}",),
             )
+        if node.dtype == UINT8:
+            return F.ne(node, 0)  # a mask, as long as PyTorch has it
         return node if kind != "f" else constant(np.zeros(node.shape, INT64))
     if kind == "f":
         try:

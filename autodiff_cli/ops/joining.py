@@ -454,7 +454,7 @@ _split_along("dsplit", 3, lambda input: 2, "Pieces behind one another.")
 def broadcast_tensors(tensors: TensorList):
     """All tensors expanded to their common shape."""
     shape = broadcast_shapes(*(x.shape for x in tensors))
-    return tuple(F.expand(x, shape) for x in tensors)
+    return tuple(x if x.shape == shape else F.expand(x, shape) for x in tensors)
 
 
 @function(

@@ -8,6 +8,7 @@ from ..errors import fail
 from ..graph.declare import Tensor, function, opaque
 from ..graph.dtypes import INT32
 from ..graph.matrices import (
+    COLUMNS,
     check_info,
     each,
     require_matrices,
@@ -57,6 +58,7 @@ def _solve(a, b):
     grad_fn="LinalgInvExBackward0",
     shape=lambda A: _with_info("linalg.inv", A),
     fields=("inverse", "info"),
+    properties=COLUMNS,
     samples=[S(REGULAR)],
     counterpart="linalg.inv_ex",
 )
@@ -165,6 +167,7 @@ def _solve_kernel(a, b, left):
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,
     fields=("result", "info"),
+    properties=COLUMNS,
     samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)],
     counterpart="linalg.solve_ex",
 )

@@ -10,7 +10,7 @@ from ..graph.op import OUTPUT, cast, constant, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.sizes import shape_text
-from ..graph.strides import same_strides
+from ..graph.strides import same_strides, strides_of
 
 
 @movement(
@@ -59,14 +59,30 @@ def data_alias(input: Tensor):
     """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
 
 
+def fitting(g, old):
+    """A cotangent for what a tensor was before it was given memory of another shape: E308 if so."""
+    if g.shape == old.shape:
+        return cast(g, old.dtype)
+    raise fail(
+        "E308",
+        f"the gradient has shape {shape_text(g.shape)}, but what it is of had shape "
+        f"{shape_text(old.shape)} before its `.data` was replaced",
+        help="make a new tensor when the shape changes",
+        notes=(
+            f"PyTorch: Function {old.grad_name} returned an invalid gradient at index 0 - got "
+            f"{list(g.shape)} but expected shape compatible with {list(old.shape)}",
+        ),
+    )
+
+
 @movement(
     lambda old, value: value,
     public=False,
     steady=True,
-    shape=lambda old, value: (old.shape, old.dtype),
-    strides_rule=same_strides,
+    shape=lambda old, value: (value.shape, value.dtype),
+    strides_rule=lambda strides, old, value: strides_of(value),
     grad_fn=lambda old, value: (old.args[0] if old.op is OUTPUT else old).grad_name,
-    vjp=lambda g, out, old, value: (g, None),
+    vjp=lambda g, out, old, value: (fitting(g, old), None),
     samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")],
     properties=frozenset({"convention"}),
     counterpart=lambda old, value: F.add(F.sub(old, F.detach(old)), value),

@@ -67,6 +67,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
     aliases=["layer_norm"],
     method=False,
     grad_fn="NativeLayerNormBackward0",
+    properties=frozenset({"row-major"}),
     samples=[
         S(t(2, 3), (3,)),
         S(t(2, 3), (3,), t(3), t(3)),

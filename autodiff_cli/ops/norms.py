@@ -209,6 +209,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1):
 
 @composite(
     inplace=True,
+    properties=frozenset({"row-major"}),
     samples=[S(t(2, 3), 2, 0, 0.5), S(t(2, 3), 1, 1, 1.5)],
     errors=[Bad("E308", t(3), 2, 0, 1.0)],
 )

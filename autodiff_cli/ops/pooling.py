@@ -266,7 +266,8 @@ def _declare_max_pool(n):
 
 
 def _adaptive_rules(name, input, n, output_size):
-    lead_shape(name, input, n, "max" not in name)
+    maxima = "max" in name
+    lead_shape(name, input, n, not maxima, input.ndim - 1 if maxima else n)
     sizes = output_size if isinstance(output_size, list | tuple) else (output_size,) * n
     if len(sizes) == 1:
         sizes = tuple(sizes) * n

@@ -8,6 +8,7 @@ from ..errors import fail
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
 from ..graph.matrices import (
+    COLUMNS,
     missing,
     require_matrices,
     require_same_dtype,
@@ -178,6 +179,7 @@ def _lstsq(a, b, rcond, driver):
     eager=True,
     shape=_lstsq_shape,
     grad_fn="LinalgLstsqBackward0",
+    properties=COLUMNS,
     samples=[S(t(3, 2), t(3, 1), None, None)],
 )
 def lstsq_raw(A: Tensor, B: Tensor, rcond: Any, driver: Any):

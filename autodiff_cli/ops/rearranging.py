@@ -24,6 +24,7 @@ from ..graph.params import node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.sizes import shape_text
+from ..graph.strides import like_input
 
 
 def _same(input, *rest):
@@ -47,6 +48,7 @@ def _some_dims(name, least):
 @movement(
     lambda x, dims: np.flip(x, dims),
     shape=_same,
+    strides_rule=like_input,
     vjp=lambda g, out, input, dims: F.flip(g, dims),
     samples=[S(t(3), 0), S(t(2, 3), (0, 1)), S(t(2, 3), -1), S(t(2), ())],
     errors=[Bad("E304", t(2), 1)],

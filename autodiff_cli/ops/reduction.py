@@ -20,7 +20,7 @@ from ..graph.declare import (
     opaque,
     reduction,
 )
-from ..graph.dtypes import BOOL, INT64, UINT8, is_float
+from ..graph.dtypes import BOOL, FLOAT16, FLOAT32, INT64, UINT8, is_float
 from ..graph.registry import F
 from ..graph.rules import as_float, require_float, restored, shifted, spread
 from ..graph.samples import Bad, S, bools, ints, t
@@ -151,7 +151,9 @@ def nanmean(
 
 def _prod(x, dim, keepdim, dtype=None):
     axis = dim if dim is not None and x.ndim else None
-    return np.multiply.reduce(x, axis=axis, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
+    dtype = _sum_dtype(x, dtype)
+    wide = FLOAT32 if dtype == FLOAT16 else dtype  # as PyTorch multiplies
+    return np.multiply.reduce(x, axis=axis, dtype=wide, keepdims=keepdim).astype(dtype, copy=False)
 
 
 def _prod_shape(input, dim, keepdim, dtype):

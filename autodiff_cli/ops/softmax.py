@@ -69,7 +69,7 @@ _softmax_pair("log_softmax", "log_softmax_node")
     name="softmax",
     grad_fn="SoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "row-major"}),
     phrase="s * (g - sum(g * s)), where s is the result",
     counterpart="softmax",
 )
@@ -92,7 +92,7 @@ def _(g, out, input, dim):
     name="log_softmax",
     grad_fn="LogSoftmaxBackward0",
     samples=[S(t(2, 3), 1)],
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "row-major"}),
     counterpart="log_softmax",
 )
 def log_softmax_node(input: Tensor, dim: Dim):

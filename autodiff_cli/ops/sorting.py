@@ -13,6 +13,7 @@ from ..graph.rules import no_derivative
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
 from ..graph.sizes import shape_text
+from ..graph.strides import like_input
 
 
 def _argsort(x, dim, descending, stable):
@@ -85,6 +86,7 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
         "SortBackward0" if stable is None else "SortBackward1"
     ),
     properties=frozenset({"selects"}),
+    strides_rule=like_input,
 )
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | None = None):
     """Elements in order along `dim`, and their indices."""

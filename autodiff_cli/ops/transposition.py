@@ -111,6 +111,8 @@ def _(input: Tensor):
 
 
 def _swap_last(input: Node, name: str) -> Node:
+    if not input.ndim:
+        return input
     if input.ndim < 2:
         raise fail(
             "E304",
