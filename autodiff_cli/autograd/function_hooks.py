@@ -28,7 +28,7 @@ class Packed:
         before = STATE.replaced, STATE.overwriting
         held = [(node, node.mark().replaced, _Held(self.unpack(p))) for node, p in self.saved]
         for node, _, holder in held:
-            node.mark().replaced = holder, True, None
+            node.mark().replaced = holder, None, None
         STATE.replaced = STATE.overwriting = True
         try:
             yield

@@ -51,6 +51,8 @@ def _now(node: Any, saved: bool, read: Node, reader: Node, since: int) -> Any:
     if marks is not None and marks.replaced is not None:
         holder, memory, by = marks.replaced
         now = holder.node
+        if memory is None:
+            return now  # unpacked, as it is
         if now is not node and (memory or saved) and not kept(by, reader, read):
             return _now(now, saved, read, reader, since) if now.shape == node.shape else node
     level = node.op.key == "level"
