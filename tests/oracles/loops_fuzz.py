@@ -28,6 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 torch.set_default_dtype(torch.float64)
+torch.set_printoptions(precision=9)
 torch.manual_seed(3)
 random.seed(5)
 np.random.seed(7)
