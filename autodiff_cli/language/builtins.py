@@ -13,7 +13,7 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.params import BindError, to_int, to_scalar
 from ..graph.state import STATE
-from ..graph.varying import Later, Varying, like, whole
+from ..graph.varying import Aside, Later, Varying, like, whole
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .kinds import MODE, is_numeric_list, kind_of
@@ -279,6 +279,8 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
 
     if not isinstance(name, str):
         raise fail("E208", "getattr() needs a string", help="write `x.name`")
+    if like(value) is not value:
+        raise Aside
     try:
         return get_attribute(value, name)
     except AutodiffError as error:

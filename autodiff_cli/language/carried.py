@@ -367,8 +367,10 @@ class Held:
                 setattr(value, name, field)
         for tensor, storage, fields in self.memory:
             tensor.storage = storage()
-            for name, field in fields.items():
-                if tensor.storage is not None:
+            if tensor.storage is None:  # nobody else looked at it
+                tensor.steps, tensor.seen = (), 0
+            else:
+                for name, field in fields.items():
                     setattr(tensor.storage, name, field)
 
 

@@ -259,6 +259,8 @@ def contains(container: Any, item: Any) -> bool:
             "E208", f"a tensor cannot contain {kind_of(item)}", help="look for a number: `2.0 in x`"
         )
     if isinstance(container, range):
+        if type(item) is Varying:
+            raise Aside
         return item in container if isinstance(item, int | float) else False
     if isinstance(container, list | tuple):
         return any(value is item or equal(value, item) for value in container)

@@ -180,8 +180,6 @@ class Recorder:
         """The value of a name from before the step, which assigns it."""
         if type(value) in NUMBERS:
             return self._number(Place(None, name), value)
-        if type(value) is Growing:
-            return value
         if name in self.changes.rebound and self._free(value):
             evaluate([value.node])
             return self._tensor(self._slot(Place(None, name), value.node))
@@ -369,7 +367,10 @@ class Recorded:
         self.sources = recorder.sources
         self.slots = recorder.slots
         self.numbers = recorder.numbers
-        self.fixed = recorder.fixed
+        self.fixed = {
+            name: value.of if type(value) is Growing else value
+            for name, value in recorder.fixed.items()
+        }
         self.before = recorder.before
         self.changes = recorder.changes
         self.draws = recorder.draws

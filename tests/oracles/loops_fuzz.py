@@ -317,7 +317,10 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|inf|nan)")
 def here(text: str, replay: bool) -> tuple[str, Any]:
     """What a program prints, and what its error is."""
     with early() if replay else replays_off():
-        report = run(Source(text, "loop.py"), Options(backward=False))
+        try:
+            report = run(Source(text, "loop.py"), Options(backward=False))
+        except Exception as crash:
+            return "", ("crash", repr(crash), None)
     error = report.error
     span = error.span if error is not None else None
     return report.stdout, error and (error.code, error.message, span and span.line)
@@ -343,7 +346,7 @@ def close(a: str, b: str) -> bool:
 def difference(text: str, torch: bool) -> str | None:
     """How the ways to run a program differ."""
     one, other = here(text, True), here(text, False)
-    if one != other:
+    if one != other or (one[1] is not None and one[1][0] == "crash"):
         return f"replayed {one[1]}, written {other[1]}:\n{first(one[0], other[0])}"
     if torch:
         if other[1] is not None and other[1][0] in ("E203", "E209"):
