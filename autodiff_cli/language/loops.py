@@ -27,6 +27,7 @@ from .iterators import Lazy
 from .recording import Recorded, State, record
 from .repeated import CONTINUE, Assign, Body, Repeated
 from .values import Builtin, Scope
+from .watching import OVERRIDES, WATCH
 
 MOST_TRIES = 6  # recordings of one run of a loop
 MOST_LOOKS = 12  # at what steps leave without a recording that holds
@@ -266,7 +267,7 @@ def _seen(part: Any) -> bool:
 def undisturbed() -> bool:
     """Whether nobody watches what single steps do."""
     busy = STATE.batching or STATE.anomaly or STATE.recorder is not None
-    watched = gradients.OBSERVERS or GRAD_READ or READERS
+    watched = gradients.OBSERVERS or GRAD_READ or READERS or OVERRIDES.values or WATCH.wrt
     return not (busy or watched) and HOUSEKEEPING.replays
 
 

@@ -7,6 +7,8 @@ Values whose state cannot be seen (iterators, files, bound methods kept somewher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -125,7 +127,7 @@ class Reach:
         if isinstance(value, Wrapped):
             return ((None, "function", value.function), (None, "setter", value.setter))
         if isinstance(value, Builtin):
-            self.known = self.known and value.name in PURE - MUTATING and not _wraps(value)
+            self.known = self.known and value.name in PURE and _bare(value.function)
             return ()
         if isinstance(value, set | frozenset):
             self.known = self.known and all(isinstance(v, PLAIN) for v in value)
@@ -134,6 +136,7 @@ class Reach:
         return ()
 
     def _of_instance(self, value: Instance) -> list[Entry]:
+        self.known = self.known and type(value) in (Instance, Module)
         tables = [value.fields]
         if isinstance(value, Module):
             hooks = value.before or value.after or value.reverse or value.reverse_before
@@ -170,15 +173,21 @@ OUTWARD = (
     syntax.Global, syntax.Nonlocal, syntax.Import, syntax.ImportFrom, syntax.Yield,
     syntax.ClassDef, syntax.Try,
 )  # fmt: skip
-MUTATING = frozenset(
-    ["append", "extend", "insert", "pop", "update", "setdefault", "clear", "reverse"]
-)
 
 
-def _wraps(function: Builtin) -> bool:
-    """Whether a function written in Python calls one of the program, as cached ones do."""
-    cells = getattr(function.function, "__closure__", None) or ()
-    return any(isinstance(cell.cell_contents, UserFunction | BoundMethod) for cell in cells)
+BARE = (
+    str, int, float, type(None), type, np.dtype, np.ufunc, BuiltinFunctionType, Enum,
+)  # fmt: skip
+
+
+def _bare(value: Any) -> bool:
+    """Whether a function written in Python holds nothing that a program could change."""
+    if isinstance(value, tuple):
+        return all(_bare(part) for part in value)
+    if not isinstance(value, FunctionType):
+        return isinstance(value, BARE)
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    return all(_bare(held) for held in (*cells, *(value.__defaults__ or ())))
 
 
 def harmless(name: str, function: Callable[..., Any]) -> bool:

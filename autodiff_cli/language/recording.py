@@ -116,6 +116,7 @@ class Recorder:
         self.leaves = 0
         self.draws = False
         self.stood = drawn()
+        self.generator = STATE.default_generator
 
     # -- what the step is given -------------------------------------------------------------------
 
@@ -274,7 +275,8 @@ class Recorder:
     def draw(self, draw: Callable[[], np.ndarray], requires_grad: bool) -> Tensor:
         """Random numbers of the default generator, drawn anew in every step."""
         self.draws = True
-        if requires_grad or self.stood != drawn():
+        known = STATE.default_generator is self.generator and self.stood == drawn()
+        if requires_grad or not known:
             raise Aside
         found = self._chosen(draw, ())
         self.stood = drawn()

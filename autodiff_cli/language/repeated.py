@@ -36,7 +36,7 @@ class Repeated:
     __slots__ = ("assigned", "entries", "kept", "read", "refused")
 
     def __init__(self, tree: syntax.For):
-        self.read = {name for part in tree.body for name in read_by(part)}
+        self.read = {name for part in (tree.target, *tree.body) for name in read_by(part)}
         self.assigned = assigned_names([tree])[0]
         self.refused = False
         self.kept: Recorded | None = None
