@@ -120,6 +120,20 @@ def _sources(node: Node) -> tuple[Node, ...]:
     return parents(node) if node.outputs is not None or is_float(node.dtype) else ()
 
 
+def moves(node: Node) -> bool:
+    """Whether a node depends on a variable in forward mode."""
+    seen: set[Node] = set()
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if n not in seen:
+            seen.add(n)
+            if n.op.key == "level" and not n.args[1].reverse:
+                return True
+            pending.extend(_sources(n))
+    return False
+
+
 def depends(node: Node, targets: list[Node]) -> bool:
     """Whether a node moves when the targets do."""
     return node in targets or node in _between(targets, [node], True)

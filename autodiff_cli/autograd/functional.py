@@ -41,7 +41,7 @@ class _Applied:
         self.create_graph = create_graph
         self.strict = strict
         self.single_input = isinstance(inputs, Tensor)
-        self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name)
+        self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name, True)
         self.opened.running = True  # these stay variables: results may keep their history
         self.inputs = self.opened.nodes
         with DEPTH.deeper():

@@ -41,7 +41,7 @@ def gradcheck(call: Call, inputs: Any, tolerance: Tolerance, name: str = "gradch
             f"`{name}` needs at least one input that requires grad",
             help="make the inputs with `dtype=torch.float64, requires_grad=True`",
         )
-    opened = Opened([given[i] for i in places], name)
+    opened = Opened([given[i] for i in places], name, True)
     outputs = [out for out in _outputs(name, call, given, places, opened.tree) if _differs(out)]
     rows = jacobian_of(outputs, opened.nodes)
     for at, x in enumerate(opened.nodes):

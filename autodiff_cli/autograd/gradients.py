@@ -32,7 +32,7 @@ RESULTS: list[Any] = []
 ATTEMPTS: list[Any] = []
 
 
-def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Node]:
+def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[Node, Node]:
     node = tensor.node
     if not node.requires_grad:
         from .cuts import reasons
@@ -58,10 +58,12 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str) -> tuple[Node, Nod
     g = gradient.node
     if g.shape != node.shape:
         if g.numel != node.numel or node.numel != 1:
-            raise fail(
+            raise refused(
                 "E308",
                 f"the gradient has shape {tuple(g.shape)}, the tensor {tuple(node.shape)}",
-                help="give one weight for every element, for example `torch.ones_like(y)`",
+                f"Mismatch in shape: grad_output[{at}] has a shape of torch.Size({list(g.shape)}) "
+                f"and output[{at}] has a shape of torch.Size({list(node.shape)}).",
+                "give one weight for every element, for example `torch.ones_like(y)`",
             )
         g = F.reshape(g, node.shape)
     return node, cast(g, node.dtype)
@@ -90,7 +92,8 @@ def backward(
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
         seeds = [
-            _seed(t, g, "the tensor of backward()") for t, g in zip(tensors, gradients, strict=True)
+            _seed(t, g, "the tensor of backward()", at)
+            for at, (t, g) in enumerate(zip(tensors, gradients, strict=True))
         ]
     for observe in OBSERVERS:
         observe(seeds)
@@ -161,7 +164,8 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
         seeds = [
-            _seed(t, g, "the output of grad()") for t, g in zip(outputs, grad_outputs, strict=True)
+            _seed(t, g, "the output of grad()", at)
+            for at, (t, g) in enumerate(zip(outputs, grad_outputs, strict=True))
         ]
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..autograd.forward import moves
 from ..autograd.levels import Opened
 from ..autograd.replaced import shown
 from ..autograd.reverse import changed_since, freed, overwritten_at, zeros_like
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Tensor, wrap_view
 from ..errors import fail, refused
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
@@ -206,14 +207,7 @@ class Call:
         """How the results move when the tensor arguments do, as the program's `jvp` says."""
         function = _static(self.cls, "jvp")
         if function is None:
-            raise refused(
-                "E404",
-                f"`{self.cls.name}` defines no jvp, which forward mode asks for",
-                "You must implement the jvp function for custom autograd.Function to use it with "
-                "forward mode AD.",
-                "write `@staticmethod def jvp(ctx, *tangents):`, or differentiate in reverse mode",
-                "NotImplementedError",
-            )
+            raise _no_jvp(self.cls)
         context = self.context
         tangents: list[Tensor | None] = [None] * self.count
         for place, node, change in zip(self.places, self.inputs, changes, strict=True):
@@ -264,6 +258,17 @@ class Call:
                 help="return tensors or None",
             )
         return value.node
+
+
+def _no_jvp(cls: UserClass) -> Exception:
+    return refused(
+        "E404",
+        f"`{cls.name}` defines no jvp, which forward mode asks for",
+        "You must implement the jvp function for custom autograd.Function to use it with forward "
+        "mode AD.",
+        "write `@staticmethod def jvp(ctx, *tangents):`, or differentiate in reverse mode",
+        "NotImplementedError",
+    )
 
 
 def _static(cls: UserClass, name: str) -> Any:
@@ -357,6 +362,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                     result = apply(cls, args, kwargs)
             call_value(setup, [context, tuple(args), result], {})
     STATE.span = span
+    if STATE.dual and _static(cls, "jvp") is None and any(map(moves, inputs)):
+        raise _no_jvp(cls)
     context.check_saved()
     results = list(result) if type(result) is tuple else [result]
     tensors = [r for r in results if isinstance(r, Tensor)]
@@ -416,16 +423,19 @@ def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) ->
     if any(raw is t for t in call.context.dirty):
         raw.write(node)
         return raw
+    is_argument = any(raw is t for t in given)
+    if not STATE.grad and (is_argument or raw.steps):
+        return wrap_view(F.alias(raw.node), raw) if is_argument else raw
     shown = Tensor(node)
-    if any(raw is t or (raw.storage is not None and raw.storage is t.storage) for t in given):
+    if is_argument or any((raw.storage is not None and raw.storage is t.storage) for t in given):
         shown.storage = raw.share()
         step = (F.detach, (), -1)
         shown.steps = (*raw.steps, step)
         shown.seen = shown.storage.version
         if node.requires_grad:
             shown.storage.set_apart(step, node)
-            why = _MADE_HERE if at < 0 else _SEVERAL
-            shown.forbids = _VIEW.format(max(at, 0), call.cls.name, why)
+        why = _MADE_HERE if at < 0 else _SEVERAL
+        shown.forbids = _VIEW.format(max(at, 0), call.cls.name, why)
     return shown
 
 

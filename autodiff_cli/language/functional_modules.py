@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..autograd.tensor import Tensor, without_history
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from .functions import call_value
@@ -55,20 +55,34 @@ def _module(name: str, value: Any) -> Module:
 
 
 def _given(dicts: Any) -> dict[str, Tensor]:
+    if not isinstance(dicts, dict | tuple | list):
+        raise refused(
+            "E208",
+            f"`functional_call` needs a dict of tensors, not {kind_of(dicts)}",
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(dicts)}",
+            "write `dict(model.named_parameters())`",
+            "ValueError",
+        )
     found: dict[str, Tensor] = {}
     for part in dicts if isinstance(dicts, tuple | list) else (dicts,):
         if not isinstance(part, dict):
-            raise fail(
+            raise refused(
                 "E208",
                 f"`functional_call` needs a dict of tensors, not {kind_of(part)}",
-                help="write `dict(model.named_parameters())`",
+                "Expected all elements of parameter_and_buffer_dicts to be dictionaries",
+                "write `dict(model.named_parameters())`",
+                "ValueError",
             )
         for key, value in part.items():
             if key in found:
-                raise fail(
+                raise refused(
                     "E205",
                     f"`functional_call` got `{key}` in two dicts",
-                    help="give each tensor once",
+                    f"['{key}'] appeared in multiple dictionaries; behavior of functional call is "
+                    "ambiguous",
+                    "give each tensor once",
+                    "ValueError",
                 )
             if not isinstance(value, Tensor):
                 raise fail(
@@ -94,10 +108,15 @@ def _check_names(module: Module, given: dict[str, Tensor]) -> None:
     unknown = [name for name in given if name not in names]
     if missing or unknown:
         word, wrong = ("misses", missing) if missing else ("got unknown", unknown)
-        raise fail(
+        parts = [f"Error(s) in reparametrizing for {module.cls.name}:"]
+        for kind, found in (("Unexpected", unknown), ("Missing", missing)):
+            if found:
+                parts.append(f"\t{kind} key(s): {', '.join(map(repr, sorted(found)))}.")
+        raise refused(
             "E205",
             f"`functional_call` with strict=True {word} {', '.join(wrong)}"[:200],
-            help=f"the module has: {', '.join(names)}"[:200],
+            "\n".join(parts),
+            f"the module has: {', '.join(names)}"[:200],
         )
 
 

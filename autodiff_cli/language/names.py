@@ -322,6 +322,29 @@ def import_name(module: str, name: str) -> Any:
         raise
 
 
+def names_below(module: str) -> list[str]:
+    """What `from module import *` brings: the public names of a small module."""
+    from .torch_names import TORCH
+
+    namespace = import_module(module)
+    prefix = f"{namespace.path}."
+    found = [n.removeprefix(prefix) for n in [*TORCH, *PATHS] if n.startswith(prefix)]
+    if namespace.path == "math":
+        found = list(MATH)
+    found = [name for name in found if "." not in name and not name.startswith("_")]
+    if not 0 < len(found) <= MOST_AT_ONCE:
+        raise fail(
+            "E209",
+            f"`from {module} import *` is not supported",
+            label="not available",
+            help=f"name what is used: `from {module} import ...`",
+        )
+    return found
+
+
+MOST_AT_ONCE = 80
+
+
 def known_names() -> list[str]:
     """All bare names, for suggestions."""
     from ..ops.index import WHERE

@@ -313,9 +313,6 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
     ("E308", rf"with scores of shape {_SHAPE} needs targets of shape {_SHAPE}, got {_SHAPE}",
      lambda m: f"Expected input batch_size ({_sizes(m[1])[0]}) to match target batch_size "
      f"({_sizes(m[3])[0]}).", "ValueError"),
-    ("E308", rf"the gradient has shape {_SHAPE}, the tensor {_SHAPE}",
-     lambda m: f"Mismatch in shape: grad_output[0] has a shape of torch.Size({_sizes(m[1])}) and "
-     f"output[0] has a shape of torch.Size({_sizes(m[2])}).", ""),
     ("E308", rf"the gradient must have shape {_SHAPE} and dtype \w+, not {_SHAPE}",
      lambda m: f"attempting to assign a gradient of size '{_sizes(m[2])}' to a tensor of size "
      f"'{_sizes(m[1])}'. Please ensure that the gradient and the tensor are the same size", ""),

@@ -23,7 +23,7 @@ from .assignment import (
 from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .functions import Parameters, call_value
 from .housekeeping import HOUSEKEEPING, MOST_MADE, ended
-from .names import import_module, import_name
+from .names import import_module, import_name, names_below
 from .operand_labels import placed
 from .operations import count_step, iterate
 from .repeated import BREAK, CONTINUE, repeated
@@ -326,10 +326,11 @@ def _import_from(tree: syntax.ImportFrom, context: Context) -> RunStatement:
     def run(scope: Scope) -> Signal:
         for alias in tree.names:
             try:
-                value = import_name(tree.module, alias.name)
+                names = names_below(tree.module) if alias.name == "*" else [alias.name]
+                for name in names:
+                    scope.names[alias.asname or name] = import_name(tree.module, name)
             except AutodiffError as error:
                 raise placed(error, alias.span) from None
-            scope.names[alias.asname or alias.name] = value
         return None
 
     return run

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..autograd import gradients
 from ..autograd.tensor import Array, Tensor, as_array
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.params import to_dtype, to_size, to_tensor
 from ..graph.shapes import broadcast_shapes
@@ -40,11 +40,21 @@ def _seeds(value: Any, count: int) -> list[Tensor | None]:
         return [None] * count
     values = [value] if isinstance(value, Tensor) else items_of(value)
     if len(values) != count:
-        raise fail(
+        raise refused(
             "E205",
             f"grad_outputs has {len(values)} entries for {count} outputs",
-            help="give one for each output, or None",
+            f"got {count} tensors and {len(values)} gradients",
+            "give one for each output, or None",
         )
+    for value in values:
+        if value is not None and not isinstance(value, Tensor):
+            raise refused(
+                "E208",
+                f"a gradient is a tensor or None, not {kind_of(value)}",
+                f"gradients can be either Tensors or None, but got {type(value).__name__}",
+                "write `torch.tensor(1.0)`",
+                "TypeError",
+            )
     return values
 
 
