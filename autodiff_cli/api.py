@@ -13,6 +13,9 @@ arrays of the same shapes and dtypes run again. All take the same arguments:
     1 GiB; `max_steps` of loops in a call (E506 beyond), default 1,000,000; and arrays that are the
     same in every call, by name. Those are not differentiated unless `wrt` names them.
 
+With `isolate=True` the program runs in a process of its own, with its memory and the time of a call
+(`timeout=` seconds) bounded from outside; arrays go there and come back as data.
+
 A syntax error is raised at once, any other failure of the program by the call, as `AutodiffError`.
 """
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from .source import Source
 
 
-def source_of(program: str | Path) -> Source:
+def source_of(program: str | Path | Source) -> Source:
     """The text of a program given as text or as a path (`Path`, or a string that names an existing
     file and is one line).
 
@@ -41,6 +44,8 @@ def source_of(program: str | Path) -> Source:
     from .language.decode import decode
     from .source import Source
 
+    if isinstance(program, Source):
+        return program
     if isinstance(program, str) and (
         "\n" in program or "=" in program or not program.endswith((".expr", ".py"))
     ):
@@ -75,6 +80,16 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
     from .session import Options
     from .session import run as run_source
 
+    if options.pop("isolate", False):
+        from .isolated import Isolated
+
+        timeout = options.pop("timeout", None)
+        function = Isolated(source_of(program), "run", options, timeout)
+        try:
+            found: dict[str, Any] = function()
+        finally:
+            function.close()
+        return found
     report = run_source(source_of(program), Options(**options))
     if report.error is not None:
         raise report.error
@@ -110,6 +125,14 @@ def _function(
     from .language.compiled import Compiled, Limits
 
     names = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
+    if given.pop("isolate", False):
+        from .isolated import Isolated
+
+        timeout = given.pop("timeout", None)
+        options = {"wrt": names, ("loss" if kind.name == "value_and_grad" else "of"): of, **given}
+        if kind.name == "jacobian":
+            options["mode"] = kind.mode  # type: ignore[attr-defined]  # a Jacobian's
+        return Isolated(source_of(program), kind.name, options, timeout)
     limits = Limits(**{name: given.pop(name) for name in Limits._fields if name in given})
     return Compiled(source_of(program), names, of, kind, limits, given)
 

@@ -1,0 +1,236 @@
+"""`isolate=True`: a program runs in a process of its own, as under the command; what comes back is
+data: JSON, and arrays in NumPy's format. Nothing is unpickled.
+
+The process is kept for further calls of the same function, and replaced when it was lost.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from .errors import AutodiffError, Diagnostic, Label, fail
+from .outside import OUTSIDE, death, stubborn
+from .source import Source, Span
+
+GRACE = 1.0  # seconds that the process has to stop by itself after its time limit
+START = """
+import sys
+sys.path[:] = sys.argv[1:]
+from autodiff_cli import api, isolated
+isolated.serve(api)
+"""
+LENGTH = 8  # bytes of the length of a message
+
+
+class Isolated:
+    """A function of a program, made with `options` and called in another process."""
+
+    def __init__(
+        self, source: Source, function: str, options: dict[str, Any], timeout: float | None
+    ):
+        self.process: subprocess.Popen[bytes] | None = None
+        if not hasattr(select, "poll"):
+            raise fail("E203", "isolate=True needs a system with fork and poll",
+                       help="leave it out: the limits inside hold everywhere")  # fmt: skip
+        self.source = source
+        self.request = {
+            "function": function, "options": options, "text": source.text, "name": source.name,
+            "timeout": timeout,
+        }  # fmt: skip
+        self.timeout = timeout
+        self.ready = False
+
+    def __call__(self, /, *args: Any, **arrays: Any) -> Any:
+        """Call it; what the program does wrong is raised as here."""
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", START, *filter(None, sys.path)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )  # fmt: skip
+        try:
+            reply = self._exchange(packed([self.request, list(args), arrays]))
+        except BaseException:
+            self.close()
+            raise
+        if "error" in reply:
+            raise self._failure(reply["error"])
+        return reply["answer"]
+
+    def close(self) -> None:
+        """End the process."""
+        process, self.process = self.process, None
+        self.ready = False
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    __del__ = close
+
+    def _exchange(self, message: bytes) -> Any:
+        process = self.process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        try:
+            if not self.ready:
+                self.ready = bool(self._read(1, None))
+            end = None if self.timeout is None else time.monotonic() + self.timeout + GRACE
+            process.stdin.write(message)
+            process.stdin.flush()
+            size = int.from_bytes(self._read(LENGTH, end), "little")
+            return unpacked(self._read(size, end))
+        except (BrokenPipeError, EOFError):
+            raise death(process.wait()) from None
+
+    def _read(self, size: int, end: float | None) -> bytes:
+        assert self.process is not None and self.process.stdout is not None
+        descriptor = self.process.stdout.fileno()
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN | select.POLLHUP)
+        pieces = bytearray()
+        while len(pieces) < size:
+            wait = None if end is None else max(0.0, end - time.monotonic()) * 1000
+            if not ready.poll(wait):
+                raise stubborn(self.timeout or 0.0, "timeout=")
+            piece = os.read(descriptor, min(size - len(pieces), 1 << 24))
+            if not piece:
+                raise EOFError
+            pieces += piece
+        return bytes(pieces)
+
+    def _failure(self, data: dict[str, Any]) -> AutodiffError:
+        def span(at: Any) -> Span | None:
+            return None if at is None else Span(self.source, *at)
+
+        labels = tuple(Label(Span(self.source, *at), text) for at, text in data.pop("labels"))
+        at = span(data.pop("span"))
+        notes, helps = tuple(data.pop("notes")), tuple(data.pop("helps"))
+        return AutodiffError(Diagnostic(span=at, labels=labels, notes=notes, helps=helps, **data))
+
+
+# -- the other process ----------------------------------------------------------------------------
+
+
+def serve(api: Any) -> None:
+    """Answer requests until there are no more."""
+    OUTSIDE.attend()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what is printed is no part of an answer
+    functions: dict[str, Any] = {}
+    requests = sys.stdin.buffer
+    answers.write(b"!")
+    answers.flush()
+    while head := requests.read(LENGTH):
+        request, args, arrays = unpacked(requests.read(int.from_bytes(head, "little")))
+        try:
+            reply = {"answer": _answer(api, request, args, arrays, functions)}
+        except AutodiffError as error:
+            reply = {"error": _data(error.diagnostic, request["text"])}
+        answers.write(packed(reply))
+        answers.flush()
+
+
+def _answer(api: Any, request: Any, args: list[Any], arrays: Any, functions: Any) -> Any:
+    from .checks.deadline import deadline
+
+    source = Source(request["text"], request["name"])
+    make = getattr(api, request["function"])
+    with deadline(request["timeout"], "timeout="):
+        if request["function"] == "run":
+            return make(source, **request["options"])
+        if not functions:
+            functions["f"] = make(source, **request["options"])
+        OUTSIDE.bound(request["options"].get("max_memory", 1 << 30))
+        return functions["f"](*args, **arrays)
+
+
+def _data(diagnostic: Diagnostic, text: str) -> dict[str, Any]:
+    """A diagnostic, as far as its places are in the program."""
+
+    def place(span: Span | None) -> Any:
+        here = span is not None and span.source.text == text
+        return [span.start, span.end] if here and span is not None else None
+
+    labels = [[place(label.span), label.text] for label in diagnostic.labels]
+    return {
+        "code": diagnostic.code, "message": diagnostic.message, "label": diagnostic.label,
+        "severity": diagnostic.severity, "raises": diagnostic.raises,
+        "notes": list(diagnostic.notes), "helps": list(diagnostic.helps),
+        "span": place(diagnostic.span), "labels": [found for found in labels if found[0]],
+    }  # fmt: skip
+
+
+# -- values as data -------------------------------------------------------------------------------
+
+
+def packed(value: Any) -> bytes:
+    """A value as a message: its length, JSON, and its arrays in NumPy's format."""
+    arrays: list[np.ndarray] = []
+    tree = json.dumps(_tree(value, arrays)).encode()
+    file = io.BytesIO()
+    file.write(len(tree).to_bytes(LENGTH, "little") + tree)
+    for array in arrays:
+        np.save(file, array, allow_pickle=False)
+    return file.tell().to_bytes(LENGTH, "little") + file.getvalue()
+
+
+def unpacked(data: bytes) -> Any:
+    """What a message without its length says."""
+    size = LENGTH + int.from_bytes(data[:LENGTH], "little")
+    file = io.BytesIO(data)
+    file.seek(size)
+    arrays = []
+    while file.tell() < len(data):
+        arrays.append(np.load(file, allow_pickle=False))
+    return _value(json.loads(data[LENGTH:size]), arrays)
+
+
+def _tree(value: Any, arrays: list[np.ndarray]) -> Any:
+    if value is None or type(value) in (bool, str, float):
+        return value
+    if type(value) is int:
+        return {"int": hex(value)}  # of any length
+    if isinstance(value, dict):
+        return {"dict": [[name, _tree(one, arrays)] for name, one in value.items()]}
+    if isinstance(value, list | tuple) and not _numeric(value):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_tree(one, arrays) for one in value]}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    try:
+        arrays.append(np.asarray(value))
+    except ValueError:  # a ragged list
+        arrays.append(np.empty(0, object))
+    if arrays[-1].dtype.hasobject:
+        raise fail(
+            "E205",
+            f"isolate=True takes and gives numbers and arrays, no {type(value).__name__}",
+            help="give an array, or leave out what is none",
+        )
+    return {"array": len(arrays) - 1}
+
+
+def _numeric(value: Any) -> bool:
+    """A list that stands for an array: of numbers, or of such lists."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], int | float | list)
+
+
+def _value(tree: Any, arrays: list[np.ndarray]) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, inside),) = tree.items()
+    if kind == "int":
+        return int(inside, 16)
+    if kind == "array":
+        return arrays[inside]
+    if kind == "dict":
+        return {name: _value(one, arrays) for name, one in inside}
+    found = [_value(one, arrays) for one in inside]
+    return tuple(found) if kind == "tuple" else found

@@ -1,0 +1,96 @@
+"""Functions of programs in a process of their own: the same answers, and limits from outside."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_cli as ad
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are bounded on Linux")
+
+PROGRAM = "y = tanh(W @ x)\nloss = sum(y**2)"
+W = np.array([[1.0, -2.0], [0.5, 1.0], [3.0, 0.0]])
+X = np.array([0.5, -0.25])
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "value_and_grad": (), "hessian": (), "hvp": (np.ones(2),), "vjp": (np.ones(()),),
+    "jvp": (np.array([1.0, -1.0]),), "jacobian": (),
+}  # fmt: skip
+
+
+def same(one: Any, other: Any) -> None:
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        for name in one:
+            same(one[name], other[name])
+    elif isinstance(one, tuple):
+        for a, b in zip(one, other, strict=True):
+            same(a, b)
+    else:
+        np.testing.assert_array_equal(one, other)
+
+
+def test_answers_are_those_of_this_process() -> None:
+    for name, vector in FUNCTIONS.items():
+        make = getattr(ad, name)
+        here, there = make(PROGRAM, wrt="x", W=W), make(PROGRAM, wrt="x", W=W, isolate=True)
+        for x in (X, X * 2):
+            same(there(*vector, x=x), here(*vector, x=x))
+        there.close()
+
+
+def test_run() -> None:
+    text = "import torch\nprint('a')\nn = 10**30\nx = torch.ones(2, requires_grad=True)\n" + (
+        "(x * float('nan')).sum().backward()\n"
+    )
+    found, here = ad.run(text, isolate=True, timeout=20.0), ad.run(text)
+    assert found["stdout"] == "a\n"
+    assert found["scalars"] == here["scalars"]
+    np.testing.assert_array_equal(found["tensors"]["x"]["grad"], [np.nan, np.nan])
+
+
+DEEP = "t = ()\nfor i in range(300000): t = (t,)\n"
+
+
+def test_what_would_kill_the_caller() -> None:
+    """A process is lost; the error says how, and the next call has another."""
+    text = DEEP + "if x.sum() > 0: d = {t: 1}\nloss = sum(x * x)"
+    f: Any = ad.value_and_grad(text, wrt="x", isolate=True)
+    with pytest.raises(ad.AutodiffError, match="stack") as caught:
+        f(x=X)
+    assert caught.value.code == "E509"
+    value, gradient = f(x=-np.ones(2))
+    assert value == 2.0
+    np.testing.assert_array_equal(gradient, [-2.0, -2.0])
+    f.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("x = []\nfor i in range(999): x.append('a' * 9000000 + str(i))", "E505"),
+        ("while True: pass", "E508"),
+        ("import torch\nu = torch.linalg.svd(torch.rand(1800, 1800))", "E508"),
+        ("x = 1\nloss = y", "E201"),
+    ],
+)
+def test_errors(text: str, code: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ad.AutodiffError) as caught:
+        timeout = 30.0 if code == "E505" else 1.0
+        ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=64 << 20)
+    assert time.monotonic() - start < 20
+    assert caught.value.code == code
+    if code in ("E505", "E201"):
+        assert caught.value.span is not None
+        assert caught.value.span.line == 2
+
+
+def test_what_is_no_data() -> None:
+    with pytest.raises(ad.AutodiffError, match="takes and gives numbers and arrays"):
+        ad.run("x = 1", isolate=True, write=print)
