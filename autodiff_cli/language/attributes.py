@@ -149,6 +149,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "is_leaf": lambda t: t.is_leaf,
     "data": _data,
     "device": lambda t: CPU,
+    "layout": lambda t: "torch.strided",
     "itemsize": lambda t: t.dtype.itemsize,
     "nbytes": lambda t: t.node.numel * t.dtype.itemsize,
     "is_cuda": lambda t: False,

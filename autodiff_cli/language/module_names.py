@@ -90,6 +90,9 @@ FILES: dict[str, str] = {
     "argparse": """
         Namespace ArgumentParser
     """,
+    "pathlib": """
+        Path
+    """,
     "utilities": """
         _gradients get_total_norm clip_grads_with_norm_ clip_grad_norm_ clip_grad_norm
         clip_grad_value_ parameters_to_vector vector_to_parameters
@@ -110,6 +113,7 @@ PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name i
 
 _PREFIX = {
     "argparse": "python.argparse.",
+    "pathlib": "python.pathlib.",
     "schedulers": "optim.lr_scheduler.",
     "averages": "optim.swa_utils.",
     "packed": "nn.utils.rnn.",

@@ -6,6 +6,7 @@ builtins and what it imports.
 
 from __future__ import annotations
 
+from importlib import import_module as import_python
 from typing import Any
 
 from ..autograd.tensor import Tensor
@@ -21,36 +22,17 @@ from .numpy_names import CONSTANTS, NUMPY, NUMPY_ONLY_BARE, numpy_member
 from .random_names import RANDOM_NAMES
 from .values import Builtin, Namespace, OpFunction
 
-# Where transforms of functions are found; their module is loaded when one is named.
-TRANSFORM_PATHS = (
-    "func.",
-    "vmap",
-    "autograd.functional.",
-    "autograd.gradcheck",
-    "autograd.gradgradcheck",
-)
-
-# Switches, context managers and other things around computing; see `services`.
-SERVICE_PATHS = (
-    "autograd.",
-    "utils.",
-    "amp.",
-    "autocast",
-    "cuda.",
-    "backends.",
-    "compile",
-    "are_",
-    "is_",
-    "set_",
-    "get_",
-    "random.",
-    "nn.utils.",
-    "typename",
-    "__version__",
-    "version.",
-    "profiler",
-    "optim.swa_utils",
-)
+# Beginnings of paths below `torch.`, and the modules whose tables have what is there, loaded when
+# such a path is named. Other names that are no ops are among the services.
+PROVIDERS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("func.", "vmap", "autograd.functional.", "autograd.gradcheck", "autograd.gradgradcheck"),
+        ("transform_functions", "TRANSFORMS"),
+    ),
+    "utils.data.": ("datasets", "NAMES"),
+    "autograd.forward_ad.": ("duals", "NAMES"),
+    "autograd.graph.": ("gradient_edges", "NAMES"),
+}
 
 OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
 
@@ -86,7 +68,7 @@ def builtin(name: str) -> Any:
         return Namespace(path)
     found = _BARE.get(name)
     if found is None:
-        found = NATIVE.get(name) or torch_member(name) or op_function(name)
+        found = NATIVE.get(name) or torch_member(name) or op_function(name) or service(name)
         if found is not None:
             _BARE[name] = found
     return found
@@ -115,37 +97,24 @@ def torch_member(path: str) -> Any:
     found = TORCH.get(path)
     if found is not None:
         return found
-    if path == "linalg.LinAlgError":
-        from .exceptions import EXCEPTIONS
-
-        return EXCEPTIONS["_LinAlgError"]
-    if path in ("save", "load"):
-        from . import saving
-
-        return Builtin(path, getattr(saving, path))
-    if path == "autograd.Function":
-        from .classes import FUNCTION
-
-        return FUNCTION
     if path in RANDOM_NAMES:
         from .random_functions import RANDOM
 
         return RANDOM.get(path)
-    if path.startswith(TRANSFORM_PATHS):
-        from .transform_functions import TRANSFORMS
-
-        return TRANSFORMS.get(path)
     if path in PATHS:
         return library_member(path)
-    if path.startswith("utils.data."):
-        from .datasets import NAMES
-
-        return NAMES.get(path.removeprefix("utils.data."))
-    if path.startswith(SERVICE_PATHS):
-        from .services import member as service
-
-        return service(path)
+    for prefix, (module, table) in PROVIDERS.items():
+        if path.startswith(prefix):
+            names = getattr(import_python(f".{module}", __package__), table)
+            return names.get(path) or names.get(path.removeprefix(prefix))
     return None
+
+
+def service(path: str) -> Any:
+    """What stands around computing below `torch.`, where no op has the name."""
+    from .services import SERVICES
+
+    return SERVICES.get(path)
 
 
 def member(namespace: Namespace, name: str) -> Any:
@@ -191,6 +160,8 @@ def _member(namespace: Namespace, name: str) -> Any:
             elif name.endswith("_") and prefix in ("", "nn.functional"):
                 found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
                 _IN_PLACE[path] = found
+        if found is None:
+            found = service(path)
     if found is None and path not in NONES:
         raise _no_member(namespace, name)
     return found

@@ -22,7 +22,7 @@ PREDEFINED: dict[str, str] = {
 UNUSED = """
     pdb json pickle glob shutil logging inspect traceback platform tempfile csv datetime textwrap
     pprint heapq bisect statistics fractions numbers types threading multiprocessing urllib
-    urllib.request zipfile tarfile hashlib pathlib re
+    urllib.request zipfile tarfile hashlib re
 """
 
 MODULES: dict[str, str] = {
@@ -113,6 +113,7 @@ MODULES: dict[str, str] = {
             "unicodedata",
             "importlib",
             "importlib.metadata",
+            "pathlib",
             *UNUSED.split(),
         )
     },

@@ -205,6 +205,7 @@ def _provide(names: dict[str, Any]) -> None:
     names["torch"] = Namespace("")
     names["F"] = Namespace("nn.functional")
     names["math"] = Namespace("math")
+    names["os"] = Namespace("python.os")
     names["sys"] = Namespace("python.sys")
     names["euler"] = 0.57721566490153286060
     names.update(SUPPORT)

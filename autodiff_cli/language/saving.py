@@ -37,6 +37,8 @@ def file_name(file: Any) -> Any:
     """What a file is kept under."""
     if isinstance(file, Buffer):
         return file
+    if getattr(getattr(file, "cls", None), "name", "") == "Path":
+        file = file.describe_text()
     if not isinstance(file, str):
         raise fail("E208", f"the name of a file is a string, not {kind_of(file)}", help='"x.pt"')
     return posixpath.normpath(file)

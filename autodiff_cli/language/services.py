@@ -13,12 +13,14 @@ import numpy as np
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE, grad_mode
-from .classes import Instance, UserClass
+from .classes import FUNCTION, Instance, UserClass
+from .exceptions import EXCEPTIONS
 from .functions import call_value
 from .kinds import kind_of
 from .managers import Manager
 from .namespaces import TORCH_VERSION
 from .operations import items_of, truth
+from .saving import load, save
 from .values import Builtin
 
 # -- checkpoints ----------------------------------------------------------------------------------
@@ -240,6 +242,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 SERVICES: dict[str, Any] = {
     **{path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()},
+    "save": Builtin("save", save),
+    "load": Builtin("load", load),
+    "linalg.LinAlgError": EXCEPTIONS["_LinAlgError"],
+    "autograd.Function": FUNCTION,
     "amp.GradScaler": SCALER,
     "cuda.amp.GradScaler": SCALER,
     "__version__": TORCH_VERSION,
@@ -250,16 +256,3 @@ SERVICES: dict[str, Any] = {
 
 # What may be assigned below `torch.backends`, without effect.
 ASSIGNABLE = frozenset(path for path in SERVICES if path.startswith("backends.cudnn."))
-
-
-def member(path: str) -> Any:
-    """What a path names; None when there is no such thing here."""
-    if path.startswith("autograd.forward_ad."):
-        from .duals import NAMES
-
-        return NAMES.get(path.removeprefix("autograd.forward_ad."))
-    if path.startswith("autograd.graph.") and path not in SERVICES:
-        from .gradient_edges import NAMES as EDGES
-
-        return EDGES.get(path.removeprefix("autograd.graph."))
-    return SERVICES.get(path)

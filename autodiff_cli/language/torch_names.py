@@ -323,7 +323,7 @@ TORCH: dict[str, Any] = {
     "inf": float("inf"),
     "nan": float("nan"),
     **{f"{name}Tensor": _legacy(dtype) for name, dtype in LEGACY_NAMES.items()},
-    "strided": "strided",
+    "strided": "torch.strided",
     "contiguous_format": "contiguous_format",
     "preserve_format": "preserve_format",
 }
