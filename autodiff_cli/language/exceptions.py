@@ -188,7 +188,20 @@ def _words(error: AutodiffError, kind: str) -> Any:
     cause = error.__context__
     if isinstance(cause, Exception) and type(cause).__name__ == kind:
         return cause.args[0] if kind == "KeyError" and cause.args else str(cause)
+    return _said_words(error) or error.message
+
+
+def _said_words(error: AutodiffError) -> str | None:
     known = said(error)
     if known is None:
-        return error.message
+        return None
     return error.callee + known[0][known[0].index("()") :] if error.callee else known[0]
+
+
+def note_words(error: AutodiffError) -> None:
+    """Tell PyTorch's words for a failure of tensors beside ours, for who looks for them."""
+    notes = error.diagnostic.notes
+    if error.code[1] in "345" and not any(note.startswith("PyTorch: ") for note in notes):
+        words = _said_words(error)
+        if words:
+            error.amend(notes=(*notes, f"PyTorch: {words}"))

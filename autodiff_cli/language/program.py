@@ -419,7 +419,8 @@ class Program:
         report.loss = self.loss_name
         report.graph = None if self.loss is None else self.loss.node
         body = [] if self.tree is None else self.tree.body
-        if SHOWN.value is not None and body and isinstance(body[-1], syntax.ExprStmt):
+        silent = not (MODE.python and self.printed)  # what a snippet prints is all that it prints
+        if SHOWN.value is not None and silent and body and isinstance(body[-1], syntax.ExprStmt):
             value = SHOWN.value
             if isinstance(value, Tensor) and not value.shape and value.tag is None:
                 report.shown = text(value.item())
@@ -536,6 +537,10 @@ def report_of(program: Program) -> Report:
             program.check_finite(report)
     except AutodiffError as error:
         ended(error)
+        if MODE.python:
+            from .exceptions import note_words
+
+            note_words(error)
         report.fail(error)
         report.more_errors = program.more_errors
     report.stdout = "".join(program.printed)

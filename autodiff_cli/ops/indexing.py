@@ -151,6 +151,18 @@ def index_items(index: Any) -> list[Any]:
     return [_item(i) for i in (index if isinstance(index, tuple) else (index,))]
 
 
+def _of_number(items: list[Any]) -> str:
+    """PyTorch's words for an index of a 0-d tensor."""
+    if len(items) == 1 and type(items[0]) is int:
+        return (
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+            "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+        )
+    if len(items) == 1 and type(items[0]) is slice:
+        return "slice() cannot be applied to a 0-dim tensor."
+    return "too many indices for tensor of dimension 0"
+
+
 def basic_part(
     input: Node, items: list[Any], skip_whole: bool = False
 ) -> tuple[Node, tuple[Node | None, ...] | None]:
@@ -163,7 +175,10 @@ def basic_part(
     if consumed > input.ndim:
         if not input.ndim:
             raise fail(
-                "E305", "a 0-d tensor has no elements to index", help="use `.item()` for its number"
+                "E305",
+                "a 0-d tensor has no elements to index",
+                help="use `.item()` for its number",
+                notes=(f"PyTorch: {_of_number(items)}",),
             )
         raise fail(
             "E305",
