@@ -16,11 +16,11 @@ from .factories import is_literal_value, leaf_of_literal
 from .kinds import MODE, kind_of
 from .numbers import find_ragged
 from .operand_labels import placed, placed_operator, with_subject
-from .operations import binary, items_of
+from .operations import binary, instance_binary, items_of
 from .python_operators import MAX_ITEMS
 from .subscripts import dict_key, index, index_parts, slice_part
 from .text import text
-from .values import Scope
+from .values import Instance, Scope, has
 from .watching import OVERRIDES, WATCH
 
 Signal = Any
@@ -170,14 +170,14 @@ def set_item(target: Any, key: Any, value: Any) -> None:
             raise fail("E505", f"a dict of more than {MAX_ITEMS} items", help="use a tensor")
         target[dict_key(key)] = value
     else:
-        setter = getattr(target, "set_item", None)
+        setter = getattr(type(target), "set_item", None)
         if setter is None:
             raise fail(
                 "E208",
                 f"{kind_of(target)} does not take assignments to its items",
                 help="lists, dicts and tensors do",
             )
-        setter(key, value)
+        setter(target, key, value)
 
 
 _ATOMS = frozenset({syntax.Constant, syntax.NumList, syntax.Name})
@@ -357,6 +357,8 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
         if len(current) > MAX_ITEMS:
             raise fail("E505", f"a list of more than {MAX_ITEMS} items", help="use a tensor")
         return current
+    if isinstance(current, Instance) or isinstance(operand, Instance):
+        return instance_binary(symbol, current, operand, True)
     return binary(symbol, current, operand)
 
 
@@ -468,13 +470,13 @@ def delete_attribute(value: Any, name: str, span: Any = None) -> None:
     if isinstance(value, Tensor) and name == "grad":
         value.grad = None
         return
-    tables = [
-        getattr(value, table, None) for table in ("fields", "parameters", "modules", "buffers")
-    ]
-    for table in tables:
-        if isinstance(table, dict) and name in table:
-            del table[name]
-            return
+    own = getattr(type(value), "delete_attribute", None)
+    if own is not None:
+        try:
+            own(value, name)
+        except AutodiffError as error:
+            raise placed(error, span) from None
+        return
     raise fail(
         "E207",
         f"{kind_of(value)} has no attribute `{name}` that can be deleted",
@@ -502,12 +504,7 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
 
         def remove_item(scope: Scope) -> None:
             target, key = owner(scope), key_run(scope)
-            special = getattr(target, "special", None)
-            method = None if special is None else special("__delitem__")
-            if method is not None:
-                method.call([key], {})
-                return
-            if not isinstance(target, list | dict):
+            if not has(target, "__delitem__"):
                 raise fail(
                     "E208",
                     f"items of {kind_of(target)} cannot be deleted",
@@ -515,7 +512,8 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
                     help="lists and dicts can",
                 )
             try:
-                del target[index_slice(key) if isinstance(key, slice) else key]
+                at = key if isinstance(target, Instance) or not isinstance(key, slice) else None
+                del target[index_slice(key) if at is None else at]
             except (KeyError, IndexError, TypeError):
                 raise fail(
                     "E210", f"there is no item {text(key)}", tree.span, help="check with `in` first"

@@ -6,6 +6,7 @@ never.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -25,16 +26,19 @@ from ..graph.state import STATE, taken_out
 from ..graph.strides import is_contiguous
 from ..suggest import suggest
 from .kinds import MODE, kind_of
-from .operations import flag, truth
+from .operations import COMPARISONS, binary, compare, contains, flag, truth, unary
 from .random_names import RANDOM_METHOD_NAMES
 from .subscripts import index
-from .value_attributes import VALUE_ATTRIBUTES, Getter
+from .value_attributes import VALUE_ATTRIBUTES, Getter, function_fact, table_of
 from .values import (
     CPU,
     Builtin,
     GradFn,
     Namespace,
     Size,
+    TypeName,
+    UserFunction,
+    has,
     is_callable,
 )
 
@@ -47,19 +51,17 @@ def get_attribute(value: Any, name: str) -> Any:
         from .names import member
 
         return member(value, name)
-    own = getattr(value, "get_attribute", None)
+    own = getattr(type(value), "get_attribute", None)
     if own is not None:
-        return own(name)
-    methods = getattr(value, "methods", None)
-    if methods is not None and name in (table := methods()):
+        return own(value, name)
+    methods = getattr(type(value), "methods", None)
+    if methods is not None and name in (table := methods(value)):
         return Builtin(name, table[name])
-    if name in ("__name__", "__qualname__") and (is_callable(value) or hasattr(value, "name")):
-        return value.name.rpartition(".")[2]
-    if name.startswith("_"):
-        raise private(name)
-    table = VALUE_ATTRIBUTES.get(type(value)) or next(
-        (t for k, t in VALUE_ATTRIBUTES.items() if isinstance(value, k)), None
-    )
+    if is_callable(value) or (name == "__name__" and hasattr(value, "name")):
+        return _function_attribute(value, name)
+    table = table_of(value)
+    if name.startswith("_") and name not in (table or ()):
+        return special_name(value, name)
     if table is not None:
         getter = table.get(name)
         if getter is not None:
@@ -72,6 +74,135 @@ def get_attribute(value: Any, name: str) -> Any:
             if close
             else f"it has: {', '.join(sorted(table)[:12])}",
         )
+    raise fail(
+        "E207",
+        f"{kind_of(value)} has no attribute `{name}`",
+        help="tensors, lists, dicts and strings have methods",
+    )
+
+
+FUNCTION_NAMES = ("__name__", "__qualname__", "__doc__", "__module__")
+
+
+def _function_attribute(value: Any, name: str) -> Any:
+    """Of functions and types: their names, what a program keeps in its own functions, and the
+    methods that values of a type have."""
+    if name in FUNCTION_NAMES:
+        return function_fact(value, name)
+    kept = getattr(value, "fields", None) or {}
+    if type(value) is TypeName:
+        found = _unbound(value, name)
+        if found is not None:
+            return found
+    elif name in kept:
+        return kept[name]
+    return special_name(value, name)
+
+
+def _unbound(kind: TypeName, name: str) -> Any:
+    """`str.lower`, `torch.Tensor.exp`: a method as a function of its value."""
+    found = kind.members.get(name)
+    if found is not None:
+        return found
+    layout = LAYOUTS.get(kind.name)
+    if kind.name == "torch.Tensor":
+        known = name in METHODS or (not name.startswith("_") and bool(calls.method(name)))
+    else:
+        known = layout is not None and name in VALUE_ATTRIBUTES[layout]
+    of_layout = layout is not None and name in SPECIAL_NAMES and hasattr(layout, name)
+    if not (known or of_layout):
+        return None
+
+    def run(value: Any, *args: Any, **kwargs: Any) -> Any:
+        from .functions import call_value
+
+        if not kind.matches(value):
+            raise fail("E208", f"`{name}` is a method of {kind.name}, not of {kind_of(value)}",
+                       help=f"give a {kind.name}")  # fmt: skip
+        return call_value(get_attribute(value, name), list(args), kwargs)
+
+    return Builtin(name, run)
+
+
+LAYOUTS: dict[str, type] = {
+    kind.__name__: kind for kind in VALUE_ATTRIBUTES if kind.__module__ == "builtins"
+}
+_BINARY_NAMES = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+
+
+def _operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
+    return lambda a, b: binary(symbol, b, a) if swapped else binary(symbol, a, b)
+
+
+def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(symbol, a, b)
+
+
+def _by_builtin(name: str) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        from .builtins import BUILTINS
+        from .functions import call_value
+
+        return call_value(BUILTINS[name], list(args), {})
+
+    return run
+
+
+def _set_item(value: Any, key: Any, item: Any) -> None:
+    from .assignment import set_item
+
+    set_item(value, key, item)
+
+
+def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
+    from .functions import call_value
+
+    return call_value(value, list(args), kwargs)
+
+
+# Special methods of values that are no values of classes: what the language itself would do.
+SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
+    **{f"__{name}__": _operator(symbol, False) for name, symbol in _BINARY_NAMES.items()},
+    **{f"__r{name}__": _operator(symbol, True) for name, symbol in _BINARY_NAMES.items()},
+    **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
+    **{
+        f"__{name}__": _by_builtin(name)
+        for name in ("len", "float", "int", "abs", "hash", "repr", "str", "iter", "next", "format")
+    },
+    "__bool__": truth,
+    "__neg__": lambda value: unary("-", value),
+    "__invert__": lambda value: unary("~", value),
+    "__getitem__": index,
+    "__setitem__": _set_item,
+    "__contains__": contains,
+    "__call__": _call,
+}
+
+
+def special_name(value: Any, name: str) -> Any:
+    """`value.__len__` and its like, where the value has one; what else begins with `_` is not
+    there."""
+    if name == "__class__":
+        from .builtins import type_of
+
+        return type_of(value)
+    method = SPECIAL_NAMES.get(name)
+    if method is not None and (isinstance(value, Tensor) or has(value, name)):
+        return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
+    if name.startswith("_"):
+        raise private(name)
     raise fail(
         "E207",
         f"{kind_of(value)} has no attribute `{name}`",
@@ -94,9 +225,16 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
     if isinstance(value, Tensor):
         _set_tensor_attribute(value, name, new)
         return
-    own = getattr(value, "set_attribute", None)
+    own = getattr(type(value), "set_attribute", None)
     if own is not None:
-        own(name, new)
+        own(value, name, new)
+        return
+    if isinstance(value, defaultdict) and name == "default_factory":
+        value.default_factory = new
+        return
+    if isinstance(value, UserFunction) and not name.startswith("__"):
+        value.fields = value.fields or {}
+        value.fields[name] = new
         return
     if isinstance(value, Namespace) and value.path.startswith("backends."):
         from .services import ASSIGNABLE
@@ -197,7 +335,7 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         if own is not None:
             return own(name)
     else:
-        raise private(name)
+        return special_name(tensor, name)
     from .names import NO_DTYPES
 
     if name in NO_DTYPES:
@@ -572,7 +710,7 @@ class StorageView:
         """All numbers in their order."""
         return value_of(self.tensor.share().node).reshape(-1)
 
-    def length(self) -> int:
+    def __len__(self) -> int:
         return self.flat().size
 
     def get_item(self, key: Any) -> Any:
@@ -581,7 +719,7 @@ class StorageView:
     def methods(self) -> dict[str, Callable[..., Any]]:
         return {
             "data_ptr": lambda: id(self.tensor.share()),
-            "size": self.length,
+            "size": self.__len__,
             "nbytes": lambda: self.flat().nbytes,
             "tolist": lambda: self.flat().tolist(),
         }
@@ -589,7 +727,7 @@ class StorageView:
     def describe(self) -> str:
         numbers = "".join(f" {number}\n" for number in self.flat().tolist())
         kind = f"dtype=torch.{self.tensor.dtype.name}, device=cpu"
-        return f"{numbers}[torch.storage.TypedStorage({kind}) of size {self.length()}]"
+        return f"{numbers}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
 
 
 def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cmp_to_key
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from functools import cmp_to_key, partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from ..graph.params import BindError, to_int, to_scalar
 from ..graph.state import STATE
 from ..graph.varying import Aside, Later, Varying, like, whole
+from .classes import DECORATORS, OBJECT, Object, UserClass, special
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .kinds import MODE, is_numeric_list, kind_of
 from .operations import binary, compare, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
-from .values import Builtin, GradFn, Size, TypeName, is_callable
+from .values import (
+    Builtin,
+    Device,
+    GradFn,
+    Instance,
+    Namespace,
+    OpFunction,
+    Size,
+    TypeName,
+    UserFunction,
+    has,
+)
 
 
 class Output:
@@ -75,16 +88,19 @@ def _len(value: Any) -> int:
                 "E208", "a 0-d tensor has no len()", help="it holds one number: `.numel()` is 1"
             )
         return value.shape[0]
-    if isinstance(value, str | list | tuple | dict | set | range):
+    if not has(value, "__len__"):
+        raise fail(
+            "E208",
+            f"{kind_of(value)} has no len()",
+            help="define `__len__`"
+            if isinstance(value, Instance)
+            else "len() takes tensors, lists, tuples, dicts and strings",
+        )
+    try:
         return len(value)
-    length = getattr(value, "length", None)
-    if length is not None:
-        return length()
-    raise fail(
-        "E208",
-        f"{kind_of(value)} has no len()",
-        help="len() takes tensors, lists, tuples, dicts and strings",
-    )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise fail("E208", f"{error}", help="return an int of at least 0",
+                   raises=type(error).__name__) from None  # fmt: skip
 
 
 def _tensor_argument(values: tuple[Any, ...]) -> bool:
@@ -219,9 +235,9 @@ def _list(values: Any = ()) -> list[Any]:
 
 
 def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
-    if isinstance(values, dict):
-        return {**values, **kwargs}
-    return {**dict(items_of(pair) for pair in items_of(values)), **kwargs}
+    from .collected import pairs_of
+
+    return {**pairs_of(values), **kwargs}
 
 
 def _reversed(values: Any) -> Any:
@@ -261,7 +277,10 @@ def _isinstance(value: Any, kinds: Any) -> bool:
         if isinstance(kind, TypeName):
             if kind.matches(value):
                 return True
-        elif hasattr(kind, "has_instance"):
+        elif isinstance(kind, tuple):
+            if _isinstance(value, kind):
+                return True
+        elif isinstance(kind, UserClass):
             if kind.has_instance(value):
                 return True
         else:
@@ -274,8 +293,8 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _getattr(value: Any, name: Any, *default: Any) -> Any:
-    from ..errors import AutodiffError
     from .attributes import get_attribute
+    from .exceptions import EXCEPTIONS, caught
 
     if not isinstance(name, str):
         raise fail("E208", "getattr() needs a string", help="write `x.name`")
@@ -284,14 +303,14 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
     try:
         return get_attribute(value, name)
     except AutodiffError as error:
-        if default and error.code == "E207" and not name.startswith("_"):
+        if default and caught(error, [EXCEPTIONS["AttributeError"]]) is not None:
             return default[0]
         raise
 
 
 def _hasattr(value: Any, name: Any) -> bool:
     marker = object()
-    return not name.startswith("_") and _getattr(value, name, marker) is not marker
+    return _getattr(value, name, marker) is not marker
 
 
 def _delattr(value: Any, name: Any) -> None:
@@ -303,15 +322,46 @@ def _delattr(value: Any, name: Any) -> None:
 def _hash(value: Any) -> int:
     try:
         return hash(value)
-    except TypeError:
-        raise fail("E208", f"{kind_of(value)} has no hash", help="use a tuple") from None
+    except TypeError as error:
+        raise fail("E208", f"{kind_of(value)} has no hash", help="use a tuple",
+                   notes=(f"PyTorch: {error}",)) from None  # fmt: skip
 
 
-def _vars(value: Any) -> dict[str, Any]:
-    fields = getattr(value, "fields", None)
-    if not isinstance(fields, dict):
+def _vars(value: Any) -> Any:
+    if isinstance(value, UserClass):
+        return dict(value.names)
+    if not isinstance(value, Object):
         raise fail("E208", f"{kind_of(value)} has no attributes of its own", help="use an object")
-    return dict(fields)
+    return value.fields
+
+
+def _dir(value: Any) -> list[str]:
+    """The names that the language finds in a value."""
+    from .attributes import ATTRIBUTES, METHODS
+    from .value_attributes import table_of
+
+    if isinstance(value, UserClass):
+        return sorted(value.flat)
+    method = special(value, "__dir__")
+    if method is not None:
+        return sorted(items_of(call_value(method, [], {})))
+    if isinstance(value, Object):
+        return sorted({*value.fields, *value.cls.flat})
+    if isinstance(value, Tensor):
+        return sorted({*ATTRIBUTES, *METHODS})
+    return sorted(table_of(value) or ())
+
+
+def _type(value: Any, *parts: Any) -> Any:
+    """`type(value)`, or `type(name, bases, names)`, which makes a class."""
+    if not parts:
+        return type_of(value)
+    from .class_statements import as_base, make_class
+
+    bases, names = parts
+    if not isinstance(value, str) or not value.isidentifier():
+        raise fail("E208", "the name of a class is a text of letters", help="type('A', (), {})")
+    return make_class(value, [as_base(b, None) for b in bases], dict(names), {}, {})
 
 
 def _input(prompt: Any = "") -> Any:
@@ -319,8 +369,19 @@ def _input(prompt: Any = "") -> Any:
 
 
 def _issubclass(cls: Any, kinds: Any) -> bool:
-    mro = getattr(cls, "mro", [cls])
-    return any(kind in mro for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+    make: Any = getattr(cls, "__new__", None)
+    if not isinstance(cls, UserClass | TypeName):
+        raise fail("E208", "issubclass() arg 1 must be a class", help="give a class, not a value")
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if cls is kind or kind is OBJECT:
+            return True
+        if isinstance(cls, UserClass) and (
+            kind in cls.line or (isinstance(kind, TypeName) and kind.matches(make(cls)))
+        ):
+            return True
+        if cls is TYPES["bool"] and kind is TYPES["int"]:
+            return True
+    return False
 
 
 def _setattr(value: Any, name: Any, new: Any) -> None:
@@ -331,10 +392,11 @@ def _setattr(value: Any, name: Any, new: Any) -> None:
 
 def type_of(value: Any) -> Any:
     value = like(value)
-    if hasattr(value, "special"):
-        return value.cls
-    if hasattr(value, "own_type"):
-        return value.own_type()
+    if isinstance(value, Instance):
+        return type(value)
+    own = getattr(type(value), "own_type", None)
+    if own is not None:
+        return own(value)
     if isinstance(value, Tensor) and value.is_parameter:
         from .torch_names import PARAMETER_TYPE
 
@@ -343,9 +405,16 @@ def type_of(value: Any) -> Any:
         from .grad_functions import FunctionType
 
         return FunctionType(value.short_name)
-    for kind in TYPES.values():
-        if kind.matches(value):
-            return kind
+    from .collected import KINDS
+
+    found = KINDS.get(type(value)) or next((k for k in TYPES.values() if k.matches(value)), None)
+    if found is not None:
+        return found
+    if isinstance(value, UserClass | TypeName):
+        return TYPE
+    for name, kind in _OTHER_KINDS.items():
+        if isinstance(value, kind):
+            return _other_kind(name, kind)
     raise fail(
         "E203",
         f"type() of {kind_of(value)} is not supported",
@@ -353,11 +422,38 @@ def type_of(value: Any) -> Any:
     )
 
 
+# Kinds of values whose types are there to be compared and shown.
+_OTHER_KINDS: dict[str, Any] = {
+    "NoneType": type(None),
+    "function": UserFunction,
+    "method": MethodType,
+    "builtin_function_or_method": Builtin | OpFunction,
+    "module": Namespace,
+    "slice": slice,
+    "range": range,
+    "property": property,
+    "staticmethod": staticmethod,
+    "classmethod": classmethod,
+    "ellipsis": type(Ellipsis),
+    "functools.partial": partial,
+    "dict_keys": KeysView,
+    "dict_values": ValuesView,
+    "dict_items": ItemsView,
+    "generator": Lazy,
+    "torch.device": Device,
+}
+
+
+def _other_kind(name: str, kind: Any) -> TypeName:
+    return TypeName(name, lambda value: isinstance(value, kind), None)
+
+
 def _is_int(value: Any) -> bool:
     return isinstance(value, int)
 
 
 TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag != "numpy", None)
+TYPE = TypeName("type", lambda v: isinstance(v, UserClass | TypeName), _type)
 ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: isinstance(v, Tensor) and v.tag == "numpy", None)
 
 TYPES: dict[str, TypeName] = {
@@ -367,7 +463,12 @@ TYPES: dict[str, TypeName] = {
     "int": TypeName("int", _is_int, _to_int),
     "float64": TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
     "float": TypeName("float", lambda v: isinstance(v, float), _float),
-    "str": TypeName("str", lambda v: isinstance(v, str), lambda value="": text(value)),
+    "str": TypeName(
+        "str",
+        lambda v: isinstance(v, str),
+        lambda value="": text(value),
+        maketrans=Builtin("maketrans", lambda *args: str.maketrans(*args)),
+    ),
     "Size": TypeName(
         "torch.Size",
         lambda v: isinstance(v, Size),
@@ -377,7 +478,12 @@ TYPES: dict[str, TypeName] = {
     "tuple": TypeName(
         "tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))
     ),
-    "dict": TypeName("dict", lambda v: isinstance(v, dict), _dict),
+    "dict": TypeName(
+        "dict",
+        lambda v: isinstance(v, dict),
+        _dict,
+        fromkeys=Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value)),
+    ),
     "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(items_of(values))),
     "frozenset": TypeName(
         "frozenset",
@@ -385,7 +491,6 @@ TYPES: dict[str, TypeName] = {
         lambda values=(): frozenset(items_of(values)),
     ),
     "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
-    "object": TypeName("object", lambda v: True, None),
 }
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -422,9 +527,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "format": lambda value, spec="": formatted(value, spec),
     "iter": make_iterator,
     "next": advance,
-    "type": type_of,
     "divmod": lambda a, b: (binary("//", a, b), binary("%", a, b)),
-    "callable": is_callable,
+    "callable": callable,
+    "dir": _dir,
     "slice": lambda *parts: slice(*parts),
     "chr": lambda n: chr(_int(n)),
     "ord": lambda s: ord(s),
@@ -443,8 +548,12 @@ BUILTINS: dict[str, Any] = {
             "dict",
             "set",
             "frozenset",
-            "object",
         )
     },
     **{name: Builtin(name, function) for name, function in FUNCTIONS.items()},
+    **DECORATORS,
+    "object": OBJECT,
+    "type": TYPE,
+    "NotImplemented": NotImplemented,
+    "Ellipsis": Ellipsis,
 }

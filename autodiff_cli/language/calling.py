@@ -12,7 +12,6 @@ from ..graph.op import Op
 from ..graph.state import STATE
 from . import syntax
 from .attributes import ATTRIBUTES, METHODS, OP_ATTRIBUTES, get_attribute
-from .builtins import type_of
 from .expressions import Context, callee, compile_expression, elements, keyword_dict
 from .functions import call_op, call_value, guarded
 from .kinds import MODE
@@ -130,29 +129,9 @@ def _super(tree: syntax.Call, context: Context) -> Run:
 
 def compile_attribute(tree: syntax.Attribute, context: Context) -> Run:
     """The closure of `value.name`."""
-    owner = tree.value
-    if tree.attr == "__name__" and type(owner) is syntax.Attribute and owner.attr == "__class__":
-        return _class_name(owner, context)
-    value_run = compile_expression(owner, context)
+    value_run = compile_expression(tree.value, context)
     read = attribute_reader(tree)
     return lambda scope: read(value_run(scope))
-
-
-def _class_name(tree: syntax.Attribute, context: Context) -> Run:
-    """The closure of `value.__class__.__name__`: the name of any class, where the classes of
-    values that are no instances cannot be reached."""
-    value_run = compile_expression(tree.value, context)
-    span = tree.attr_span
-
-    def run(scope: Scope) -> Any:
-        value = value_run(scope)
-        STATE.span = span
-        try:
-            return get_attribute(type_of(value), "__name__")
-        except AutodiffError as error:
-            raise placed(error, span) from None
-
-    return run
 
 
 def attribute_reader(tree: syntax.Attribute) -> Callable[[Any], Any]:

@@ -19,7 +19,7 @@ from ..graph.node import FREED, Node
 from ..graph.op import LEAF, constant
 from ..graph.state import STATE
 from ..graph.varying import Unread, Varying
-from .classes import Instance, UserClass
+from .classes import Object, UserClass
 from .generators import STREAMS
 from .reach import PLAIN, Entry, Reach, named
 from .values import Scope
@@ -381,7 +381,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _inside(value: Any) -> Any:
     """The container in which a value holds others."""
-    if isinstance(value, Instance):
+    if isinstance(value, Object):
         return value.fields
     if isinstance(value, UserClass):
         return value.names

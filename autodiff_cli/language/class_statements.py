@@ -9,121 +9,113 @@ from typing import Any
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
-from .classes import UserClass, Wrapped
+from .classes import OBJECT, SPECIAL, UserClass, bind, special
 from .expressions import Context, compile_expression
 from .functions import call_value
 from .kinds import kind_of
 from .operand_labels import placed
-from .values import Scope, TypeName, UserFunction
-
-# Special methods that a class may define.
-SPECIAL = frozenset(
-    f"__{name}__"
-    for name in [
-        "init",
-        "call",
-        "repr",
-        "str",
-        "len",
-        "getitem",
-        "setitem",
-        "iter",
-        "next",
-        "delitem",
-        "getattr",
-        "setattr",
-        "contains",
-        "bool",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "add",
-        "radd",
-        "sub",
-        "rsub",
-        "mul",
-        "rmul",
-        "truediv",
-        "rtruediv",
-        "floordiv",
-        "rfloordiv",
-        "mod",
-        "rmod",
-        "pow",
-        "rpow",
-        "matmul",
-        "rmatmul",
-        "neg",
-        "pos",
-        "abs",
-        "hash",
-        "post_init",
-        "iadd",
-        "isub",
-        "imul",
-        "itruediv",
-        "enter",
-        "exit",
-        "float",
-        "invert",
-    ]
-)
+from .values import Instance, Scope, TypeName
 
 
 def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], Any]:
     """The closure of a class statement."""
+    from .assignment import name_target
     from .statements import compile_block
 
     _check_body(tree)
     bases = [(compile_expression(b, context), b.span) for b in tree.bases]
+    keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
     inner = Context(False, path=f"{context.path}{tree.name}.")
     inner.in_class = True
     block = compile_block(tree.body, inner)
     decorators = [(compile_expression(d, context), d.span) for d in tree.decorators]
-    annotated = [
-        s.target.id
+    annotated = {
+        s.target.id: s.annotation.span.text
         for s in tree.body
         if isinstance(s, syntax.AnnAssign) and isinstance(s.target, syntax.Name)
-    ]
+    }
+    store = name_target(tree.name, context)
+    first = tree.body[0]
+    is_text = isinstance(first, syntax.ExprStmt) and isinstance(first.value, syntax.Constant)
+    words = first.value.value if is_text else None  # type: ignore[attr-defined]  # a constant
 
     def run(scope: Scope) -> Any:
-        parents = []
-        for base, span in bases:
-            value = base(scope)
-            if isinstance(value, UserClass):
-                parents.append(value)
-            elif not (isinstance(value, TypeName) and value.name == "object"):
-                raise fail(
-                    "E203",
-                    f"{kind_of(value)} cannot be a base class",
-                    span,
-                    help="bases are classes, nn.Module, autograd.Function",
-                )
+        parents = [as_base(base(scope), span) for base, span in bases]
+        given = {str(name): part(scope) for name, part in keywords}
         cell = Scope(scope)
         body = Scope(cell)
         block(body)
-        cls = UserClass(tree.name, parents, body.names, tree.name_span)
-        cls.annotated = annotated
-        cell.names["__class__"] = cls
-        for value in body.names.values():
-            wrapped = isinstance(value, Wrapped)
-            for function in (value.function, value.setter) if wrapped else (value,):
-                if isinstance(function, UserFunction) and function.scope is body:
-                    function.scope = cell
-        made: Any = cls if cls.finish is None else cls.finish(cls)
+        if isinstance(words, str):
+            body.names.setdefault("__doc__", words)
+        made: Any = make_class(tree.name, parents, body.names, given, annotated, tree.name_span)
+        cell.names["__class__"] = made
         for decorate, span in reversed(decorators):
             STATE.span = span
             try:
                 made = call_value(decorate(scope), [made], {})
             except AutodiffError as error:
                 raise placed(error, span) from None
-        scope.names[tree.name] = made
+        store(scope, made)
         return None
 
     return run
+
+
+def make_class(
+    name: str,
+    bases: list[UserClass],
+    names: dict[str, Any],
+    options: dict[str, Any],
+    annotated: dict[str, str],
+    span: Any = None,
+) -> Any:
+    """A class of a program, told to what is in it and to its bases."""
+    meta = options.pop("metaclass", None)
+    if meta is not None and meta is not OBJECT:
+        if not (isinstance(meta, UserClass) and meta.fixed and "__abstract__" in meta.names):
+            raise fail("E203", f"{kind_of(meta)} cannot be a metaclass", span,
+                       help="ABCMeta is; leave others out")  # fmt: skip
+        names.setdefault("__abstract__", True)
+    cls = UserClass(name, list(dict.fromkeys(bases)), names, span)
+    cls.annotated = dict(annotated)
+    for key, value in list(names.items()):
+        if isinstance(value, Instance):
+            method = special(value, "__set_name__")
+            if method is not None:
+                call_value(method, [cls, key], {})
+    own = next(
+        (b.names["__init_subclass__"] for b in cls.line[1:] if "__init_subclass__" in b.names),
+        None,
+    )
+    if own is not None:
+        bound = bind(own if isinstance(own, classmethod) else classmethod(own), None, cls)
+        call_value(bound, [], options)
+    elif options:
+        raise fail(
+            "E205",
+            f"{name}.__init_subclass__() takes no keyword arguments",
+            span,
+            help="define `def __init_subclass__(cls, **options):` in a base",
+        )
+    return cls if cls.finish is None else cls.finish(cls)
+
+
+def as_base(value: Any, span: Any) -> UserClass:
+    """The class that stands for a base."""
+    if isinstance(value, UserClass):
+        return value
+    if isinstance(value, TypeName):
+        from .builtin_bases import extended
+
+        found = extended(value)
+        if found is not None:
+            return found
+    raise fail(
+        "E203",
+        f"{kind_of(value)} cannot be a base class",
+        span,
+        help="bases are classes, nn.Module, autograd.Function",
+    )
 
 
 def _check_body(tree: syntax.ClassDef) -> None:

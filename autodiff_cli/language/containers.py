@@ -9,7 +9,7 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.params import BindError, to_int
 from .attributes import METHODS
-from .classes import UserClass
+from .classes import UserClass, library_class
 from .factories import parameter
 from .functions import call_value
 from .kinds import kind_of
@@ -18,8 +18,6 @@ from .modules import Module, laid_out
 from .operations import items_of
 from .subscripts import slice_part
 from .text import represent
-from .value_attributes import View
-from .values import Builtin
 
 Table = dict[str, Any]
 
@@ -74,7 +72,7 @@ class Items:
         values = list(table.values())
         if isinstance(key, slice):
             part = slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
-            made: Any = owner.cls.make(owner.cls)
+            made: Any = owner.cls.__new__(owner.cls)
             made.ready = True
             if owner.cls.lookup("forward") is not MODULE.names["forward"]:
                 self.table(made).update(list(table.items())[part])
@@ -121,7 +119,7 @@ class Items:
         _renumber(table, values)
 
     def joined(self, owner: Module, others: Any) -> Module:
-        made: Any = owner.cls.make(owner.cls)
+        made: Any = owner.cls.__new__(owner.cls)
         made.ready = True
         _renumber(self.table(made), self.items(owner))
         return self.extend(made, others)
@@ -129,7 +127,7 @@ class Items:
     def methods(self) -> dict[str, Callable[..., Any]]:
         return {
             "__len__": self.length,
-            "__iter__": self.items,
+            "__iter__": lambda owner: iter(self.items(owner)),
             "__getitem__": self.get,
             "__setitem__": self.set,
             "__delitem__": self.delete,
@@ -193,14 +191,14 @@ class Entries:
         table = self.table
         return {
             "__len__": lambda owner: len(table(owner)),
-            "__iter__": lambda owner: list(table(owner)),
+            "__iter__": lambda owner: iter(list(table(owner))),
             "__contains__": lambda owner, key: key in table(owner),
             "__getitem__": self.get,
             "__setitem__": self.set,
             "__delitem__": self.delete,
-            "keys": lambda owner: View(table(owner), "dict_keys"),
-            "values": lambda owner: View(table(owner).values(), "dict_values"),
-            "items": lambda owner: View(table(owner).items(), "dict_items"),
+            "keys": lambda owner: table(owner).keys(),
+            "values": lambda owner: table(owner).values(),
+            "items": lambda owner: table(owner).items(),
             "update": self.update,
             "pop": self.pop,
             "clear": lambda owner: table(owner).clear(),
@@ -208,9 +206,7 @@ class Entries:
 
 
 def _class(name: str, methods: dict[str, Callable[..., Any]]) -> UserClass:
-    made = UserClass(name, [MODULE], {n: Builtin(n, f) for n, f in methods.items()}, None)
-    made.fixed = True
-    return made
+    return library_class(name, [MODULE], methods)
 
 
 def _modules(owner: Module) -> Table:
@@ -240,7 +236,7 @@ def _sequential_forward(self: Module, input: Any) -> Any:
 
 
 def _sequential_add(self: Module, other: Any) -> Module:
-    made: Any = self.cls.make(self.cls)
+    made: Any = self.cls.__new__(self.cls)
     made.ready = True
     _renumber(made.modules, [*self.modules.values(), *_checked(other, self).modules.values()])
     return made

@@ -22,7 +22,7 @@ from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 from ..source import Span
 from . import function_maps
-from .classes import UserClass, Wrapped
+from .classes import UserClass, bind
 from .functions import call_value
 from .kinds import kind_of
 from .saved_values import beside
@@ -272,8 +272,7 @@ def _no_jvp(cls: UserClass) -> Exception:
 
 
 def _static(cls: UserClass, name: str) -> Any:
-    found = cls.lookup(name)
-    return found.function if isinstance(found, Wrapped) else found
+    return bind(cls.flat.get(name), None, cls)
 
 
 def _rule(

@@ -12,7 +12,7 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.dtypes import DTYPES
 from ..graph.registry import F
-from .classes import Instance, UserClass, Wrapped
+from .classes import Object, library_class
 from .factories import as_tensor, make_tensor
 from .functions import call_value
 from .generators import stream_of
@@ -32,13 +32,6 @@ def _length(value: Any) -> int:
     return FUNCTIONS["len"](value)
 
 
-def _class(name: str, bases: list[UserClass], methods: dict[str, Any]) -> UserClass:
-    parts = {n: f if isinstance(f, Wrapped) else Builtin(n, f) for n, f in methods.items()}
-    made = UserClass(name, bases, parts, None)
-    made.fixed = True
-    return made
-
-
 Check = tuple[str, Callable[[Any], bool], str, str]
 
 
@@ -46,7 +39,7 @@ def _kept(*names: str, checks: tuple[Check, ...] = (), **defaults: Any) -> Metho
     """An `__init__` that keeps its arguments, after checks of them: an argument's name, what must
     hold, in words, and PyTorch's exception where it does not."""
 
-    def init(self: Instance, *args: Any, **kwargs: Any) -> None:
+    def init(self: Object, *args: Any, **kwargs: Any) -> None:
         given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
         missing = [name for name in names if name not in given]
         if missing or len(args) > len(names) or set(given) - set(names):
@@ -79,7 +72,7 @@ def _boolean(value: Any) -> bool:
 # -- datasets -------------------------------------------------------------------------------------
 
 
-def _no_items(self: Instance, key: Any) -> Any:
+def _no_items(self: Object, key: Any) -> Any:
     raise fail(
         "E207",
         f"`{self.cls.name}` defines no `__getitem__`",
@@ -88,7 +81,7 @@ def _no_items(self: Instance, key: Any) -> Any:
     )
 
 
-def _tensors(self: Instance, *tensors: Any) -> None:
+def _tensors(self: Object, *tensors: Any) -> None:
     sizes = {_length(t) for t in tensors}
     if len(sizes) > 1:
         raise fail(
@@ -99,14 +92,14 @@ def _tensors(self: Instance, *tensors: Any) -> None:
     self.fields["tensors"] = tuple(tensors)
 
 
-def _subset_item(self: Instance, key: Any) -> Any:
+def _subset_item(self: Object, key: Any) -> Any:
     indices = self.fields["indices"]
     if isinstance(key, list):
         return index(self.fields["dataset"], [index(indices, k) for k in key])
     return index(self.fields["dataset"], index(indices, key))
 
 
-def _joined(self: Instance, datasets: Any) -> None:
+def _joined(self: Object, datasets: Any) -> None:
     parts = self.fields["datasets"] = items_of(datasets)
     if not parts:
         raise fail(
@@ -118,7 +111,7 @@ def _joined(self: Instance, datasets: Any) -> None:
     self.fields["cumulative_sizes"] = list(accumulate(_length(part) for part in parts))
 
 
-def _joined_item(self: Instance, key: Any) -> Any:
+def _joined_item(self: Object, key: Any) -> Any:
     at = slice_part(key) or 0
     total = self.fields["cumulative_sizes"][-1]
     if at < 0:
@@ -138,9 +131,9 @@ def _joined_item(self: Instance, key: Any) -> Any:
     raise fail("E210", f"index {key} is out of range", help="use a smaller index")
 
 
-DATASET = _class("Dataset", [], {"__getitem__": _no_items})
-ITERABLE = _class("IterableDataset", [DATASET], {})
-SUBSET = _class(
+DATASET = library_class("Dataset", [], {"__getitem__": _no_items})
+ITERABLE = library_class("IterableDataset", [DATASET], {})
+SUBSET = library_class(
     "Subset",
     [DATASET],
     {
@@ -151,7 +144,7 @@ SUBSET = _class(
 )
 
 
-def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Instance]:
+def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Object]:
     """`random_split`."""
     total = _length(dataset)
     parts = items_of(lengths)
@@ -169,19 +162,19 @@ def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Instance]:
     order = stream_of(generator).randperm(total).tolist()
     found = []
     for end, length in zip(accumulate(parts), parts, strict=True):
-        found.append(SUBSET.call([dataset, order[end - length : end]], {}))
+        found.append(SUBSET(dataset, order[end - length : end]))
     return found
 
 
 # -- samplers -------------------------------------------------------------------------------------
 
 
-def _source_length(self: Instance) -> int:
+def _source_length(self: Object) -> int:
     given = self.fields.get("_num_samples")
     return _length(self.fields["data_source"]) if given is None else given
 
 
-def _random_order(self: Instance) -> Lazy:
+def _random_order(self: Object) -> Lazy:
     def items() -> Iterator[int]:
         n = _length(self.fields["data_source"])
         stream = (
@@ -216,7 +209,7 @@ def _drawn_seed(generator: Any) -> int:
     return int(stream_of(generator).random(()))
 
 
-def _some_order(self: Instance) -> Lazy:
+def _some_order(self: Object) -> Lazy:
     indices = items_of(self.fields["indices"])
 
     def items() -> Iterator[Any]:
@@ -226,7 +219,7 @@ def _some_order(self: Instance) -> Lazy:
     return Lazy("generator", items())
 
 
-def _weighted_order(self: Instance) -> Lazy:
+def _weighted_order(self: Object) -> Lazy:
     from .random_functions import RANDOM
 
     weights = as_tensor(self.fields["weights"], dtype=DTYPES["float64"])
@@ -239,7 +232,7 @@ def _weighted_order(self: Instance) -> Lazy:
     return Lazy("generator", iter(drawn.numpy().tolist()))
 
 
-def _batches(self: Instance) -> Lazy:
+def _batches(self: Object) -> Lazy:
     def items() -> Iterator[list[Any]]:
         source = iterator(make_iterator(self.fields["sampler"]))
         size, drop = self.fields["batch_size"], truth(self.fields["drop_last"])
@@ -251,13 +244,13 @@ def _batches(self: Instance) -> Lazy:
     return Lazy("generator", items())
 
 
-def _batch_count(self: Instance) -> int:
+def _batch_count(self: Object) -> int:
     n, size = _length(self.fields["sampler"]), self.fields["batch_size"]
     return n // size if truth(self.fields["drop_last"]) else (n + size - 1) // size
 
 
-SAMPLER = _class("Sampler", [], {"__init__": lambda self, data_source=None: None})
-SEQUENTIAL = _class(
+SAMPLER = library_class("Sampler", [], {"__init__": lambda self, data_source=None: None})
+SEQUENTIAL = library_class(
     "SequentialSampler",
     [SAMPLER],
     {
@@ -269,7 +262,7 @@ SEQUENTIAL = _class(
 
 
 def _random_sampler(keep: Method) -> Method:
-    def init(self: Instance, *args: Any, **kwargs: Any) -> None:
+    def init(self: Object, *args: Any, **kwargs: Any) -> None:
         keep(self, *args, **kwargs)
         self.fields["_num_samples"] = self.fields.pop("num_samples")
         if not _source_length(self):
@@ -283,7 +276,7 @@ def _random_sampler(keep: Method) -> Method:
     return init
 
 
-RANDOM_ORDER = _class(
+RANDOM_ORDER = library_class(
     "RandomSampler",
     [SAMPLER],
     {
@@ -307,12 +300,12 @@ RANDOM_ORDER = _class(
                 generator=None,
             )
         ),
-        "num_samples": Wrapped("property", Builtin("num_samples", _source_length)),
+        "num_samples": property(Builtin("num_samples", _source_length)),
         "__iter__": _random_order,
         "__len__": _source_length,
     },
 )
-BATCHES = _class(
+BATCHES = library_class(
     "BatchSampler",
     [SAMPLER],
     {
@@ -392,7 +385,7 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def _loader(self: Instance, dataset: Any, *args: Any, **kwargs: Any) -> None:
+def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
     given = {**dict(zip(_OPTIONS, args, strict=False)), **kwargs}
     for name in given:
         if name not in _OPTIONS:
@@ -439,9 +432,9 @@ def _loader(self: Instance, dataset: Any, *args: Any, **kwargs: Any) -> None:
         )
     if sampler is None and batches is None and not stream:
         if shuffle is not None and truth(shuffle):
-            sampler = RANDOM_ORDER.call([dataset], {"generator": options["generator"]})
+            sampler = RANDOM_ORDER(dataset, generator=options["generator"])
         else:
-            sampler = SEQUENTIAL.call([dataset], {})
+            sampler = SEQUENTIAL(dataset)
     size = options["batch_size"]
     if size is None and batches is None and options["drop_last"]:
         raise fail(
@@ -457,7 +450,7 @@ def _loader(self: Instance, dataset: Any, *args: Any, **kwargs: Any) -> None:
             help="give an int of at least 1",
         )
     if size is not None and batches is None and sampler is not None:
-        batches = BATCHES.call([sampler, size, truth(options["drop_last"])], {})
+        batches = BATCHES(sampler, size, truth(options["drop_last"]))
     self.fields.update(options)
     self.fields.update(dataset=dataset, sampler=sampler, batch_sampler=batches)
     if options["collate_fn"] is None:
@@ -473,15 +466,15 @@ class _Batches(Lazy):
 
     __slots__ = ("loader",)
 
-    def __init__(self, name: str, source: Iterator[Any], loader: Instance):
+    def __init__(self, name: str, source: Iterator[Any], loader: Object):
         super().__init__(name, source)
         self.loader = loader
 
-    def length(self) -> int:
+    def __len__(self) -> int:
         return _loader_length(self.loader)
 
 
-def _loaded(self: Instance) -> Lazy:
+def _loaded(self: Object) -> Lazy:
     """Starting an iteration draws a seed for workers, as PyTorch does without any."""
     fields = self.fields
     dataset = fields["dataset"]
@@ -515,7 +508,7 @@ def _streamed(dataset: Any, size: int | None, drop: bool, gather: Any) -> Iterat
         yield call_value(gather, [batch], {})
 
 
-def _loader_length(self: Instance) -> int:
+def _loader_length(self: Object) -> int:
     order = self.fields["batch_sampler"] or self.fields["sampler"]
     if order is not None:
         return _length(order)
@@ -529,7 +522,7 @@ NAMES: dict[str, Any] = {
     "Dataset": DATASET,
     "IterableDataset": ITERABLE,
     "Subset": SUBSET,
-    "TensorDataset": _class(
+    "TensorDataset": library_class(
         "TensorDataset",
         [DATASET],
         {
@@ -538,7 +531,7 @@ NAMES: dict[str, Any] = {
             "__len__": lambda self: _length(self.fields["tensors"][0]),
         },
     ),
-    "ConcatDataset": _class(
+    "ConcatDataset": library_class(
         "ConcatDataset",
         [DATASET],
         {
@@ -550,7 +543,7 @@ NAMES: dict[str, Any] = {
     "Sampler": SAMPLER,
     "SequentialSampler": SEQUENTIAL,
     "RandomSampler": RANDOM_ORDER,
-    "SubsetRandomSampler": _class(
+    "SubsetRandomSampler": library_class(
         "SubsetRandomSampler",
         [SAMPLER],
         {
@@ -559,7 +552,7 @@ NAMES: dict[str, Any] = {
             "__len__": lambda self: _length(self.fields["indices"]),
         },
     ),
-    "WeightedRandomSampler": _class(
+    "WeightedRandomSampler": library_class(
         "WeightedRandomSampler",
         [SAMPLER],
         {
@@ -580,7 +573,7 @@ NAMES: dict[str, Any] = {
         },
     ),
     "BatchSampler": BATCHES,
-    "DataLoader": _class(
+    "DataLoader": library_class(
         "DataLoader", [], {"__init__": _loader, "__iter__": _loaded, "__len__": _loader_length}
     ),
     "random_split": Builtin("random_split", _split),

@@ -11,17 +11,17 @@ import numpy as np
 from ..autograd.tensor import Tensor
 from ..graph.op import Op, constant, value_of
 from ..graph.registry import F
-from .classes import Instance
+from .classes import Object
 from .generators import default_stream
 
 
-def _fields_of(value: Instance) -> dict[str, Any]:
+def _fields_of(value: Object) -> dict[str, Any]:
     return value.fields
 
 
-def _fresh_copy(value: Instance) -> Instance:
+def _fresh_copy(value: Object) -> Object:
     """Another value of the same class with the same fields."""
-    made = value.cls.make(value.cls)
+    made = value.cls.__new__(value.cls)
     made.fields.update(value.fields)
     return made
 

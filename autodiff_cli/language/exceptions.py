@@ -7,43 +7,36 @@ catching it would give another result than Python's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import AutodiffError, Diagnostic
 from ..graph.params import BindError
 from ..source import Span
-from .classes import Instance, UserClass
+from .classes import Object, UserClass, library_class
 from .pytorch_words import HINTS, said
 from .text import represent, text
-from .values import Builtin
 
 
-class ErrorValue(Instance):
+class ErrorValue(Object):
     """A value of an exception class."""
 
-    __slots__ = ()
+    def __new__(cls, *args: Any) -> Any:
+        self = super().__new__(cls)
+        self.fields["args"] = args
+        return self
 
-    def made(self, args: list[Any]) -> None:
-        self.fields["args"] = tuple(args)
 
-    def describe(self) -> str:
-        if self.special("__repr__") is not None:
-            return super().describe()
-        inside = ", ".join(represent(a) for a in self.fields["args"])
-        return f"{self.cls.name}({inside})"
+def _represented(self: Any) -> str:
+    inside = ", ".join(represent(a) for a in self.fields["args"])
+    return f"{self.cls.name}({inside})"
 
-    def describe_text(self) -> str:
-        if self.special("__str__") is not None:
-            return super().describe_text()
-        args = self.fields["args"]
-        if len(args) != 1:
-            return represent(args) if args else ""
-        return represent(args[0]) if self.cls.name == "KeyError" else text(args[0])
 
-    def get_attribute(self, name: str) -> Any:
-        if name == "message" and name not in self.fields:
-            return super().get_attribute("message")
-        return super().get_attribute(name)
+def _said(self: Any) -> str:
+    args = self.fields["args"]
+    if len(args) != 1:
+        return represent(args) if args else ""
+    return represent(args[0]) if EXCEPTIONS["KeyError"] in self.cls.line else text(args[0])
 
 
 class Raised(AutodiffError):
@@ -64,11 +57,27 @@ class Raised(AutodiffError):
 
 def _init(self: ErrorValue, *args: Any) -> None:
     self.fields["args"] = args
+    if EXCEPTIONS["StopIteration"] in self.cls.line:
+        self.fields["value"] = args[0] if args else None
+
+
+def _with_traceback(self: ErrorValue, traceback: Any) -> ErrorValue:
+    return self
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__init__": _init,
+    "__repr__": _represented,
+    "__str__": _said,
+    "with_traceback": _with_traceback,
+    "add_note": lambda self, note: self.fields.setdefault("__notes__", []).append(note),
+}
 
 
 _TREE = {
     "Exception": "BaseException",
     "KeyboardInterrupt": "BaseException",
+    "GeneratorExit": "BaseException",
     "SystemExit": "BaseException",
     "RuntimeError": "Exception",
     "NotImplementedError": "RuntimeError",
@@ -85,6 +94,15 @@ _TREE = {
     "OverflowError": "ArithmeticError",
     "FloatingPointError": "ArithmeticError",
     "AttributeError": "Exception",
+    "BufferError": "Exception",
+    "EOFError": "Exception",
+    "MemoryError": "Exception",
+    "ReferenceError": "Exception",
+    "SyntaxError": "Exception",
+    "SystemError": "Exception",
+    "UnicodeError": "ValueError",
+    "FrozenInstanceError": "AttributeError",
+    "StopAsyncIteration": "Exception",
     "AssertionError": "Exception",
     "NameError": "Exception",
     "UnboundLocalError": "NameError",
@@ -93,9 +111,12 @@ _TREE = {
     "ModuleNotFoundError": "ImportError",
     "OSError": "Exception",
     "FileNotFoundError": "OSError",
-    "FileExistsError": "OSError",
     "UnpicklingError": "Exception",
     "IOError": "OSError",
+    "TimeoutError": "OSError",
+    "PermissionError": "OSError",
+    "FileExistsError": "OSError",
+    "ConnectionError": "OSError",
     "Warning": "Exception",
     "UserWarning": "Warning",
     "DeprecationWarning": "Warning",
@@ -105,13 +126,11 @@ _TREE = {
 
 
 def _classes() -> dict[str, UserClass]:
-    root = UserClass("BaseException", [], {"__init__": Builtin("__init__", _init)}, None)
-    root.make = ErrorValue
-    found = {"BaseException": root}
+    found = {"BaseException": library_class("BaseException", [], _METHODS, ErrorValue)}
     for name, base in _TREE.items():
-        found[name] = UserClass(name, [found[base]], {}, None)
-    for cls in found.values():
-        cls.fixed = True
+        found[name] = library_class(name, [found[base]], {})
+    for name in ("__traceback__", "__cause__", "__context__"):
+        found["BaseException"].names[name] = None
     return found
 
 
@@ -170,13 +189,18 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
 def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
     """The exception that an `except` of these classes gets; None when it is not for it."""
     for cls in kinds(error):
-        if any(one in cls.mro for one in wanted):
+        if any(one in cls.line for one in wanted):
             if isinstance(error, Raised):
                 return error.value
-            value = ErrorValue(cls)
-            value.made([_words(error, cls.name)])
+            value: ErrorValue = cls(_words(error, cls.name))
             return value
     return None
+
+
+def is_stop(error: AutodiffError) -> bool:
+    """Whether an error is the program's StopIteration."""
+    found = kinds(error)
+    return bool(found) and EXCEPTIONS["StopIteration"] in found[0].line
 
 
 def _words(error: AutodiffError, kind: str) -> Any:

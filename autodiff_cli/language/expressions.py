@@ -377,11 +377,12 @@ def _lambda(tree: syntax.Lambda, context: Context) -> Run:
     )
     body = compile_expression(tree.body, inner)
     defaults = compile_defaults(tree.params, context)
-    span = tree.span
+    span, in_class = tree.span, context.in_class
 
     def run(scope: Scope) -> Any:
         positional, keyword = defaults(scope)
-        return UserFunction("<lambda>", parameters, body, scope, span, positional, keyword)
+        around = scope.outer if in_class else scope
+        return UserFunction("<lambda>", parameters, body, around, span, positional, keyword)
 
     return run
 

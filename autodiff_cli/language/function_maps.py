@@ -14,7 +14,7 @@ from ..autograd.trees import flatten, rebuilt, spread, tree_spec
 from ..errors import refused
 from ..graph.registry import F
 from ..graph.state import STATE
-from .classes import UserClass, Wrapped
+from .classes import UserClass, bind
 from .functions import call_value
 
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -43,7 +43,7 @@ def rule(cls: UserClass) -> Any:
             f"{_MORE}",
             "write `generate_vmap_rule = True` in the class",
         )
-    return own.function if isinstance(own, Wrapped) else own
+    return bind(own, None, cls)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from .exhaustion import out_of_memory
 from .kinds import MODE, kind_of
 from .operations import count_step
 from .plain_operands import refuse_plain
-from .values import Builtin, GradMode, OpFunction, Scope, TypeName, UserFunction
+from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
 
 
 class Parameters:
@@ -44,6 +46,8 @@ class Parameters:
         """Put arguments into `names`; E205 when they do not fit."""
         positional = self.positional
         given = len(args)
+        for name, value in zip(positional, args, strict=False):
+            names[name] = value
         if given > len(positional):
             if self.rest is None:
                 least = len(positional) - len(function.defaults)
@@ -54,11 +58,8 @@ class Parameters:
                     f"but {given} {'was' if given == 1 else 'were'} given",
                 )
             names[self.rest] = tuple(args[len(positional) :])
-            args = args[: len(positional)]
         elif self.rest is not None:
             names[self.rest] = ()
-        for name, value in zip(positional, args, strict=False):
-            names[name] = value
         extra: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name in self.names:
@@ -118,6 +119,9 @@ class Parameters:
         return f"{name}({', '.join(parts)})"
 
 
+CACHED = type(cache(len))
+
+
 class Depth:
     """How many user functions are running inside one another."""
 
@@ -161,15 +165,22 @@ def call_value(
         for wrapper in callee.wrappers:
             return _wrapped(wrapper, callee, args, kwargs)
         return call_user(callee, args, kwargs)
-    if kind is Builtin:
+    if kind is MethodType:
+        return call_value(callee.__func__, [callee.__self__, *args], kwargs, scope)
+    if kind is Builtin or kind is Method:
         return guarded(callee.name, callee.function, args, kwargs)
     if kind is TypeName and callee.make is not None:
         return guarded(callee.name, callee.make, args, kwargs)
     if kind is GradMode:
         return _decorated(callee, args)
-    call = getattr(callee, "call", None)
+    if kind is partial:
+        given = {**callee.keywords, **kwargs}
+        return call_value(callee.func, [*callee.args, *args], given, scope)
+    if kind is CACHED:
+        return guarded("lru_cache", callee, args, kwargs)
+    call = getattr(kind, "call", None)
     if call is not None:
-        return call(args, kwargs)
+        return call(callee, args, kwargs)
     if isinstance(callee, np.dtype) and len(args) == 1:  # `np.float32(0.1)`
         from .arrays import given_back, plain
 
@@ -309,7 +320,7 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
 
 def _of_tensors(value: Any) -> Callable[..., Any]:
     """A function of the program as ops call it."""
-    if not hasattr(value, "call") and not isinstance(value, OpFunction | UserFunction):
+    if not callable(value):
         raise BindError(f"must be a function, not {kind_of(value)}")
     return lambda *args: call_value(value, [Tensor(a) if type(a) is Node else a for a in args], {})
 

@@ -9,7 +9,7 @@ from ..autograd.function_hooks import attached
 from ..autograd.tensor import Tensor
 from ..errors import fail, refused
 from ..graph.node import Node
-from .attributes import Handle, private
+from .attributes import Handle, special_name
 from .functions import call_value
 from .kinds import kind_of
 from .values import Builtin, GradFn
@@ -29,7 +29,7 @@ def attribute(function: GradFn, name: str) -> Any:
 
         return saved(function, name.removeprefix("_saved_"))
     if name.startswith("_"):
-        raise private(name)
+        return special_name(function, name)
     if function.node.op.key == "custom_function":
         return function.node.args[2].context.get_attribute(name)
     raise fail(

@@ -99,8 +99,8 @@ def contents(value: Any) -> Iterable[Any]:
         return value if len(value) < 100_000 else ()
     if isinstance(value, dict):
         return value.values()
-    held = getattr(value, "held", None)
-    return () if held is None else held()
+    held = getattr(type(value), "held", None)
+    return () if held is None else held(value)
 
 
 HOUSEKEEPING = Housekeeping()

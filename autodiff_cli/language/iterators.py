@@ -7,6 +7,8 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
+from .classes import special
+from .exceptions import is_stop
 from .functions import DEPTH, call_value
 from .kinds import kind_of
 from .operations import binary, count_step, iterate, truth
@@ -61,8 +63,7 @@ def make_iterator(value: Any) -> Any:
     """`iter(value)`."""
     if isinstance(value, Lazy):
         return value
-    special = getattr(value, "special", None)
-    method = None if special is None else special("__iter__")
+    method = special(value, "__iter__")
     if method is not None:
         return call_value(method, [], {})
     return Lazy(f"{type(value).__name__}_iterator", iterate(value))
@@ -81,8 +82,7 @@ def advance(value: Any, *default: Any) -> Any:
         if default:
             return default[0]
         raise _exhausted()
-    special = getattr(value, "special", None)
-    method = None if special is None else special("__next__")
+    method = special(value, "__next__")
     if method is not None:
         try:
             return call_value(method, [], {})
@@ -103,25 +103,6 @@ def _exhausted() -> AutodiffError:
     return fail(
         "E210", "the iterator has nothing left", help="give a default: `next(iterator, None)`"
     )
-
-
-def is_stop(error: AutodiffError) -> bool:
-    """Whether an error is the program's StopIteration."""
-    cls = getattr(getattr(error, "value", None), "cls", None)
-    return cls is not None and cls.name == "StopIteration"
-
-
-def stepped(method: Any) -> Iterator[Any]:
-    """The items that a program's `__next__` gives until it raises StopIteration."""
-    while True:
-        count_step()
-        try:
-            item = call_value(method, [], {})
-        except AutodiffError as error:
-            if is_stop(error):
-                return
-            raise
-        yield item
 
 
 # -- builtins -------------------------------------------------------------------------------------

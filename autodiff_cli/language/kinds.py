@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 from ..autograd.tensor import Tensor
-from .values import Namespace, is_callable
+from .values import Instance, Namespace, is_callable
 
 
 class Mode:
@@ -30,10 +31,12 @@ def kind_of(value: Any) -> str:
         return f"the function `{value.name}`"
     if value is None:
         return "None"
-    if is_instance(value):
-        return f"a {value.cls.name}"
-    if type(value).__name__ == "BoundMethod":
-        return f"the method `{value.function.name}`"
+    if isinstance(value, Instance):
+        return f"a {type(value).__name__}"
+    if isinstance(value, type):
+        return f"the class `{value.__name__}`"
+    if type(value) is MethodType:
+        return f"the method `{getattr(value.__func__, 'name', 'of a value')}`"
     names = {
         "int": "an int",
         "float": "a float",
@@ -60,8 +63,3 @@ def is_numeric_list(value: Any) -> bool:
         elif not isinstance(item, bool | int | float | Tensor):
             return False
     return True
-
-
-def is_instance(value: Any) -> bool:
-    """Whether the value is of a class of the program (such values answer `special`)."""
-    return hasattr(value, "special")

@@ -15,7 +15,7 @@ from ..graph.op import constant
 from ..graph.params import BindError, to_dtype, to_int
 from ..graph.sizes import check_size
 from ..graph.state import STATE, grad_mode
-from .classes import Instance, UserClass, Wrapped
+from .classes import Object, UserClass
 from .distribution_draws import FUNCTIONS as DRAWS
 from .functions import call_value
 from .generators import default_stream
@@ -211,11 +211,11 @@ def _is_optimizer(value: Any) -> bool:
     return OPTIMIZER.has_instance(value)
 
 
-def _scheduler_state(scheduler: Instance) -> dict[str, Any]:
+def _scheduler_state(scheduler: Object) -> dict[str, Any]:
     return {name: value for name, value in scheduler.fields.items() if name != "optimizer"}
 
 
-def _restore_scheduler(scheduler: Instance, state: dict[str, Any]) -> None:
+def _restore_scheduler(scheduler: Object, state: dict[str, Any]) -> None:
     scheduler.fields.update(state)
 
 
@@ -241,9 +241,8 @@ def _computed(module: Module, name: str, part: Module) -> None:
     """An attribute is what `part()` gives; the module's class gets a class of its own."""
     cls = module.cls
     if not cls.name.startswith("Parametrized"):
-        module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {}, None)
-    cls.names[name] = Wrapped(
-        "property",
+        module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {})
+    cls.names[name] = property(
         Builtin(name, lambda self: part.call([], {})),
         Builtin(name, lambda self, value: call_value(part.get_attribute("write"), [value], {})),
     )

@@ -21,7 +21,7 @@ from ..graph.state import READERS, STATE
 from ..graph.varying import layout
 from .attributes import GRAD_READ
 from .carried import Changes, Snapshot, drawing_state, named_values, put, put_back
-from .classes import Instance
+from .classes import Object
 from .housekeeping import HOUSEKEEPING, MOST_MADE
 from .iterators import Lazy
 from .recording import Recorded, State, record
@@ -247,13 +247,13 @@ def _gone_through(source: Any) -> list[Any] | None:
 
 def _loader(value: Any) -> bool:
     """Whether a value is a loader of the language over data that is only looked up."""
-    if not isinstance(value, Instance) or not value.cls.fixed or value.cls.name != "DataLoader":
+    if not isinstance(value, Object) or not value.cls.fixed or value.cls.name != "DataLoader":
         return False
     return all(_seen(part) for part in value.fields.values())
 
 
 def _seen(part: Any) -> bool:
-    if isinstance(part, Instance):
+    if isinstance(part, Object):
         return part.cls.fixed and all(_seen(inner) for inner in part.fields.values())
     if isinstance(part, list | tuple):
         return all(isinstance(x, Tensor | int | float | tuple | list) for x in part)

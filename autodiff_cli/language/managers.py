@@ -10,6 +10,7 @@ from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
 from .attributes import Handle
+from .classes import special
 from .expressions import Context, compile_expression
 from .functions import call_value
 from .housekeeping import ended
@@ -17,10 +18,10 @@ from .iterators import Lazy
 from .kinds import kind_of
 from .operand_labels import placed
 from .operations import truth
-from .values import Builtin, GradMode, Scope, UserFunction
+from .values import Builtin, Callee, GradMode, Scope, UserFunction
 
 
-class Manager:
+class Manager(Callee):
     """A context manager of the library; a decorator too.
 
     `enter()` gives what `as` binds; `leave(error)` is called at the end, and what it returns that
@@ -99,9 +100,7 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
         if ending is not None:
             entered.exits.append(lambda error: ending(scope))
         return result
-    special = getattr(value, "special", None)
-    enter = None if special is None else special("__enter__")
-    leave = None if special is None else special("__exit__")
+    enter, leave = special(value, "__enter__"), special(value, "__exit__")
     if enter is None or leave is None:
         raise fail(
             "E203",

@@ -8,13 +8,12 @@ from typing import Any
 from ..autograd.tensor import Tensor
 from ..errors import fail
 from .attributes import Handle
-from .classes import UserClass, bound
+from .classes import library_class
 from .functions import call_value
 from .kinds import kind_of
-from .modules import CALL, KeywordHook, Module
+from .modules import CALL, KeywordHook, Module, described
 from .operations import truth
 from .text import represent
-from .values import Builtin
 
 
 def _parameters_of(module: Module) -> dict[str, Any]:
@@ -153,7 +152,7 @@ def _train(self: Module, mode: Any = True) -> Module:
     flag = mode
     self.fields["training"] = flag
     for _, module in _named_children(self):
-        call_value(bound(module, module.cls, "train", None), [flag], {})
+        call_value(module.get_attribute("train"), [flag], {})
     return self
 
 
@@ -245,10 +244,13 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "get_parameter": _get_tensor,
     "get_buffer": _get_tensor,
     "train": _train,
-    "eval": lambda self: call_value(bound(self, self.cls, "train", None), [False], {}),
+    "eval": lambda self: call_value(self.get_attribute("train"), [False], {}),
     "zero_grad": _zero_grad,
     "requires_grad_": _requires_grad_,
     "apply": _apply,
+    "__getattr__": lambda self, name: self.part(name),
+    "__repr__": described,
+    "_get_name": lambda self: self.cls.name,
     "extra_repr": lambda self: "",
     "register_forward_pre_hook": _hook(lambda m: m.before),
     "register_forward_hook": _hook(lambda m: m.after),
@@ -277,8 +279,5 @@ _METHODS: dict[str, Callable[..., Any]] = {
     },
 }
 
-MODULE = UserClass(
-    "Module", [], {"__call__": CALL, **{n: Builtin(n, f) for n, f in _METHODS.items()}}, None
-)
-MODULE.make = Module
-MODULE.fixed = True
+MODULE = library_class("Module", [], _METHODS, Module)
+MODULE.names["__call__"] = CALL

@@ -174,7 +174,6 @@ PATHS: dict[str, str] = {
     },
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
     **{f"optim.{name}": name for name in OPTIMIZERS},
-    "python.collections.OrderedDict": "OrderedDict",
     "python.copy.deepcopy": "deepcopy",
     "python.copy.copy": "copy",
     "optim.lr_scheduler._LRScheduler": "LRScheduler",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -14,28 +15,14 @@ from ..graph.op import constant, value_of
 from ..graph.registry import F
 from ..graph.state import grad_mode
 from .attributes import check_device
-from .classes import Instance
+from .classes import Object, special
 from .functions import call_value
 from .kinds import kind_of
 from .modules import Module
-from .operations import items_of, truth
-from .text import represent
-from .values import Builtin, Device, TypeName
+from .operations import truth
+from .values import Builtin, Device
 
 MAX_DEPTH = 200
-
-
-class OrderedDict(dict):
-    """A dict that prints as Python's `OrderedDict`."""
-
-    __slots__ = ()
-
-    def own_type(self) -> TypeName:
-        kind: TypeName = NAMES["python.collections.OrderedDict"]
-        return kind
-
-    def describe(self) -> str:
-        return f"OrderedDict({represent(list(self.items()))})" if self else "OrderedDict()"
 
 
 def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> dict[str, Any]:
@@ -268,16 +255,25 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
         copied = _copied_tensor(value, known)
         if value.grad is not None and not (results or value.is_parameter):  # as PyTorch's Parameter
             copied.grad = deep_copy(value.grad, known)
-    elif isinstance(value, Instance):
-        copied = value.cls.make(value.cls)
+    elif isinstance(value, Object):
+        method = special(value, "__deepcopy__")
+        if method is not None:
+            return call_value(method, [known], {})
+        copied = blank(value)
         known[id(value)] = copied
         _copy_instance(value, copied, again)
     elif isinstance(value, list):
         known[id(value)] = copied = []
         copied.extend([again(v) for v in value])
     elif isinstance(value, dict):
-        known[id(value)] = copied = type(value)()
+        known[id(value)] = copied = value.copy()
+        copied.clear()
         copied.update({again(k): again(v) for k, v in value.items()})
+    elif isinstance(value, set | deque):
+        known[id(value)] = copied = value.copy()
+        copied.clear()
+        for item in value:
+            copied.add(again(item)) if isinstance(copied, set) else copied.append(again(item))
     elif type(value) is tuple:
         copied = tuple([again(v) for v in value])
     known[id(value)] = copied
@@ -305,6 +301,13 @@ def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
 
 def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None:
     copied.fields.update({n: again(v) for n, v in value.fields.items()})
+    if isinstance(value, list):
+        list.extend(copied, [again(v) for v in list.__iter__(value)])
+    elif isinstance(value, dict):
+        pairs = dict.items(value)
+        dict.update(copied, {again(k): again(v) for k, v in pairs})
+    elif isinstance(value, set):
+        set.update(copied, set.__iter__(value))
     if isinstance(value, Module):
         copied.ready = value.ready
         copied.transient.update(value.transient)
@@ -320,29 +323,28 @@ def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None
             ours.update({n: again(v) for n, v in theirs.items()})
 
 
+def blank(value: Any) -> Any:
+    """A value of the same class with nothing in it; one that cannot be changed is the same."""
+    kind: Any = type(value)
+    if isinstance(value, int | float | str | tuple | frozenset):
+        return kind.layout.__new__(kind, value)
+    return kind.__new__(kind)
+
+
 def _copy(value: Any) -> Any:
-    """`copy.copy`: a list or dict of the same items; a module that shares its tensors."""
-    if isinstance(value, list | dict | set):
+    """`copy.copy`: a container of the same items; a value that shares what it holds."""
+    if isinstance(value, Object):
+        method = special(value, "__copy__")
+        if method is not None:
+            return call_value(method, [], {})
+        items = value if isinstance(value, list | dict | set) else ()
+        return deep_copy(value, {id(item): item for item in [*value.held(), *items]})
+    if isinstance(value, list | dict | set | deque):
         return value.copy()
-    if isinstance(value, Instance):
-        return deep_copy(value, {id(t): t for t in _shared(value)})
     return deep_copy(value)
 
 
-def _shared(value: Instance) -> list[Any]:
-    held = value.held()
-    return [item for item in held if isinstance(item, Tensor | Instance | list | dict)]
-
-
-def _ordered_dict(values: Any = (), **kwargs: Any) -> OrderedDict:
-    pairs = values.items() if isinstance(values, dict) else [items_of(p) for p in items_of(values)]
-    return OrderedDict({**dict(pairs), **kwargs})
-
-
 NAMES: dict[str, Any] = {
-    "python.collections.OrderedDict": TypeName(
-        "collections.OrderedDict", lambda v: isinstance(v, OrderedDict), _ordered_dict
-    ),
     "python.copy.deepcopy": Builtin("deepcopy", lambda x, memo=None: deep_copy(x)),
     "python.copy.copy": Builtin("copy", _copy),
 }

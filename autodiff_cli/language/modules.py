@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..autograd.tensor import Tensor
-from ..errors import AutodiffError, fail
-from ..suggest import suggest
-from .classes import BoundMethod, Instance, UserClass, bound, set_property
+from ..errors import fail
+from .classes import Object
 from .functions import call_value
 from .kinds import kind_of
 from .text import represent
-from .values import Builtin
+from .values import Method
 
 
 class KeywordHook:
@@ -28,27 +27,16 @@ class KeywordHook:
         self.function = function
 
 
-class Module(Instance):
+class Module(Object):
     """A value of `nn.Module` or of a class below it."""
 
-    __slots__ = (
-        "after",
-        "before",
-        "buffers",
-        "loaded",
-        "loading",
-        "modules",
-        "parameters",
-        "ready",
-        "reverse",
-        "reverse_before",
-        "stored",
-        "storing",
-        "transient",
-    )
+    def __new__(cls, *args: Any) -> Any:
+        self = super().__new__(cls)
+        self.prepare()
+        return self
 
-    def __init__(self, cls: UserClass):
-        super().__init__(cls)
+    def prepare(self) -> None:
+        """Nothing is in it yet."""
         self.fields["training"] = True
         self.parameters: dict[str, Tensor | None] = {}
         self.buffers: dict[str, Tensor | None] = {}
@@ -75,28 +63,26 @@ class Module(Instance):
 
     # -- attributes ---------------------------------------------------------------------------
 
-    def get_attribute(self, name: str) -> Any:
-        for table in (self.fields, self.parameters, self.modules, self.buffers):
+    def read(self, name: str) -> Any:
+        for table in (self.parameters, self.modules, self.buffers):
+            if name in table and name not in self.fields:
+                return table[name]
+        return super().read(name)
+
+    def part(self, name: str) -> Any:
+        """A parameter, a module or a buffer: `nn.Module.__getattr__`."""
+        for table in (self.parameters, self.modules, self.buffers):
             if name in table:
                 return table[name]
-        if name == "__class__":
-            return self.cls
+        return self.missing(name)
+
+    def missing(self, name: str) -> Any:
         inner = _INNER.get(name)
         if inner is not None:
             return dict(inner(self))
-        if self.cls.lookup(name) is None and self.cls.lookup("__getattr__") is None:
-            raise self._no_attribute(name)
-        return bound(self, self.cls, name, None)
+        return super().missing(name)
 
-    def _no_attribute(self, name: str) -> AutodiffError:
-        own = [*self.parameters, *self.modules, *self.buffers, *self.fields]
-        methods = [n for c in self.cls.mro for n in c.names if not n.startswith("_")]
-        close = suggest(name, [*own, *methods])
-        help = f"did you mean `.{close[0]}`?" if close else f"it has: {', '.join(own[:12])}"
-        notes = (f"PyTorch: '{self.cls.name}' object has no attribute '{name}'",)
-        return fail("E207", f"a {self.cls.name} has no attribute `{name}`", help=help, notes=notes)
-
-    def set_attribute(self, name: str, value: Any) -> None:
+    def assign(self, name: str, value: Any) -> None:
         if isinstance(value, Tensor) and value.is_parameter:
             self._check_ready("parameters")
             self._forget(name, self.parameters)
@@ -129,8 +115,15 @@ class Module(Instance):
                     help="assign a tensor or None",
                 )
             self.buffers[name] = value
-        elif name in self.fields or not set_property(self, name, value):
-            self.fields[name] = value
+        else:
+            super().assign(name, value)
+
+    def forget(self, name: str) -> None:
+        for table in (self.parameters, self.modules, self.buffers):
+            if name in table:
+                del table[name]
+                return
+        super().forget(name)
 
     def _check_ready(self, what: str) -> None:
         if not self.ready:
@@ -150,9 +143,8 @@ class Module(Instance):
     # -- calling ------------------------------------------------------------------------------
 
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        method = self.cls.lookup("__call__")
-        if method is not CALL:
-            return call_value(BoundMethod(self, method), args, kwargs)
+        if self.cls.flat["__call__"] is not CALL:
+            return super().call(args, kwargs)
         return self.run(args, kwargs)
 
     def run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -176,7 +168,7 @@ class Module(Instance):
         if forward is not None:
             result = call_value(forward, args, kwargs)
         else:
-            result = call_value(self.cls.lookup("forward"), [self, *args], kwargs)
+            result = call_value(self.get_attribute("forward"), args, kwargs)
         for hook in list(self.after.values()):
             if type(hook) is KeywordHook:
                 given = call_value(hook.function, [self, tuple(args), kwargs, result], {})
@@ -218,16 +210,13 @@ class Module(Instance):
                     found.append((_joined(path, name), tensor))
         return found
 
-    # -- printing -----------------------------------------------------------------------------
 
-    def describe(self) -> str:
-        for name in ("__repr__", "__str__"):
-            method = self.cls.lookup(name)
-            if method is not None:
-                return str(call_value(BoundMethod(self, method), [], {}))
-        extra = str(call_value(bound(self, self.cls, "extra_repr", None), [], {}))
-        lines = [f"({name}): {indented(module)}" for name, module in self.modules.items()]
-        return laid_out(self.cls.name, extra, lines)
+def described(self: Module) -> str:
+    """`repr(module)`."""
+    extra = str(call_value(self.get_attribute("extra_repr"), [], {}))
+    name = str(call_value(self.get_attribute("_get_name"), [], {}))
+    lines = [f"({name}): {indented(module)}" for name, module in self.modules.items()]
+    return laid_out(name, extra, lines)
 
 
 def _joined(path: str, name: str) -> str:
@@ -262,4 +251,4 @@ def _call(self: Module, *args: Any, **kwargs: Any) -> Any:
     return self.run(list(args), kwargs)
 
 
-CALL = Builtin("__call__", _call)
+CALL = Method("__call__", _call)

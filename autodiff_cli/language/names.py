@@ -52,10 +52,6 @@ def builtin(name: str) -> Any:
         from .system_modules import member as system
 
         return system("sys.exit")
-    if name in ("staticmethod", "classmethod", "property"):
-        from .classes import DECORATORS
-
-        return DECORATORS[name]
     from .torch_names import NATIVE
 
     if MODE.python:
@@ -74,7 +70,7 @@ def builtin(name: str) -> Any:
     return found
 
 
-_OTHER_EXCEPTIONS = ("StopIteration", "SystemExit", "KeyboardInterrupt")
+_OTHER_EXCEPTIONS = ("StopIteration", "GeneratorExit", "SystemExit", "KeyboardInterrupt")
 _BARE: dict[str, Any] = {}
 """Bare names of native files that were looked up before: they mean the same in every program."""
 

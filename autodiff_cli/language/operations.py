@@ -6,7 +6,10 @@ Tensors go to the op table; Python values do what Python does, within bounds.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, ItemsView, Iterator, KeysView
+from collections import OrderedDict
+from collections.abc import Callable, ItemsView, Iterator
+from itertools import count
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -14,16 +17,24 @@ import numpy as np
 from ..autograd import calls
 from ..autograd.literals import has_tensor
 from ..autograd.tensor import Array, Tensor
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from ..graph.node import Node
 from ..graph.op import number
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.varying import Aside, Unread, Varying
 from .housekeeping import limit
-from .kinds import MODE, is_instance, is_numeric_list, kind_of
-from .python_operators import BINARY, MAX_ITEMS, NUMBERS, bound_length, python_binary, refuse_caret
-from .values import GradFn, OpFunction, is_callable
+from .kinds import MODE, is_numeric_list, kind_of
+from .python_operators import (
+    BINARY,
+    MAX_ITEMS,
+    NUMBERS,
+    bound_integers,
+    bound_length,
+    python_binary,
+    refuse_caret,
+)
+from .values import GradFn, Instance, OpFunction, UserFunction, has, is_callable
 
 COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "==": ("eq", operator.eq),
@@ -32,6 +43,13 @@ COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "<=": ("le", operator.le),
     ">": ("gt", operator.gt),
     ">=": ("ge", operator.ge),
+}
+
+
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
 }
 
 
@@ -44,24 +62,40 @@ def as_operand(value: Any) -> Any:
 
 def binary(symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`."""
-    if symbol == "%" and type(left) is str:
-        return python_binary(symbol, left, right)
+    if symbol == "%" and isinstance(left, str):
+        return python_binary(symbol, str.__str__(left), right)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return instance_binary(symbol, left, right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         return tensor_binary(symbol, left, right)
     if isinstance(left, list) or isinstance(right, list):
         return _list_binary(symbol, left, right)
-    if is_instance(left) or is_instance(right):
-        from .class_operators import instance_binary
-
-        return instance_binary(symbol, left, right)
     return python_binary(symbol, left, right)
 
 
-def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
-    if is_instance(left) or is_instance(right):
-        from .class_operators import instance_binary
+def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) -> Any:
+    """An operator with a value of a class on one side: Python asks both."""
+    if symbol == "*":
+        for sequence, times in ((left, right), (right, left)):
+            if isinstance(sequence, str | list | tuple) and has(times, "__index__"):
+                bound_length(len(sequence) * operator.index(times), list)
+    if isinstance(left, int) and isinstance(right, int):
+        bound_integers(symbol, left, right)
+    function = BINARY[symbol][1]
+    if in_place:
+        function = getattr(operator, f"i{function.__name__.strip('_')}")
+    try:
+        return function(left, right)
+    except TypeError as error:
+        raise fail(
+            "E208",
+            f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
+            help=f"define `__{function.__name__.strip('_')}__`",
+            notes=(f"PyTorch: {error}",),
+        ) from None
 
-        return instance_binary(symbol, left, right)
+
+def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
     if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
         return _of_arrays(symbol, left, right)
     key = BINARY[symbol][0]
@@ -160,10 +194,11 @@ def unary(symbol: str, value: Any) -> Any:
         return -value if symbol == "-" else value
     if type(value) is np.float64 and symbol != "~":
         return -value if symbol == "-" else value
-    if is_instance(value):
-        method = value.special({"-": "__neg__", "+": "__pos__", "~": "__invert__"}[symbol])
-        if method is not None:
-            return method.call([], {})
+    if isinstance(value, Instance):
+        try:
+            return _UNARY[symbol](value)
+        except TypeError:
+            pass
     raise fail(
         "E208",
         f"unary `{symbol}` cannot take {kind_of(value)}",
@@ -189,10 +224,8 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("in", "not in"):
         found = contains(right, left)
         return found if symbol == "in" else not found
-    if is_instance(left) or is_instance(right):
-        from .class_operators import instance_compare
-
-        return instance_compare(symbol, left, right)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return _python_comparison(symbol, left, right)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         if (
             left is None or right is None or isinstance(left, str) or isinstance(right, str)
@@ -205,14 +238,19 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("==", "!="):
         same = equal(left, right)
         return same if symbol == "==" else not same
+    return _python_comparison(symbol, left, right)
+
+
+def _python_comparison(symbol: str, left: Any, right: Any) -> Any:
     try:
         found = COMPARISONS[symbol][1](left, right)
         return bool(found) if type(found) is np.bool_ else found
-    except TypeError:
+    except TypeError as error:
         raise fail(
             "E208",
             f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
             help="compare two numbers or two strings",
+            notes=(f"PyTorch: {error}",),
         ) from None
 
 
@@ -222,17 +260,22 @@ def equal(left: Any, right: Any) -> bool:
     while pending:
         a, b = pending.pop()
         count_step()
-        if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        if isinstance(a, Instance) or isinstance(b, Instance):
+            if not truth(compare("==", a, b)):
+                return False
+        elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
             if len(a) != len(b) or isinstance(a, list) != isinstance(b, list):
                 return False
-            pending.extend(zip(a, b, strict=True))
+            pending.extend((x, y) for x, y in zip(a, b, strict=True) if x is not y)
         elif isinstance(a, Tensor) or isinstance(b, Tensor):
             if a is not b and not truth(compare("==", a, b)):
                 return False
         elif isinstance(a, dict) and isinstance(b, dict):
             if a.keys() != b.keys():
                 return False
-            pending.extend((a[k], b[k]) for k in a)
+            if type(a) is OrderedDict is type(b) and list(a) != list(b):
+                return False
+            pending.extend((a[k], b[k]) for k in a if a[k] is not b[k])
         elif a != b and not compare("is", a, b):
             return False
     return True
@@ -264,10 +307,9 @@ def contains(container: Any, item: Any) -> bool:
         return item in container if isinstance(item, int | float) else False
     if isinstance(container, list | tuple):
         return any(value is item or equal(value, item) for value in container)
-    if is_instance(container):
-        method = container.special("__contains__")
-        if method is not None:
-            return truth(method.call([item], {}))
+    if has(container, "__contains__"):
+        return item in container
+    if isinstance(container, Instance | Iterator | ItemsView):
         return any(value is item or equal(value, item) for value in iterate(container))
     raise fail(
         "E208",
@@ -287,13 +329,12 @@ def truth(value: Any) -> bool:
                 help="reduce it: `.any()` or `.all()`",
             )
         return bool(value.item())
-    if is_instance(value):
-        for name in ("__bool__", "__len__"):
-            method = value.special(name)
-            if method is not None:
-                return bool(method.call([], {}))
-        return True
-    return bool(value) if not is_callable(value) else True
+    if not isinstance(value, Instance):
+        return bool(value)
+    try:
+        return bool(value)
+    except (TypeError, ValueError) as error:
+        raise fail("E208", str(error), help="return True or False") from None
 
 
 def flag(name: str, value: Any) -> bool:
@@ -336,19 +377,36 @@ def _items(value: Any) -> Any:
 
             return (read_index(value, at) for at in range(value.shape[0]))
         return calls.call("unbind", (value, 0), {})
-    if isinstance(
-        value, list | tuple | dict | str | range | set | frozenset | Iterator | ItemsView | KeysView
-    ):
-        return value
-    if hasattr(value, "items") and not isinstance(value, type):
-        return value.items()
+    kind: Any = type(value)
+    if isinstance(value, Instance) and has(value, "__getitem__") and not has(value, "__iter__"):
+        return _numbered(value)
+    try:
+        return iter(value)
+    except TypeError as error:
+        words = str(error)
+    called = kind is MethodType or kind is UserFunction
     raise fail(
         "E208",
         f"{kind_of(value)} cannot be iterated over",
-        help=f"call it: write `{value.function.name}()`"
-        if type(value).__name__ == "BoundMethod"
+        help="call it: write `()` after its name"
+        if called
         else "loop over range(n), a list, a tuple or the rows of a tensor",
+        notes=(f"PyTorch: {words}",),
     )
+
+
+def _numbered(value: Any) -> Iterator[Any]:
+    """The items of what has only `__getitem__`: for 0, 1, 2 ... until an IndexError."""
+    from .exceptions import EXCEPTIONS, caught
+
+    for i in count():
+        try:
+            item = value.get_item(i)
+        except AutodiffError as error:
+            if caught(error, [EXCEPTIONS["IndexError"], EXCEPTIONS["StopIteration"]]) is None:
+                raise
+            return
+        yield item
 
 
 def _counted(items: Any) -> Iterator[Any]:

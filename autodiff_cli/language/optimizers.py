@@ -6,6 +6,7 @@ came about: a loop of a million steps holds one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -21,41 +22,27 @@ from ..graph.op import constant, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from .attributes import Handle
-from .classes import Instance, UserClass
+from .builtins import TYPES
+from .classes import Object, UserClass, library_class
 from .functions import call_value
 from .housekeeping import HOUSEKEEPING
 from .kinds import kind_of
 from .operations import items_of, truth
 from .optimizer_options import SIGNATURES, options_of
-from .text import formatted, represent
-from .values import Builtin
+from .text import formatted
 
 
-class States(dict):
+def _states(values: Any = ()) -> defaultdict[Any, Any]:
     """What an optimizer remembers of each parameter, empty where nobody looked before."""
-
-    __slots__ = ()
-
-    def own_type(self) -> Any:
-        from .collected import COLLECTIONS
-
-        return COLLECTIONS["defaultdict"]
-
-    def __missing__(self, tensor: Any) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        self[tensor] = made
-        return made
-
-    def describe(self) -> str:
-        return f"defaultdict(<class 'dict'>, {represent(dict(self))})"
+    return defaultdict(TYPES["dict"], values)
 
 
 # -- groups ---------------------------------------------------------------------------------------
 
 
-def _initialize(self: Instance, params: Any, defaults: Any) -> None:
+def _initialize(self: Object, params: Any, defaults: Any) -> None:
     self.fields["defaults"] = defaults
-    self.fields["state"] = States()
+    self.fields["state"] = _states()
     self.fields["param_groups"] = []
     if isinstance(params, Tensor):
         raise fail(
@@ -75,7 +62,7 @@ def _initialize(self: Instance, params: Any, defaults: Any) -> None:
         add_group(self, group)
 
 
-def add_group(self: Instance, param_group: Any) -> None:
+def add_group(self: Object, param_group: Any) -> None:
     """`add_param_group`: a group's options are those given, else the optimizer's."""
     if not isinstance(param_group, dict) or "params" not in param_group:
         raise fail(
@@ -129,14 +116,14 @@ def clear_gradient(tensor: Tensor, keep: bool = False) -> None:
         tensor.accumulator.grad = None
 
 
-def _zero_grad(self: Instance, set_to_none: Any = True) -> None:
+def _zero_grad(self: Object, set_to_none: Any = True) -> None:
     keep = not truth(set_to_none)
     for group in self.fields["param_groups"]:
         for tensor in group["params"]:
             clear_gradient(tensor, keep)
 
 
-def _describe(self: Instance) -> str:
+def _describe(self: Object) -> str:
     lines = [f"{self.cls.name} ("]
     for i, group in enumerate(self.fields["param_groups"]):
         lines.append(("\n" if i else "") + f"Parameter Group {i}")
@@ -144,7 +131,7 @@ def _describe(self: Instance) -> str:
     return "\n".join([*lines, ")"])
 
 
-def _state_dict(self: Instance) -> dict[str, Any]:
+def _state_dict(self: Object) -> dict[str, Any]:
     numbers: dict[int, int] = {}
     groups = []
     for group in self.fields["param_groups"]:
@@ -156,7 +143,7 @@ def _state_dict(self: Instance) -> dict[str, Any]:
     return {"state": state, "param_groups": groups}
 
 
-def _load_state_dict(self: Instance, state_dict: Any) -> None:
+def _load_state_dict(self: Object, state_dict: Any) -> None:
     from .module_state import deep_copy
 
     groups = self.fields["param_groups"]
@@ -176,12 +163,12 @@ def _load_state_dict(self: Instance, state_dict: Any) -> None:
         )
     tensors = [t for group in groups for t in group["params"]]
     # The tensors of the state are shared, as in PyTorch.
-    self.fields["state"] = States({tensors[n]: dict(s) for n, s in given["state"].items()})
+    self.fields["state"] = _states({tensors[n]: dict(s) for n, s in given["state"].items()})
     for group, saved in zip(groups, saved_groups, strict=True):
         group.update({k: v for k, v in saved.items() if k != "params"})
 
 
-def _no_step(self: Instance, closure: Any = None) -> None:
+def _no_step(self: Object, closure: Any = None) -> None:
     raise fail(
         "E207",
         f"`{self.cls.name}` defines no `step`",
@@ -201,7 +188,7 @@ def _evaluated(closure: Any) -> Any:
 
 
 def _step(rule: optim.Rule) -> Callable[..., Any]:
-    def step(self: Instance, closure: Any = None) -> Any:
+    def step(self: Object, closure: Any = None) -> Any:
         loss = _evaluated(closure)
         before = Node.counter()
         states = self.fields["state"]
@@ -284,7 +271,7 @@ def _number(loss: Any) -> float:
     return float(value)
 
 
-def _lbfgs_step(self: Instance, closure: Any = None) -> Any:
+def _lbfgs_step(self: Object, closure: Any = None) -> Any:
     from ..autograd import lbfgs
 
     groups = self.fields["param_groups"]
@@ -321,7 +308,7 @@ def _hook(table: str) -> Callable[..., Handle]:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step between its hooks."""
 
-    def run(self: Instance, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Object, *args: Any, **kwargs: Any) -> Any:
         for hook in list(self.fields.get(_BEFORE, {}).values()):
             changed = call_value(hook, [self, args, kwargs], {})
             if changed is not None:
@@ -336,30 +323,25 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- the classes ----------------------------------------------------------------------------------
 
-OPTIMIZER = UserClass(
+OPTIMIZER = library_class(
     "Optimizer",
     [],
     {
-        name: Builtin(name, function)
-        for name, function in (
-            ("__init__", _initialize),
-            ("__repr__", _describe),
-            ("add_param_group", add_group),
-            ("zero_grad", _zero_grad),
-            ("state_dict", _state_dict),
-            ("load_state_dict", _load_state_dict),
-            ("step", _no_step),
-            ("register_step_pre_hook", _hook(_BEFORE)),
-            ("register_step_post_hook", _hook(_AFTER)),
-        )
+        "__init__": _initialize,
+        "__repr__": _describe,
+        "add_param_group": add_group,
+        "zero_grad": _zero_grad,
+        "state_dict": _state_dict,
+        "load_state_dict": _load_state_dict,
+        "step": _no_step,
+        "register_step_pre_hook": _hook(_BEFORE),
+        "register_step_post_hook": _hook(_AFTER),
     },
-    None,
 )
-OPTIMIZER.fixed = True
 
 
 def _constructor(name: str) -> Callable[..., None]:
-    def initialize(self: Instance, *args: Any, **kwargs: Any) -> None:
+    def initialize(self: Object, *args: Any, **kwargs: Any) -> None:
         params, options = options_of(name, args, kwargs)
         _initialize(self, params, options)
         groups = self.fields["param_groups"]
@@ -378,13 +360,11 @@ def _constructor(name: str) -> Callable[..., None]:
 def _class(name: str) -> UserClass:
     rule = SIGNATURES[name][0]
     step = _hooked(_lbfgs_step if rule is None else _step(rule))
-    names = {"__init__": Builtin(name, _constructor(name)), "step": Builtin("step", step)}
-    made = UserClass(name, [OPTIMIZER], names, None)
-    made.fixed = True
-    return made
+    # AdamW is an Adam whose weight decay is decoupled.
+    base = CLASSES["Adam"] if name == "AdamW" else OPTIMIZER
+    return library_class(name, [base], {"__init__": _constructor(name), "step": step})
 
 
-CLASSES: dict[str, UserClass] = {"Optimizer": OPTIMIZER, **{n: _class(n) for n in SIGNATURES}}
-# AdamW is an Adam whose weight decay is decoupled.
-CLASSES["AdamW"].bases = [CLASSES["Adam"]]
-CLASSES["AdamW"].mro = [CLASSES["AdamW"], CLASSES["Adam"], OPTIMIZER]
+CLASSES: dict[str, UserClass] = {"Optimizer": OPTIMIZER}
+for _name in sorted(SIGNATURES):
+    CLASSES[_name] = _class(_name)

@@ -15,7 +15,7 @@ from ..errors import AutodiffError
 from ..graph.node import Node, tick
 from ..graph.state import STATE, grad_mode
 from ..source import Source, Span
-from .classes import Instance, UserClass, Wrapped
+from .classes import Object, UserClass
 from .expressions import Context
 from .functions import call_user
 from .kinds import MODE
@@ -125,7 +125,7 @@ def _place(result: Any, since: int, span: Span | None) -> None:
 def _tensors(value: Any) -> list[Tensor]:
     found: list[Tensor] = []
     pending = [value]
-    if isinstance(value, Instance):
+    if isinstance(value, Object):
         pending = value.held()
     while pending:
         item = pending.pop()
@@ -185,14 +185,21 @@ def define(name: str) -> Any:
     found = names[name]
     if isinstance(found, UserClass):
         found.fixed = True
-        for key, value in found.names.items():
-            if isinstance(value, UserFunction):
-                found.names[key] = LibraryFunction(value, _shown(name, key))
-            elif isinstance(value, Wrapped):
-                value.function = LibraryFunction(value.function, "")
+        found.names.update({k: _outside(v, _shown(name, k)) for k, v in found.names.items()})
         return found
     names[name] = found = LibraryFunction(found, "")
     return found
+
+
+def _outside(value: Any, owner: str) -> Any:
+    """A method of the library, to the program that calls it one expression."""
+    if isinstance(value, UserFunction):
+        return LibraryFunction(value, owner)
+    if isinstance(value, property):
+        return property(*[_outside(f, "") for f in (value.fget, value.fset, value.fdel)])
+    if isinstance(value, staticmethod | classmethod):
+        return type(value)(_outside(value.__func__, ""))
+    return value
 
 
 def _shown(owner: str, method: str) -> str:

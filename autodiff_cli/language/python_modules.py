@@ -5,6 +5,7 @@ All is written anew for the values of the language; no module of Python is ever 
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from typing import Any
 
 from ..errors import fail
 from .attributes import get_attribute
-from .collected import COLLECTIONS, DATACLASSES
+from .builtin_bases import GENERIC
+from .classes import library_class
+from .collected import COLLECTIONS, row_type
 from .functions import call_value
 from .generators import Stream
 from .iterators import ITERTOOLS, iterator, pick
@@ -20,48 +23,13 @@ from .kinds import kind_of
 from .managers import Manager, context_manager
 from .operations import COMPARISONS, binary, compare, items_of, truth, unary
 from .python_operators import BINARY
-from .values import Builtin, TypeName
-
-_NOTHING = object()
-
+from .values import Builtin, TypeName, UserFunction
 
 # -- functools ------------------------------------------------------------------------------------
 
 
-class Partial:
-    """`functools.partial(f, ...)`."""
-
-    __slots__ = ("args", "function", "kwargs")
-
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]):
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-
-    @property
-    def name(self) -> str:
-        return getattr(self.function, "name", "partial")
-
-    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return call_value(self.function, [*self.args, *args], {**self.kwargs, **kwargs})
-
-    def get_attribute(self, name: str) -> Any:
-        found = {"func": self.function, "args": self.args, "keywords": self.kwargs}
-        if name in found:
-            return found[name]
-        raise fail("E207", f"a partial has no attribute `{name}`", help="it has: func, args")
-
-    def describe(self) -> str:
-        return f"functools.partial({self.name})"
-
-
-def _reduce(function: Any, values: Any, initial: Any = _NOTHING) -> Any:
-    total = initial
-    for value in iterator(values):
-        total = value if total is _NOTHING else call_value(function, [total, value], {})
-    if total is _NOTHING:
-        raise fail("E208", "reduce() of nothing without a start", help="give a third argument")
-    return total
+def _reduce(function: Any, values: Any, *initial: Any) -> Any:
+    return functools.reduce(function, iterator(values), *initial)
 
 
 def _wraps(wrapped: Any, **options: Any) -> Builtin:
@@ -74,24 +42,26 @@ def _wraps(wrapped: Any, **options: Any) -> Builtin:
     return Builtin("wraps", rename)
 
 
-def _cached(function: Any = None, maxsize: Any = 128, typed: Any = False) -> Any:
-    if function is None or isinstance(function, int):
-        return Builtin("lru_cache", _cached)
-    known: dict[Any, Any] = {}
+def _cached(maxsize: Any = 128, typed: Any = False) -> Any:
+    if maxsize is None or isinstance(maxsize, int):
+        return Builtin("lru_cache", functools.lru_cache(maxsize, truth(typed)))
+    return functools.lru_cache(128, truth(typed))(maxsize)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        key = (args, tuple(sorted(kwargs.items())))
-        try:
-            hash(key)
-        except TypeError:
-            raise fail(
-                "E208", "arguments of a cached function must be hashable", help="give tuples"
-            ) from None
-        if key not in known:
-            known[key] = call_value(function, list(args), kwargs)
-        return known[key]
 
-    return Builtin(getattr(function, "name", "cached"), run)
+class CachedProperty:
+    """`@functools.cached_property`: computed once, then an attribute of the value."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any):
+        self.function = function
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        value = call_value(self.function, [instance], {})
+        instance.fields[self.function.name] = value
+        return value
 
 
 # -- operator -------------------------------------------------------------------------------------
@@ -196,6 +166,28 @@ RANDOM: dict[str, Callable[..., Any]] = {
 # -- the table ------------------------------------------------------------------------------------
 
 
+def _abstract(function: Any) -> Any:
+    """`@abstractmethod`."""
+    if isinstance(function, UserFunction):
+        function.__isabstractmethod__ = True
+    return function
+
+
+ABC = library_class("ABC", [], {})
+ABC.names["__abstract__"] = True
+NAMED_TUPLE = library_class("NamedTuple", [], {})
+NAMED_TUPLE.finish = staticmethod(row_type)
+_TYPING: dict[str, Any] = {
+    "NamedTuple": NAMED_TUPLE,
+    "Generic": GENERIC,
+    "Protocol": GENERIC,
+    "TYPE_CHECKING": False,
+    "cast": Builtin("cast", lambda kind, value: value),
+    "overload": Builtin("overload", lambda function: function),
+    "final": Builtin("final", lambda function: function),
+}
+
+
 def _any_type() -> TypeName:
     return TypeName("object", lambda value: True, lambda *args, **kwargs: None)
 
@@ -207,16 +199,20 @@ def _functions(table: dict[str, Callable[..., Any]]) -> dict[str, Any]:
 _TABLE: dict[str, dict[str, Any]] = {
     "functools": _functions(
         {
-            "partial": lambda function, *args, **kwargs: Partial(function, args, kwargs),
+            "partial": lambda function, *args, **kwargs: functools.partial(
+                function, *args, **kwargs
+            ),
             "reduce": _reduce,
             "wraps": _wraps,
             "lru_cache": _cached,
-            "cache": _cached,
+            "cache": lambda function: functools.lru_cache(None)(function),
+            "cached_property": CachedProperty,
+            "total_ordering": functools.total_ordering,
+            "cmp_to_key": functools.cmp_to_key,
         }
     ),
     "itertools": _functions(ITERTOOLS),
     "operator": _functions(OPERATOR),
-    "dataclasses": DATACLASSES,
     "collections": COLLECTIONS,
     "contextlib": {
         "contextmanager": Builtin("contextmanager", context_manager),
@@ -246,8 +242,9 @@ _TABLE: dict[str, dict[str, Any]] = {
         }
     ),
     "abc": {
-        "ABC": TypeName("object", lambda value: True, None),
-        "abstractmethod": Builtin("abstractmethod", lambda function: function),
+        "ABC": ABC,
+        "ABCMeta": ABC,
+        "abstractmethod": Builtin("abstractmethod", _abstract),
     },
 }
 
@@ -255,13 +252,15 @@ _TABLE: dict[str, dict[str, Any]] = {
 def member(module: str, name: str) -> Any:
     """`module.name`; None when there is no such thing here."""
     if module == "enum":
-        from .enumerations import ENUM
+        from .enumerations import NAMES
 
-        return ENUM.get(name)
-    if module == "typing" and name == "NamedTuple":
-        from .enumerations import NAMED_TUPLE
+        return NAMES.get(name)
+    if module == "dataclasses":
+        from .data_classes import DATACLASSES
 
-        return NAMED_TUPLE
+        return DATACLASSES.get(name)
+    if module == "typing" and name in _TYPING:
+        return _TYPING[name]
     if module in ("typing", "collections.abc"):
         return name != "TYPE_CHECKING" and _any_type()
     if module in _TABLE:

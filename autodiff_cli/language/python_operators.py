@@ -45,7 +45,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     try:
         if a in NUMBERS and b in NUMBERS and symbol != "@":
             if a is not float and b is not float:
-                _bound_integers(symbol, left, right)
+                bound_integers(symbol, left, right)
             if symbol == "^" and (a is float or b is float):
                 refuse_caret(left, right)
             if symbol in _BITWISE and float in (a, b):
@@ -112,7 +112,7 @@ def bound_length(length: int, kind: type) -> None:
         )
 
 
-def _bound_integers(symbol: str, left: int, right: int) -> None:
+def bound_integers(symbol: str, left: int, right: int) -> None:
     """Integers stay below a million bits."""
     if symbol == "**":
         if right > 0 and int(left).bit_length() * right > MAX_BITS:

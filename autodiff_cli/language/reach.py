@@ -6,9 +6,9 @@ Values whose state cannot be seen (iterators, files, bound methods kept somewher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, ItemsView, KeysView, Sequence, ValuesView
 from enum import Enum
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from ..autograd import calls
 from ..autograd.tensor import Tensor
 from ..graph.varying import Unread, Varying
 from . import syntax
-from .classes import FUNCTION, BoundMethod, Instance, UserClass, Wrapped
+from .classes import FUNCTION, Object, UserClass
+from .exceptions import ErrorValue
 from .free_names import free_names
 from .modules import Module
 from .prelude import LibraryFunction
@@ -110,22 +111,26 @@ class Reach:
         """The values inside a value."""
         if isinstance(value, PLAIN):
             return ()
-        if isinstance(value, list | tuple | Size):
+        if isinstance(value, KeysView | ValuesView | ItemsView):
+            value = tuple(value)
+        if isinstance(value, list | tuple | Size) and not isinstance(value, Object):
             self.known = self.known and len(value) < MOST_VALUES
             holder = value if isinstance(value, list) else None
             return [(holder, i, part) for i, part in enumerate(value)] if self.known else ()
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not isinstance(value, Object):
             return [(value, key, part) for key, part in value.items()]
-        if isinstance(value, Instance):
+        if isinstance(value, Object):
             return self._of_instance(value)
         if isinstance(value, UserFunction):
             return self._of_function(value)
         if isinstance(value, UserClass):
             return self._of_class(value)
-        if isinstance(value, BoundMethod):
-            return ((None, "owner", value.owner), (None, "function", value.function))
-        if isinstance(value, Wrapped):
-            return ((None, "function", value.function), (None, "setter", value.setter))
+        if isinstance(value, MethodType):
+            return ((None, "owner", value.__self__), (None, "function", value.__func__))
+        if isinstance(value, property):
+            return [(None, i, f) for i, f in enumerate((value.fget, value.fset, value.fdel))]
+        if isinstance(value, staticmethod | classmethod):
+            return ((None, "function", value.__func__),)
         if isinstance(value, Builtin):
             self.known = self.known and value.name in PURE and _bare(value.function)
             return ()
@@ -135,9 +140,11 @@ class Reach:
         self.known = False
         return ()
 
-    def _of_instance(self, value: Instance) -> list[Entry]:
-        self.known = self.known and type(value) in (Instance, Module)
+    def _of_instance(self, value: Object) -> list[Entry]:
+        self.known = self.known and type(value.cls) is UserClass
+        self.known = self.known and not isinstance(value, ErrorValue)
         tables = [value.fields]
+        self.known = self.known and value.layout is object  # no container besides
         if isinstance(value, Module):
             hooks = value.before or value.after or value.reverse or value.reverse_before
             self.known = self.known and not hooks
@@ -150,7 +157,7 @@ class Reach:
     def _of_class(self, value: UserClass) -> list[Entry]:
         if value.fixed:
             return []
-        self.known = self.known and FUNCTION not in value.mro
+        self.known = self.known and FUNCTION not in value.line
         names = [(value.names, key, part) for key, part in value.names.items()]
         return [*names, *[(None, i, base) for i, base in enumerate(value.bases)]]
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE, grad_mode
-from .classes import FUNCTION, Instance, UserClass
+from .classes import FUNCTION, Object, library_class
 from .exceptions import EXCEPTIONS
 from .functions import call_value
 from .kinds import kind_of
@@ -129,18 +129,13 @@ def _once(function: Any) -> Builtin:
 # -- scaling --------------------------------------------------------------------------------------
 
 
-def _scaled_step(self: Instance, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+def _scaled_step(self: Object, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
     return call_value(optimizer.get_attribute("step"), list(args), kwargs)
 
 
-def _class(name: str, methods: dict[str, Callable[..., Any]]) -> UserClass:
-    made = UserClass(name, [], {n: Builtin(n, f) for n, f in methods.items()}, None)
-    made.fixed = True
-    return made
-
-
-SCALER = _class(
+SCALER = library_class(
     "GradScaler",
+    [],
     {
         "__init__": lambda self, *args, **kwargs: None,
         "scale": lambda self, outputs: outputs,

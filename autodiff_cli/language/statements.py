@@ -265,7 +265,8 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     def make(scope: Scope) -> UserFunction:
         positional, keyword = defaults(scope)
         run = block if stepwise else body
-        return UserFunction(name, parameters, run, scope, span, positional, keyword)
+        around = scope.outer if context.in_class else scope  # methods do not see the class's names
+        return UserFunction(name, parameters, run, around, span, positional, keyword)
 
     return make
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from ..autograd import calls
@@ -13,7 +14,7 @@ from ..graph.state import STATE
 from ..suggest import suggest
 from .kinds import kind_of
 from .text import represent
-from .values import Size
+from .values import Instance, Size
 
 
 def index(value: Any, key: Any) -> Any:
@@ -24,6 +25,8 @@ def index(value: Any, key: Any) -> Any:
             return found
     if isinstance(value, Tensor):
         return read_index(value, key)
+    if isinstance(value, Instance):
+        return type(value).get_item(value, key)  # type: ignore[attr-defined]  # of every class
     if isinstance(value, list | tuple | str | range):
         return _index_sequence(value, key)
     if isinstance(value, dict):
@@ -40,9 +43,11 @@ def index(value: Any, key: Any) -> Any:
                 if close
                 else f"it has: {known or 'nothing'}",
             ) from None
-    item = getattr(value, "get_item", None)
+    if isinstance(value, deque):
+        return value[plain_key(key)]
+    item = getattr(type(value), "get_item", None)
     if item is not None:
-        return item(key)
+        return item(value, key)
     raise fail(
         "E208",
         f"{kind_of(value)} cannot be indexed",
@@ -88,6 +93,13 @@ def _is_int_leaf(tensor: Tensor) -> bool:
     return node.dtype.kind == "f" and written_as_int(node)
 
 
+def plain_key(key: Any) -> Any:
+    """An index of a list or a text in Python's own form."""
+    if isinstance(key, slice):
+        return slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
+    return _position(key)
+
+
 def dict_key(key: Any) -> Any:
     """A value that can be a dict key."""
     if isinstance(key, list | dict | set):
@@ -116,7 +128,7 @@ def _position(key: Any) -> int:
 
 def _index_sequence(value: Any, key: Any) -> Any:
     if isinstance(key, slice):
-        part = value[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
+        part = value[plain_key(key)]
         return Size(part) if isinstance(value, Size) else part
     if isinstance(key, tuple):
         raise fail(

@@ -96,11 +96,9 @@ def _texts(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _exit(status: Any = None) -> None:
-    from .exceptions import EXCEPTIONS, ErrorValue, Raised
+    from .exceptions import EXCEPTIONS, Raised
 
-    value = ErrorValue(EXCEPTIONS["SystemExit"])
-    value.made([] if status is None else [status])
-    raise Raised(value, None)
+    raise Raised(EXCEPTIONS["SystemExit"](*([] if status is None else [status])), None)
 
 
 def is_finished(error: AutodiffError) -> bool:

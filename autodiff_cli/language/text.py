@@ -6,8 +6,11 @@ Everything is bounded: a width, a precision or a nested value that would make en
 from __future__ import annotations
 
 import re
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from functools import partial
 from textwrap import indent
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from .values import (
     Device,
     GradFn,
     GradMode,
+    Instance,
     Namespace,
     OpFunction,
     Size,
@@ -45,9 +49,9 @@ def text(value: Any) -> Any:
     """`str(value)`."""
     if type(value) is str or type(value) is Later:
         return value
-    own = getattr(value, "describe_text", None)
+    own = getattr(type(value), "describe_text", None)
     if own is not None:
-        return own()
+        return own(value)
     if isinstance(value, Tensor) and value.tag == "numpy":
         return array_text(value, str)
     if type(value) is np.float64:
@@ -95,14 +99,9 @@ def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
             depth,
         )
     elif kind is dict:
-        _add("{", parts, size)
-        for i, (key, item) in enumerate(value.items()):
-            if i:
-                _add(", ", parts, size)
-            _write(key, parts, size, depth + 1)
-            _add(": ", parts, size)
-            _write(item, parts, size, depth + 1)
-        _add("}", parts, size)
+        _pairs(value.items(), parts, size, depth)
+    elif kind in _NAMED:
+        _named(value, parts, size, depth)
     elif isinstance(value, Results):
         if value.name[0].isupper():  # a named tuple of Python's
             _add(f"{value.name}(", parts, size)
@@ -118,6 +117,51 @@ def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
         _add(")", parts, size)
     else:
         _add(_atom(value), parts, size)
+
+
+def _pairs(items: Any, parts: list[str], size: list[int], depth: int) -> None:
+    _add("{", parts, size)
+    for i, (key, item) in enumerate(items):
+        if i:
+            _add(", ", parts, size)
+        _write(key, parts, size, depth + 1)
+        _add(": ", parts, size)
+        _write(item, parts, size, depth + 1)
+    _add("}", parts, size)
+
+
+# Containers whose text begins with the name of their kind.
+_NAMED: dict[type, str] = {
+    Counter: "Counter",
+    OrderedDict: "OrderedDict",
+    defaultdict: "defaultdict",
+    deque: "deque",
+    type({}.keys()): "dict_keys",
+    type({}.values()): "dict_values",
+    type({}.items()): "dict_items",
+    type(OrderedDict().keys()): "odict_keys",
+    type(OrderedDict().values()): "odict_values",
+    type(OrderedDict().items()): "odict_items",
+}
+
+
+def _named(value: Any, parts: list[str], size: list[int], depth: int) -> None:
+    kind = type(value)
+    _add(f"{_NAMED[kind]}(", parts, size)
+    if kind is Counter:
+        if value:
+            _pairs(value.most_common(), parts, size, depth)
+    elif kind is defaultdict:
+        _write(value.default_factory, parts, size, depth + 1)
+        _add(", ", parts, size)
+        _pairs(value.items(), parts, size, depth)
+    elif kind is not OrderedDict:
+        _sequence("[", value, "]", parts, size, depth)
+        if getattr(value, "maxlen", None) is not None:
+            _add(f", maxlen={value.maxlen}", parts, size)
+    elif value:
+        _sequence("[", value.items(), "]", parts, size, depth)
+    _add(")", parts, size)
 
 
 def _sequence(
@@ -137,6 +181,8 @@ def _atom(value: Any) -> str:
     if isinstance(value, Tensor):
         STATE.steps += 10
         return tensor_text(value)
+    if isinstance(value, Instance):
+        return type(value).describe(value)  # type: ignore[attr-defined]  # of every class
     if value is None or isinstance(value, bool | float | str):
         return repr(value)
     if isinstance(value, int):
@@ -166,10 +212,20 @@ def _atom(value: Any) -> str:
         return "device(type='cpu')"
     if isinstance(value, GradMode):
         return f"<{value.name}>"
-    if isinstance(value, Ellipsis.__class__):
-        return "Ellipsis"
-    describe = getattr(value, "describe", None)
-    return describe() if describe else f"<{type(value).__name__}>"
+    if value is Ellipsis or value is NotImplemented:
+        return repr(value)
+    if isinstance(value, MethodType):
+        name = getattr(value.__func__, "name", "method")
+        if isinstance(value.__self__, Instance):
+            owner = type(value.__self__).__name__
+            return f"<bound method {owner}.{name} of {represent(value.__self__)}>"
+        return f"<bound method {name}>"
+    if isinstance(value, partial):
+        named = [f"{key}={represent(item)}" for key, item in value.keywords.items()]
+        inside = ", ".join([*map(represent, (value.func, *value.args)), *named])
+        return f"functools.partial({inside})"
+    describe = getattr(type(value), "describe", None)
+    return describe(value) if describe else f"<{type(value).__name__}>"
 
 
 def array_text(array: Tensor, words: Callable[[Any], str]) -> str:

@@ -17,14 +17,14 @@ from ..graph.state import STATE
 from .functions import call_value
 from .kinds import MODE, kind_of
 from .operations import as_operand, count_step, truth
-from .values import Builtin, is_callable
+from .values import Builtin
 
 _RANDOMNESS = ("error", "same", "different")
 
 
 def _function(name: str, function: Any) -> transforms.Call:
     """A value of the language as a function that transforms run."""
-    if not is_callable(function) and not hasattr(function, "call"):
+    if not callable(function):
         raise fail(
             "E208",
             f"`{name}` needs a function, not {kind_of(function)}",

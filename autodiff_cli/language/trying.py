@@ -46,7 +46,7 @@ class Handlers:
         found, value = -1, None
         for i, (make, span, _) in enumerate(self.clauses):
             wanted = [BASE] if make is None else _classes(make(scope), span)
-            named = [cls for kind in likely for cls in (kind.mro if found < 0 else kind.mro[:-2])]
+            named = [cls for kind in likely for cls in (kind.line if found < 0 else kind.line[:-3])]
             exact = any(cls in wanted for cls in named)
             if exact or found < 0:
                 caught_here = caught(error, wanted)
@@ -67,7 +67,7 @@ class Handlers:
 def _classes(value: Any, span: Any) -> list[UserClass]:
     found = []
     for cls in value if isinstance(value, tuple) else (value,):
-        if not isinstance(cls, UserClass) or BASE not in cls.mro:
+        if not isinstance(cls, UserClass) or BASE not in cls.line:
             raise fail(
                 "E208",
                 f"`except` needs an exception class, not {kind_of(cls)}",
@@ -139,8 +139,8 @@ def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:
                 "E208", "no exception to raise again", span, help="name one: `raise ValueError()`"
             )
         value = make(scope)
-        if isinstance(value, UserClass) and BASE in value.mro:
-            value = value.call([], {})
+        if isinstance(value, UserClass) and BASE in value.line:
+            value = value()
         if not isinstance(value, ErrorValue):
             raise fail(
                 "E208",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
+from functools import cache, partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -12,37 +15,16 @@ from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.varying import Growing
 from .kinds import kind_of
-from .operations import equal, items_of
+from .operations import equal, items_of, truth
 from .subscripts import dict_key
-from .text import represent, str_format
+from .text import str_format
 from .values import Builtin, Device, Size
 
 Getter = Callable[[Any], Any]
 
 
-class View(list):
-    """The keys, values or items of a dict, as they were when asked for."""
-
-    __slots__ = ("what",)
-
-    def __init__(self, found: Any, what: str):
-        super().__init__(found)
-        self.what = what
-
-    def describe(self) -> str:
-        return f"{self.what}({represent(list(self))})"
-
-
 def _bound(name: str, function: Callable[..., Any]) -> Getter:
     return lambda value: Builtin(name, lambda *args, **kwargs: function(value, *args, **kwargs))
-
-
-def _view(name: str) -> Getter:
-    def run(value: dict[Any, Any]) -> View:
-        ordered = type(value).__name__ == "OrderedDict"
-        return View(getattr(value, name)(), f"{'o' * ordered}dict_{name}")
-
-    return _bound(name, run)
 
 
 def _texts(method: str) -> Getter:
@@ -74,6 +56,19 @@ def _replace(value: str, old: str, new: str, count: int = -1) -> str:
     if len(value) * max(len(new), 1) > 50_000_000 and (value.count(old) * len(new)) > 50_000_000:
         raise fail("E505", "the text would be too long", help="build it in smaller parts")
     return value.replace(old, new, count)
+
+
+def _expanded(value: str, tabsize: int = 8) -> str:
+    if len(value) + value.count("\t") * max(tabsize, 0) > 50_000_000:
+        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    return value.expandtabs(tabsize)
+
+
+def _translated(value: str, table: dict[int, Any]) -> str:
+    longest = max([len(new) for new in table.values() if isinstance(new, str)], default=1)
+    if len(value) * longest > 50_000_000:
+        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    return value.translate(table)
 
 
 def _join(separator: str, parts: Any) -> str:
@@ -124,6 +119,16 @@ def _sort(values: list[Any], key: Any = None, reverse: Any = False) -> None:
     values[:] = sorted_values(values, key, reverse)
 
 
+def _update(values: Any, other: Any = (), **kwargs: Any) -> None:
+    from .collected import pairs_of
+
+    values.update(pairs_of(other), **kwargs)
+
+
+def _plain(method: str) -> Getter:
+    return _bound(method, lambda value, *args: getattr(value, method)(*args))
+
+
 def _get(values: dict[Any, Any], key: Any, default: Any = None) -> Any:
     return values.get(dict_key(key), default)
 
@@ -162,12 +167,23 @@ _STRINGS: dict[str, Getter] = (
             "partition",
             "rpartition",
             "index",
+            "rindex",
             "swapcase",
+            "casefold",
+            "isdecimal",
+            "isnumeric",
+            "isidentifier",
+            "isprintable",
+            "istitle",
+            "isascii",
         )
     }
     | {name: _justify(name) for name in ("ljust", "rjust", "center")}
     | {
         "zfill": _bound("zfill", _zfill),
+        "expandtabs": _bound("expandtabs", _expanded),
+        "translate": _bound("translate", _translated),
+        "maketrans": _bound("maketrans", lambda value, *args: str.maketrans(*args)),
         "replace": _bound("replace", _replace),
         "join": _bound("join", _join),
         "format": _bound("format", lambda value, *args, **kwargs: str_format(value, args, kwargs)),
@@ -191,27 +207,167 @@ _LISTS: dict[str, Getter] = {
 _TUPLES: dict[str, Getter] = {"index": _LISTS["index"], "count": _LISTS["count"]}
 
 _DICTS: dict[str, Getter] = {
-    "items": _view("items"),
-    "keys": _view("keys"),
-    "values": _view("values"),
+    "items": _bound("items", lambda v: v.items()),
+    "keys": _bound("keys", lambda v: v.keys()),
+    "values": _bound("values", lambda v: v.values()),
     "get": _bound("get", _get),
     "pop": _bound("pop", _pop_key),
     "setdefault": _bound(
         "setdefault", lambda v, key, default=None: v.setdefault(dict_key(key), default)
     ),
-    "update": _bound("update", lambda v, other=(), **kwargs: v.update(dict(other), **kwargs)),
+    "update": _bound("update", _update),
+    "popitem": _bound("popitem", lambda v: v.popitem()),
     "copy": _bound("copy", lambda v: v.copy()),
     "clear": _bound("clear", lambda v: v.clear()),
 }
 
+_ORDERED: dict[str, Getter] = {
+    **_DICTS,
+    "popitem": _bound("popitem", lambda v, last=True: v.popitem(truth(last))),
+    "move_to_end": _bound("move_to_end", lambda v, key, last=True: v.move_to_end(key, truth(last))),
+}
+
+
+def _counted(method: str) -> Getter:
+    """A method of a Counter that takes in items or counts."""
+
+    def run(value: Any, values: Any = (), **kwargs: Any) -> None:
+        given = values if isinstance(values, dict) else items_of(values)
+        getattr(value, method)(given, **kwargs)
+
+    return _bound(method, run)
+
+
+def _elements(value: Any) -> Any:
+    from .iterators import Lazy
+
+    return Lazy("chain", value.elements())
+
+
+_COUNTERS: dict[str, Getter] = {
+    **_DICTS,
+    "update": _counted("update"),
+    "subtract": _counted("subtract"),
+    "most_common": _bound("most_common", lambda v, n=None: v.most_common(n)),
+    "total": _bound("total", lambda v: v.total()),
+    "elements": _bound("elements", _elements),
+}
+
+_DEQUES: dict[str, Getter] = {
+    **{
+        name: _plain(name)
+        for name in (
+            "append",
+            "appendleft",
+            "clear",
+            "copy",
+            "pop",
+            "popleft",
+            "reverse",
+            "insert",
+        )
+    },
+    "extend": _bound("extend", lambda v, items: v.extend(items_of(items))),
+    "extendleft": _bound("extendleft", lambda v, items: v.extendleft(items_of(items))),
+    "rotate": _bound("rotate", lambda v, n=1: v.rotate(n)),
+    "remove": _bound("remove", _remove),
+    "index": _bound("index", _find),
+    "count": _LISTS["count"],
+    "maxlen": lambda v: v.maxlen,
+}
+
+
+def _of_sets(method: str) -> Getter:
+    """A method that takes the items of other sets or lists."""
+    return _bound(
+        method, lambda value, *others: getattr(value, method)(*[items_of(x) for x in others])
+    )
+
+
+_FROZEN_SETS: dict[str, Getter] = {
+    "copy": _bound("copy", lambda v: v.copy()),
+    **{
+        name: _of_sets(name)
+        for name in (
+            "union",
+            "intersection",
+            "difference",
+            "symmetric_difference",
+            "issubset",
+            "issuperset",
+            "isdisjoint",
+        )
+    },
+}
 _SETS: dict[str, Getter] = {
+    **_FROZEN_SETS,
     "add": _bound("add", lambda v, item: v.add(dict_key(item))),
     "discard": _bound("discard", lambda v, item: v.discard(item)),
     "remove": _bound("remove", lambda v, item: v.remove(item)),
-    "union": _bound("union", lambda v, *o: v.union(*[items_of(x) for x in o])),
-    "intersection": _bound("intersection", lambda v, *o: v.intersection(*[items_of(x) for x in o])),
-    "difference": _bound("difference", lambda v, *o: v.difference(*[items_of(x) for x in o])),
+    "pop": _bound("pop", lambda v: v.pop()),
+    "clear": _bound("clear", lambda v: v.clear()),
+    **{
+        name: _of_sets(name)
+        for name in (
+            "update",
+            "intersection_update",
+            "difference_update",
+            "symmetric_difference_update",
+        )
+    },
 }
+
+_PROPERTY: dict[str, Getter] = {
+    "setter": _bound("setter", lambda v, function: v.setter(function)),
+    "getter": _bound("getter", lambda v, function: v.getter(function)),
+    "deleter": _bound("deleter", lambda v, function: v.deleter(function)),
+    "fget": lambda v: v.fget,
+    "fset": lambda v: v.fset,
+    "fdel": lambda v: v.fdel,
+}
+
+
+def _cache_facts(value: Any) -> Any:
+    from .collected import named_tuple
+
+    found = value.cache_info()
+    return named_tuple("CacheInfo", list(found._fields), [], {})(*found)
+
+
+_CACHED: dict[str, Getter] = {
+    "cache_info": _bound("cache_info", _cache_facts),
+    "cache_clear": _bound("cache_clear", lambda v: v.cache_clear()),
+    "__wrapped__": lambda v: v.__wrapped__,
+    "__name__": lambda v: getattr(v.__wrapped__, "name", "cached"),
+}
+
+_BOUND_METHOD: dict[str, Getter] = {
+    "__self__": lambda v: v.__self__,
+    "__func__": lambda v: v.__func__,
+    "__name__": lambda v: getattr(v.__func__, "name", "method"),
+    "__qualname__": lambda v: getattr(v.__func__, "name", "method"),
+    "__doc__": lambda v: function_fact(v.__func__, "__doc__"),
+}
+
+
+def function_fact(function: Any, name: str) -> Any:
+    """What programs may read of a function besides what they keep in it; None where it has none."""
+    if name in ("__name__", "__qualname__"):
+        return function.name.rpartition(".")[2]
+    if name == "__module__":
+        return "__main__"
+    tree = getattr(getattr(function, "params", None), "tree", None)
+    body = getattr(tree, "body", None)
+    first = body[0] if isinstance(body, list) and body else None
+    words = getattr(getattr(first, "value", None), "value", None)
+    return words if type(words) is str else None
+
+
+def table_of(value: Any) -> dict[str, Getter] | None:
+    """What a value of Python's own kinds answers."""
+    return VALUE_ATTRIBUTES.get(type(value)) or next(
+        (t for k, t in VALUE_ATTRIBUTES.items() if isinstance(value, k)), None
+    )
 
 
 def _results_attribute(value: Any, name: str) -> Any:
@@ -236,8 +392,23 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     Growing: {"append": _bound("append", Growing.append)},
     Size: {**_TUPLES, "numel": _bound("numel", lambda v: v.numel())},
     tuple: _TUPLES,
+    OrderedDict: _ORDERED,
+    Counter: _COUNTERS,
+    defaultdict: {**_DICTS, "default_factory": lambda v: v.default_factory},
+    deque: _DEQUES,
+    property: _PROPERTY,
+    staticmethod: {"__func__": lambda v: v.__func__},
+    classmethod: {"__func__": lambda v: v.__func__},
+    partial: {
+        "func": lambda v: v.func,
+        "args": lambda v: v.args,
+        "keywords": lambda v: dict(v.keywords),
+    },
+    type(cache(len)): _CACHED,
+    MethodType: _BOUND_METHOD,
     dict: _DICTS,
     set: _SETS,
+    frozenset: _FROZEN_SETS,
     float: _FLOATS,
     np.float64: {
         **_FLOATS,
@@ -247,6 +418,11 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     },
     int: {
         "bit_length": _bound("bit_length", lambda v: v.bit_length()),
+        "bit_count": _bound("bit_count", lambda v: v.bit_count()),
+        "real": lambda v: v,
+        "imag": lambda v: 0,
+        "numerator": lambda v: v,
+        "denominator": lambda v: 1,
         "item": _bound("item", lambda v: v),
     },
     slice: {"start": lambda v: v.start, "stop": lambda v: v.stop, "step": lambda v: v.step},

@@ -7,6 +7,7 @@ range, numpy.dtype and the classes here. Nothing else ever reaches a program.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from ..autograd.tensor import Tensor
@@ -94,19 +95,43 @@ class Namespace:
         self.path = path
 
 
-class TypeName:
+class Callee:
+    """What programs may call; Python's own functions that take functions may too."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from .functions import call_value
+
+        return call_value(self, list(args), kwargs)
+
+
+class Instance:
+    """A value of a class of the program or of the library; see `classes`."""
+
+    __slots__ = ()
+
+
+class TypeName(Callee):
     """A class that programs may name, call or give to isinstance: `torch.Tensor`, `int`."""
 
-    __slots__ = ("dtype", "make", "matches", "name")
+    __slots__ = ("dtype", "make", "matches", "members", "name")
 
-    def __init__(self, name: str, matches: Callable[[Any], bool], make: Callable[..., Any] | None):
+    def __init__(
+        self,
+        name: str,
+        matches: Callable[[Any], bool],
+        make: Callable[..., Any] | None,
+        **members: Any,
+    ):
         self.name = name
+        self.members = members  # what stands in the class itself: `dict.fromkeys`
         self.matches = matches
         self.make = make
         self.dtype = {"bool": BOOL, "int": INT64, "float": FLOAT64}.get(name)
 
 
-class Builtin:
+class Builtin(Callee):
     """A function of the language or a bound method, written in Python."""
 
     __slots__ = ("function", "name")
@@ -116,7 +141,16 @@ class Builtin:
         self.function = function
 
 
-class OpFunction:
+class Method(Builtin):
+    """A function written in Python that is a method of a class of the library."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+class OpFunction(Callee):
     """An op as a value: `f = torch.relu`."""
 
     __slots__ = ("name", "ops")
@@ -137,12 +171,15 @@ class Scope:
         self.function = function
 
 
-class UserFunction:
+class UserFunction(Callee):
     """A `def` or `lambda` with the scope it was made in."""
 
+    __isabstractmethod__: bool
     __slots__ = (
+        "__isabstractmethod__",
         "body",
         "defaults",
+        "fields",
         "keyword_defaults",
         "name",
         "params",
@@ -156,7 +193,7 @@ class UserFunction:
         name: str,
         params: Any,
         body: Callable[[Scope], Any],
-        scope: Scope,
+        scope: Any,
         span: Span,
         defaults: list[Any],
         keyword_defaults: dict[str, Any],
@@ -169,9 +206,13 @@ class UserFunction:
         self.defaults = defaults
         self.keyword_defaults = keyword_defaults
         self.wrappers: list[Any] = []
+        self.fields: dict[str, Any] | None = None  # what the program keeps in it
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
 
 
-class GradMode:
+class GradMode(Callee):
     """`torch.no_grad()` and its kin: a context manager and a decorator."""
 
     __slots__ = ("before", "enabled", "name")
@@ -191,17 +232,25 @@ class Device:
 CPU = Device()
 
 
+def has(value: Any, name: str) -> bool:
+    """Whether Python finds a special method in the type of a value (not in the type's type)."""
+    return any(name in kind.__dict__ for kind in type(value).__mro__)
+
+
 def is_callable(value: Any) -> bool:
-    """Whether a program may call the value."""
+    """Whether the value is a function or a type, which messages call by its name."""
     return isinstance(value, Builtin | OpFunction | UserFunction | TypeName)
 
 
 __all__ = [
     "CPU",
     "Builtin",
+    "Callee",
     "Device",
     "GradFn",
     "GradMode",
+    "Instance",
+    "Method",
     "Namespace",
     "OpFunction",
     "Scope",
@@ -209,5 +258,6 @@ __all__ = [
     "Tensor",
     "TypeName",
     "UserFunction",
+    "has",
     "is_callable",
 ]

@@ -22,7 +22,7 @@ from ..graph.state import READERS, STATE
 from ..language import syntax
 from ..language.attributes import GRAD_READ
 from ..language.builtins import OUTPUT
-from ..language.classes import Instance
+from ..language.classes import Object
 from ..language.kinds import kind_of
 from ..language.parser import parse
 from ..language.program import calls_backward
@@ -221,7 +221,7 @@ def _named(program: Recorder, name: str) -> Any:
         return names[name]
     from ..suggest import suggest
 
-    tensors = [n for n, value in names.items() if isinstance(value, Tensor | Instance)]
+    tensors = [n for n, value in names.items() if isinstance(value, Tensor | Object)]
     close = suggest(name, tensors)
     if close:
         help = f"did you mean `{close[0]}`?"
