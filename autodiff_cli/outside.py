@@ -19,9 +19,11 @@ USED = 3  # bytes of output that are not written yet
 TOLD = 4  # whether it was said what became of the process before this one
 FINISHED = 5  # whether the process ended by itself
 SIGN = 6  # whether a line of progress stands on the terminal
+PRINTED = 7  # bytes of what the program printed for its document
 
-TEXT = 64  # where the output begins
-PAGE = TEXT + (1 << 16)
+TEXT = 64  # where the output begins, and after it what is printed for a document
+KEPT = 1 << 16  # bytes of each
+PAGE = TEXT + 2 * KEPT
 
 ALLOWANCE = 512 << 20  # bytes for the libraries, for what they need meanwhile, and for the report
 EACH_CPU = 64 << 20  # bytes of a thread of BLAS
@@ -39,6 +41,7 @@ class Lost(NamedTuple):
     code: int  # its exit code, or the signal with a minus
     limit: str  # TIME or MEMORY when that was used up
     statement: tuple[int, int]
+    printed: str  # for a document that was not written
 
     def error(
         self, source: Source | None, limit: float | None, what: str = "--timeout"
@@ -59,13 +62,16 @@ class Outside:
     """The memory of both, and what is known of a process before this one: how it was `lost`, and
     the records that it left."""
 
-    __slots__ = ("base", "bounded", "journal", "lost", "numbers", "page", "seconds", "watched")
+    __slots__ = (
+        "base", "bounded", "journal", "lost", "numbers", "page", "printed", "seconds", "watched",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.base = 0  # bytes that the process had before it ran programs
         self.bounded = 0  # bytes that the program may have
         self.journal = -1
         self.lost: Lost | None = None
+        self.printed = -1  # a file of what was printed for a document and did not fit in the page
         self.watched = False
         self.use(bytearray(PAGE))
 

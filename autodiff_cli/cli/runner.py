@@ -14,6 +14,7 @@ from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal, is_unicode
+from .supervisor import forget_printed, printing
 from .waiting import waiting
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Runner:
             backward=not values.get("no_backward"),
             profile=bool(values.get("profile")),
             plan=bool(values.get("plan")),
-            write=self.env.write if self.form != "json" else None,
+            write=self.env.write if self.form != "json" else printing(),
         )
 
     # -- one program ------------------------------------------------------------------------------
@@ -227,7 +228,11 @@ class Runner:
             source = self.reader.source(name, shown_name)
             lost = OUTSIDE.take()
             if lost is not None:
-                raise lost.error(source, self.values["timeout"])
+                failure = _failure(shown_name, lost.error(source, self.values["timeout"]))
+                failure.stdout = lost.printed
+                return failure
+            if self.form == "json":
+                forget_printed()
             return self.compute(source, self.settings)
 
     # -- showing ----------------------------------------------------------------------------------

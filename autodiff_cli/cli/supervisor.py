@@ -12,15 +12,18 @@ import io
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from ..outside import (
     DEADLINE,
     FINISHED,
+    KEPT,
     MEMORY,
     OUTSIDE,
     PAGE,
+    PRINTED,
     RELIEF,
     SIGN,
     TEXT,
@@ -49,7 +52,8 @@ def supervise(words: list[str]) -> None:
 
     OUTSIDE.use(mmap.mmap(-1, PAGE))
     OUTSIDE.watched = True
-    OUTSIDE.journal = os.memfd_create("autodiff")
+    OUTSIDE.journal = os.memfd_create("journal")
+    OUTSIDE.printed = os.memfd_create("printed")
     terminal = _Terminal()
     while True:
         alive, held = os.pipe()
@@ -70,7 +74,7 @@ def supervise(words: list[str]) -> None:
         _flush()
         again = OUTSIDE.lost is not None and not OUTSIDE.numbers[TOLD]
         limit = MEMORY if code == EXHAUSTED else limit
-        OUTSIDE.lost = Lost(code, limit, OUTSIDE.statement())
+        OUTSIDE.lost = Lost(code, limit, OUTSIDE.statement(), _printed())
         if again:
             _give_up(OUTSIDE.lost)
         OUTSIDE.numbers[:] = memoryview(bytes(TEXT)).cast("q")
@@ -106,12 +110,15 @@ def _live_with(alive: int) -> None:
 
 
 class Kept(io.BufferedIOBase):
-    """Output in memory that outlives the process until it is written."""
+    """Output in memory that outlives the process until it is written; `count`: where its length
+    stands."""
 
-    def __init__(self, descriptor: int, lines: bool):
+    def __init__(self, descriptor: int, lines: bool, count: int = USED):
         self.descriptor = descriptor
         self.lines = lines
-        self.text = OUTSIDE.page[TEXT:]
+        self.count = count
+        at = TEXT if count == USED else TEXT + KEPT
+        self.text = OUTSIDE.page[at : at + KEPT]
 
     def writable(self) -> bool:
         return True
@@ -125,7 +132,7 @@ class Kept(io.BufferedIOBase):
     def write(self, data: Any) -> int:
         """Keep some output; what does not fit is written."""
         size = len(data)
-        used = OUTSIDE.numbers[USED]
+        used = OUTSIDE.numbers[self.count]
         if used + size > len(self.text):
             self.flush()
             used = 0
@@ -133,17 +140,41 @@ class Kept(io.BufferedIOBase):
                 _write(self.descriptor, memoryview(data))
                 return size
         self.text[used : used + size] = data
-        OUTSIDE.numbers[USED] = used + size
+        OUTSIDE.numbers[self.count] = used + size
         if self.lines and b"\n" in data:
             self.flush()
         return size
 
     def flush(self) -> None:
         """Write what is kept; a part that was written is kept no longer, whatever happens then."""
-        while used := OUTSIDE.numbers[USED]:
+        while used := OUTSIDE.numbers[self.count]:
             written = os.write(self.descriptor, self.text[:used])
             self.text[: used - written] = self.text[written:used]
-            OUTSIDE.numbers[USED] = used - written
+            OUTSIDE.numbers[self.count] = used - written
+
+
+def printing() -> Callable[[str], Any] | None:
+    """Keeps what a program prints for its document; None where nobody would read it."""
+    if OUTSIDE.printed < 0:
+        return None
+    kept = Kept(OUTSIDE.printed, False, PRINTED)
+    return lambda text: kept.write(text.encode("utf-8", "backslashreplace"))
+
+
+def forget_printed() -> None:
+    """The next program begins."""
+    if OUTSIDE.printed >= 0:
+        os.ftruncate(OUTSIDE.printed, 0)
+        os.lseek(OUTSIDE.printed, 0, os.SEEK_SET)
+        OUTSIDE.numbers[PRINTED] = 0
+
+
+def _printed() -> str:
+    """What the program that was lost had printed for its document."""
+    size = os.lseek(OUTSIDE.printed, 0, os.SEEK_END)
+    used = OUTSIDE.numbers[PRINTED]
+    rest = bytes(OUTSIDE.page[TEXT + KEPT : TEXT + KEPT + used])
+    return (os.pread(OUTSIDE.printed, size, 0) + rest).decode("utf-8", "replace")
 
 
 def _write(descriptor: int, data: memoryview) -> None:

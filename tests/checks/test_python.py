@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -115,3 +116,16 @@ def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> Non
     done = run(*PLUGIN, "-rA", module="pytest", **QUICK)
     assert done.returncode == 0 and "2 passed" in done.stdout
     assert "demo.expr::grad[B]" in done.stdout and "demo.expr::run" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
+def test_a_program_that_kills_its_process_fails_alone(run: Run, folder: Path) -> None:
+    """pytest itself goes on, with another process for the next programs."""
+    deep = "t = ()\nfor i in range(300000): t = (t,)\nd = {t: 1}\n"
+    (folder / "deep.expr").write_text(deep)
+    (folder / "later.expr").write_text("x = 3\nloss = x * x  #=> 9\n")
+    done = run(*PLUGIN, "deep.expr", "later.expr", module="pytest", **QUICK)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "error[E509]: the program overflowed the interpreter's stack" in done.stdout
+    assert "FAILED deep.expr::run" in done.stdout
+    assert "1 failed, 3 passed" in done.stdout

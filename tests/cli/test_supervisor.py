@@ -84,6 +84,7 @@ def test_one_of_several_programs(place: Path) -> None:
     assert [d["status"] for d in found] == ["ok", "error", "ok"]
     assert found[1]["error"]["code"] == "E509"
     assert found[1]["error"]["line"] == 5
+    assert found[1]["stdout"] == "before\nunfinished"
     assert found[0]["tensors"]["x"]["grad"] == found[2]["tensors"]["x"]["grad"] == 6.0
     assert done.returncode == 4
 
