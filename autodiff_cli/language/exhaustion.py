@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import AutodiffError, fail
+from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from ..outside import OUTSIDE, no_memory
 
@@ -10,7 +11,10 @@ from ..outside import OUTSIDE, no_memory
 def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
     """E505 for Python's MemoryError, at the expression that is being evaluated."""
     OUTSIDE.relieve()
-    return no_memory(what, smaller).amend(span=STATE.span)
+    error = no_memory(what, smaller).amend(span=STATE.span)
+    if OUTSIDE.watched:
+        error.amend(message=f"{what} needs more than {bytes_text(STATE.max_bytes)}")
+    return error
 
 
 class Exhaustion:

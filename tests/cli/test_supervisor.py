@@ -73,7 +73,7 @@ def test_the_time_of_a_single_call(place: Path) -> None:
 def test_memory_of_values_that_are_no_tensors(place: Path) -> None:
     done = call(place, "run", "big.expr", "--max-memory", "64M")
     assert (done.returncode, done.stdout) == (4, "before\n")
-    assert "error[E505]: the program ran out of memory\n --> big.expr:3:31" in done.stderr
+    assert "error[E505]: the program needs more than 64.0 MiB\n --> big.expr:3:31" in done.stderr
     assert "--max-memory 8G" in done.stderr
 
 
