@@ -416,6 +416,7 @@ class Program:
         for name, value in self.scope.names.items():
             if isinstance(value, bool | int | float) and name != "_":
                 report.scalars[name] = value
+        report.snippet = MODE.python
         report.loss = self.loss_name
         report.graph = None if self.loss is None else self.loss.node
         body = [] if self.tree is None else self.tree.body

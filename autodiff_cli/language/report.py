@@ -82,7 +82,8 @@ class TensorRecord:
 class Report(Ended):
     """What a program did. On an error `tensors` is empty and `error` says what happened; `graph` is
     the node of
-    the loss, `shown` the text of a last bare expression that was not a call of print."""
+    the loss, `shown` the text of a last bare expression that was not a call of print;
+    `snippet`: the program is Python, and prints what it wants to be seen."""
 
     file: str
     loss: str | None = None
@@ -94,6 +95,7 @@ class Report(Ended):
     warnings: list[Diagnostic] = field(default_factory=list)
     graph: Node | None = None
     shown: str | None = None
+    snippet: bool = False
     profile: Profile | None = None
     plan: PlanData | None = None
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..session import Report, TensorRecord
     from .profile import StyledLine
 
+MOST_NUMBERS = 10_000  # of one tensor of a snippet that are written out unasked
 VERSION = "autodiff.plain/1"
 BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -59,7 +60,14 @@ def _lines(
     asserts: bool,
     all: bool,
 ) -> Iterator[str]:
+    large = [] if show or asserts or not report.snippet else [*filter(_is_large, records)]
+    records = [record for record in records if record not in large]
     if not only or "values" in only:
+        for record in large:
+            yield (
+                f"# {record.name}: {record.value.size} numbers (--show {record.name} writes them)"
+                f"  # {describe(record)}"
+            )
         for record in records:
             value = literal(record.value, record.requires_grad)
             yield (
@@ -87,6 +95,10 @@ def _lines(
         yield from (f"# {line}" for line in tree_lines(rows, width=10_000))
     if not only or "gradients" in only:
         yield from _gradients(records, asserts)
+
+
+def _is_large(record: TensorRecord) -> bool:
+    return record.value.size > MOST_NUMBERS
 
 
 def _gradients(records: Iterable[TensorRecord], asserts: bool) -> Iterator[str]:
