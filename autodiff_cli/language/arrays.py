@@ -22,7 +22,7 @@ from ..graph.op import constant, value_of
 from ..graph.params import to_dtype, to_size
 from ..graph.registry import F
 from ..graph.sizes import check_size
-from ..graph.state import STATE
+from ..graph.state import READERS, STATE, taken_out
 from ..graph.varying import Aside
 from .functions import guarded
 from .operations import items_of
@@ -237,9 +237,17 @@ def computed(name: str) -> Callable[..., Any]:
             return _written(out, found)
         if isinstance(found, tuple | list):
             return (tuple if isinstance(found, tuple) else list)(map(given_back, found))
-        return given_back(found)
+        result = given_back(found)
+        return _traced(result, args) if READERS else result
 
     return run
+
+
+def _traced(result: Any, args: tuple[Any, ...]) -> Any:
+    """The result, and for who watches what leaves the graph the arrays that it was made of."""
+    node = result.node if isinstance(result, Array) else constant(np.asarray(result))
+    node.inputs = tuple([a.node for a in args if isinstance(a, Tensor)])
+    return result if isinstance(result, Array) else taken_out(node, result)
 
 
 _OPERATORS = {

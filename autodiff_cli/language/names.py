@@ -115,7 +115,7 @@ def service(path: str) -> Any:
 
 def member(namespace: Namespace, name: str) -> Any:
     """`namespace.name`."""
-    place = namespace.path, name
+    place = namespace.path, name, MODE.python
     found = _MEMBERS.get(place)
     if found is None:
         found = _member(namespace, name)
@@ -124,8 +124,8 @@ def member(namespace: Namespace, name: str) -> Any:
     return found
 
 
-_MEMBERS: dict[tuple[str, str], OpFunction | Builtin] = {}
-"""Ops and functions that were looked up before: they mean the same in every program."""
+_MEMBERS: dict[tuple[str, str, bool], OpFunction | Builtin] = {}
+"""Ops and functions that were looked up before: they mean the same in every program of a kind."""
 
 
 def _member(namespace: Namespace, name: str) -> Any:

@@ -379,7 +379,7 @@ def _strided_shape(input, size, stride, offset):
 
 def _strided(x, size, stride, offset):
     steps = [step * x.itemsize for step in stride]
-    return np.ndarray(size, x.dtype, x.reshape(-1), offset * x.itemsize, steps)
+    return np.ndarray(size, x.dtype, np.ascontiguousarray(x), offset * x.itemsize, steps)
 
 
 @movement(
