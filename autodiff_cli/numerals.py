@@ -18,6 +18,15 @@ def format_number(value: float | int | bool, precision: int = 6, sci: bool = Fal
     return f"{value:.{max(0, precision - 1)}e}" if sci else f"{value:.{precision}g}"
 
 
+def short(value: Any, most: int = 30) -> str:
+    """The beginning of a number's text; of integers that Python does not write out how long they
+    are."""
+    try:
+        return str(value)[:most]
+    except ValueError:
+        return f"an integer of {value.bit_length()} bits"
+
+
 def matrix_lines(
     values: Any, precision: int = 6, *, sci: bool = False, edge: int | None = None
 ) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
+from ..numerals import short
 from . import params
 from .bound_calls import MOST_KNOWN, Known, key_of_call
 from .declared import Declared
@@ -453,7 +454,7 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
             if dtype.kind not in "iu" or abs(value) >= 1 << 64:
                 raise fail(
                     "E504",
-                    f"the number {str(value)[:40]} does not fit into {dtype.name}",
+                    f"the number {short(value, 40)} does not fit into {dtype.name}",
                     help="write it as a float, for example `1e20`",
                 ) from None
             array = np.array(int(value) % (1 << 64), np.uint64).astype(dtype)  # as in C

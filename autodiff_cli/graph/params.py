@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail
+from ..numerals import short
 from .dtypes import DTYPES
 from .node import Node
 from .state import taken_out
@@ -83,6 +84,8 @@ def _kind(value: Any) -> str:
         return "None"
     if callable(value):
         return "a function"
+    if type(value) is int:
+        return f"int {short(value, 70)}"
     return f"{type(value).__name__} {value!r}"[:80]
 
 
@@ -134,7 +137,7 @@ def to_int(value: Any, first: Node | None = None) -> int:
             return value
         raise fail(
             "E504",
-            f"the number {str(value)[:40]} does not fit into int64",
+            f"the number {short(value, 40)} does not fit into int64",
             help="use a smaller number",
         )
     if isinstance(value, bool):

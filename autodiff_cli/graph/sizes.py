@@ -38,6 +38,7 @@ def not_single(node: Node, said: str, help: str | tuple[str, ...]) -> AutodiffEr
 FITTING: dict[Shape, int] = {}
 ENDLESS = 1 << 62
 WIDEST = 8
+MOST_BYTES = (1 << 63) - 1
 
 
 def check_size(shape: Shape, dtype: np.dtype) -> None:
@@ -45,6 +46,8 @@ def check_size(shape: Shape, dtype: np.dtype) -> None:
     if len(shape) > MAX_DIMS:
         raise too_many_dims(shape)
     n = prod(shape)
+    if not n:
+        check_address(shape)
     if len(FITTING) > 1000:
         FITTING.clear()
     FITTING[shape] = n * WIDEST
@@ -56,6 +59,23 @@ def check_size(shape: Shape, dtype: np.dtype) -> None:
             f"{bytes_text(STATE.max_bytes)}",
             help="use a smaller shape, or raise the limit: --max-memory 8G",
         )
+
+
+def check_address(shape: Shape) -> None:
+    """Refuse a shape whose places cannot be counted, be they empty or seen many times."""
+    if prod(size or 1 for size in shape) * WIDEST > MOST_BYTES:
+        raise fail(
+            "E505",
+            f"a tensor of shape {shape_text(shape)} has more places than can be counted",
+            help="use a smaller shape",
+        )
+
+
+def within(offset: int, x: np.ndarray) -> int:
+    """The offset of a diagonal, where it lies outside of the matrices one that is just as empty and
+    fits into NumPy's integers."""
+    most = max(x.shape, default=0)
+    return max(-most, min(offset, most))
 
 
 def bytes_text(n: float) -> str:

@@ -152,14 +152,16 @@ def result(value: Any) -> Any:
 # -- values that NumPy takes and gives -------------------------------------------------------------
 
 
-def plain(value: Any) -> Any:
-    """A value as NumPy takes it."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as NumPy takes it, within `depth` lists."""
     if isinstance(value, Tensor):
         return value_of(value.node)
     if isinstance(value, ArrayType | TypeName):
         return dtype_of(value)
     if isinstance(value, list | tuple):
-        return (tuple if isinstance(value, tuple) else list)(map(plain, value))
+        if depth == 64:
+            raise fail("E108", "the list is nested more than 64 levels deep", help="flatten it")
+        return (tuple if isinstance(value, tuple) else list)(plain(v, depth + 1) for v in value)
     return value
 
 

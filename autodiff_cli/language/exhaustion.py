@@ -1,4 +1,4 @@
-"""What a program that uses up stack or memory ends with: E507 and E505."""
+"""What a program that uses up stack, memory or digits ends with: E507 and E505."""
 
 from __future__ import annotations
 
@@ -36,6 +36,17 @@ class Exhaustion:
         if issubclass(kind, RecursionError):
             raise fail(
                 "E507", "the program recurses too deeply", help="use a loop instead of recursion"
+            ) from None
+        if issubclass(kind, ValueError) and str(error).startswith("Exceeds the limit ("):
+            raise fail(
+                "E505",
+                "an integer of more than 4300 digits cannot be written out",
+                STATE.span,
+                help="use a float",
+            ) from None
+        if issubclass(kind, OverflowError):
+            raise fail(
+                "E504", f"a number is too large: {error}", STATE.span, help="use smaller numbers"
             ) from None
         if issubclass(kind, MemoryError):
             raise out_of_memory(self.what, self.smaller) from None

@@ -42,6 +42,10 @@ class Lazy:
         DEPTH.now += 1
         try:
             return next(self.source)
+        except ValueError as error:  # Python's generators notice themselves
+            raise fail(
+                "E208", str(error), help="a generator cannot iterate itself", raises="ValueError"
+            ) from None
         finally:
             DEPTH.now -= 1
 

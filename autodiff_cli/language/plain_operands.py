@@ -9,6 +9,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.op import Op
 from ..graph.params import Param
+from ..numerals import short
 from .kinds import kind_of
 
 _NUMBERS = frozenset({bool, int, float})
@@ -122,7 +123,7 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
 
 
 def _refusal(name: str, param: Param, value: Any) -> AutodiffError:
-    shown = repr(value)
+    shown = short(value) if type(value) is int else repr(value)
     if param.annotation == "bool":
         return fail(
             "E205",

@@ -11,6 +11,7 @@ import numpy as np
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, fail
 from ..graph.varying import Varying
+from ..numerals import short
 from .kinds import kind_of
 from .values import Size
 
@@ -53,7 +54,9 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             result = BINARY[symbol][1](left, right)
             if type(result) is complex:
                 raise fail(
-                    "E504", f"{left} ** {right} is not a real number", help="use a base >= 0"
+                    "E504",
+                    f"{short(left)} ** {short(right)} is not a real number",
+                    help="use a base >= 0",
                 )
             return result
         if symbol == "%" and a is str:
@@ -76,13 +79,13 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     except ZeroDivisionError:
         raise fail(
             "E504",
-            f"division by zero: {left} {symbol} {right}",
+            f"division by zero: {short(left)} {symbol} {short(right)}",
             help="tensors divide to inf; Python numbers do not",
         ) from None
     except OverflowError:
         raise fail(
             "E504",
-            f"{str(left)[:30]} {symbol} {str(right)[:30]} is too large for a float",
+            f"{short(left)} {symbol} {short(right)} is too large for a float",
             help="use smaller numbers, or tensors",
         ) from None
     if Varying in (a, b) and symbol in BINARY:
@@ -107,7 +110,7 @@ def bound_length(length: int, kind: type) -> None:
     if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS):
         raise fail(
             "E505",
-            f"the result would have {length} {'characters' if kind is str else 'items'}",
+            f"the result would have {short(length)} {'characters' if kind is str else 'items'}",
             help="build it in smaller parts",
         )
 

@@ -102,7 +102,7 @@ def plain_key(key: Any) -> Any:
 
 def dict_key(key: Any) -> Any:
     """A value that can be a dict key."""
-    if isinstance(key, list | dict | set):
+    if isinstance(key, list | dict | set | slice):
         raise fail(
             "E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple"
         )

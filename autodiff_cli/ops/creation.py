@@ -17,7 +17,7 @@ from ..graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ..graph.indices import check_number
 from ..graph.node import Node
 from ..graph.op import Op, cast
-from ..graph.params import Param, to_tensor
+from ..graph.params import Param, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.state import STATE
@@ -197,6 +197,9 @@ def new_tensor(input: Tensor, data: Any, *, dtype: Dtype | None = None):
 def _range_size(start, end, step):
     if step == 0:
         raise fail("E205", "`arange` needs a step other than 0", help="`arange(0, 10, 2)`")
+    for value in (start, end, step):
+        if type(value) is int:
+            to_int(value)
     if not all(math.isfinite(v) for v in (start, end, step)):
         raise fail(
             "E205", f"`arange` needs finite bounds, got {start} to {end}", help="`arange(0, 10)`"

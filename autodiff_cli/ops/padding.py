@@ -35,7 +35,7 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
     sizes = list(shape)
     for dim, before, after in _sides(len(shape), pad):
         sizes[dim] += before + after
-        if sizes[dim] < 0:
+        if sizes[dim] < 0 or shape[dim] + min(before, 0) + min(after, 0) < 0:
             raise fail(
                 "E303",
                 f"pad ({before}, {after}) takes more than the {shape[dim]} elements of dim {dim}",

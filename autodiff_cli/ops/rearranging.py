@@ -23,7 +23,7 @@ from ..graph.op import value_of
 from ..graph.params import node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import shape_text
+from ..graph.sizes import shape_text, within
 from ..graph.strides import like_input
 
 
@@ -249,7 +249,7 @@ def repeated_places(repeats: Mask):
 
 
 @movement(
-    np.tril,
+    lambda x, diagonal: np.tril(x, within(diagonal, x)),
     inplace=True,
     shape=_some_dims("tril", 2),
     vjp=lambda g, out, input, diagonal: F.tril(g, diagonal),
@@ -261,7 +261,7 @@ def tril(input: Tensor, diagonal: int = 0):
 
 
 @movement(
-    np.triu,
+    lambda x, diagonal: np.triu(x, within(diagonal, x)),
     inplace=True,
     shape=_some_dims("triu", 2),
     vjp=lambda g, out, input, diagonal: F.triu(g, diagonal),

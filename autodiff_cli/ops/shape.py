@@ -27,7 +27,7 @@ from ..graph.node import Node
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import infer_size
-from ..graph.sizes import shape_text
+from ..graph.sizes import check_address, shape_text
 from ..graph.strides import is_contiguous, strides_of, view_strides
 
 # -- expansion and its opposite --------------------------------------------------------------------
@@ -56,13 +56,14 @@ def _expand_shape(input, size, implicit=False):
                     help="write the size out",
                 )
             want = have
-        elif have not in (want, 1) or not 0 <= want < 1 << 40:
+        elif have not in (want, 1) or want < 0:
             raise fail(
                 "E302",
                 f"cannot expand {shape_text(shape)} to {shape_text(size)}",
                 help=f"dim {i} has {have} elements; only 1 can be expanded",
             )
         out.append(want)
+    check_address(tuple(out))
     return tuple(out), input.dtype
 
 

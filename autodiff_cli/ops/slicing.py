@@ -15,7 +15,7 @@ from ..graph.params import dim_in_range, node_of, to_scalar
 from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, t
-from ..graph.sizes import shape_text
+from ..graph.sizes import shape_text, within
 
 
 def _embedded(value, shape, step):
@@ -191,7 +191,7 @@ def _diagonal_strides(strides, input, offset, dim1, dim2):
 
 
 @movement(
-    np.diagonal,
+    lambda x, offset, *dims: np.diagonal(x, within(offset, x), *dims),
     view=True,
     shape=_diagonal_shape,
     strides_rule=_diagonal_strides,
@@ -215,7 +215,7 @@ def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -
 
 
 @movement(
-    lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2).copy(),
+    lambda x, offset, *dims: np.diagonal(x, within(offset, x), *dims).copy(),
     grad_fn="DiagonalBackward0_copy",
     method=False,
     shape=lambda input, offset, dim1, dim2: _diagonal_shape(input, offset, dim1, dim2),
