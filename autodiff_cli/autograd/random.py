@@ -394,7 +394,7 @@ class Generator(Words):
         """The slopes of `F.rrelu` in training: drawn where `values` <= 0, 1 elsewhere."""
         if not lower <= upper:
             raise wrong_argument(
-                f"rrelu needs lower <= upper, not {lower} and {upper}", "F.rrelu(x)"
+                f"rrelu needs lower <= upper, not {lower} and {upper}", "F.rrelu(x)", "RuntimeError"
             )
         noise = np.ones(values.shape, floating_dtype(values.dtype, "rrelu"))
         below = values <= 0

@@ -16,8 +16,8 @@ DType = np.dtype | type
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-def wrong_argument(message: str, help: str) -> AutodiffError:
-    return fail("E205", message, help=help)
+def wrong_argument(message: str, help: str, raises: str = "") -> AutodiffError:
+    return fail("E205", message, help=help, raises=raises)
 
 
 def seed_number(seed: object) -> int:

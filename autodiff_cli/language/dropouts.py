@@ -33,6 +33,7 @@ def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: No
             "E205",
             f"{name} needs a probability in [0, 1], not {chance}",
             help=f"write `F.{name}(x, 0.5)`",
+            raises="ValueError",
         )
     if chance == 0 or not truth(training) or tensor.node.numel == 0:
         return tensor

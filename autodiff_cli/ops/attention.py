@@ -213,6 +213,15 @@ def _projected(query, key, value, weights, in_proj_weight, in_proj_bias, separat
             "`use_separate_proj_weight` needs q_proj_weight, k_proj_weight and v_proj_weight",
             help="give the three weights",
         )
+    else:
+        for x, w in zip((query, key, value), weights, strict=True):
+            if w.shape != (size, x.shape[-1]):
+                raise fail(
+                    "E308",
+                    f"expecting weights of shape {(size, x.shape[-1])}, got {shape_text(w.shape)}",
+                    help="kdim and vdim are the widths of keys and values",
+                    raises="AssertionError",
+                )
     biases = _thirds(in_proj_bias, size)
     return tuple(
         F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)

@@ -11,7 +11,6 @@ from ..graph.op import constant, known, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.sizes import check_size, shape_text
-from ..graph.state import grad_mode
 
 NN = "nn.functional."
 
@@ -146,16 +145,6 @@ def _(g, out, input, scale):
     return g * scale, None
 
 
-def _renormed(weight, rows, max_norm, norm_type):
-    """PyTorch shortens the rows that are read, in place and without recording it."""
-    with grad_mode(False):
-        norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
-        used = np.isin(np.arange(weight.shape[0]), rows)[:, None]
-        long = F.logical_and(norms > max_norm, constant(used))
-        shortened = F.where(long, weight * (max_norm / (norms + 1e-7)), weight)
-    return F.with_value(weight, shortened)
-
-
 def _offsets(offsets, entries, include_last):
     if offsets is None or len(offsets.shape) != 1 or offsets.dtype.kind not in "iu":
         raise fail(
@@ -273,6 +262,6 @@ def embedding_bag(
             )
         padding_idx %= count
     if max_norm is not None:
-        weight = _renormed(weight, rows, max_norm, norm_type)
+        weight = F.shortened_rows(weight, constant(rows), max_norm, norm_type)
     bags = _bags(rows, starts, padding_idx)
     return F.bag_reduced(weight, per_sample_weights, bags, mode, scale_grad_by_freq)

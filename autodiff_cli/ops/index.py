@@ -881,6 +881,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "scatter_number": ("scatter",),
     "scatter_tensor": ("scatter",),
     "scatter_value": ("scatter",),
+    "shortened_rows": ("indexing",),
     "silu": ("activation",),
     "slice": ("slicing",),
     "slope_scaled": ("embedding",),

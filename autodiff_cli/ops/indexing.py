@@ -540,12 +540,14 @@ def nn_embedding(
     rows = weight.shape[0] if weight.shape else 0
     padding_idx = -1 if padding_idx is None else wrapped_index(padding_idx, 0, rows)
     if max_norm is not None:
-        weight = _renormed(weight, input, max_norm, norm_type)
+        weight = F.shortened_rows(weight, input, max_norm, norm_type)
     return F.embedding_rows(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def _renormed(weight, input, max_norm, norm_type):
-    """PyTorch shortens the rows in place and without recording it."""
+@function(public=False, samples=[S(t(3, 2, grad=False), ints(2, high=3), 0.5, 2.0)])
+def shortened_rows(weight: Tensor, input: Mask, max_norm: float, norm_type: float):
+    """A matrix whose rows `input`, where longer than `max_norm`, are cut to it: PyTorch does so in
+    place and without recording it."""
     with grad_mode(False):
         norms = F.unsqueeze(F.vector_norm(weight, norm_type, (1,)), 1)
         used = F.index_fill(

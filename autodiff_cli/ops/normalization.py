@@ -55,6 +55,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
             f"`{op}`: the last dims of {shape_text(input.shape)} are not "
             f"{shape_text(normalized_shape)}",
             help="`normalized_shape` lists the last dims of the input",
+            raises="ValueError" if op == "rms_norm" and input.ndim < n else "",
         )
     for name, parameter in zip(("weight", "bias"), parameters, strict=False):
         _check_parameter(op, name, parameter, normalized_shape, input)
@@ -297,6 +298,7 @@ def instance_norm(
             "E308",
             f"`instance_norm` needs (N, C, ...), got {shape_text(input.shape)}",
             help="there must be something to average over after the channels",
+            raises="ValueError",
         )
     batch, channels, *rest = input.shape
     _check_channels(

@@ -254,17 +254,16 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ):
     """Binary cross entropy of `sigmoid(input)`, the mean over classes."""
-    loss = F.logits_loss(input, target)
-    if weight is not None:
-        loss = loss * weight
-    dim = len(loss.shape) - 1
-    if dim < 0:
+    if not input.shape:
         raise fail(
             "E304",
             "`multilabel_soft_margin_loss` needs a dim of classes, got a 0-d tensor",
             help="give scores of shape (classes,) or (batch, classes)",
         )
-    loss = F.sum(loss, dim) / input.shape[-1]
+    loss = F.logits_loss(input, target)
+    if weight is not None:
+        loss = loss * weight
+    loss = F.sum(loss, len(input.shape) - 1) / input.shape[-1]
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
 

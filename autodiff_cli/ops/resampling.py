@@ -221,12 +221,15 @@ def interpolate(
             "E308",
             f"`interpolate` needs 3 to 5 dims, got shape {shape_text(input.shape)}",
             help="the first two dims are batch and channels",
+            raises="ValueError"
+            if isinstance(size or scale_factor, tuple)
+            else "NotImplementedError",
         )
     if not is_float(input.dtype) and input.dtype != UINT8:
         require_float("interpolate", input)
-    kind = _mode(mode, n, align_corners, antialias)
-    recompute = bool(recompute_scale_factor) or (kind == "area" and scale_factor is not None)
+    recompute = bool(recompute_scale_factor) or (mode == "area" and scale_factor is not None)
     sizes, scales = _sizes_and_scales(input, size, scale_factor, recompute)
+    kind = _mode(mode, n, align_corners, antialias)
     if kind == "area":
         return getattr(F, f"adaptive_avg_pool{n}d")(input, sizes)
     align = bool(align_corners)
@@ -300,6 +303,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
             f"`affine_grid` to size {shape_text(size)} cannot use theta of shape "
             f"{shape_text(theta.shape)}",
             help="theta is (N, 2, 3) for 4 sizes, (N, 3, 4) for 5",
+            raises="ValueError",
         )
     if theta.dtype.kind != "f" or min(size) < 1:
         raise fail(

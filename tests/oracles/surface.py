@@ -1,16 +1,19 @@
 """Writes programs that call everything a program can call, from PyTorch's signatures, and records
 what PyTorch does with them.
 
-A subject is a class or function with a call that works (`CALLS`) and inputs for it. Programs are
-made of it: each keyword off its default, each rank, integers, an empty batch, training and
-evaluation, and wrong arguments one at a time, of which the class of the exception is kept.
+A subject is a class or function with a call that works and inputs for it, a line of a table in
+`surface/`. Programs are made of it: each keyword off its default, each rank, training and
+evaluation, and inputs of wrong ranks, of which the class of the exception is kept. What no
+signature tells is in `rest.txt`; `differs.txt` lists the calls that are known to part from PyTorch.
 
 Run it with `python -m tests.oracles.surface`; PyTorch is needed only here.
 """
 
 from __future__ import annotations
 
+import gzip
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,10 @@ from typing import Any
 
 import torch
 
+from tests.oracles.programs import outcome
+
 FOLDER = Path(__file__).parent / "surface"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "surface.json.gz"
 
 # What a keyword is set to where its default alone does not say it, by its name.
 VALUES: dict[str, list[str]] = {
@@ -58,6 +64,24 @@ VALUES: dict[str, list[str]] = {
     "threshold": ["0.5"],
     "_stacklevel": [],
     "eps": ["0.01"],
+    "last_epoch": [],
+    "scale_mode": ["'iterations'"],
+    "T_mult": ["2"],
+    "anneal_strategy": ["'linear'"],
+    "threshold_mode": ["'abs'"],
+    "min_lr": ["0.05"],
+    "cooldown": ["2"],
+    "patience": ["1"],
+    "factor": ["0.5", "0.25"],
+    "total_steps": ["15"],
+    "epochs": [],
+    "steps_per_epoch": [],
+    "step_size_up": ["3"],
+    "step_size_down": ["2"],
+    "scale_fn": ["lambda x: 0.5"],
+    "power": ["2.0"],
+    "end_factor": ["0.5"],
+    "start_factor": ["0.5"],
 }
 
 
@@ -89,9 +113,12 @@ def parameters(function: Any) -> list[inspect.Parameter]:
     return [p for p in signature.parameters.values() if p.kind not in kinds]
 
 
-def alternatives(parameter: inspect.Parameter) -> list[str]:
+def alternatives(name: str, parameter: inspect.Parameter) -> list[str]:
     """Values of a keyword that are not its default."""
     default = parameter.default
+    own = (name, parameter.name)
+    if own in EXCEPTIONS:
+        return EXCEPTIONS[own]
     if parameter.name in VALUES:
         return [text for text in VALUES[parameter.name] if text != repr(default)]
     if isinstance(default, bool):
@@ -126,66 +153,205 @@ def varied(path: str, args: str) -> Iterator[str]:
     positional = [a for a in given if not re.match(r"\w+=[^=]", a)]
     names = parameters(target(path))
     for parameter in names[len(positional) :]:
-        for value in alternatives(parameter):
+        for value in alternatives(path.rpartition(".")[2], parameter):
             rest = without(given, parameter.name)
             if len(rest) == len(given) or f"{parameter.name}={value}" not in given:
                 yield ", ".join([*rest, f"{parameter.name}={value}"])
 
 
-WRONG = ["'zzz'", "None", "-1", "0", "2.5", "(1, 2, 3, 4, 5, 6, 7)", "[]"]
-
-
-def wrong_arguments(path: str, args: str) -> Iterator[str]:
-    """The arguments with one of them wrong, too few and too many."""
-    given = split(args)
-    for i, text in enumerate(given):
-        name, mark, _ = text.rpartition("=") if re.match(r"\w+=[^=]", text) else ("", "", "")
-        for value in WRONG:
-            yield ", ".join([*given[:i], f"{name}{mark}{value}", *given[i + 1 :]])
-    positional = [a for a in given if not re.match(r"\w+=[^=]", a)]
-    for parameter in parameters(target(path))[len(positional) :]:
-        if parameter.name not in ("device", "_stacklevel", "size_average", "reduce"):
-            for value in WRONG:
-                rest = without(given, parameter.name)
-                yield ", ".join([*rest, f"{parameter.name}={value}"])
-    if given:
-        yield ", ".join(given[:-1])
-    yield ", ".join([*given, "colour=1"])
-
+# Keywords whose values depend on what they are given to.
+EXCEPTIONS: dict[tuple[str, str], list[str]] = {
+    ("Upsample", "mode"): [],
+    ("interpolate", "mode"): [],
+    ("grid_sample", "mode"): [],
+    ("grid_sample", "padding_mode"): ["'border'", "'reflection'"],
+    ("pad", "mode"): [],
+    ("interpolate", "size"): [],
+    ("CyclicLR", "mode"): ["'triangular2'", "'exp_range'"],
+    ("ReduceLROnPlateau", "mode"): ["'max'"],
+    ("one_hot", "num_classes"): ["5"],
+}
 
 DRAW = re.compile(r"\b(r|u)\(([\d, ]*)\)")
 
 
-def wrong_inputs(text: str) -> Iterator[str]:
-    """The inputs with one of them of another shape, dtype or kind."""
+def wrong_inputs(text: str) -> list[str]:
+    """The first input with a dim more, and with a dim less."""
     parts = split(text)
-    for i, part in enumerate(parts):
-        changed: list[str] = ["2.0", "'zzz'", "None"]
-        match = DRAW.fullmatch(part)
-        if match:
-            sizes = [int(n) for n in split(match[2])]
-            draw = match[1]
-            for n in range(len(sizes)):
-                other = [*sizes[:n], sizes[n] + 1, *sizes[n + 1 :]]
-                changed.append(f"{draw}({', '.join(map(str, other))})")
-            for n in range(1, len(sizes) + 1):
-                changed.append(f"{draw}({', '.join(map(str, sizes[n:]))})")
-            changed.append(f"{draw}(2, {match[2]})")
-            changed.append(f"{draw}(2, 2, {match[2]})")
-            changed.append(f"{draw}(0, {match[2].partition(',')[2]})")
-            changed.append(f"{part}.long()")
-            changed.append(f"{part}.float()")
-            changed.append(f"{part}.bool()")
-        else:
-            changed.append(f"({part}).double()")
-            changed.append(f"({part}) + 100")
-            changed.append(f"({part})[None]")
-            changed.append(f"({part})[0]")
-            changed.append(f"({part}) - 100")
-        for other in changed:
-            yield ", ".join([*parts[:i], other, *parts[i + 1 :]])
+    match = DRAW.fullmatch(parts[0])
+    if match is None or not match[2]:
+        return []
+    less = ", ".join(split(match[2])[1:])
+    return [
+        ", ".join([f"{match[1]}({sizes})", *parts[1:]]) for sizes in (f"2, 2, {match[2]}", less, "")
+    ]
 
 
-def attempt(body: str) -> str:
-    """A cell: what a statement prints, or the class of its exception."""
-    return f"try:\n    {body}\nexcept Exception as e: print('!', type(e).__name__)\n"
+# -- programs --------------------------------------------------------------------------------------
+
+# What every program begins with.
+HELPERS = (FOLDER / "helpers.txt").read_text("utf-8")
+
+
+def modules() -> Iterator[tuple[str, list[str]]]:
+    """Layers and losses: two steps, gradients, state, evaluation; wrong ranks."""
+    for path, args, inputs in subjects("modules"):
+        cells = [f"module({path}({args}), {x})" for x in inputs]
+        cells += [f"module({path}({a}), {inputs[0]})" for a in varied(path, args)]
+        cells += [f"module({path}({args}), {y})" for x in inputs[:1] for y in wrong_inputs(x)]
+        yield f"{path}({args})", cells
+
+
+def functions() -> Iterator[tuple[str, list[str]]]:
+    """Functions of tensors: values, gradients, names of nodes; wrong ranks."""
+    for path, args, inputs in subjects("functions"):
+        cells = []
+        for x in inputs:
+            given = ["_"] * (2 if x.startswith("*") else len(split(x)))
+            for a in varied(path, ", ".join([*given, *split(args)])):
+                rest = ", ".join(["*t", *split(a)[len(given) :]])
+                cells.append(f"function(lambda *t: torch.{path}({rest}), {x})")
+            cells += [
+                f"function(lambda *t: torch.{path}({', '.join(['*t', *split(args)])}), {y})"
+                for y in wrong_inputs(x)
+            ]
+        yield f"{path} {args}", cells
+
+
+OF_A_DISTRIBUTION = """d | sorted(d.arg_constraints) | d.arg_constraints
+d.batch_shape, d.event_shape | d.total_count
+d.mean | d.variance | d.stddev | d.mode | d.entropy() | d.perplexity() | d.log_prob(v) | d.cdf(v)
+d.icdf(T([[0.3], [0.6]])) | d.support | d.support.check(v) | d.enumerate_support()
+d.support.event_dim, d.support.is_discrete, d.has_rsample, d.has_enumerate_support
+d.enumerate_support(expand=False) | d.sample() | d.sample((2,)) | d.rsample((2,)) | d.sample_n(2)
+d.expand((3, *d.batch_shape)) | d.expand((3, *d.batch_shape)).log_prob(v) | d.param_shape
+d.expand((3, *d.batch_shape)).mean | d.expand((3, *d.batch_shape)).variance | d.logits | d.probs
+d.expand((3, *d.batch_shape)).sample().shape | d.log_prob(v * float("nan"))
+d.log_prob(v - 100.5) | d.log_prob(torch.ones(7, 5, 4)) | d.log_prob(0.5) | d.total_count
+[(k, c.event_dim, c.is_discrete) for k, c in d.arg_constraints.items()] | type(d).__name__
+isinstance(d, D.ExponentialFamily), isinstance(d, D.TransformedDistribution) | d.loc | d.scale
+d.covariance_matrix | d.precision_matrix | d.scale_tril | d.temperature | d | d.base_dist
+"""
+DERIVED = ["d.mean", "d.variance", "d.entropy()", "d.log_prob(v)", "d.cdf(v)", "d.icdf(T(0.3))"]
+
+
+def distributions() -> Iterator[tuple[str, list[str]]]:
+    """What a distribution tells, its gradients and draws, and parameters that it refuses."""
+    asked = [e.strip() for line in OF_A_DISTRIBUTION.splitlines() for e in line.split("|")]
+    for made, leaves, (value,) in subjects("distributions"):
+        pairs = [text.strip().split("=", 1) for text in leaves.split(";") if text]
+        names, values = [p[0] for p in pairs], [p[1] for p in pairs]
+        plain = "".join(f"{n} = T({v}); " for n, v in zip(names, values, strict=True))
+        head = f"{plain}d = {made}; v = T({value})"
+        cells = [head, *[f"attempt(lambda: {e})" for e in asked]]
+        wants = "".join(
+            f"{n} = T({v}).requires_grad_(); " for n, v in zip(names, values, strict=True)
+        )
+        given = f"({', '.join(names)},)"
+        if names:
+            for e in [*DERIVED, "d.rsample((3,)) ** 2"]:
+                cells.append(f"{wants}d = {made}; o = {e}; print(o.detach(), o.requires_grad)")
+                cells.append(f"print(torch.autograd.grad(o.sum(), {given}, allow_unused=True))")
+            for n in names:
+                for bad in ("* float('nan')", "* 0 - 1", "* 0 + 2", "- 1000"):
+                    cells.append(f"{plain}{n} = {n} {bad}; print(type({made}).__name__)")
+            cells.append(f"{plain}print({made[:-1]}, validate_args=False))")
+        yield made + value, cells
+
+
+def divergences() -> Iterator[tuple[str, list[str]]]:
+    """Every distribution from every other."""
+    table = subjects("divergences")
+
+    def several(text: str) -> str:
+        parts = split(text)
+        if text.startswith("["):
+            return ", ".join(f"T({p})" for p in parts)
+        return ", ".join(f"T([{p}, {float(p) + 0.1:.6g}])" if "." in p else p for p in parts)
+
+    for p, args, _ in table:
+        cells = []
+        for q, _, (others,) in table:
+            if args.startswith("[") is others.startswith("["):
+                pair = f"D.{p}({several(args)}), D.{q}({several(others)})"
+                cells.append(f"print(D.kl_divergence({pair}))")
+        yield p, cells
+
+
+OF_A_TRANSFORM = """t(x) | t.inv(t(x)) | t.inv.inv is t | t | t.inv | t.domain, t.codomain
+t.inv.domain, t.inv.codomain | t.bijective, t.inv.bijective | t.sign | t.inv.sign
+t.log_abs_det_jacobian(x, t(x)) | t.inv.log_abs_det_jacobian(t(x), x) | t == s, t != s, t == t
+t.inv == s.inv, t == t.inv, t.inv != s | t.with_cache(1) | t.with_cache(1)(x)
+t.with_cache(1) is t, t.with_cache(0) is t | t.with_cache(1).inv(x)
+(lambda c: (c(x) is c(x), c.inv(c(x)) is x))(t.with_cache()) | t.event_dim | t == D.ExpTransform()
+t.domain.event_dim, t.codomain.event_dim, t.domain.is_discrete | t.domain.check(x)
+t.forward_shape((3, 2)), t.inverse_shape((3, 2)) | t.codomain.check(t(x)) | t.with_cache(2)
+(lambda z: (t(z).sum().backward(), z.grad))(x.clone().requires_grad_())
+(lambda z: (t.log_abs_det_jacobian(z, t(z)).sum().backward(), z.grad))(x.clone().requires_grad_())
+"""
+
+
+def transforms() -> Iterator[tuple[str, list[str]]]:
+    """What a transform does and tells."""
+    asked = [e.strip() for line in OF_A_TRANSFORM.splitlines() for e in line.split("|")]
+    for line in (FOLDER / "transforms.txt").read_text("utf-8").splitlines()[1:]:
+        made, value = line.split(" | ")
+        head = f"t = {made}; s = {made}; x = T({value})"
+        yield made, [head, *[f"attempt(lambda: {e})" for e in asked]]
+
+
+def schedulers() -> Iterator[tuple[str, list[str]]]:
+    """Rates of eight steps, the state, a scheduler that goes on from another's."""
+    for path, args, _ in subjects("schedulers"):
+        whole = ", ".join(part for part in ("o", args) if part)
+        start = "o = optimizer(torch.optim.SGD, momentum=0.9); "
+        cells = [
+            f"{start}s = torch.{path}({a}); follow(o, s); "
+            "print(state(s), sorted(o.param_groups[0]))"
+            for a in varied(path, whole)
+        ]
+        cells.append(
+            f"o = optimizer(torch.optim.Adam); s = torch.{path}({whole}); follow(o, s, 3); "
+            f"d = s.state_dict(); o = optimizer(torch.optim.Adam); s = torch.{path}({whole}); "
+            "s.load_state_dict(d); follow(o, s, 3); print(state(s))"
+        )
+        cells.append(f"{start}s = torch.{path}({whole}, last_epoch=2); follow(o, s, 3)")
+        cells.append(f"{start}s = torch.{path}({whole}); s.step(3); print(s.base_lrs, state(s))")
+        yield f"{path} {args}", cells
+
+
+def programs() -> list[tuple[str, str]]:
+    """Id and text of every program."""
+    known = set((FOLDER / "differs.txt").read_text("utf-8").splitlines())
+    found = []
+    families = (modules, functions, distributions, divergences, transforms, schedulers)
+    for family in families:
+        for title, cells in family():
+            body = "".join(
+                f'print("#", {i})\ntorch.manual_seed(7)\ntry:\n    {cell}\n'
+                'except Exception as e:\n    print("!", type(e).__name__)\n'
+                for i, cell in enumerate(dict.fromkeys(cells))
+                if f"{title} # {cell}" not in known
+            )
+            found.append((f"{family.__name__}: {title}", HELPERS + body))
+    for text in (FOLDER / "rest.txt").read_text("utf-8").split("=====\n"):
+        found.append((f"rest: {text.partition(chr(10))[0].lstrip('# ')}", HELPERS + text))
+    return found
+
+
+def main() -> None:
+    """Write the fixture."""
+    cases = []
+    for name, text in programs():
+        made = outcome(text)
+        if made["error"] is not None:
+            print("unexpected:", name, made["error"])
+        cases.append({"id": name, "source": text.removeprefix(HELPERS), "stdout": made["stdout"]})
+    rows = ",\n".join(json.dumps(case) for case in cases)
+    with gzip.GzipFile(FIXTURE, "wb", mtime=0) as file:
+        file.write(f'{{"helpers": {json.dumps(HELPERS)}, "cases": [\n{rows}\n]}}\n'.encode())
+    print(len(cases), "programs")
+
+
+if __name__ == "__main__":
+    main()

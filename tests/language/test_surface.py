@@ -1,0 +1,152 @@
+"""Everything a program can call, with the keywords, ranks and modes of PyTorch's signatures.
+
+The programs are generated (`tests/oracles/surface.py`); they run once, together, and what they
+reach is recorded: a function of the library, a statement of it or a keyword that no program
+reaches fails the test, unless `surface_unreached.txt` lists it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from autodiff_cli.graph.op import Op
+from autodiff_cli.graph.params import REQUIRED
+from autodiff_cli.graph.registry import OPS
+from autodiff_cli.language import prelude, statements, syntax
+from autodiff_cli.language.functions import Parameters
+from autodiff_cli.language.module_names import PRELUDE
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+from tests.recorded import FIXTURES, same_text
+
+UNREACHED = FIXTURES / "surface_unreached.txt"
+CELL = re.compile(r'^print\("#", \d+\)\n', re.MULTILINE)
+# Keywords that change nothing on the CPU, or are PyTorch's own.
+IDLE = re.compile(r"\((?:device|foreach|_instance|_stacklevel)=\)$")
+MARK = re.compile(r"^# \d+\n", re.MULTILINE)
+
+
+class Reached:
+    """What ran: statements of the library, keywords of it and of functions of tensors."""
+
+    def __init__(self) -> None:
+        self.wanted: set[str] = set()
+        self.seen: set[str] = set()
+
+    def statement(self, compile_one: Callable[..., Any]) -> Callable[..., Any]:
+        """A compiler of statements that notes which of the library's ran."""
+
+        def compiled(tree: Any, context: Any) -> Any:
+            inner = compile_one(tree, context)
+            source = tree.span.source
+            if type(source) is not prelude.PreludeSource:
+                return inner
+            title = _title(source.text)
+            line = source.text.splitlines()[tree.span.line - 1].strip()
+            key = f"{title}: {line}"
+            self.wanted.add(key)
+            if isinstance(tree, syntax.FunctionDef):
+                for param in tree.params:
+                    if param.default is not None:
+                        self.wanted.add(f"{title}.{tree.name}({param.name}=)")
+
+            def ran(scope: Any) -> Any:
+                self.seen.add(key)
+                return inner(scope)
+
+            return ran
+
+        return compiled
+
+    def bound(self, bind: Callable[..., None]) -> Callable[..., None]:
+        """Binds arguments of the library's functions, and notes those that are no defaults."""
+
+        def binding(self_: Any, function: Any, args: Any, kwargs: Any, names: Any) -> None:
+            bind(self_, function, args, kwargs, names)
+            source = function.span.source if function.span is not None else None
+            if type(source) is prelude.PreludeSource:
+                title = f"{_title(source.text)}.{function.name}"
+                for name in (*self_.positional[: len(args)], *kwargs):
+                    self.seen.add(f"{title}({name}=)")
+
+        return binding
+
+    def given(self, bind: Callable[..., Any]) -> Callable[..., Any]:
+        """Binds arguments of ops, and notes those that are no defaults."""
+
+        def binding(op: Any, args: Any, kwargs: Any) -> Any:
+            if op.name.startswith("nn.functional."):
+                for name in (*[p.name for p in op.params[: len(args)]], *kwargs):
+                    self.seen.add(f"{op.name}({name}=)")
+            return bind(op, args, kwargs)
+
+        return binding
+
+
+@cache
+def _title(text: str) -> str:
+    return re.search(r"^(?:class|def) (\w+)", text, re.MULTILINE)[1]  # type: ignore[index]  # every part defines one
+
+
+@cache
+def outcome() -> tuple[list[str], Reached]:
+    """What differs, and what was reached."""
+    with gzip.open(FIXTURES / "surface.json.gz") as file:
+        fixture = json.load(file)
+    reached = Reached()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            statements,
+            "STATEMENTS",
+            {kind: reached.statement(one) for kind, one in statements.STATEMENTS.items()},
+        )
+        patch.setattr(Parameters, "bind", reached.bound(Parameters.bind))
+        patch.setattr(Op, "bind", reached.given(Op.bind))
+        patch.setattr(prelude._SCOPE, "names", prelude._Names())
+        differing = [text for case in fixture["cases"] for text in _differences(fixture, case)]
+        for name in PRELUDE:
+            prelude.define(name)
+    return differing, reached
+
+
+def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]:
+    source = Source(fixture["helpers"] + case["source"], "program.py")
+    report = run(source, Options(backward=False))
+    if report.error is None and same_text(report.stdout, case["stdout"]):
+        return
+    if report.error is not None:
+        yield f"{case['id']}: {report.error}"
+    found, wanted = MARK.split(report.stdout), MARK.split(case["stdout"])
+    cells = CELL.split(case["source"])
+    for i, (here, there) in enumerate(zip(found, wanted, strict=False)):
+        if not same_text(here, there):
+            yield f"{case['id']}: {cells[i]}\nhere: {here}\nPyTorch: {there}"
+
+
+def test_as_pytorch() -> None:
+    differing, _ = outcome()
+    assert not differing, "\n\n".join(differing[:10])
+
+
+def test_every_part_of_the_library_is_reached() -> None:
+    """Additions need a program in `tests/oracles/surface/`; the list of what is not reached only
+    gets shorter."""
+    _, reached = outcome()
+    wanted = reached.wanted | {
+        f"{op.name}({param.name}=)"
+        for op in OPS.values()
+        if op.public and op.name.startswith("nn.functional.")
+        for param in op.params
+        if param.default is not REQUIRED
+    }
+    missing = {name for name in wanted - reached.seen if not IDLE.search(name)}
+    listed = set(UNREACHED.read_text("utf-8").splitlines())
+    assert not missing - listed, "no program reaches:\n" + "\n".join(sorted(missing - listed))
+    assert not listed - missing, "reached now:\n" + "\n".join(sorted(listed - missing))
