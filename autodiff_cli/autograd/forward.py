@@ -50,7 +50,9 @@ class Linearized:
             for node in self.order:
                 STATE.span = node.span
                 change = self._change(node, memo)
-                memo[node] = change if node.requires_grad else _unrecorded(change)
+                if not node.requires_grad and any(x.requires_grad for x in _sources(node)):
+                    change = _unrecorded(change)  # it was made under no_grad
+                memo[node] = change
             STATE.span = span
             changes = [memo.get(out) for out in self.outputs]
             return [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail
+from ..errors import refused
 from ..graph.node import Node
 from ..graph.op import cast
 from ..graph.sizes import shape_text
@@ -41,7 +41,7 @@ class _Applied:
         self.create_graph = create_graph
         self.strict = strict
         self.single_input = isinstance(inputs, Tensor)
-        self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name, True)
+        self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name, name != "hessian")
         self.opened.running = True  # these stay variables: results may keep their history
         self.inputs = self.opened.nodes
         with DEPTH.deeper():
@@ -54,28 +54,34 @@ class _Applied:
     def _check_outputs(self) -> None:
         for i, out in enumerate(self.outputs):
             if not out.requires_grad:
-                raise fail(
+                raise refused(
                     "E402",
                     f"output {i} of the function given to `{self.name}` does not require grad, "
                     "which strict=True does not allow",
-                    help="compute it from the inputs, or leave strict out",
+                    f"Output {i} of the user-provided function does not require gradients. The "
+                    "outputs must be computed in a differentiable manner from the input when "
+                    "running in strict mode.",
+                    "compute it from the inputs, or leave strict out",
                 )
 
     def one_number(self) -> Node:
         """The output of a function that must return one number."""
         if not self.single_output:
-            raise fail(
+            raise refused(
                 "E401",
                 f"`{self.name}` needs a function that returns one tensor, not {len(self.outputs)}",
-                help="return only the scalar",
+                f"The function given to {self.name} should return a single Tensor",
+                "return only the scalar",
             )
         out = self.outputs[0]
         if out.numel != 1:
-            raise fail(
+            raise refused(
                 "E401",
                 f"`{self.name}` needs a function that returns one number, this one returned shape "
                 f"{shape_text(out.shape)}",
-                help="reduce it: `.sum()` or `.mean()`",
+                f"The Tensor returned by the function given to {self.name} should contain a single "
+                "element",
+                "reduce it: `.sum()` or `.mean()`",
             )
         return out
 
@@ -90,11 +96,22 @@ class _Applied:
         return [zeros_like(x) if g is None else g for g, x in zip(found, self.inputs, strict=True)]
 
     def independent(self, what: str, at: int) -> Exception:
-        return fail(
+        words = (
+            "While computing the hessian, found that the jacobian of the user-provided function "
+            f"with respect to input {at} is independent of the input. This is not allowed in "
+            "strict mode. You should ensure that your function is twice differentiable and that "
+            "the jacobian depends on the inputs (this would be violated by a linear function for "
+            "example)."
+            if self.name in ("hessian", "hvp", "vhp")
+            else f"{what[0].upper()}{what[1:]} of the user-provided function is independent of "
+            f"input {at}. This is not allowed in strict mode."
+        )
+        return refused(
             "E410",
             f"`{self.name}`: {what} of the function is independent of input {at}, which "
             "strict=True does not allow",
-            help="leave strict out to get zeros",
+            words,
+            "leave strict out to get zeros",
         )
 
     def finished(self, node: Node) -> Tensor:
@@ -110,40 +127,66 @@ class _Applied:
         return found[0] if self.single_output else found
 
 
+_GIVEN = ("inputs", "v")
+_OUTPUTS = "outputs of the user-provided function"
+
+
 def tensors_in(name: str, what: str, value: Any) -> list[Tensor]:
-    values = [value] if isinstance(value, Tensor) else value
-    if not isinstance(values, list | tuple) or not all(isinstance(v, Tensor) for v in values):
-        raise fail(
-            "E208",
-            f"`{name}`: {what} must be a tensor or a tuple of tensors, not {type(value).__name__}",
-            help="give tensors: `torch.tensor([1.0, 2.0])`",
-        )
-    return list(values)
+    """The tensors of a value that is one or a tuple of them."""
+    values = (value,) if isinstance(value, Tensor) else value
+    shown = what if what in _GIVEN else _OUTPUTS
+    words = f"The {shown} given to {name} must be either a Tensor or a tuple of Tensors but the "
+    if not isinstance(values, tuple):
+        words += f"given {shown} has type {type(value)}."
+    else:
+        at = next((i for i, v in enumerate(values) if not isinstance(v, Tensor)), -1)
+        if at < 0:
+            return list(values)
+        words += f"value at index {at} has type {type(values[at])}."
+    raise refused(
+        "E208",
+        f"`{name}`: {what} must be a tensor or a tuple of tensors, not {type(value).__name__}",
+        words,
+        "give tensors: `torch.tensor([1.0, 2.0])`",
+        "TypeError",
+    )
 
 
 def _vector(name: str, v: Any, like: list[Node], single: bool, what: str) -> list[Node]:
     """The given vector as nodes shaped like inputs or outputs; a 1 for a single number."""
     if v is None:
         if not single or like[0].numel != 1:
-            raise fail(
+            needs = (
+                "user-provided function returns a single Tensor with a single element."
+                if what == "output"
+                else "input to the user-provided function is a single Tensor with a single element."
+            )
+            raise refused(
                 "E401",
                 f"`{name}` needs the vector v unless the {what} is one number",
-                help=f"give a tensor of the shape of the {what}",
+                f"The vector v can only be None if the {needs}",
+                f"give a tensor of the shape of the {what}",
             )
         return [ones_like(like[0])]
     given = tensors_in(name, "v", v)
     if len(given) != len(like):
-        raise fail(
+        raise refused(
             "E205",
             f"`{name}` got {len(given)} tensors in v for {len(like)} {what}s",
-            help="give one for each",
+            "The given v should contain a single Tensor."
+            if len(like) == 1
+            else f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}.",
+            "give one for each",
         )
-    for g, x in zip(given, like, strict=True):
+    for at, (g, x) in enumerate(zip(given, like, strict=True)):
         if g.shape != x.shape:
-            raise fail(
+            which = f"Entry {at} in v" if len(like) > 1 else "v"
+            raise refused(
                 "E308",
                 f"`{name}`: v has shape {shape_text(g.shape)}, the {what} {shape_text(x.shape)}",
-                help="both must have the same shape",
+                f"{which} has invalid size: should be torch.Size({list(x.shape)}) but got "
+                f"torch.Size({list(g.shape)}).",
+                "both must have the same shape",
             )
     return [cast(g.node, x.dtype) for g, x in zip(given, like, strict=True)]
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, refused
 from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.registry import F
-from ..graph.state import grad_mode
+from ..graph.state import STATE, grad_mode
 from .functional import tensors_in
 from .levels import Opened, jacobian_of
+from .printing import format_tensor
 from .reverse import gradients
 from .tensor import Tensor
 
@@ -36,10 +37,13 @@ def gradcheck(call: Call, inputs: Any, tolerance: Tolerance, name: str = "gradch
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
     if not places:
-        raise fail(
+        raise refused(
             "E402",
             f"`{name}` needs at least one input that requires grad",
-            help="make the inputs with `dtype=torch.float64, requires_grad=True`",
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
+            "have requires_grad=True.",
+            "make the inputs with `dtype=torch.float64, requires_grad=True`",
+            "ValueError",
         )
     opened = Opened([given[i] for i in places], name, True)
     outputs = [out for out in _outputs(name, call, given, places, opened.tree) if _differs(out)]
@@ -121,11 +125,16 @@ def _compare(
             f"d output{output}{_place(i, out)} / d input{input}{_place(j, x)}: "
             f"{analytic[i, j]:.8g} by autodiff, {numeric[i, j]:.8g} by differences"
         )
+    both = "".join(
+        f"\n{kind}:{format_tensor(found.T.astype(x.dtype), default_dtype=STATE.default_dtype)}"
+        for kind, found in (("numerical", numeric), ("analytical", analytic))
+    )
+    words = f"Jacobian mismatch for output {output} with respect to input {input},{both}\n"
     raise fail(
         "E602",
         f"`{name}`: the derivative of output {output} with respect to input {input} is wrong in "
         f"{int(wrong.sum())} of {wrong.size} places",
-        notes=tuple(notes),
+        notes=(*notes, f"PyTorch: {words}"),
         help=(
             "is a backward written by hand wrong, or is there a kink or a float32 input?",
             "change eps=, atol= or rtol= when the function is steep",

@@ -113,6 +113,7 @@ def format_tensor(
     options: PrintOptions = DEFAULT,
     prefix: str = "tensor(",
     is_parameter: bool = False,
+    tangent: str | None = None,
 ) -> str:
     """What `print(t)` writes for a tensor that holds `array`.
 
@@ -128,6 +129,8 @@ def format_tensor(
         notes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         notes.append("requires_grad=True")
+    if tangent is not None:
+        notes.append(f"tangent={tangent}")
     text = _with_notes(prefix + body, notes, indent, options.linewidth)
     return f"Parameter containing:\n{text}" if is_parameter else text
 

@@ -638,6 +638,9 @@ class Handle:
         self.key = max(hooks, default=0) + 1
         hooks[self.key] = hook
 
+    def describe(self) -> str:
+        return f"<torch.utils.hooks.RemovableHandle object at {id(self.hooks):#x}>"
+
     def enter(self) -> Handle:
         return self
 

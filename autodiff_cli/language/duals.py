@@ -7,104 +7,111 @@ from typing import Any
 from ..autograd.calls import Results
 from ..autograd.forward import Linearized, depends
 from ..autograd.levels import DEPTH, Opened
-from ..autograd.tensor import Tensor
-from ..errors import AutodiffError, fail
+from ..autograd.tensor import Tensor, lives, wrap_view
+from ..errors import AutodiffError, fail, refused
 from ..graph.node import tick
+from ..graph.registry import F
 from ..graph.sizes import shape_text
-from ..graph.state import STATE, grad_mode
+from ..graph.state import STATE
 from .kinds import kind_of
 from .managers import Manager
-from .values import Builtin, Scope
+from .values import Builtin
 
-
-class Level:
-    """What became dual since a level was entered."""
-
-    __slots__ = ("opened", "tangents")
-
-    def __init__(self) -> None:
-        self.opened: list[Opened] = []
-        self.tangents: list[Tensor] = []
-
-
-LEVELS: list[Level] = []
+# What became dual since the level was entered, with its tangent.
+_DUALS: list[tuple[Opened, Tensor]] = []
 
 
 def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
-    if not LEVELS:
-        raise fail(
+    if not STATE.dual:
+        raise refused(
             "E409",
             "a dual tensor is made inside of a dual level",
-            help="write `with torch.autograd.forward_ad.dual_level():` around it",
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first.",
+            "write `with torch.autograd.forward_ad.dual_level():` around it",
         )
     for value in (tensor, tangent):
         if not isinstance(value, Tensor):
-            raise fail("E208", f"make_dual() takes tensors, not {kind_of(value)}", help="give two")
+            raise refused(
+                "E208",
+                f"make_dual() takes tensors, not {kind_of(value)}",
+                f"'{type(value).__name__}' object has no attribute 'is_floating_point'",
+                "give two",
+                "AttributeError",
+            )
     if tensor.shape != tangent.shape:
-        raise fail(
+        raise refused(
             "E308",
             f"the tangent has shape {shape_text(tangent.shape)}, the tensor "
             f"{shape_text(tensor.shape)}",
-            help="they must be equal",
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}.",
+            "they must be equal",
         )
-    with grad_mode(True):
-        opened = Opened((tensor,), "make_dual")
-    LEVELS[-1].opened.append(opened)
-    LEVELS[-1].tangents.append(tangent)
+    if tangent_of(tensor) is not None:
+        raise refused(
+            "E409",
+            "this tensor has a tangent already",
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
+            "same level 0 is not supported.",
+            "make it of the primal: `unpack_dual(x).primal`",
+        )
+    opened = Opened((tensor,), "make_dual")
+    opened.nodes[0].requires_grad = tensor.node.requires_grad
+    _DUALS.append((opened, tangent))
     return opened.tree[0]
+
+
+def tangent_of(tensor: Tensor) -> Tensor | None:
+    """How a tensor moves in the level that is entered; None when it does not."""
+    node = tensor.node
+    nodes = [opened.nodes[0] for opened, _ in _DUALS]
+    if node in nodes:
+        return _DUALS[nodes.index(node)][1]
+    if not STATE.dual or not depends(node, nodes):
+        return None
+    (change,) = Linearized([node], nodes, True).along([t.node for _, t in _DUALS])
+    return Tensor(change if lives(change) else Opened.unrecorded(change))
 
 
 def _unpack(tensor: Any, *, level: Any = None) -> Results:
     if not isinstance(tensor, Tensor):
         raise fail("E208", f"unpack_dual() takes a tensor, not {kind_of(tensor)}", help="give one")
-    primal, tangent = tensor, None
-    if LEVELS:
-        current = LEVELS[-1]
-        nodes = [opened.nodes[0] for opened in current.opened]
-        node = tensor.node
-        if node in nodes:
-            at = nodes.index(node)
-            primal, tangent = Tensor(node.args[0]), current.tangents[at]
-        elif depends(node, nodes):
-            primal = _settled(tensor, current)
-            (change,) = Linearized([node], nodes, True).along([t.node for t in current.tangents])
-            tangent = _settled(Tensor(change), current)
+    tangent, node = tangent_of(tensor), tensor.node
+    primal = tensor
+    if tangent is not None:
+        start = tick()
+        primal = wrap_view(F.alias(node), tensor)
+        primal.node.mark().name = "Identity"  # as PyTorch calls it
+        STATE.unmoved.append((start, tick()))
     found = Results((primal, tangent))
     found.fields, found.name = ("primal", "tangent"), "UnpackedDualTensor"
     return found
 
 
-def _settled(tensor: Tensor, level: Level) -> Tensor:
-    node = tensor.node
-    for opened in reversed(level.opened):
-        node = opened.settled(node)
-    return Tensor(node)
+def _enter() -> int:
+    """`enter_dual_level()`."""
+    _DUALS.clear()  # of a program that ended inside of a level
+    DEPTH.enter()
+    return 0
 
 
-class DualLevel(Manager):
-    """`dual_level()`: at its end what names hold are tensors without tangents again."""
+def _leave(level: Any = None) -> None:
+    """`exit_dual_level()`: what names hold are tensors without tangents again."""
+    if not STATE.dual:
+        raise refused(
+            "E409",
+            "no dual level was entered",
+            "Trying to exit a forward AD level that was not entered.",
+            "write `with torch.autograd.forward_ad.dual_level():`",
+        )
+    _DUALS.clear()
+    STATE.dual = False
 
-    __slots__ = ("grad",)
 
-    def __init__(self) -> None:
-        super().__init__("dual_level", self._begin)
-
-    def _begin(self) -> None:
-        DEPTH.enter()
-        LEVELS.append(Level())
-
-    def leave_scope(self, scope: Scope) -> None:
-        """Settle what the names of the program hold."""
-        level = LEVELS.pop()
-        STATE.dual = False
-        nodes = [opened.nodes[0] for opened in level.opened]
-        at: Scope | None = scope
-        while at is not None:
-            for value in list(at.names.values()):
-                for tensor in value if isinstance(value, list | tuple) else (value,):
-                    if isinstance(tensor, Tensor) and depends(tensor.node, nodes):
-                        tensor._show(_settled(tensor, level).node)
-            at = at.outer
+def _dual_level() -> Manager:
+    return Manager("dual_level", lambda: _enter() and None, lambda error: _leave())
 
 
 def _set_enabled(mode: Any) -> Manager:
@@ -123,7 +130,9 @@ def _set_enabled(mode: Any) -> Manager:
 
 NAMES: dict[str, Any] = {
     "_set_fwd_grad_enabled": Builtin("_set_fwd_grad_enabled", _set_enabled),
-    "dual_level": Builtin("dual_level", DualLevel),
+    "dual_level": Builtin("dual_level", _dual_level),
+    "enter_dual_level": Builtin("enter_dual_level", _enter),
+    "exit_dual_level": Builtin("exit_dual_level", _leave),
     "make_dual": Builtin("make_dual", _make),
     "unpack_dual": Builtin("unpack_dual", _unpack),
 }

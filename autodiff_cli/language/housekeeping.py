@@ -47,7 +47,7 @@ class Housekeeping:
         """Called now and then after a step of a loop, and after one that made big arrays."""
         newest = GraphNode.counter()
         piled = newest - self.mark >= self.every
-        if STATE.batching or not (piled or STATE.made > MOST_MADE):
+        if STATE.batching or STATE.dual or not (piled or STATE.made > MOST_MADE):
             return
         before, self.mark = self.mark, newest
         most = 10 * STATE.max_steps

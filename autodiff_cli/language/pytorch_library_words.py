@@ -12,7 +12,6 @@ Words = Callable[[re.Match[str]], str]
 Row = tuple[str, str, str | Words, str]
 
 _SHAPE = r"(\([\d, ]*\))"
-_INDEPENDENT = "is independent of input {}. This is not allowed in strict mode."
 _ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
     ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
@@ -46,23 +45,6 @@ def _capital(match: re.Match[str]) -> str:
 
 def _type(text: str) -> str:
     return f"<class '{text}'>"
-
-
-def _tensors_only(match: re.Match[str]) -> str:
-    what = "inputs" if match[2] == "inputs" else "outputs of the user-provided function"
-    return (
-        f"The {what} given to {match[1]} must be either a Tensor or a tuple of Tensors but the "
-        f"given {what} has type {_type(match[3])}."
-    )
-
-
-def _hessian(match: re.Match[str]) -> str:
-    return (
-        "While computing the hessian, found that the jacobian of the user-provided function with "
-        f"respect to input {match[1]} is independent of the input. This is not allowed in strict "
-        "mode. You should ensure that your function is twice differentiable and that the jacobian "
-        "depends on the inputs (this would be violated by a linear function for example)."
-    )
 
 
 def _sizes_differ(match: re.Match[str]) -> str:
@@ -166,31 +148,6 @@ _MODULES: tuple[Row, ...] = (
 )  # fmt: skip
 
 _TRANSFORMS: tuple[Row, ...] = (
-    ("E401", r"^`(hessian|hvp|vhp)` needs a function that returns one number", r"The Tensor "
-     r"returned by the function given to \1 should contain a single element", ""),
-    ("E401", r"^`(hessian|hvp|vhp)` needs a function that returns one tensor", r"The function "
-     r"given to \1 should return a single Tensor", ""),
-    ("E401", r"^`vjp` needs the vector v", "The vector v can only be None if the user-provided "
-     "function returns a single Tensor with a single element.", ""),
-    ("E401", r"^`\w+` needs the vector v", "The vector v can only be None if the input to the "
-     "user-provided function is a single Tensor with a single element.", ""),
-    ("E308", rf"^`\w+`: v has shape {_SHAPE}, the \w+ {_SHAPE}", lambda m: "v has invalid size: "
-     f"should be {_size(m[2])} but got {_size(m[1])}.", ""),
-    ("E205", r"^`\w+` got \d+ tensors in v for 1 ", "The given v should contain a single Tensor.",
-     "RuntimeError"),
-    ("E402", r"^output (\d+) of the function given to `\w+` does not require grad",
-     r"Output \1 of the user-provided function does not require gradients. The outputs must be "
-     "computed in a differentiable manner from the input when running in strict mode.", ""),
-    ("E410", r"^`(?:hessian|hvp|vhp)`: .* is independent of input (\d+)", _hessian, ""),
-    ("E410", r"^`\w+`: output (\d+) of the function is independent of input (\d+)",
-     lambda m: f"Output {m[1]} of the user-provided function {_INDEPENDENT.format(m[2])}", ""),
-    ("E410", r"^`\w+`: the output of the function is independent of input (\d+)",
-     lambda m: f"The output of the user-provided function {_INDEPENDENT.format(m[1])}", ""),
-    ("E205", r"^`(\w+)` cannot be strict and vectorized", r"torch.autograd.functional.\1: "
-     "`strict=True` and `vectorized=True` are not supported together. Please either set "
-     "`strict=False` or `vectorize=False`.", "RuntimeError"),
-    ("E208", r"^`(\w+)`: (inputs|what the function returned) must be a tensor or a tuple of "
-     r"tensors, not (?:an? )?(\w+)", _tensors_only, ""),
     ("E203", r"^the value of a tensor is needed inside vmap", _ITEM, "RuntimeError"),
     ("E203", r"^inside vmap, a tensor from outside cannot be changed in place", _MUTATED_BY_VMAP,
      "RuntimeError"),

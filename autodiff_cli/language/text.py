@@ -253,6 +253,12 @@ def _tensor_text(tensor: Tensor) -> str:
         return array_text(tensor, repr)
     array = value_of(node)
     name = tensor.grad_name
+    tangent = None
+    if STATE.dual and not STATE.levels:
+        from .duals import tangent_of
+
+        moves = tangent_of(tensor)
+        tangent = None if moves is None else _tensor_text(moves)
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
     return format_tensor(
         array,
@@ -260,6 +266,7 @@ def _tensor_text(tensor: Tensor) -> str:
         grad_fn=name,
         default_dtype=STATE.default_dtype,
         is_parameter=tensor.is_parameter,
+        tangent=tangent,
         **options,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..autograd import functional, gradcheck, transforms
 from ..autograd.tensor import Tensor
-from ..errors import fail
+from ..errors import fail, refused
 from ..graph.op import constant, number
 from ..graph.params import BindError, to_float
 from ..graph.state import STATE
@@ -220,26 +220,47 @@ def _vmap(
 
 
 def _inputs(value: Any) -> Any:
-    return value if isinstance(value, tuple) else _operand(value)
+    if isinstance(value, tuple) or (MODE.python and isinstance(value, list)):
+        return value
+    return _operand(value)
 
 
-def _strategy(value: Any, vectorize: Any) -> str:
+def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
     if value not in ("reverse-mode", "forward-mode"):
-        raise fail(
-            "E205", f"unknown strategy {value!r}"[:120], help="`reverse-mode` or `forward-mode`"
+        raise refused(
+            "E205",
+            f"unknown strategy {value!r}"[:120],
+            f'Expected strategy to be either "forward-mode" or "reverse-mode".{hint}',
+            "`reverse-mode` or `forward-mode`",
+            "AssertionError",
         )
     if value == "forward-mode" and not truth(vectorize):
-        raise fail(
-            "E203", "the forward-mode strategy needs vectorize=True", help="write `vectorize=True`"
+        raise refused(
+            "E203",
+            "the forward-mode strategy needs vectorize=True",
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
+            "only implemented for `vectorize=True`.",
+            "write `vectorize=True`",
+            "NotImplementedError",
         )
     return str(value)
 
 
 def _check_strict(name: str, strict: Any, vectorize: Any) -> None:
     if truth(strict) and truth(vectorize):
-        raise fail(
-            "E205", f"`{name}` cannot be strict and vectorized", help="leave one of the two out"
+        raise refused(
+            "E205",
+            f"`{name}` cannot be strict and vectorized",
+            f"torch.autograd.functional.{name}: `strict=True` and `vectorized=True` are not "
+            "supported together. Please either set `strict=False` or `vectorize=False`.",
+            "leave one of the two out",
         )
+
+
+_HINT = (
+    ' Hint: If your function has more outputs than inputs, "forward-mode" tends to be more '
+    'performant. Otherwise, prefer to use "reverse-mode".'
+)
 
 
 def _functional_jacobian(
@@ -250,14 +271,20 @@ def _functional_jacobian(
     vectorize: Any = False,
     strategy: Any = "reverse-mode",
 ) -> Any:
+    kind = _strategy(strategy, vectorize, _HINT)
+    if kind == "forward-mode" and truth(create_graph):
+        raise refused(
+            "E203",
+            "the forward-mode strategy does not keep its graph",
+            "torch.autograd.functional.jacobian: `create_graph=True` and "
+            '`strategy="forward-mode"` are not supported together (yet). Please either set '
+            '`create_graph=False` or `strategy="reverse-mode"`.',
+            "leave create_graph out, or use `torch.func.jacfwd`",
+            "NotImplementedError",
+        )
     _check_strict("jacobian", strict, vectorize)
-    return functional.jacobian(
-        _function("jacobian", func),
-        _inputs(inputs),
-        truth(create_graph),
-        truth(strict),
-        _strategy(strategy, vectorize),
-    )
+    call = _function("jacobian", func)
+    return functional.jacobian(call, _inputs(inputs), truth(create_graph), truth(strict), kind)
 
 
 def _functional_hessian(
