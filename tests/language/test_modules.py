@@ -31,6 +31,7 @@ def test_names_are_those_of_the_files() -> None:
 
 @pytest.mark.parametrize("path", sorted(module_names.PATHS))
 def test_every_name_is_there(path: str) -> None:
+    outcome("pass\n")  # a run that met no limit: definitions are made under those of the last
     found = module_names.library_member(path)
     assert found is module_names.library_member(path)
     if isinstance(found, UserClass):
