@@ -183,13 +183,22 @@ class Changes:
         )
 
 
-def settings() -> tuple[Any, ...]:
+# What running changes by itself.
+RUNNING = frozenset(
+    [
+        *("allow", "default_generator", "made", "max_bytes", "max_depth", "max_steps"),
+        *("over", "overwriting", "recorder", "replaced", "span", "steps"),
+    ]
+)
+
+
+def settings() -> list[Any]:
     """What a program has set for all that follows."""
-    s = STATE
-    return (
-        s.grad, s.inference, s.batching, s.opened, s.draws, s.anomaly, s.default_dtype,
-        id(s.print_options), repr(s.array_options), Pass.hooked,
-    )  # fmt: skip
+    found: list[Any] = [Pass.hooked]
+    for name in sorted(set(STATE.__slots__) - RUNNING):
+        value = getattr(STATE, name)
+        found.append([*map(id, value)] if isinstance(value, list) else repr(value))
+    return found
 
 
 def _grew(value: Any, before: list[Entry], now: list[Entry]) -> bool:

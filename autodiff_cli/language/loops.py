@@ -266,7 +266,8 @@ def _seen(part: Any) -> bool:
 
 def undisturbed() -> bool:
     """Whether nobody watches what single steps do."""
-    busy = STATE.batching or STATE.dual or STATE.anomaly or STATE.recorder is not None
+    inside = STATE.batching or STATE.opened or STATE.levels or STATE.dual or STATE.packing
+    busy = inside or STATE.anomaly or STATE.recorder is not None
     watched = gradients.OBSERVERS or GRAD_READ or READERS or OVERRIDES.values or WATCH.wrt
     return not (busy or watched) and HOUSEKEEPING.replays
 
