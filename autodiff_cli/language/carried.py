@@ -114,13 +114,13 @@ def named_values(scope: Scope, names: Iterable[str]) -> list[Entry]:
 
 class Changes:
     """Where numbers and tensors were replaced, by holder and key; the tensors that show something
-    else, with whether their value changed and their gradient is another tensor; lists that grew;
-    names and places (`unread`) that hold something else."""
+    else, with whether it is their value or only their gradient; lists that grew; names and places
+    (`unread`) that hold something else."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.tensors: dict[tuple[int, Any], tuple[Any, Any]] = {}
-        self.shown: dict[Tensor, tuple[bool, bool]] = {}
+        self.shown: dict[Tensor, bool] = {}
         self.grown: dict[int, list[Any]] = {}
         self.rebound: set[str] = set()
         self.unread: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -142,9 +142,7 @@ class Changes:
             return False
         if now.grad is not None and (now.grad.requires_grad or _shared(now.grad)):
             return False
-        value, fresh = self.shown.get(tensor, (False, False))
-        fresh = fresh or now.grad is not before.grad
-        self.shown[tensor] = value or node is not old, fresh
+        self.shown[tensor] = self.shown.get(tensor, False) or node is not old
         return True
 
     def add(self, other: Changes) -> None:
@@ -154,9 +152,8 @@ class Changes:
         self.grown.update(other.grown)
         self.rebound |= other.rebound
         self.unread.update(other.unread)
-        for tensor, (value, fresh) in other.shown.items():
-            known = self.shown.get(tensor, (False, False))
-            self.shown[tensor] = value or known[0], fresh or known[1]
+        for tensor, value in other.shown.items():
+            self.shown[tensor] = value or self.shown.get(tensor, False)
 
     def apart(self, other: Snapshot) -> bool:
         """Whether nothing that changed can be reached from there."""
@@ -177,8 +174,8 @@ class Changes:
             and self.grown.keys() <= other.grown.keys()
             and self.unread.keys() <= other.unread.keys()
             and all(
-                tensor in other.shown and value <= other.shown[tensor][0]
-                for tensor, (value, _) in self.shown.items()
+                tensor in other.shown and value <= other.shown[tensor]
+                for tensor, value in self.shown.items()
             )
         )
 
@@ -252,15 +249,15 @@ def _looked_at(tensor: Tensor) -> bool:
 
 
 class Slot:
-    """The value of a tensor that steps change, or its gradient, which may be a `fresh` tensor in
+    """The value of a tensor that steps change, or its gradient, which may be a `fresh` tensor after
     each step."""
 
     __slots__ = ("fresh", "gradient", "overwritten", "tensor")
 
-    def __init__(self, tensor: Tensor, gradient: bool, fresh: bool = False):
+    def __init__(self, tensor: Tensor, gradient: bool):
         self.tensor = tensor
         self.gradient = gradient
-        self.fresh = fresh
+        self.fresh = False
         self.overwritten: Any = None  # where a step changes the tensor in place
 
     def node(self, names: dict[str, Any]) -> Node | None:

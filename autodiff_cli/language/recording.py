@@ -123,11 +123,11 @@ class Recorder:
     def enter(self) -> None:
         """Put arguments in place of what differs from step to step."""
         slots: list[Slot | Place] = []
-        for tensor, (value, fresh) in self.changes.shown.items():
+        for tensor, value in self.changes.shown.items():
             if value:
                 slots.append(Slot(tensor, False))
             if tensor.grad is not None:
-                slots.append(Slot(tensor, True, fresh))
+                slots.append(Slot(tensor, True))
         slots.extend(Place(*where) for where in self.changes.tensors.values())
         nodes = [slot.node(self.names) for slot in slots]
         if any(node is None for node in nodes):
@@ -387,9 +387,12 @@ class Recorded:
             (growing.of, [Template(value, recorder, wanted) for value in growing.added])
             for growing in recorder.growing
         ]
-        nodes = self._live(recorder, [*self.tape.results, *wanted])
+        nodes = [slot.node(names) for slot in self.slots]
         self.layouts = [layout(n.args[0].array) for n in recorder.arguments]
-        targets = [*nodes, *self.tape.results, *wanted]
+        targets = [node for node in nodes if node is not None]
+        if len(targets) != len(nodes):
+            raise Aside
+        targets += [*self.tape.results, *wanted]
         arguments = [*recorder.arguments, *self.tape.fed.values()]
         order, _ = plan(targets)
         if len(order) > MOST_NODES or any("draw" in node.op.properties for node in order):
@@ -397,25 +400,6 @@ class Recorded:
         self.recording = Recording(order, arguments, targets) if targets else None
         if self.recording is not None:
             self.recording.plan.check(STATE.max_bytes)
-
-    def _live(self, recorder: Recorder, others: list[Node]) -> list[Node]:
-        """The nodes that slots show after the step; those that no step reads are left out."""
-        nodes = [slot.node(recorder.names) for slot in self.slots]
-        found = [node for node in nodes if node is not None]
-        if len(found) != len(nodes):
-            raise Aside
-        while True:
-            read = set(plan([*found, *others])[0])
-            read |= {n for n, node in zip(recorder.arguments, found, strict=True) if n is node}
-            numbered = {what for kind, what in self.sources if kind == SLOT}
-            kept = [i for i, node in enumerate(recorder.arguments) if node in read or i in numbered]
-            if len(kept) == len(found):
-                return found
-            place = {old: new for new, old in enumerate(kept)}
-            self.sources[:] = [(k, place[w] if k == SLOT else w) for k, w in self.sources]
-            recorder.arguments[:] = [recorder.arguments[i] for i in kept]
-            self.slots[:] = [self.slots[i] for i in kept]
-            found = [found[i] for i in kept]
 
     def _carried(self, value: Any) -> int:
         if type(value) is not Varying and type(value) not in NUMBERS:
@@ -544,7 +528,7 @@ def record(
     try:
         recorder.enter()
         entered = Snapshot(named_values(scope, loaded))
-        shown = [s.node(names) for s in recorder.slots]
+        shown = [(s, s.node(names), s.tensor.grad) for s in recorder.slots if isinstance(s, Slot)]
         given = recorder.item(item)
         scope.names = own = Names(names, free, recorder.ask)
         STATE.recorder, STATE.allow = recorder, recorder.allow
@@ -560,8 +544,9 @@ def record(
             return None
         if not recorder.only_computed(entered, Snapshot(named_values(scope, loaded)), free):
             return None
-        for slot, node in zip(recorder.slots, shown, strict=False):
-            if isinstance(slot, Slot) and node is not None and node.marks is not None:
+        for slot, node, grad in shown:
+            slot.fresh = slot.gradient and slot.tensor.grad is not grad
+            if node is not None and node.marks is not None:
                 slot.overwritten = node.marks.overwritten and node.marks.overwritten[0]
         return Recorded(recorder, item, STATE.steps - steps)
     except (Exception, Aside) as error:
