@@ -135,7 +135,7 @@ class Run(Runner):
 
             self.emit(plain(
                 report, only=self.only, show=self.globs, asserts=self.values["asserts"],
-                all=self.values["all"], color=self.plain_color,
+                all=self.values["all"] or bool(self.out), color=self.plain_color,
             ))  # fmt: skip
         return True
 

@@ -27,12 +27,13 @@ from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, User
 class Parameters:
     """A signature of a `def`, and how arguments are bound to it."""
 
-    __slots__ = ("called", "keyword", "keywords", "names", "positional", "rest", "tree")
+    __slots__ = ("called", "keyword", "keywords", "names", "outside", "positional", "rest", "tree")
 
     def __init__(
         self, params: list[syntax.Param], tree: syntax.Node | None = None, called: str = ""
     ):
         self.tree = tree  # of the whole function
+        self.outside: tuple[str, ...] | None = None  # the names it reads, once somebody asked
         self.called = called  # the function's name with those of what it stands in
         self.positional = [p.name for p in params if p.kind in ("positional", "normal")]
         self.keyword = [p.name for p in params if p.kind == "keyword"]

@@ -20,6 +20,7 @@ from . import syntax
 from .classes import FUNCTION, Object, UserClass
 from .exceptions import ErrorValue
 from .free_names import free_names
+from .functions import Parameters
 from .modules import Module
 from .prelude import LibraryFunction
 from .values import (
@@ -162,18 +163,28 @@ class Reach:
         return [*names, *[(None, i, base) for i, base in enumerate(value.bases)]]
 
     def _of_function(self, value: UserFunction) -> list[Entry]:
-        tree = value.params.tree
-        if tree is None or any(isinstance(node, OUTWARD) for node in syntax.walk(tree)):
+        read = _read_outside(value.params)
+        if "" in read:
             self.known = False
             return []
         found: list[Entry] = [(None, i, part) for i, part in enumerate(value.defaults)]
         found.extend((None, key, part) for key, part in value.keyword_defaults.items())
         found.extend((None, i, part) for i, part in enumerate(value.wrappers))
-        for name in sorted(free_names(tree)):
+        for name in read:
             at, part = named(name, value.scope)
             if at is not None:
                 found.append((at.names, name, part))
         return found
+
+
+def _read_outside(params: Parameters) -> tuple[str, ...]:
+    """The names that a function reads from outside; "" among them for one of which that is hard to
+    tell."""
+    if params.outside is None:
+        tree = params.tree
+        hidden = tree is None or any(isinstance(node, OUTWARD) for node in syntax.walk(tree))
+        params.outside = ("",) if tree is None or hidden else tuple(sorted(free_names(tree)))
+    return params.outside
 
 
 OUTWARD = (

@@ -60,7 +60,8 @@ def _lines(
     asserts: bool,
     all: bool,
 ) -> Iterator[str]:
-    large = [] if show or asserts or not report.snippet else [*filter(_is_large, records)]
+    told = report.snippet and not (all or show or asserts)
+    large = [record for record in records if told and record.value.size > MOST_NUMBERS]
     records = [record for record in records if record not in large]
     if not only or "values" in only:
         for record in large:
@@ -95,10 +96,6 @@ def _lines(
         yield from (f"# {line}" for line in tree_lines(rows, width=10_000))
     if not only or "gradients" in only:
         yield from _gradients(records, asserts)
-
-
-def _is_large(record: TensorRecord) -> bool:
-    return record.value.size > MOST_NUMBERS
 
 
 def _gradients(records: Iterable[TensorRecord], asserts: bool) -> Iterator[str]:

@@ -159,6 +159,17 @@ def test_what_a_program_prints_comes_first(cli):
     assert cli("-e", "print('only this')").out == "only this\n"
 
 
+def test_what_a_snippet_prints_is_what_is_seen(cli):
+    text = "import torch\nx = torch.arange(10_001)\ny = x[:2]\nprint(len(x))\ny.shape\n"
+    first, header, large, small = cli("run", "-", stdin=text).out.splitlines()
+    assert (first, header) == ("10001", "# autodiff.plain/1  <stdin>")
+    assert large == "# x: 10001 numbers (--show x writes them)  # (10001,) int64 const"
+    assert small == "y = const([0, 1])  # (2,) int64 const"
+    assert "10000])" in cli("run", "-", "--show", "x", stdin=text).out
+    assert "10000])" in cli("run", "-", "--all", stdin=text).out
+    assert cli("run", "-", stdin="import torch\ntorch.ones(2).shape\n").out == "torch.Size([2])\n"
+
+
 def test_a_bare_expression_is_its_value(cli):
     assert cli("-e", "sum([1, 2] ** 2)").out == "5\n"
     assert "# 12" in cli("-e", "x = 3; loss = x * x; x * 4").out
