@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+DIGITS = 4301  # the most that Python writes of an integer, and its sign
+
 
 def format_number(value: float | int | bool, precision: int = 6, sci: bool = False) -> str:
     """A number for people: `precision` significant digits, whole floats without `.0`."""
     if isinstance(value, bool | int):
-        return str(value)
+        return short(value, DIGITS)
     if not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
     return f"{value:.{max(0, precision - 1)}e}" if sci else f"{value:.{precision}g}"
@@ -24,7 +26,7 @@ def short(value: Any, most: int = 30) -> str:
     try:
         return str(value)[:most]
     except ValueError:
-        return f"an integer of {value.bit_length()} bits"
+        return f"<integer of {value.bit_length()} bits>"
 
 
 def matrix_lines(

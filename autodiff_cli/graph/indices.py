@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AutodiffError, fail
+from ..numerals import short
 from .dtypes import BOOL
 from .node import Node, Shape
 from .op import constant, known, value_of
@@ -28,7 +29,7 @@ def index_error(
     low = -size if negative else 0
     return fail(
         "E305",
-        f"{f'`{name}`: ' if name else ''}index {index} is out of range for dim {dim} with "
+        f"{f'`{name}`: ' if name else ''}index {short(index)} is out of range for dim {dim} with "
         f"{_elements(size)}",
         help=f"valid are {low} to {size - 1}" if size else "the dim is empty",
     )
@@ -187,7 +188,7 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
         return
     raise fail(
         "E307",
-        f"the number {str(value)[:40]} does not fit into {dtype.name}",
+        f"the number {short(value, 40)} does not fit into {dtype.name}",
         help="use a number that does, or a wider dtype",
         notes=(
             f"PyTorch: value cannot be converted to type {_C_TYPES[dtype.name]} without overflow",

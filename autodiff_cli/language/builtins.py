@@ -19,7 +19,7 @@ from .classes import DECORATORS, OBJECT, Object, UserClass, special
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .kinds import MODE, is_numeric_list, kind_of
-from .operations import binary, compare, count_step, items_of, iterate, truth
+from .operations import binary, compare, count_nested, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
 from .values import (
     Builtin,
@@ -320,6 +320,8 @@ def _delattr(value: Any, name: Any) -> None:
 
 
 def _hash(value: Any) -> int:
+    if isinstance(value, tuple):
+        count_nested(value)
     try:
         return hash(value)
     except TypeError as error:

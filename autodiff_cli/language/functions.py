@@ -19,7 +19,7 @@ from ..graph.state import STATE, grad_mode
 from . import syntax
 from .exhaustion import out_of_memory
 from .kinds import MODE, kind_of
-from .operations import count_step
+from .operations import count_nested, count_step
 from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
 
@@ -178,6 +178,7 @@ def call_value(
         given = {**callee.keywords, **kwargs}
         return call_value(callee.func, [*callee.args, *args], given, scope)
     if kind is CACHED:
+        count_nested((*args, *kwargs.values()))
         return guarded("lru_cache", callee, args, kwargs)
     call = getattr(kind, "call", None)
     if call is not None:

@@ -11,7 +11,7 @@ from .classes import special
 from .exceptions import is_stop
 from .functions import DEPTH, call_value
 from .kinds import kind_of
-from .operations import binary, count_step, iterate, truth
+from .operations import binary, count_step, equal, iterate, truth
 from .subscripts import index, slice_part
 from .values import Builtin
 
@@ -251,7 +251,7 @@ def _grouped(values: Any, key: Any = None) -> Lazy:
         last: Any = None
         for value in iterator(values):
             rank = value if key is None else call_value(key, [value], {})
-            if group and rank != last:
+            if group and not equal(rank, last):
                 yield last, group
                 group = []
             last = rank

@@ -242,6 +242,16 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
 
 
 def _python_comparison(symbol: str, left: Any, right: Any) -> Any:
+    """The order of Python values: lists and tuples part at their first items that are not equal."""
+    while type(left) is type(right) and type(left) in (list, tuple):
+        pairs = zip(left, right, strict=False)
+        parts = next(((a, b) for a, b in pairs if a is not b and not equal(a, b)), None)
+        if parts is None:
+            left, right = len(left), len(right)
+            break
+        left, right = parts
+        if isinstance(left, Tensor | Instance) or isinstance(right, Tensor | Instance):
+            return compare(symbol, left, right)
     try:
         found = COMPARISONS[symbol][1](left, right)
         return bool(found) if type(found) is np.bool_ else found
@@ -290,6 +300,8 @@ def contains(container: Any, item: Any) -> bool:
             )
         return item in container
     if isinstance(container, dict | set | frozenset):
+        if isinstance(item, tuple):
+            count_nested(item)
         try:
             return item in container
         except TypeError:
@@ -346,6 +358,30 @@ def flag(name: str, value: Any) -> bool:
         f"{name} must be True or False, not {kind_of(value)}",
         help=f"write `{name}=True`",
     )
+
+
+def count_nested(key: tuple[Any, ...]) -> None:
+    """Count what Python walks through to hash a tuple: a tuple inside is walked through as often as
+    it is there. E507 when they are nested too deeply."""
+    if not any(isinstance(part, tuple) for part in key):
+        return
+    found: dict[int, tuple[int, int]] = {}  # steps and depth of the tuples that were looked at
+    pending = [key]
+    while pending:
+        at = pending[-1]
+        inner = [part for part in at if isinstance(part, tuple)]
+        new = [part for part in inner if id(part) not in found]
+        if new:
+            pending.extend(new)
+            continue
+        pending.pop()
+        known = [found[id(part)] for part in inner]
+        steps = len(at) + sum(steps for steps, _ in known)
+        depth = 1 + max((depth for _, depth in known), default=0)
+        found[id(at)] = steps, depth
+        if depth > STATE.max_depth:
+            raise fail("E507", "the tuple is nested too deeply", help="use a flat tuple")
+    count_step(found[id(key)][0])
 
 
 def count_step(n: int = 1) -> None:

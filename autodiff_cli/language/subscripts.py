@@ -13,6 +13,7 @@ from ..graph.registry import F
 from ..graph.state import STATE
 from ..suggest import suggest
 from .kinds import kind_of
+from .operations import count_nested
 from .text import represent
 from .values import Instance, Size
 
@@ -106,6 +107,8 @@ def dict_key(key: Any) -> Any:
         raise fail(
             "E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple"
         )
+    if isinstance(key, tuple):
+        count_nested(key)
     return key
 
 

@@ -1,0 +1,107 @@
+"""Programs that would break what they run in: each ends with a diagnostic, none by an accident."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from autodiff_cli.errors import AutodiffError
+from autodiff_cli.language.report import Options
+from autodiff_cli.language.warnings import COLLECTED
+from autodiff_cli.render.document import document
+from autodiff_cli.session import run
+from autodiff_cli.source import Source
+
+TWICE = "x, y = (1,), (1,)\nfor i in range(60):\n    x, y = (x, x), (y, y)\n"
+LISTS = "x, y = [1], [1]\nfor i in range(60):\n    x, y = [x, x], [y, y]\n"
+BIG = "import torch\nn = 10 ** 5000\n"
+
+
+def report_of(text: str) -> object:
+    report = run(Source(text, "t.py"), Options(max_steps=100_000))
+    COLLECTED.clear()
+    return report
+
+
+def code_of(text: str) -> str:
+    error = report_of(text).error  # type: ignore[attr-defined]  # a report
+    assert error is None or isinstance(error, AutodiffError)
+    return "" if error is None else error.code
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["hash(x)", "q = {x: 1}", "q = {x}", "{1: 2}.get(x)", "x in {1: 2}", "set().add(x)", "x < y",
+     "q = sorted([x, y])", "x == y", "for k, g in itertools.groupby([x, y]): print(1)"],
+)  # fmt: skip
+def test_shared_structure_is_walked_through_within_the_steps(line: str) -> None:
+    assert code_of("import itertools\n" + TWICE + line + "\n") == "E506"
+
+
+@pytest.mark.parametrize("line", ["x < y", "q = sorted([x, y])", "x == y", "q = [x].index(y)"])
+def test_shared_lists_are_compared_within_the_steps(line: str) -> None:
+    assert code_of("import torch\n" + LISTS + line + "\n") == "E506"
+
+
+def test_tuples_are_hashed_only_so_deep() -> None:
+    assert code_of("import torch\nx = ()\nfor i in range(5000): x = (x,)\nhash(x)\n") == "E507"
+
+
+def test_lists_part_at_their_first_difference_as_in_python() -> None:
+    text = (
+        "import torch\n"
+        "assert [1, [2, 3]] < [1, [2, 4]] and not [1, 2] < [1, 2] and [1] < [1, 0]\n"
+        "assert (2,) > (1, 9) and [[]] >= [[]] and (1, 'a') < (1, 'b') and not [2] <= [1, 5]\n"
+    )
+    assert code_of(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("n // 0", "E504"),
+        ("0.0 ** -n", "E504"),
+        ("[1] * n", "E505"),
+        ("torch.full((2,), n)", "E307"),
+        ("torch.zeros(2)[n]", "E305"),
+        ("torch.ones(2).sum(n)", "E504"),
+        ("torch.arange(n)", "E504"),
+        ("str(n)", "E505"),
+        ("torch.nn.functional.pixel_shuffle(n, 2)", "E205"),
+        ("torch.ones(3, 3).rot90(2 ** 70)", "E504"),
+        ("torch.ones(1).expand(10 ** 10, 10 ** 10)", "E505"),
+        ("torch.nn.functional.pad(torch.ones(1), (-(2 ** 62), 2 ** 62))", "E303"),
+        ("{**5}", "E208"),
+        ("{}[1:2]", "E208"),
+        ("1.5 & 3", "E208"),
+        ("torch.zeros(0, 2 ** 62)", "E505"),
+    ],
+)
+def test_numbers_beyond_measure_are_refused_at_their_place(line: str, code: str) -> None:
+    report = report_of(BIG + line + "\n")
+    error = report.error  # type: ignore[attr-defined]  # a report
+    assert error.code == code and error.span is not None and error.span.line == 3
+
+
+def test_a_diagonal_beyond_the_matrix_is_empty() -> None:
+    text = (
+        "import torch\nx = torch.ones(3, 2)\n"
+        "assert x.diagonal(2 ** 62).numel() == x.diagonal(-(2 ** 62)).numel() == 0\n"
+        "assert x.triu(-(2 ** 63)).sum() == 6 and x.tril(-(2 ** 63)).sum() == 0\n"
+        "assert x.triu(2 ** 62).sum() == 0 and x.tril(2 ** 62).sum() == 6\n"
+    )
+    assert code_of(text) == ""
+
+
+def test_a_generator_that_iterates_itself_raises_what_python_raises() -> None:
+    text = (
+        "import torch\ndef g():\n    for i in q: yield i\nq = g()\n"
+        "try:\n    next(q)\nexcept ValueError as error:\n    print(error)\n"
+    )
+    assert report_of(text).stdout == "generator already executing\n"  # type: ignore[attr-defined]
+
+
+def test_an_integer_that_python_does_not_write_is_a_text_in_json() -> None:
+    found = document(report_of(BIG))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(found))["scalars"]["n"] == "<integer of 16610 bits>"
