@@ -322,7 +322,9 @@ def test_a_session_outlives_its_process(folder: Path, words: tuple[str, ...]) ->
     terminal.sees("the session is as it was before")
     terminal.ready()
     terminal.enter("y * 1", "0.429")
-    terminal.enter(":history", "d = {t: 1}")
+    terminal.send(":history", ENTER)
+    terminal.sees("d = {t: 1}", times=2)
+    terminal.enter("y * 2", "0.857")
     terminal.send(CTRL_D)
     assert terminal.code() == 0
 
