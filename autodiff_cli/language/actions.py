@@ -65,7 +65,7 @@ class Builder(ExpressionActions):
         self.no_bare_star(value)
         return s.Return(value, Span(self.source, start, end))
 
-    def yield_statement(self, v: Values, start: int, end: int) -> s.Node:
+    def yield_value(self, v: Values, start: int, end: int) -> s.Node:
         value = v[1] if len(v) > 1 else None
         self.no_bare_star(value)
         return s.Yield(value, False, Span(self.source, start, end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -151,8 +152,8 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         from ..autograd.indexing import write_index
 
         write_index(target, index_parts(key), value)
-    elif isinstance(target, list):
-        if isinstance(key, slice):
+    elif isinstance(target, list | deque) and not isinstance(target, Instance):
+        if isinstance(key, slice) and type(target) is list:
             target[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))] = (
                 items_of(value)
             )
@@ -165,7 +166,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
                 help="use append to add items",
             )
         target[at] = value
-    elif isinstance(target, dict):
+    elif isinstance(target, dict) and not isinstance(target, Instance):
         if len(target) >= MAX_ITEMS:
             raise fail("E505", f"a dict of more than {MAX_ITEMS} items", help="use a tensor")
         target[dict_key(key)] = value

@@ -28,7 +28,7 @@ from ..suggest import suggest
 from .kinds import MODE, kind_of
 from .operations import COMPARISONS, binary, compare, contains, flag, truth, unary
 from .random_names import RANDOM_METHOD_NAMES
-from .subscripts import index
+from .subscripts import index, slice_part
 from .value_attributes import VALUE_ATTRIBUTES, Getter, function_fact, table_of
 from .values import (
     CPU,
@@ -172,6 +172,7 @@ def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
     return call_value(value, list(args), kwargs)
 
 
+_BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
 # Special methods of values that are no values of classes: what the language itself would do.
 SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
     **{f"__{name}__": _operator(symbol, False) for name, symbol in _BINARY_NAMES.items()},
@@ -179,9 +180,22 @@ SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
     **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
     **{
         f"__{name}__": _by_builtin(name)
-        for name in ("len", "float", "int", "abs", "hash", "repr", "str", "iter", "next", "format")
+        for name in [
+            "len",
+            "float",
+            "int",
+            "abs",
+            "hash",
+            "repr",
+            "str",
+            "iter",
+            "next",
+            "format",
+            "round",
+            "bool",
+        ]
     },
-    "__bool__": truth,
+    "__index__": lambda value: slice_part(value),
     "__neg__": lambda value: unary("-", value),
     "__invert__": lambda value: unary("~", value),
     "__getitem__": index,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from functools import cmp_to_key, partial
+from operator import index
 from types import MethodType
 from typing import Any
 
@@ -63,6 +64,8 @@ def _print(
 
 
 def _int(value: Any) -> int:
+    if isinstance(value, Instance):
+        return _by_python(index, value)
     try:
         return to_int(value)
     except BindError as error:
@@ -186,6 +189,8 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
 
 
 def _abs(value: Any) -> Any:
+    if isinstance(value, Instance):
+        return _by_python(abs, value)
     if _tensor_argument((value,)):
         return calls.call("abs", (value,), {})
     return abs(to_scalar(value))
@@ -198,6 +203,8 @@ def _pow(base: Any, exponent: Any, mod: Any = None) -> Any:
 
 
 def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
+    if isinstance(value, Instance):
+        return _by_python(round, value, *([] if digits is None else [digits]))
     if _tensor_argument((value,)):
         if digits is not None:
             kwargs["decimals"] = digits
@@ -205,7 +212,18 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
     return round(value) if digits is None else round(value, _int(digits))
 
 
+def _by_python(function: Callable[..., Any], *args: Any) -> Any:
+    """A function of Python that asks a value of a class."""
+    try:
+        return function(*args)
+    except (TypeError, ValueError) as error:
+        raise fail("E208", str(error), help="define its special method",
+                   raises=type(error).__name__) from None  # fmt: skip
+
+
 def _float(value: Any = 0.0) -> float:
+    if isinstance(value, Instance):
+        return _by_python(float, value)
     if isinstance(value, str):
         return float(value)
     number = _scalar(value)
@@ -223,6 +241,8 @@ def _scalar(value: Any) -> Any:
 
 
 def _to_int(value: Any = 0, base: Any = None) -> int:
+    if isinstance(value, Instance) and base is None:
+        return _by_python(int, value)
     if isinstance(value, str):
         if len(value) > 4300:
             raise fail("E505", "an integer of more than 4300 digits", help="use a float")
@@ -241,6 +261,8 @@ def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
 
 
 def _reversed(values: Any) -> Any:
+    if isinstance(values, Instance) and has(values, "__reversed__"):
+        return _by_python(reversed, values)
     return Lazy("list_reverseiterator", reversed(items_of(values)))
 
 
@@ -386,6 +408,12 @@ def _issubclass(cls: Any, kinds: Any) -> bool:
     return False
 
 
+def _divmod(a: Any, b: Any) -> Any:
+    if isinstance(a, Instance) or isinstance(b, Instance):
+        return _by_python(divmod, a, b)
+    return binary("//", a, b), binary("%", a, b)
+
+
 def _setattr(value: Any, name: Any, new: Any) -> None:
     from .attributes import set_attribute
 
@@ -529,7 +557,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "format": lambda value, spec="": formatted(value, spec),
     "iter": make_iterator,
     "next": advance,
-    "divmod": lambda a, b: (binary("//", a, b), binary("%", a, b)),
+    "divmod": _divmod,
     "callable": callable,
     "dir": _dir,
     "slice": lambda *parts: slice(*parts),

@@ -4,7 +4,7 @@ A class is made by the metaclass `UserClass`: the order of its bases, hashing, c
 operators and layouts are Python's own. Python's class holds an entry for each special method that
 the program defines, which enters the program, and nothing else of it: the names of a class are in
 its table `names` (with those of its bases in `flat`), the attributes of a value in its `fields`.
-No name of a program is ever looked up as an attribute of Python. See docs/decisions/0009.
+No name of a program is ever looked up as an attribute of Python. See docs/decisions/0011.
 """
 
 from __future__ import annotations
@@ -467,6 +467,10 @@ class Object(Instance):
         """What `str()` gives."""
         return _text(self, "__str__")
 
+    def formatted(self, spec: str) -> str:
+        """What `format()` gives."""
+        return _text(self, "__format__", spec)
+
 
 def _become(value: Any, cls: Any) -> None:
     """`value.__class__ = cls`."""
@@ -484,8 +488,8 @@ def _become(value: Any, cls: Any) -> None:
     )
 
 
-def _text(value: Any, name: str) -> str:
-    found = call_value(value.special(name), [], {})
+def _text(value: Any, name: str, *spec: str) -> str:
+    found = call_value(value.special(name), list(spec), {})
     if not isinstance(found, str):
         from .kinds import kind_of
 
@@ -584,8 +588,11 @@ def _plain_repr(self: Any) -> str:
 
 
 def _formatted(self: Any, spec: Any) -> str:
-    from .text import text
+    from .builtin_bases import plain
+    from .text import formatted, text
 
+    if self.layout is not object:
+        return formatted(plain(self), spec) if spec else text(self)
     if spec:
         raise fail("E208", f"unsupported format string passed to {self.cls.name}.__format__",
                    help="define `__format__`")  # fmt: skip

@@ -57,9 +57,14 @@ def _ordered_dict(values: Any = (), **kwargs: Any) -> OrderedDict[Any, Any]:
 def signature(name: str, params: list[Param], body: Any, defaults: list[Any], **others: Any) -> Any:
     """A function of the program's kind whose body is written in Python: `body(names)`."""
     return UserFunction(
-        name, Parameters(params), lambda scope: body(scope.names), Scope(None), _NOWHERE,
-        defaults, others,
-    )  # fmt: skip
+        name.rpartition(".")[2],
+        Parameters(params, None, name),
+        lambda scope: body(scope.names),
+        Scope(None),
+        _NOWHERE,
+        defaults,
+        others,
+    )
 
 
 def _named_tuple(

@@ -251,7 +251,7 @@ def _sequential_times(self: Module, times: Any) -> Module:
             help="write `layers * 2`",
             raises="ValueError",
         )
-    made: Any = self.cls.make(self.cls)
+    made: Any = self.cls.__new__(self.cls)
     made.ready = True
     _renumber(made.modules, [m for _ in range(count) for m in self.modules.values()])
     return made
@@ -372,7 +372,7 @@ def _parameter_dict_init(self: Module, parameters: Any = None) -> None:
 
 
 def _parameter_dict_of(self: Module, entries: Table) -> Module:
-    made: Any = self.cls.make(self.cls)
+    made: Any = self.cls.__new__(self.cls)
     made.ready = True
     for key, value in entries.items():
         made.parameters[key] = None if value is None else _as_parameter(value, self)

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import AutodiffError, fail
 from .classes import Object, UserClass
 from .collected import signature
+from .exceptions import EXCEPTIONS
 from .functions import call_value
 from .kinds import kind_of
 from .operations import compare, equal, truth
@@ -239,7 +240,7 @@ def _init(cls: UserClass, fields: dict[str, Field]) -> Any:
     params += [Param(f.name, None, "keyword", None, _NOWHERE) for f in keyword]
     defaults = [initial(f) for f in positional if f.optional]
     others = {f.name: initial(f) for f in keyword if f.optional}
-    return signature("__init__", params, fill, defaults, **others)
+    return signature(f"{cls.name}.__init__", params, fill, defaults, **others)
 
 
 # -- functions of data classes --------------------------------------------------------------------
@@ -305,4 +306,5 @@ DATACLASSES: dict[str, Any] = {
     "is_dataclass": Builtin("is_dataclass", _is_dataclass),
     "KW_ONLY": "KW_ONLY",
     "MISSING": MISSING,
+    "FrozenInstanceError": EXCEPTIONS["FrozenInstanceError"],
 }

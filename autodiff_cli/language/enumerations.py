@@ -69,7 +69,7 @@ class Enumeration(UserClass):
         return iter({id(m): m for m in cls.members.values() if _is_single(cls, m)}.values())
 
     def __len__(cls) -> int:
-        return len(list(cls))
+        return sum(1 for _ in cls)
 
     def __bool__(cls) -> bool:
         return True

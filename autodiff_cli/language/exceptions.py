@@ -175,8 +175,6 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         return ()  # PyTorch may have it
     cause = error.__context__
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
-    if code == "E210" and "iterator" in error.message:
-        names = ("StopIteration",)
     if known is not None and known[1]:
         names = (known[1],)
     if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):

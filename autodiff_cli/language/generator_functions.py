@@ -1,28 +1,32 @@
 """Functions with `yield`: their bodies run as Python generators, statement by statement.
 
 `compile_steps(trees) -> steps(scope)`: a generator that yields the program's values and returns the
-signal of the block. Statements without a `yield` inside run as everywhere else.
+signal of the block. Statements without a `yield` inside run as everywhere else; of those
+with one the yields run first, and all that stands before them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from copy import copy
+from itertools import count
 from typing import Any
 
 from ..errors import AutodiffError
 from ..graph.state import STATE
 from . import syntax
 from .assignment import compile_target
+from .exceptions import EXCEPTIONS, Raised, is_stop
 from .expressions import Context, Run, compile_expression, compile_truth
 from .housekeeping import ended
 from .iterators import Lazy, iterator
 from .managers import Entered, entering
 from .operand_labels import placed
-from .operations import count_step
+from .operations import count_step, truth
 from .repeated import BREAK, CONTINUE
 from .scoping import target_names as names_of
 from .scoping import yields
-from .statements import compile_block
+from .statements import STATEMENTS, compile_block
 from .trying import HANDLED, Handlers
 from .values import Scope
 
@@ -93,30 +97,182 @@ def compile_generator_expression(tree: syntax.GeneratorExp, context: Context) ->
     return run
 
 
-def _yield(tree: syntax.Yield, context: Context) -> Steps:
-    value = None if tree.value is None else compile_expression(tree.value, context)
-    span = tree.span
+# -- yields inside expressions --------------------------------------------------------------------
 
-    def one(scope: Scope) -> Generator[Any, None, Any]:
-        yield None if value is None else value(scope)
+_NUMBERS = count()
+# Parts of an expression that are no values of their own: what is in them is put into names.
+_PARTS = (
+    syntax.Keyword, syntax.Starred, syntax.Slice, syntax.FormattedValue, syntax.WithItem,
+)  # fmt: skip
 
-    def each(scope: Scope) -> Generator[Any, None, Any]:
+
+def _hidden(span: Any) -> syntax.Name:
+    """A name that no program can write."""
+    return syntax.Name(f" {next(_NUMBERS)}", span)
+
+
+def _hoisted(tree: Any, context: Context, before: list[Steps]) -> Any:
+    """An expression that reads what its yields gave, and all that stands before them, from names;
+    the steps that put it there are added to `before`."""
+    if not yields([tree]):
+        return tree
+    if isinstance(tree, syntax.Yield):
+        return _sent(tree, context, before)
+    if isinstance(tree, syntax.BoolOp | syntax.IfExp):
+        return _chosen(tree, context, before)
+    last = max(i for i, part in enumerate(syntax.children(tree)) if yields([part]))
+    left = iter(range(last + 1))
+
+    def moved(part: Any) -> Any:
+        if not isinstance(part, syntax.Node) or next(left, None) is None:
+            return part
+        if yields([part]):
+            return _hoisted(part, context, before)
+        return _kept(part, context, before)
+
+    made = copy(tree)
+    for name in tree.fields:
+        value = getattr(tree, name)
+        setattr(made, name, list(map(moved, value)) if isinstance(value, list) else moved(value))
+    return made
+
+
+def _kept(tree: Any, context: Context, before: list[Steps]) -> Any:
+    """The name that keeps the value of an expression."""
+    if isinstance(tree, _PARTS):
+        made = copy(tree)
+        for field in tree.fields:
+            part = getattr(tree, field)
+            if isinstance(part, syntax.Node):
+                setattr(made, field, _kept(part, context, before))
+        return made
+    if isinstance(tree, syntax.Constant):
+        return tree
+    name = _hidden(tree.span)
+    value = compile_expression(tree, context)
+
+    def keep(scope: Scope) -> Generator[Any, Any, Any]:
+        scope.names[name.id] = value(scope)
+        return
+        yield
+
+    before.append(keep)
+    return name
+
+
+def _sent(tree: syntax.Yield, context: Context, before: list[Steps]) -> syntax.Name:
+    """The name that keeps what a `yield` gives: what was sent, or the result of what it went
+    through."""
+    inner = None if tree.value is None else _hoisted(tree.value, context, before)
+    value = None if inner is None else compile_expression(inner, context)
+    name, span = _hidden(tree.span), tree.span
+
+    def one(scope: Scope) -> Generator[Any, Any, Any]:
+        scope.names[name.id] = yield None if value is None else value(scope)
+
+    def each(scope: Scope) -> Generator[Any, Any, Any]:
         assert value is not None
-        items = iterator(value(scope))
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            except AutodiffError as error:
-                raise placed(error, span) from None
-            yield item
+        STATE.span = span
+        try:
+            items: Any = iterator(value(scope))
+            scope.names[name.id] = yield from items
+        except AutodiffError as error:
+            raise placed(error, span) from None
 
-    return each if tree.each else one
+    before.append(each if tree.each else one)
+    return name
+
+
+def _chosen(tree: Any, context: Context, before: list[Steps]) -> syntax.Name:
+    """The name that keeps the value of `a and b`, `a or b`, `a if test else b`: what is not chosen
+    does not run."""
+    name = _hidden(tree.span)
+
+    def part(value: Any) -> Steps:
+        return compile_steps([syntax.Assign([name], value, tree.span)], context)
+
+    if isinstance(tree, syntax.IfExp):
+        test = syntax.If(
+            tree.test,
+            [syntax.Assign([name], tree.body, tree.span)],
+            [syntax.Assign([name], tree.orelse, tree.span)],
+            tree.span,
+        )
+        before.append(compile_steps([test], context))
+        return name
+    values = [part(value) for value in tree.values]
+
+    def steps(scope: Scope) -> Generator[Any, Any, Any]:
+        for run in values:
+            yield from run(scope)
+            if truth(scope.names[name.id]) is (tree.op == "or"):
+                return
+
+    before.append(steps)
+    return name
+
+
+def _simple(tree: Any, context: Context) -> Steps:
+    """A statement whose expressions yield: first these, then the statement."""
+    before: list[Steps] = []
+    made = copy(tree)
+    after: list[Callable[[Scope], Any]] = []
+    if isinstance(tree, syntax.AugAssign):
+        target = copy(tree.target)
+        for field in ("value", "index"):
+            if field in target.fields:
+                setattr(target, field, _kept(getattr(target, field), context, before))
+        made.target = _kept(target, context, before)  # read before the yield
+        after.append(STATEMENTS[syntax.Assign](_assignment(target, made.target), context))
+    for field in tree.fields:
+        part = getattr(tree, field)
+        if field not in ("target", "targets") and isinstance(part, syntax.Node):
+            setattr(made, field, _hoisted(part, context, before))
+    last = STATEMENTS[type(tree)](made, context)
+
+    def steps(scope: Scope) -> Generator[Any, Any, Any]:
+        for part in before:
+            yield from part(scope)
+        signal = last(scope)
+        for store in after:
+            store(scope)
+        return signal
+
+    return steps
+
+
+def _assignment(target: Any, value: Any) -> syntax.Assign:
+    return syntax.Assign([target], value, target.span)
+
+
+def _value(tree: syntax.Node, context: Context) -> Callable[[Scope], Generator[Any, Any, Any]]:
+    """The steps that give the value of an expression."""
+    before: list[Steps] = []
+    result = compile_expression(_hoisted(tree, context, before), context)
+
+    def steps(scope: Scope) -> Generator[Any, Any, Any]:
+        for part in before:
+            yield from part(scope)
+        return result(scope)
+
+    return steps
+
+
+def outside_generator(error: AutodiffError) -> BaseException:
+    """What leaves a generator's body, as its caller sees it."""
+    value = getattr(error, "value", None)
+    if value is not None and EXCEPTIONS["GeneratorExit"] in value.cls.line:
+        return GeneratorExit()
+    if is_stop(error):
+        return Raised(EXCEPTIONS["RuntimeError"]("generator raised StopIteration"), error.span)
+    return error
+
+
+# -- statements -----------------------------------------------------------------------------------
 
 
 def _for(tree: syntax.For, context: Context) -> Steps:
-    source = compile_expression(tree.iter, context)
+    source = _value(tree.iter, context)
     assign = compile_target(tree.target, context)
     body = compile_steps(tree.body, context)
     orelse = compile_steps(tree.orelse, context)
@@ -124,7 +280,7 @@ def _for(tree: syntax.For, context: Context) -> Steps:
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
         STATE.span = span
-        items = iterator(source(scope))
+        items = iterator((yield from source(scope)))
         while True:
             try:
                 item = next(items)
@@ -143,12 +299,12 @@ def _for(tree: syntax.For, context: Context) -> Steps:
 
 
 def _while(tree: syntax.While, context: Context) -> Steps:
-    test = compile_truth(tree.test, context)
+    test = _value(tree.test, context)
     body = compile_steps(tree.body, context)
     orelse = compile_steps(tree.orelse, context)
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
-        while test(scope):
+        while truth((yield from test(scope))):
             count_step()
             signal = yield from body(scope)
             if signal is BREAK:
@@ -161,12 +317,13 @@ def _while(tree: syntax.While, context: Context) -> Steps:
 
 
 def _if(tree: syntax.If, context: Context) -> Steps:
-    test = compile_truth(tree.test, context)
+    test = _value(tree.test, context)
     body = compile_steps(tree.body, context)
     orelse = compile_steps(tree.orelse, context)
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
-        return (yield from (body if test(scope) else orelse)(scope))
+        chosen = body if truth((yield from test(scope))) else orelse
+        return (yield from chosen(scope))
 
     return steps
 
@@ -185,7 +342,7 @@ def _with(tree: syntax.With, context: Context) -> Steps:
                 return None
             raise
         except GeneratorExit:
-            entered.leave(None)
+            entered.leave(_closing())
             raise
         entered.leave(None)
         return signal
@@ -203,7 +360,8 @@ def _try(tree: syntax.Try, context: Context) -> Steps:
     def guarded(scope: Scope) -> Generator[Any, None, Any]:
         try:
             signal = yield from body(scope)
-        except AutodiffError as error:
+        except (AutodiffError, GeneratorExit) as problem:
+            error = problem if isinstance(problem, AutodiffError) else _closing()
             chosen = -1 if ended(error) else handlers.choose(error, scope)
             if chosen < 0:
                 raise
@@ -231,8 +389,27 @@ def _try(tree: syntax.Try, context: Context) -> Steps:
     return steps
 
 
+def _closing() -> AutodiffError:
+    return Raised(EXCEPTIONS["GeneratorExit"](), STATE.span)
+
+
+_SIMPLE = (
+    syntax.ExprStmt, syntax.Assign, syntax.AugAssign, syntax.AnnAssign, syntax.Return,
+    syntax.Raise, syntax.Assert,
+)  # fmt: skip
 _STEPS: dict[type, Callable[[Any, Context], Steps]] = {
-    syntax.Yield: _yield,
+    **dict.fromkeys(
+        (
+            syntax.ExprStmt,
+            syntax.Assign,
+            syntax.AugAssign,
+            syntax.AnnAssign,
+            syntax.Return,
+            syntax.Raise,
+            syntax.Assert,
+        ),
+        _simple,
+    ),
     syntax.For: _for,
     syntax.While: _while,
     syntax.If: _if,

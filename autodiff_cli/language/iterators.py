@@ -7,13 +7,13 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
-from .classes import special
-from .exceptions import is_stop
+from .classes import UserClass, special
+from .exceptions import EXCEPTIONS, ErrorValue, Raised, is_stop
 from .functions import DEPTH, call_value
 from .kinds import kind_of
-from .operations import binary, count_step, equal, iterate, truth
+from .operations import binary, compare, count_step, equal, iterate, truth
 from .subscripts import index, slice_part
-from .values import Builtin
+from .values import Builtin, TypeName
 
 
 class Lazy:
@@ -31,6 +31,37 @@ class Lazy:
         return self
 
     def __next__(self) -> Any:
+        return self.resume(self.source.__next__)
+
+    def send(self, value: Any) -> Any:
+        """`generator.send(value)`."""
+        return self.resume(self._own("send"), value)
+
+    def throw(self, *raised: Any) -> Any:
+        """`generator.throw(error)`, and what Python's `yield from` passes on."""
+        error = raised[0]
+        if isinstance(error, UserClass):
+            given = raised[1] if len(raised) > 1 else None
+            known = isinstance(given, ErrorValue)
+            error = given if known else error(*([] if given is None else [given]))
+        given = Raised(error, STATE.span) if isinstance(error, ErrorValue) else raised[-1]
+        return self.resume(self._own("throw"), given)
+
+    def close(self) -> None:
+        """`generator.close()`."""
+        try:
+            self.resume(self._own("close"))
+        except RuntimeError as error:
+            raise Raised(EXCEPTIONS["RuntimeError"](str(error)), STATE.span) from None
+
+    def _own(self, name: str) -> Any:
+        found = getattr(self.source, name, None)
+        if found is None:
+            raise fail("E207", f"a {self.name} has no attribute `{name}`", help="loop over it")
+        return found
+
+    def resume(self, step: Callable[..., Any], *args: Any) -> Any:
+        """Let the source go on."""
         if STATE.over is not None:
             raise STATE.over
         if DEPTH.now >= STATE.max_depth:
@@ -41,18 +72,23 @@ class Lazy:
             )
         DEPTH.now += 1
         try:
-            return next(self.source)
-        except ValueError as error:  # Python's generators notice themselves
+            return step(*args)
+        except ValueError as error:
+            if "already executing" not in str(error):
+                raise
             raise fail(
-                "E208", str(error), help="a generator cannot iterate itself", raises="ValueError"
+                "E208", "generator already executing", help="it asks itself", raises="ValueError"
             ) from None
         finally:
             DEPTH.now -= 1
 
     def get_attribute(self, name: str) -> Any:
-        if name == "close" and hasattr(self.source, "close"):
-            return Builtin("close", self.source.close)
-        raise fail("E207", f"a {self.name} has no attribute `{name}`", help="loop over it")
+        if name in ("send", "throw", "close"):
+            self._own(name)
+            return Builtin(name, lambda *args: _asked(getattr(self, name), *args))
+        from .attributes import special_name
+
+        return special_name(self, name)
 
     def describe(self) -> str:
         return f"<{self.name}>"
@@ -63,14 +99,25 @@ def iterator(value: Any) -> Iterator[Any]:
     return value if isinstance(value, Lazy) else iterate(value)
 
 
-def make_iterator(value: Any) -> Any:
-    """`iter(value)`."""
+def make_iterator(value: Any, *sentinel: Any) -> Any:
+    """`iter(value)`, or `iter(function, sentinel)`."""
+    if sentinel:
+        return Lazy("callable_iterator", _until(value, sentinel[0]))
     if isinstance(value, Lazy):
         return value
     method = special(value, "__iter__")
     if method is not None:
         return call_value(method, [], {})
     return Lazy(f"{type(value).__name__}_iterator", iterate(value))
+
+
+def _until(function: Any, sentinel: Any) -> Iterator[Any]:
+    while True:
+        count_step()
+        item = call_value(function, [], {})
+        if item is sentinel or truth(compare("==", item, sentinel)):
+            return
+        yield item
 
 
 def advance(value: Any, *default: Any) -> Any:
@@ -80,12 +127,13 @@ def advance(value: Any, *default: Any) -> Any:
         if not value:
             raise _exhausted()
         return value.pop(0)
-    if isinstance(value, Lazy):
-        for item in value:
-            return item
-        if default:
-            return default[0]
-        raise _exhausted()
+    if isinstance(value, Iterator):
+        try:
+            return _asked(value.__next__)
+        except AutodiffError as error:
+            if default and is_stop(error):
+                return default[0]
+            raise
     method = special(value, "__next__")
     if method is not None:
         try:
@@ -103,9 +151,20 @@ def advance(value: Any, *default: Any) -> Any:
     )
 
 
-def _exhausted() -> AutodiffError:
-    return fail(
-        "E210", "the iterator has nothing left", help="give a default: `next(iterator, None)`"
+def _asked(step: Callable[..., Any], *args: Any) -> Any:
+    """A step of an iterator; at its end StopIteration, with the result of a generator."""
+    try:
+        return step(*args)
+    except StopIteration as stop:
+        result = stop.value
+    raise _exhausted(*([] if result is None else [result]))
+
+
+def _exhausted(*result: Any) -> AutodiffError:
+    return Raised(EXCEPTIONS["StopIteration"](*result), None).amend(
+        code="E210",
+        message="the iterator has nothing left",
+        helps=("give a default: `next(iterator, None)`",),
     )
 
 
@@ -224,7 +283,10 @@ def _counted(name: str) -> Callable[..., Lazy]:
         import itertools
 
         given = [s if isinstance(s, int) else list(iterator(s)) for s in sources]
-        numbers = {key: slice_part(value) for key, value in options.items()}
+        numbers = {
+            key: value if key == "fillvalue" else slice_part(value)
+            for key, value in options.items()
+        }
         return Lazy(name, iterate(getattr(itertools, name)(*given, **numbers)))
 
     return make
@@ -267,7 +329,6 @@ def _starmap(function: Any, values: Any) -> Lazy:
 
 
 ITERTOOLS: dict[str, Callable[..., Any]] = {
-    "chain": _chain,
     "count": _count,
     "cycle": _cycle,
     "repeat": _repeat,
@@ -290,6 +351,19 @@ ITERTOOLS: dict[str, Callable[..., Any]] = {
         )
     },
 }
+
+
+CHAIN = TypeName(
+    "itertools.chain",
+    lambda value: isinstance(value, Lazy) and value.name == "chain",
+    _chain,
+    from_iterable=Builtin(
+        "from_iterable",
+        lambda sources: Lazy(
+            "chain", (item for source in iterator(sources) for item in iterator(source))
+        ),
+    ),
+)
 
 
 def pick(value: Any, *keys: Any) -> Any:

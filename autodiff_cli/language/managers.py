@@ -18,7 +18,7 @@ from .iterators import Lazy
 from .kinds import kind_of
 from .operand_labels import placed
 from .operations import truth
-from .values import Builtin, Callee, GradMode, Scope, UserFunction
+from .values import Callee, GradMode, Method, Scope, UserFunction
 
 
 class Manager(Callee):
@@ -28,14 +28,16 @@ class Manager(Callee):
     is true ends the error.
     """
 
-    __slots__ = ("_enter", "_leave", "name")
+    __slots__ = ("_enter", "_leave", "again", "name")
 
     def __init__(
         self,
         name: str,
         enter: Callable[[], Any] = lambda: None,
         leave: Callable[[AutodiffError | None], Any] = lambda error: None,
+        again: Callable[[], Manager] | None = None,
     ):
+        self.again = again  # makes another one, where this one can be entered once
         self.name = name
         self._enter = enter
         self._leave = leave
@@ -53,17 +55,18 @@ class Manager(Callee):
         function = args[0]
 
         def run(*values: Any, **named: Any) -> Any:
-            self.enter()
+            manager = self if self.again is None else self.again()
+            manager.enter()
             try:
                 result = call_value(function, list(values), named)
             except AutodiffError as error:
-                if not self.leave(error):
+                if not manager.leave(error):
                     raise
                 return None
-            self.leave(None)
+            manager.leave(None)
             return result
 
-        return Builtin(getattr(function, "name", self.name), run)
+        return Method(getattr(function, "name", self.name), run)
 
     def describe(self) -> str:
         return f"<{self.name}>"
@@ -78,12 +81,17 @@ class Entered:
         self.exits: list[Callable[[AutodiffError | None], Any]] = []
 
     def leave(self, error: AutodiffError | None) -> bool:
-        """Leave them all; whether the error is over."""
-        over = False
+        """Leave them all; whether the error is over. What one raises is told to the next."""
+        given = error
         while self.exits:
-            if self.exits.pop()(error):
-                error, over = None, True
-        return over
+            try:
+                if self.exits.pop()(error):
+                    error = None
+            except AutodiffError as later:
+                error = later
+        if error is not None and error is not given:
+            raise error
+        return error is not given
 
 
 def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
@@ -169,17 +177,50 @@ def context_manager(function: Any) -> Any:
         steps: Any = running.source
 
         def enter() -> Any:
-            return next(steps, None)
+            for value in steps:
+                return value
+            raise fail("E208", "generator didn't yield", help="yield once", raises="RuntimeError")
 
         def leave(error: AutodiffError | None) -> bool:
-            if error is None:
-                next(steps, None)
-                return False
-            return _thrown(steps, error)
+            if error is not None:
+                return _thrown(steps, error)
+            for _ in steps:
+                raise fail(
+                    "E208", "generator didn't stop", help="yield once", raises="RuntimeError"
+                )
+            return False
 
-        return Manager(function.name, enter, leave)
+        return Manager(function.name, enter, leave, lambda: make(*args, **kwargs))
 
-    return Builtin(function.name, make)
+    return Method(function.name, make)
+
+
+class ExitStack(Manager):
+    """`contextlib.ExitStack`: managers that are entered one by one and left together."""
+
+    __slots__ = ("entered",)
+
+    def __init__(self) -> None:
+        self.entered = Entered()
+        super().__init__("ExitStack", lambda: self, self.entered.leave)
+
+    def _callback(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        self.entered.exits.append(lambda error: call_value(function, list(args), kwargs) and None)
+        return function
+
+    def _popped(self) -> ExitStack:
+        other = ExitStack()
+        other.entered.exits[:] = self.entered.exits
+        self.entered.exits.clear()
+        return other
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "enter_context": lambda value: enter_manager(value, self.entered, Scope(None)),
+            "callback": self._callback,
+            "pop_all": self._popped,
+            "close": lambda: self.entered.leave(None) and None,
+        }
 
 
 def _thrown(steps: Generator[Any, None, Any], error: AutodiffError) -> bool:

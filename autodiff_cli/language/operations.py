@@ -6,7 +6,7 @@ Tensors go to the op table; Python values do what Python does, within bounds.
 from __future__ import annotations
 
 import operator
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, ItemsView, Iterator
 from itertools import count
 from types import MethodType
@@ -194,7 +194,7 @@ def unary(symbol: str, value: Any) -> Any:
         return -value if symbol == "-" else value
     if type(value) is np.float64 and symbol != "~":
         return -value if symbol == "-" else value
-    if isinstance(value, Instance):
+    if isinstance(value, Instance | Counter):
         try:
             return _UNARY[symbol](value)
         except TypeError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..errors import AutodiffError, fail
 from . import syntax as s
+from .scoping import first_yield, yields
 from .tokens import KIND
 
 _MESSAGES: dict[type, tuple[str, str, str]] = {
@@ -44,6 +45,13 @@ def misplaced(module: s.Module) -> Iterator[AutodiffError]:
                 message, label, help = _MESSAGES[kind]
                 yield fail("E111", message, node.span, label=label, help=help)
             continue
+        if not in_function and kind not in (s.FunctionDef, s.ClassDef):
+            below = {id(child) for body in s.bodies(node) for child in body}
+            heads = [child for child in s.children(node) if id(child) not in below]
+            found = first_yield(heads) if yields(heads) else None
+            if found is not None:
+                message, label, help = _MESSAGES[s.Yield]
+                yield fail("E111", message, found.span, label=label, help=help)
         inner: list[tuple[s.Node, bool, bool]] = []
         for position, body in enumerate(s.bodies(node)):
             function, loop = in_function, in_loop

@@ -18,9 +18,9 @@ from .classes import library_class
 from .collected import COLLECTIONS, row_type
 from .functions import call_value
 from .generators import Stream
-from .iterators import ITERTOOLS, iterator, pick
+from .iterators import CHAIN, ITERTOOLS, iterator, pick
 from .kinds import kind_of
-from .managers import Manager, context_manager
+from .managers import ExitStack, Manager, context_manager
 from .operations import COMPARISONS, binary, compare, items_of, truth, unary
 from .python_operators import BINARY
 from .values import Builtin, TypeName, UserFunction
@@ -211,7 +211,7 @@ _TABLE: dict[str, dict[str, Any]] = {
             "cmp_to_key": functools.cmp_to_key,
         }
     ),
-    "itertools": _functions(ITERTOOLS),
+    "itertools": {**_functions(ITERTOOLS), "chain": CHAIN},
     "operator": _functions(OPERATOR),
     "collections": COLLECTIONS,
     "contextlib": {
@@ -220,6 +220,7 @@ _TABLE: dict[str, dict[str, Any]] = {
             "nullcontext", lambda result=None: Manager("nullcontext", lambda: result)
         ),
         "suppress": Builtin("suppress", _suppress),
+        "ExitStack": Builtin("ExitStack", ExitStack),
     },
     "time": _functions(
         {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, ItemsView, KeysView
 from typing import Any
 
 import numpy as np
@@ -72,10 +73,10 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             sequence, times = (left, right) if a in _SEQUENCES else (right, left)
             bound_length(len(sequence) * max(times, 0), type(sequence))
             return sequence * times
-        if (a is set and b is set and symbol in ("&", "|", "-", "^")) or (
-            a is dict and b is dict and symbol == "|"
-        ):
+        if isinstance(left, _JOINED) and isinstance(right, _JOINED):
             return BINARY[symbol][1](left, right)
+    except TypeError:
+        pass  # told below
     except ZeroDivisionError:
         raise fail(
             "E504",
@@ -103,6 +104,7 @@ def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
 
 NUMBERS = frozenset({int, float, bool})
 _BITWISE = frozenset({"<<", ">>", "&", "|"})
+_JOINED = (set, frozenset, dict, deque, KeysView, ItemsView)  # what Python joins by operators
 _SEQUENCES = frozenset({str, list, tuple})
 
 

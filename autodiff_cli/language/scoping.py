@@ -61,16 +61,20 @@ def _named_inside(trees: list[syntax.Node]) -> set[str]:
 
 
 def yields(trees: list[syntax.Node]) -> bool:
-    """Whether a body has a `yield` of its own."""
+    """Whether a body, or an expression, has a `yield` of its own."""
+    return bool(trees) and "yield" in trees[0].span.source.text and first_yield(trees) is not None
+
+
+def first_yield(trees: list[syntax.Node]) -> syntax.Yield | None:
+    """A `yield` in these trees that belongs to the function around them."""
     pending = list(trees)
     while pending:
         node = pending.pop()
         if isinstance(node, syntax.Yield):
-            return True
-        if not isinstance(node, syntax.FunctionDef | syntax.ClassDef):
-            for body in syntax.bodies(node):
-                pending.extend(body)
-    return False
+            return node
+        if not isinstance(node, syntax.FunctionDef | syntax.ClassDef | syntax.Lambda):
+            pending.extend(syntax.children(node))
+    return None
 
 
 def target_names(tree: syntax.Node) -> list[str]:

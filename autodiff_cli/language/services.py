@@ -21,7 +21,7 @@ from .managers import Manager
 from .namespaces import TORCH_VERSION
 from .operations import items_of, truth
 from .saving import load, save
-from .values import Builtin
+from .values import Builtin, Method
 
 # -- checkpoints ----------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ def _once(function: Any) -> Builtin:
         with grad_mode(False):
             return call_value(function, list(args), kwargs)
 
-    return Builtin(getattr(function, "name", "backward"), run)
+    return Method(getattr(function, "name", "backward"), run)
 
 
 # -- scaling --------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ A signal is None (go on), BREAK, CONTINUE, or a `Returned` with the value of a `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError
 from ..graph.state import STATE
 from ..outside import END, OUTSIDE, START
 from . import syntax
@@ -238,10 +238,6 @@ def _try(tree: syntax.Try, context: Context) -> RunStatement:
     return compile_try(tree, context)
 
 
-def _yield(tree: syntax.Yield, context: Context) -> RunStatement:
-    raise fail("E111", "`yield` outside a function", tree.span, help="put it in a `def`")
-
-
 # -- definitions ----------------------------------------------------------------------------------
 
 
@@ -273,11 +269,19 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
 
 def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[Scope], Any]:
     """The body of a function with `yield`: it gives an iterator."""
-    from .generator_functions import compile_steps
+    from .generator_functions import compile_steps, outside_generator
     from .iterators import Lazy
 
     steps = compile_steps(tree.body, context)
-    return lambda scope: Lazy("generator", steps(scope))
+
+    def run(scope: Scope) -> Generator[Any, Any, Any]:
+        try:
+            signal = yield from steps(scope)
+        except AutodiffError as error:
+            raise outside_generator(error) from None
+        return signal.value if type(signal) is Returned else None
+
+    return lambda scope: Lazy("generator", run(scope))
 
 
 def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
@@ -354,7 +358,6 @@ STATEMENTS: dict[type, Callable[[Any, Context], RunStatement]] = {
     syntax.Assert: _assert,
     syntax.Raise: _raise,
     syntax.Try: _try,
-    syntax.Yield: _yield,
     syntax.FunctionDef: _function,
     syntax.ClassDef: _class,
     syntax.Import: _import,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..suggest import suggest
 from .kinds import kind_of
 from .operations import count_nested
 from .text import represent
-from .values import Instance, Size
+from .values import Instance, Size, has
 
 
 def index(value: Any, key: Any) -> Any:
@@ -28,7 +29,7 @@ def index(value: Any, key: Any) -> Any:
         return read_index(value, key)
     if isinstance(value, Instance):
         return type(value).get_item(value, key)  # type: ignore[attr-defined]  # of every class
-    if isinstance(value, list | tuple | str | range):
+    if isinstance(value, list | tuple | str | range | deque):
         return _index_sequence(value, key)
     if isinstance(value, dict):
         try:
@@ -44,8 +45,6 @@ def index(value: Any, key: Any) -> Any:
                 if close
                 else f"it has: {known or 'nothing'}",
             ) from None
-    if isinstance(value, deque):
-        return value[plain_key(key)]
     item = getattr(type(value), "get_item", None)
     if item is not None:
         return item(value, key)
@@ -103,9 +102,17 @@ def plain_key(key: Any) -> Any:
 
 def dict_key(key: Any) -> Any:
     """A value that can be a dict key."""
-    if isinstance(key, list | dict | set | slice):
+    if type(key) is tuple:
+        for part in key:
+            dict_key(part)
+    elif type(key).__hash__ is None:
         raise fail(
-            "E208", f"{kind_of(key)} cannot be a key", help="use a string, a number or a tuple"
+            "E208",
+            f"{kind_of(key)} cannot be a key",
+            help="define `__hash__` beside `__eq__`"
+            if isinstance(key, Instance)
+            else "use a string, a number or a tuple",
+            notes=(f"PyTorch: unhashable type: '{type(key).__name__}'",),
         )
     if isinstance(key, tuple):
         count_nested(key)
@@ -121,6 +128,8 @@ def slice_part(value: Any) -> int | None:
 def _position(key: Any) -> int:
     from ..graph.params import BindError, to_int
 
+    if isinstance(key, Instance) and has(key, "__index__"):
+        return operator.index(key)  # type: ignore[arg-type]  # it has `__index__`
     try:
         return to_int(key)
     except BindError as error:
@@ -130,6 +139,9 @@ def _position(key: Any) -> int:
 
 
 def _index_sequence(value: Any, key: Any) -> Any:
+    if isinstance(key, slice) and isinstance(value, deque):
+        raise fail("E305", "sequence index must be integer, not 'slice'", help="list(x)[1:]",
+                   raises="TypeError")  # fmt: skip
     if isinstance(key, slice):
         part = value[plain_key(key)]
         return Size(part) if isinstance(value, Size) else part

@@ -287,11 +287,13 @@ def check_spec(spec: str) -> None:
 
 def formatted(value: Any, spec: str) -> Any:
     """`format(value, spec)`; a one-element tensor formats as its number, as in PyTorch."""
-    if not spec:
+    if not spec and not isinstance(value, Instance):
         if isinstance(value, Tensor) and not value.shape:
             return text(value.item())
         return text(value)
     check_spec(spec)
+    if isinstance(value, Instance):
+        return type(value).formatted(value, spec)  # type: ignore[attr-defined]  # of every class
     if type(value) is Varying:
         return Later(formatted, value, spec)
     if isinstance(value, Tensor):
@@ -349,13 +351,19 @@ def percent(template: str, values: Any) -> Any:
         ) from None
 
 
-class _Text(str):
-    """Text that `%r` and `%s` show as it is."""
+class _Shown:
+    """A value that `%r` and `%s` show as the language does."""
 
-    __slots__ = ()
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __str__(self) -> str:
+        return text(self.value)
 
     def __repr__(self) -> str:
-        return str(self)
+        return represent(self.value)
 
 
 def _plain(value: Any) -> Any:
@@ -363,7 +371,7 @@ def _plain(value: Any) -> Any:
         return _Number(value.item(), text(value))
     if isinstance(value, bool | int | float | str):
         return value
-    return _Text(represent(value))
+    return _Shown(value)
 
 
 class _Number(float):

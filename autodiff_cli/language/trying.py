@@ -130,6 +130,7 @@ def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:
     """The closure of a `raise`."""
     span = tree.span
     make = None if tree.value is None else compile_expression(tree.value, context)
+    make_cause = None if tree.cause is None else compile_expression(tree.cause, context)
 
     def run(scope: Scope) -> Signal:
         if make is None:
@@ -148,6 +149,11 @@ def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:
                 span,
                 help="write `raise ValueError('...')`",
             )
+        if HANDLED:
+            value.fields["__context__"] = caught(HANDLED[-1], [BASE])
+        if make_cause is not None:
+            cause = make_cause(scope)
+            value.fields["__cause__"] = cause() if isinstance(cause, UserClass) else cause
         raise Raised(value, span)
 
     return run

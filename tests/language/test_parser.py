@@ -103,6 +103,8 @@ STATEMENTS = [
     "try:\n    a\nexcept B:\n    c\nexcept (D, E) as f:\n    g\nelse:\n    h\nfinally:\n    i",
     "try:\n    a\nfinally:\n    b",
     "def f():\n    yield\n    yield 1, 2\n    yield from g",
+    "def f():\n    x = yield\n    x = yield 1, 2\n    x += yield from g",
+    "def f():\n    return h((yield), [(yield 1)])",
     "while x := f():\n    pass",
     "x = 1",
     "a = b, = c = d",

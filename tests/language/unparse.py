@@ -341,9 +341,15 @@ def _spec(spec: s.JoinedStr | None) -> str:
     return ":" + "".join(parts)
 
 
+def _yield(node: s.Yield) -> tuple[int, Pieces]:
+    word = "yield from" if node.each else "yield"
+    return -1, [word, *([] if node.value is None else [" ", Slot(node.value, TUPLE)])]
+
+
 _EXPRESSIONS: dict[type, Callable[[Any], tuple[int, Pieces]]] = {
     s.Name: lambda node: (PRIMARY, [node.id]),
     s.NamedExpr: lambda node: (-1, [node.target.id, " := ", Slot(node.value)]),
+    s.Yield: _yield,
     s.Constant: _constant,
     s.NumList: _number_list,
     s.List: _bracketed("[", "]"),
@@ -479,7 +485,6 @@ _STATEMENTS: dict[type, Callable[[Any], list[Any]]] = {
     s.While: _while,
     s.With: _with,
     s.Try: _try,
-    s.Yield: lambda node: _word("yield from" if node.each else "yield", node.value),
     s.Break: lambda node: [Line("break")],
     s.Continue: lambda node: [Line("continue")],
     s.Pass: lambda node: [Line("pass")],
