@@ -328,6 +328,7 @@ class Held:
         self.objects: dict[int, tuple[Any, dict[str, Any]]] = {}
         # A tensor's memory counts who looks at it, therefore nothing here holds it.
         self.memory: list[tuple[Tensor, Any, dict[str, Any]]] = []
+        self.marks: list[tuple[Node, Any]] = []
         for value, parts in snapshot.values.values():
             for holder in [_inside(value), *[holder for holder, _, _ in parts]]:
                 self._contents(holder)
@@ -338,10 +339,11 @@ class Held:
         for tensor, shown in snapshot.tensors.items():
             for part in (tensor, shown.grad):
                 if part is not None:
-                    marks = part.node.marks
-                    for known in (part, part.accumulator, marks):
-                        self._fields(known)
+                    self._fields(part)
+                    self._fields(part.accumulator)
+                    self._marked(part.node)
                     if part.storage is not None:
+                        self._marked(part.storage.node)
                         fields = _fields(part.storage)
                         self._contents(fields["apart"])
                         self.memory.append((part, weakref(part.storage), fields))
@@ -349,6 +351,12 @@ class Held:
     def _contents(self, value: Any) -> None:
         if isinstance(value, list | dict | set) and id(value) not in self.containers:
             self.containers[id(value)] = value, value.copy()
+
+    def _marked(self, node: Any) -> None:
+        while type(node) is Node:
+            self.marks.append((node, node.marks))
+            self._fields(node.marks)
+            node = node.body
 
     def _fields(self, value: Any) -> None:
         if value is None or value is FREED or id(value) in self.objects:
@@ -371,6 +379,8 @@ class Held:
         for value, fields in self.objects.values():
             for name, field in fields.items():
                 setattr(value, name, field)
+        for node, marks in self.marks:
+            node.marks = marks
         for tensor, storage, fields in self.memory:
             tensor.storage = storage()
             if tensor.storage is None:  # nobody else looked at it
