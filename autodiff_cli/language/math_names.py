@@ -111,12 +111,20 @@ MATH: dict[str, Any] = {
     "perm": Builtin("perm", _small_integers("perm", 5000)),
     "isqrt": Builtin("isqrt", _math("isqrt")),
     "prod": Builtin("prod", lambda values, start=1: _product(values, start)),
+    "fsum": Builtin("fsum", lambda values: math.fsum(_numbers(values))),
+    "dist": Builtin("dist", lambda p, q: math.dist(_numbers(p), _numbers(q))),
     "pi": math.pi,
     "e": math.e,
     "inf": math.inf,
     "nan": math.nan,
     "tau": math.tau,
 }
+
+
+def _numbers(values: Any) -> list[float]:
+    from .operations import iterate
+
+    return [_float(value) for value in iterate(values)]
 
 
 def _product(values: Any, start: Any) -> Any:

@@ -125,7 +125,7 @@ def _seed(a: Any = None) -> None:
 
 
 def _drawn(name: str) -> Callable[..., Any]:
-    return lambda *numbers: getattr(STREAM.own, name)(*numbers)
+    return lambda *numbers, **named: getattr(STREAM.own, name)(*numbers, **named)
 
 
 def _shuffle(values: Any) -> None:
