@@ -74,9 +74,9 @@ RUNS: dict[str, Entry] = {
         "Values that are nested hundreds of thousands of levels deep, or functions that call one "
         "another through operators and hooks without end, use up the stack of the process that "
         "runs the program. It is ended then; the statement that ran is named where it is known.",
-        "t = ()\nfor i in range(300000):\n    t = (t,)\nd = {t: 1}\nx = 2\nloss = x * d[t]",
-        "t = []\nfor i in range(300000):\n    t.append(i)\nd = {len(t): 1}\nx = 2\n"
-        "loss = x * d[len(t)]",
+        "t = ()\nfor i in range(300000):\n    t = (t,)\nd = set([t])\nx = 2\nloss = x * len(d)",
+        "t = []\nfor i in range(300000):\n    t.append(i)\nd = set(t)\nx = 2\n"
+        "loss = x * len(d)",
     ),
     "E601": Entry(
         "an assertion failed",

@@ -121,7 +121,7 @@ def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
 def test_a_program_that_kills_its_process_fails_alone(run: Run, folder: Path) -> None:
     """pytest itself goes on, with another process for the next programs."""
-    deep = "t = ()\nfor i in range(300000): t = (t,)\nd = {t: 1}\n"
+    deep = "t = ()\nfor i in range(300000): t = (t,)\nd = set([t])\n"
     (folder / "deep.expr").write_text(deep)
     (folder / "later.expr").write_text("x = 3\nloss = x * x  #=> 9\n")
     done = run(*PLUGIN, "deep.expr", "later.expr", module="pytest", **QUICK)
