@@ -236,7 +236,8 @@ class UserClass(type):
         return cls is OBJECT or isinstance(value, cls)
 
     def describe(cls) -> str:
-        return f"<class '{cls.name if cls.fixed else f'__main__.{cls.name}'}'>"
+        module = _module_of(cls)
+        return f"<class '{cls.name if module == 'builtins' else f'{module}.{cls.name}'}'>"
 
 
 def _slots(cls: UserClass) -> frozenset[str] | None:
@@ -259,10 +260,18 @@ def abstract_names(cls: UserClass) -> list[str]:
     return [n for n, value in cls.flat.items() if getattr(value, "__isabstractmethod__", False)]
 
 
+def _module_of(cls: UserClass) -> str:
+    if not cls.fixed:
+        return "__main__"
+    from .class_modules import module_of
+
+    return module_of(cls.name) or "builtins"
+
+
 _FACTS: dict[str, Callable[[UserClass], Any]] = {
     "__name__": lambda cls: cls.name,
     "__qualname__": lambda cls: cls.name,
-    "__module__": lambda cls: "builtins" if cls.fixed else "__main__",
+    "__module__": lambda cls: _module_of(cls),
     "__doc__": lambda cls: None,
     "__mro__": lambda cls: cls.line,
     "mro": lambda cls: Builtin("mro", lambda: list(cls.line)),

@@ -281,3 +281,4 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 MODULE = library_class("Module", [], _METHODS, Module)
 MODULE.names["__call__"] = CALL
+MODULE.names["call_super_init"] = False

@@ -362,6 +362,10 @@ def local_response_norm(
             help="give (N, C, ...)",
             raises="ValueError",
         )
+    if size < 1:
+        raise fail(
+            "E309", f"`local_response_norm` needs a size of at least 1, not {size}", help="use 5"
+        )
     if not input.numel:
         return input
     channels = input.shape[1]

@@ -18,16 +18,29 @@ POSITIVE = (S(t(2, 3, low=0.2)), S(t(low=0.2)))
 UNIT = (S(t(2, 3, low=0.1, high=0.9)), S(t(low=0.1, high=0.9)))
 
 
-def scipy_special(name):
-    """The function of `scipy.special`, imported when first called."""
+def scipy_special(name, edges=None):
+    """The function of `scipy.special`, imported when first called; `edges(out, *arrays)` is what
+    PyTorch has where arguments are infinite or NaN."""
 
     def kernel(*arrays):
         import scipy.special
 
         out = getattr(scipy.special, name)(*arrays)
+        if edges is not None and not np.isfinite(arrays[0]).all():
+            out = edges(out, *arrays)
         return out.astype(arrays[0].dtype, copy=False)
 
     return kernel
+
+
+def _incomplete(low, high):
+    """The edges of an incomplete gamma function that goes from `low` to `high`."""
+
+    def edges(out, a, x):
+        at_low = (np.isposinf(a) & np.isnan(x)) | (np.isnan(a) & (x == 0))
+        return np.where(at_low, low, np.where(np.isnan(a) & np.isposinf(x), high, out))
+
+    return edges
 
 
 def _unary(key, kernel, vjp, samples, aliases, doc, **options):
@@ -407,7 +420,7 @@ GAMMA_SAMPLES = (S(t(2, 3, low=0.5, grad=False), t(3, low=0.2)),)
 
 
 @pointwise(
-    scipy_special("gammainc"),
+    scipy_special("gammainc", _incomplete(0, 1)),
     promote=Promote.FLOAT,
     aliases=["special.gammainc"],
     samples=GAMMA_SAMPLES,
@@ -418,7 +431,7 @@ def igamma(input: Tensor, other: Tensor):
 
 
 @pointwise(
-    scipy_special("gammaincc"),
+    scipy_special("gammaincc", _incomplete(1, 0)),
     promote=Promote.FLOAT,
     aliases=["special.gammaincc"],
     samples=GAMMA_SAMPLES,
@@ -429,7 +442,7 @@ def igammac(input: Tensor, other: Tensor):
 
 
 @pointwise(
-    scipy_special("zeta"),
+    scipy_special("zeta", lambda out, x, q: np.where(np.isinf(x) & np.isinf(q), np.nan, out)),
     name="special.zeta",
     promote=Promote.FLOAT,
     method=False,
