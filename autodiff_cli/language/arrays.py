@@ -257,7 +257,7 @@ _OPERATORS = {
     "%": "remainder", "**": "power", "@": "matmul", "&": "bitwise_and", "|": "bitwise_or",
     "^": "bitwise_xor", "<<": "left_shift", ">>": "right_shift", "==": "equal", "!=": "not_equal",
     "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "~": "invert",
-    "neg": "negative", "pos": "positive",
+    "neg": "negative", "pos": "positive", "abs": "absolute",
 }  # fmt: skip
 
 

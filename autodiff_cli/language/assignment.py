@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd import calls
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Array, Tensor
 from ..errors import AutodiffError, fail
 from ..graph.state import STATE
 from . import syntax
@@ -143,6 +143,10 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     if isinstance(target, Tensor):
         if isinstance(value, list | tuple) and not MODE.python:
             value = Tensor(calls.node_of_list(list(value)))
+        elif isinstance(value, list | tuple) and type(target) is Array:
+            from .arrays import computed
+
+            value = computed("array")(value)
         if not isinstance(value, Tensor | bool | int | float):
             raise fail(
                 "E208",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import calls
-from ..autograd.tensor import Tensor
+from ..autograd.tensor import Array, Tensor
 from ..errors import AutodiffError, fail
 from ..graph.params import BindError, to_int, to_scalar
 from ..graph.state import STATE
@@ -164,7 +164,7 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
             key is None
             and "default" not in kwargs
             and _tensor_argument(args)
-            and not (MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple)))
+            and not (MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple | Array)))
         ):
             if (len(args) == 2 and not isinstance(args[1], int)) or (
                 len(args) == 2 and not isinstance(args[0], Tensor)
@@ -191,6 +191,10 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
 def _abs(value: Any) -> Any:
     if isinstance(value, Instance):
         return _by_python(abs, value)
+    if type(value) is Array:
+        from .arrays import operate
+
+        return operate("abs", value)
     if _tensor_argument((value,)):
         return calls.call("abs", (value,), {})
     return abs(to_scalar(value))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.literals import array_of, check_extent, has_tensor
-from ..autograd.tensor import Tensor, new_leaf, wrap_view
+from ..autograd.tensor import Array, Tensor, new_leaf, wrap_view
 from ..errors import fail
 from ..graph.dtypes import FLOAT64, is_float
 from ..graph.op import value_of
@@ -35,8 +35,8 @@ def make_tensor(
                 help="`tensor(data, dtype=None, requires_grad=False)`",
             )
     kind = None if dtype is None else to_dtype(dtype)
-    if kind is None and _holds_double(data):
-        kind = FLOAT64
+    if kind is None:
+        kind = _dtype_of_numpy(data)
     wanted = flag("requires_grad", requires_grad)
     if isinstance(data, Tensor):
         array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
@@ -45,11 +45,13 @@ def make_tensor(
     return with_grad(array, wanted)
 
 
-def _holds_double(data: Any) -> bool:
-    """Whether a number of NumPy's, or a list that begins with such, decides the dtype."""
+def _dtype_of_numpy(data: Any) -> np.dtype | None:
+    """The dtype of a number of NumPy's, or of a list that begins with such or with an array."""
+    if not isinstance(data, list | tuple):
+        return FLOAT64 if type(data) is np.float64 else None
     while isinstance(data, list | tuple) and data:
         data = data[0]
-    return type(data) is np.float64
+    return data.dtype if type(data) is Array else FLOAT64 if type(data) is np.float64 else None
 
 
 def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:

@@ -18,6 +18,7 @@ from .loading import FILES
 from .module_state import deep_copy
 from .values import Size
 
+LONGEST_NAME = 4096
 _ATOMS = (Tensor, bool, int, float, str, np.dtype, Size, type(None))
 
 
@@ -41,6 +42,8 @@ def file_name(file: Any) -> Any:
         file = file.describe_text()
     if not isinstance(file, str):
         raise fail("E208", f"the name of a file is a string, not {kind_of(file)}", help='"x.pt"')
+    if len(file) > LONGEST_NAME:
+        raise fail("E208", f"a file name of {len(file)} characters", help="use a shorter one")
     return posixpath.normpath(file)
 
 

@@ -22,6 +22,7 @@ from .functions import call_value
 from .kinds import kind_of
 from .loading import FILES
 from .namespaces import TORCH_VERSION
+from .operations import count_step
 from .saving import Buffer, file_name, missing
 from .values import Builtin, Namespace
 
@@ -112,6 +113,7 @@ def _timed(stmt: Any, setup: Any = None, timer: Any = None, number: Any = 100000
         raise fail("E203", "timeit() takes a function here, no text", help="timeit(lambda: f(x))")
     start = time.perf_counter()
     for _ in range(number):
+        count_step()
         call_value(stmt, [], {})
     return time.perf_counter() - start
 

@@ -381,6 +381,7 @@ def _array(
     **options: Any,
 ) -> Tensor:  # fmt: skip
     """`np.array`: Python floats are float64."""
+    from ..autograd.literals import array_of, has_tensor
     from .arrays import dtype_of, made, plain
 
     if isinstance(data, Tensor):
@@ -388,9 +389,9 @@ def _array(
         if type(data) is Array and kind == data.dtype and not truth(copy):
             return data
         return made(np.array(plain(data), dtype=kind, ndmin=ndmin))
+    if isinstance(data, list | tuple) and has_tensor(data):
+        return made(np.array(plain(data), None if dtype is None else dtype_of(dtype), ndmin=ndmin))
     if dtype is None:
-        from ..autograd.literals import array_of
-
         array = array_of(data)
         kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
     else:
