@@ -11,11 +11,12 @@ from typing import Any
 from ..errors import refused
 from ..graph.node import Node
 from ..graph.op import cast
+from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import grad_mode
 from .forward import Linearized
 from .levels import DEPTH, Opened, forward_jacobian_of, jacobian_of, or_zeros
-from .reverse import gradients, ones_like, zeros_like
+from .reverse import gradients, ones_like
 from .tensor import Tensor, without_history
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
@@ -93,7 +94,10 @@ class _Applied:
         for at, g in enumerate(found):
             if g is None and self.strict:
                 raise self.independent("the output", at)
-        return [zeros_like(x) if g is None else g for g, x in zip(found, self.inputs, strict=True)]
+        return [
+            F.zeros(x.shape, dtype=x.dtype) if g is None else g
+            for g, x in zip(found, self.inputs, strict=True)
+        ]
 
     def independent(self, what: str, at: int) -> Exception:
         words = (

@@ -21,13 +21,14 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from . import replaced, reverse
 from .views import (
+    ONE_BY_ONE,
     Step,
     check_apart,
-    check_history,
     check_single,
     check_view,
     detached,
     detaches,
+    history_lost,
     lost_history,
     shows_another,
     single,
@@ -167,6 +168,7 @@ class Tensor:
         "counter",
         "forbids",
         "is_parameter",
+        "known_changes",
         "seen",
         "steps",
         "storage",
@@ -174,6 +176,7 @@ class Tensor:
         "untracked",
     )
     counter: Counter
+    known_changes: int
     untracked: bool
     forbids: str
 
@@ -195,8 +198,8 @@ class Tensor:
     def node(self) -> Node:
         storage = self.storage
         if storage is not None and storage.version != self.seen:
-            if STATE.grad:
-                check_history(self, self._node, storage.node)
+            if STATE.grad and self.invalid:
+                raise history_lost(self, self._node)
             return self._refresh(storage)
         return self._node
 
@@ -215,8 +218,14 @@ class Tensor:
         return (
             storage is not None
             and storage.version != self.seen
+            and self.changed
             and lost_history(self, storage.node)
         )
+
+    @property
+    def changed(self) -> bool:
+        """Whether the memory was changed, as far as autograd knows, since this view was made."""
+        return self.version != getattr(self, "known_changes", 0)
 
     def _refresh(self, storage: Storage) -> Node:
         steps = self.steps
@@ -226,7 +235,18 @@ class Tensor:
         with grad_mode(True):  # reading under no_grad takes no history away
             node = storage.seen_through(steps)
         self.seen = ~storage.version if invalid else storage.version
-        if steps and node.requires_grad and node.op.view and id(steps[-1]) not in storage.apart:
+        changed = self.changed
+        if not changed and node.requires_grad is not self._node.requires_grad:
+            # A view stays what it was made as when the whole begins to require grad, or ends.
+            if self._node.requires_grad:
+                node = _revalued(self._node, node)
+            else:
+                self.accumulator = self.accumulator or AccumulateGrad()
+                node = leaf(node, self.accumulator)
+        if not invalid:
+            self.known_changes = self.version
+        kept = not (changed and steps) or id(steps[-1]) in storage.apart
+        if not kept and node.requires_grad and node.op.view:
             node.mark().name = "AsStridedBackward0"  # what PyTorch makes a changed view anew with
         if isinstance(self.accumulator, GradSlot):
             self._move_slot(self.accumulator, node)
@@ -348,7 +368,10 @@ class Tensor:
         self.accumulator.closed = not flag
         storage = self.storage
         if storage is None or not self.steps:
-            self._show(leaf(node, self.accumulator, flag) if flag else without_history(node))
+            self._node = leaf(node, self.accumulator, flag) if flag else without_history(node)
+            if storage is not None:
+                storage.put(self._node)
+                self.seen = storage.version
         elif flag:  # a leaf of its own, in memory that stays without it
             if not detached(self):
                 self.steps += ((F.detach, (), -1),)
@@ -443,7 +466,14 @@ class Tensor:
         self.check_writable()
         if not fills:
             check_single(self.node)
-        if self.storage is not None:
+        elif self.steps and self.storage is not None and not single(self.storage.node):
+            raise fail(
+                "E203",
+                "part of an expanded tensor cannot be filled here: elements elsewhere are the same "
+                "place in memory",
+                help="fill a copy: `x.clone()`",
+            )
+        if self.storage is not None or (by is not None and by.op.key in ONE_BY_ONE):
             check_apart(self, () if by is None else by.inputs, source, by)
         if self.steps:
             check_view(self, node)
@@ -513,6 +543,8 @@ class Tensor:
                 own = F.alias(own)
         if not cut and STATE.grad:
             content = written_through(whole, self.steps, node)
+            if shows_another(whole) or whole.grad_name == "AsStridedBackward0":
+                content.mark().name = "AsStridedBackward0"
         else:
             with grad_mode(False):
                 content = written_through(whole, self.steps, without_history(node))
@@ -715,6 +747,7 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
                 tensor.storage.aliased = True
             else:
                 tensor.counter = of.counted()
+                tensor.known_changes = tensor.counter.count
             if not STATE.grad or getattr(of, "untracked", False):
                 tensor.untracked = True
                 if root.requires_grad and not node.requires_grad and not detached(tensor):

@@ -218,7 +218,10 @@ def _cotangents(
             retain_graph=retain_graph,
             since=opened.since,
         )
-    return [zeros_like(x) if g is None else g for g, x in zip(found, opened.nodes, strict=True)]
+    return [
+        F.zeros(x.shape, dtype=x.dtype) if g is None else g
+        for g, x in zip(found, opened.nodes, strict=True)
+    ]
 
 
 # -- vjp and jvp -----------------------------------------------------------------------------------

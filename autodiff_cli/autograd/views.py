@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import AutodiffError, fail
 from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.registry import F
@@ -45,7 +45,7 @@ def check_single(node: Node) -> None:
 
 # Ops that write one element after the other, wherever their indices say: what they read may not be
 # what they write at all.
-_ONE_BY_ONE = frozenset(
+ONE_BY_ONE = frozenset(
     {"scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_written"}
 )
 
@@ -60,14 +60,15 @@ def check_apart(
     """E308 when an operand of an in-place change lies partly in the memory that is written."""
     if by is not None and by.op.key in _UNCHECKED:
         return
-    strict = by is not None and by.op.key in _ONE_BY_ONE
+    strict = by is not None and by.op.key in ONE_BY_ONE
     others = [source] if source is not None else []
     for node in operands[1:]:
         handle = node.handle and node.handle()
         if handle is not None and (strict or handle is not target):
             others.append(handle)
     for other in others:
-        if other.storage is target.storage and _overlap(target, other, strict):
+        shared = other is target or (other.storage and other.storage is target.storage)
+        if shared and _overlap(target, other, strict):
             raise fail(
                 "E308",
                 f"an operand, shape {shape_text(other.shape)}, shares part of its memory with the "
@@ -147,10 +148,8 @@ def lost_history(view: Tensor, whole: Node) -> bool:
     return getattr(view, "untracked", False) or any(index >= 0 for _, _, index in view.steps)
 
 
-def check_history(view: Tensor, before: Node, whole: Node) -> None:
+def history_lost(view: Tensor, before: Node) -> AutodiffError:
     """E407 for a view whose history is lost; `before` is what it was when that was made."""
-    if not lost_history(view, whole):
-        return
     several = next(((op, index) for op, _, index in view.steps if index >= 0), None)
     changed = "its base or another view of its base has been modified inplace"
     if several is None or not before.requires_grad or getattr(view, "untracked", False):
@@ -162,7 +161,7 @@ def check_history(view: Tensor, before: Node, whole: Node) -> None:
         words = _ONE_OF_SEVERAL.format(index, _node_name(op)).replace(
             "is being modified inplace", changed
         )
-    raise fail(
+    return fail(
         "E407",
         f"a view that was {made} cannot be used: what it looks at was changed in place, and "
         "PyTorch keeps no track of such views",

@@ -199,7 +199,7 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
 
 _C_TYPES = {
     "bool": "bool",
-    "float16": "at::Half",
+    "float16": "c10::Half",
     "float32": "float",
     "float64": "double",
     "int8": "int8_t",

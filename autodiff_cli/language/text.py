@@ -21,6 +21,7 @@ from ..errors import fail
 from ..graph.op import value_of
 from ..graph.state import STATE
 from ..graph.varying import Aside, Later, Unread, Varying, later
+from .kinds import MODE
 from .values import (
     Builtin,
     Device,
@@ -205,7 +206,7 @@ def _atom(value: Any) -> str:
     if isinstance(value, TypeName):
         return f"<class '{value.name}'>"
     if isinstance(value, GradFn):
-        return f"<{value.short_name}>"
+        return f"<{value.described if MODE.python else value.short_name}>"
     if isinstance(value, Namespace):
         return f"<namespace {value.path or 'torch'}>"
     if isinstance(value, Device):

@@ -51,6 +51,13 @@ class GradFn:
         return "AccumulateGrad" if self.is_leaf else self.node.grad_name
 
     @property
+    def described(self) -> str:
+        """What Python shows between angle brackets; the address tells nodes apart, and is the same
+        in every run."""
+        of = "torch.autograd.function." if "own saving" in self.node.op.properties else ""
+        return f"{of}{self.short_name} object at {0x7F0000000000 + 48 * self.node.seq:#x}"
+
+    @property
     def is_leaf(self) -> bool:
         return self.node.op is LEAF
 

@@ -22,7 +22,7 @@ from ..graph.declare import (
     function,
     movement,
 )
-from ..graph.dtypes import INT64
+from ..graph.dtypes import FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
@@ -279,25 +279,37 @@ def view_as(input: Tensor, other: Tensor):
     return F.view(input, other.shape)
 
 
-@movement(
-    lambda x, dtype: x.view(dtype),
-    name="view",
-    key="view_dtype",
-    samples=[S(t(2), INT64)],
-    shape=lambda input, dtype: _bits_shape(input, dtype),
-)
-def view_dtype(input: Tensor, dtype: Dtype):
-    """The same bits read as another dtype of the same width."""
-
-
 def _bits_shape(input, dtype):
-    if dtype.itemsize != input.dtype.itemsize:
+    size = input.dtype.itemsize
+    if dtype.itemsize == size:
+        return input.shape, dtype
+    bytes_of_last = input.shape[-1] * size if input.shape else 0
+    if not bytes_of_last or bytes_of_last % dtype.itemsize or strides_of(input)[-1] != 1:
         raise fail(
             "E306",
-            f"view({dtype.name}) needs a dtype as wide as {input.dtype.name}",
+            f"view({dtype.name}) of shape {shape_text(input.shape)}: the last dim must lie without "
+            f"gaps and hold whole elements of {dtype.itemsize} bytes",
             help="use `.to(dtype)` to convert the values",
         )
-    return input.shape, dtype
+    return (*input.shape[:-1], bytes_of_last // dtype.itemsize), dtype
+
+
+def _bits_strides(strides, input, dtype):
+    a, b = input.dtype.itemsize, dtype.itemsize
+    return strides if a == b else (*(step * a // b for step in strides[:-1]), 1)
+
+
+@movement(
+    lambda x, dtype: (x if x.flags.c_contiguous else np.ascontiguousarray(x)).view(dtype),
+    name="view",
+    key="view_dtype",
+    view=True,
+    samples=[S(t(2), INT64), S(t(2, 4, dtype="float32"), FLOAT64)],
+    shape=_bits_shape,
+    strides_rule=_bits_strides,
+)
+def view_dtype(input: Tensor, dtype: Dtype):
+    """The same bits read as another dtype."""
 
 
 @function(samples=[S(t(2, 3)), S(t()), S(t(0))])

@@ -93,3 +93,12 @@ def test_writes_under_no_grad_are_seen_by_all_views(lines: list[str]) -> None:
     m = with_numpy(lines, np.array([0.7, -1.3]))
     for name, expected in {"m": m, "row": m[1], "column": m[:, 2], "turned": m.T}.items():
         np.testing.assert_allclose(report.tensors[name].value, expected, rtol=1e-12, err_msg=name)
+
+
+def test_a_backward_function_prints_as_an_object_in_python_and_short_in_native_files() -> None:
+    text = "x = torch.ones(2, requires_grad=True)\ny = x * 2\nprint(y.grad_fn, y.grad_fn)\n"
+    python = run(Source("import torch\n" + text, "a.py"), Options()).stdout.split("> <")
+    assert python[0].startswith("<MulBackward0 object at 0x7f")
+    assert python[1] == python[0][1:] + ">\n"
+    native = run(Source(text, "a.expr"), Options()).stdout
+    assert native == "<MulBackward0> <MulBackward0>\n"

@@ -48,6 +48,14 @@ def numbers(tensor: torch.Tensor) -> Any:
     return convert(tensor.detach().tolist())
 
 
+def is_whole(value: Any) -> bool:
+    """Whether a value is a tensor, and no view whose history PyTorch has lost."""
+    try:
+        return isinstance(value, torch.Tensor) and value.is_leaf is not None
+    except RuntimeError:
+        return False
+
+
 def record(tensor: torch.Tensor) -> dict[str, Any]:
     """What the test compares of a tensor."""
     with warnings.catch_warnings():
@@ -82,13 +90,9 @@ def outcome(source: str) -> dict[str, Any]:
             frames = traceback.extract_tb(problem.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == "<program>"]
             error = {"type": type(problem).__name__, "line": lines[-1]}
-    tensors = {} if error else {k: record(v) for k, v in names.items() if is_tensor(v)}
+    tensors = {} if error else {k: record(v) for k, v in names.items() if is_whole(v)}
     printed = OBJECT.sub(r"<\1>", out.getvalue())
     return {"stdout": printed, "tensors": tensors, "error": error}
-
-
-def is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
 
 
 def main() -> None:
