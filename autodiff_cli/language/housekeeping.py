@@ -80,7 +80,7 @@ class Housekeeping:
             while pending:
                 value = pending.pop()
                 if isinstance(value, Tensor):
-                    node = value.node
+                    node = value.looked_at
                     if node.seq > since and (not node.requires_grad or node.op is LEAF):
                         nodes.append(node)
                     if value.grad is not None:

@@ -155,7 +155,7 @@ def _default(program: Program, kind: str) -> Objective:
         scalars = {name: t for name, t in results.items() if t.node.numel == 1}
         results = scalars or results
     if results:
-        name = max(results, key=lambda n: results[n].node.seq)
+        name = max(results, key=lambda n: results[n].looked_at.seq)
         return Objective(name, name, results[name].node)
     if last is not None:
         return last
@@ -172,7 +172,7 @@ def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> 
     value = SHOWN.value
     if not body or not isinstance(body[-1], syntax.ExprStmt) or not isinstance(value, Tensor):
         return None
-    node = value.node
+    node = value.looked_at
     if not node.requires_grad:
         return None
     for name, tensor in tensors.items():
@@ -188,7 +188,7 @@ def newest(tree: syntax.Module, tensors: dict[str, Tensor]) -> Objective | None:
     last = _last_expression(tree, tensors)
     if last is not None:
         return last
-    results = {n: t.node for n, t in tensors.items() if t.requires_grad and not t.is_leaf}
+    results = {n: t.looked_at for n, t in tensors.items() if t.requires_grad and not t.is_leaf}
     if not results:
         return None
     name = max(results, key=lambda n: results[n].seq)
@@ -213,7 +213,7 @@ def variables_of(
     for name in names:
         node = _in_history(tensors[name], reached)
         if node is None:
-            node = tensors[name].node
+            node = tensors[name].looked_at
             done = "its block is zero" if patterns else "it is left out"
             warnings.append(_unconnected(name, objective, done))
             if not patterns:
@@ -233,7 +233,7 @@ def variables_of(
 
 def _in_history(tensor: Tensor, reached: list[Node]) -> Node | None:
     """The node that a tensor was when the objective was computed."""
-    node = tensor.node
+    node = tensor.looked_at
     if node in reached:
         return node
     if tensor.accumulator is None:

@@ -58,7 +58,7 @@ class Watch:
                 value.set_requires_grad(True)
             elif not value.is_leaf:
                 value.retain_grad()
-        node = value._node if value.storage is None else value.node
+        node = value.looked_at
         if not node.shape and node.requires_grad and node.op is not LEAF:
             self.last = (name, value)
 

@@ -118,8 +118,8 @@ def _assertions(loop: Loop) -> list[str]:
     lines: list[str] = []
     with session.aside():
         for name, value in session.scope.names.items():
-            if isinstance(value, Tensor) and name != "_" and value.node.op.key != "leaf":
-                lines.append(assertion(name, value_of(value.node)))
+            if isinstance(value, Tensor) and name != "_" and value.looked_at.op.key != "leaf":
+                lines.append(assertion(name, value_of(value.looked_at)))
     found = gradients_of(loop, None, (), quiet=True)
     for name, gradient in found:
         if gradient is not None and "[" not in name:

@@ -85,7 +85,7 @@ def _describe(value: Any, look: Look) -> str:
         return f"list of {len(value)}"
     if not isinstance(value, Tensor):
         return summary(value, look)
-    node = value.node
+    node = value.looked_at
     words = f"{format_shape(tuple(node.shape))} {node.dtype.name}"
     if node.numel <= MOST_ELEMENTS and _work(node) <= MOST_WORK:
         small = look._replace(max_elements=min(look.max_elements, 12))

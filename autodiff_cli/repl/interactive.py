@@ -147,7 +147,7 @@ class Interactive(Program):
         for held in changed:
             for part in (held,) if isinstance(held, Tensor) else contents(held):
                 if isinstance(part, Tensor):
-                    nodes.append(part.node)
+                    nodes.append(part.looked_at)
                     if part.grad is not None:
                         nodes.append(part.grad.node)
         evaluate([node for node in nodes if node.value is None])

@@ -112,7 +112,7 @@ def info(loop: Loop, words: str) -> None:
             loop.say(f"{name}: {kind_of(value)}")
             loop.say("\n".join(value_lines(value, loop.look, session.python)))
         else:
-            array = value_of(value.node)
+            array = value_of(value.looked_at)
             loop.say(f"{name}  {format_shape(array.shape)} {describe(value)}")
             loop.say("\n".join(f"  {line}" for line in value_lines(value, loop.look, False)))
             if array.size > 1 and array.dtype.kind == "f":
@@ -219,7 +219,7 @@ def _objective(session: Interactive, of: str | None) -> Objective:
             "nothing was computed yet that has a gradient",
             help="write `loss = ...` from a plain literal such as `x = [1.0, 2.0]`",
         )
-    node = tensor.node
+    node = tensor.looked_at
     text = name or "the last expression"
     if not node.requires_grad:
         raise fail(
@@ -276,7 +276,7 @@ def timing(loop: Loop, words: str) -> None:
 
     def forward(value: Any) -> Any:
         if isinstance(value, Tensor):
-            evaluate([value.node])
+            evaluate([value.looked_at])
         return value
 
     def both(value: Any) -> Any:

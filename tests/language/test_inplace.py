@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autodiff_cli.session import run
+from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
 # The first run raises the recursion limit; hypothesis does not like that to happen in a test.
