@@ -16,7 +16,7 @@ from ..graph.node import Node
 from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
-from ..graph.state import STATE
+from ..graph.state import STATE, grad_mode
 from .tensor import Tensor, view_steps, wrap_view
 
 
@@ -44,7 +44,13 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
     place = ops[0].index.get("inplace")
     if place is not None and (kwargs.get("inplace") or (len(args) > place and args[place])):
         return _in_place_by_option(ops, name, args, kwargs, place)
-    nodes = tuple([a.node if type(a) is Tensor else a for a in args])
+    try:
+        nodes = tuple([a.node if type(a) is Tensor else a for a in args])
+    except AutodiffError:  # a view whose history is lost: what has no derivative may look at it
+        if ops[0].vjp_rule is not None or ops[0].body is not None:
+            raise
+        with grad_mode(False):
+            return call_ops(ops, name, args, kwargs)
     op = ops[0]
     if op.arity == len(nodes) and not kwargs:
         if op.arity == 1 and type(nodes[0]) is Node:

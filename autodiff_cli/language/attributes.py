@@ -675,6 +675,19 @@ def _tolist(tensor: Tensor) -> Any:
     return taken_out(node, value_of(node).tolist())
 
 
+def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
+    """`x.masked_scatter_(mask, x)` reads what it has written already, as PyTorch does."""
+    if source is tensor and isinstance(mask, Tensor) and mask.dtype.kind == "b":
+        values = value_of(tensor.node).ravel().copy()
+        places = np.flatnonzero(np.broadcast_to(value_of(mask.node), tensor.shape))
+        for at, place in enumerate(places):
+            values[place] = values[at]
+        source = Tensor(constant(values[places]))
+    return calls.in_place(
+        tensor, calls.method("masked_scatter"), "masked_scatter_", (mask, source), {}
+    )
+
+
 def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor:
     tensor.check_writable()
     mask = np.zeros(tensor.shape, bool)
@@ -817,6 +830,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "copy_": _copy_,
     "zero_": _zero_,
     "fill_diagonal_": _fill_diagonal,
+    "masked_scatter_": _masked_scatter_,
     "register_hook": _register_hook,
     "register_post_accumulate_grad_hook": _after_accumulation,
     "is_floating_point": lambda t: is_float(t.dtype),

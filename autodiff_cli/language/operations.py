@@ -21,7 +21,7 @@ from ..errors import AutodiffError, fail
 from ..graph.node import Node
 from ..graph.op import number
 from ..graph.registry import F
-from ..graph.state import STATE
+from ..graph.state import STATE, grad_mode
 from ..graph.varying import Aside, Unread, Varying
 from .housekeeping import limit
 from .kinds import MODE, is_numeric_list, kind_of
@@ -234,7 +234,8 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
             return _of_arrays(symbol, left, right)
         op = getattr(F, COMPARISONS[symbol][0])
-        return Tensor(op(_node(left, symbol), _node(right, symbol)))
+        with grad_mode(False):  # any view may be compared
+            return Tensor(op(_node(left, symbol), _node(right, symbol)))
     if symbol in ("==", "!="):
         same = equal(left, right)
         return same if symbol == "==" else not same

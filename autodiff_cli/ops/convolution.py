@@ -245,7 +245,9 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
                 f"with padding {pads}",
                 help="use a smaller kernel or more padding",
             )
-        return F.convolution(x, weight, bias, Steps(stride, pads, dilation, groups), sizes, False)
+        steps = Steps(stride, pads, dilation, groups)
+        found = F.convolution(x, weight, bias, steps, sizes, False)
+        return found if x.shape[1] else F.narrow(found, 1, 0, 0)  # as PyTorch has it
 
     return _batched(n, input, run)
 
