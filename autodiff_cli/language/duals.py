@@ -71,8 +71,11 @@ def tangent_of(tensor: Tensor) -> Tensor | None:
         return _DUALS[nodes.index(node)][1]
     if not STATE.dual or not depends(node, nodes):
         return None
+    start = tick()
     (change,) = Linearized([node], nodes, True).along([t.node for _, t in _DUALS])
-    return Tensor(change if lives(change) else Opened.unrecorded(change))
+    found = Tensor(change if lives(change) else Opened.unrecorded(change))
+    STATE.unmoved.append((start, tick()))  # a tangent has none itself
+    return found
 
 
 def _unpack(tensor: Any, *, level: Any = None) -> Results:
@@ -107,6 +110,7 @@ def _leave(level: Any = None) -> None:
             "write `with torch.autograd.forward_ad.dual_level():`",
         )
     _DUALS.clear()
+    STATE.unmoved.clear()
     STATE.dual = False
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..autograd.tensor import Tensor
+from ..errors import refused
 from ..graph.node import Node
 from ..graph.registry import F
 from .functions import call_value
+from .kinds import kind_of
 
 if TYPE_CHECKING:
     from .modules import Module
@@ -55,7 +57,7 @@ class Watched:
         for hook in list(self.module.reverse_before.values()):
             changed = call_value(hook, [self.module, grads], {})
             if changed is not None:
-                grads = changed if isinstance(changed, tuple) else (changed,)
+                grads = _checked("Backward pre hook", "grad_output", changed, grads)
                 self.given[place] = grads[place]
         if not self.wanted:
             self._called((None,))
@@ -75,12 +77,42 @@ class Watched:
             outputs = self._grads(self.given, self.outputs)
             changed = call_value(hook, [self.module, grads, outputs], {})
             if changed is not None:
-                grads = changed if isinstance(changed, tuple) else (changed,)
+                grads = _checked("Backward hook", "grad_input", changed, grads)
         return grads
 
     @staticmethod
     def _grads(found: dict[int, Tensor], count: int) -> tuple[Any, ...]:
         return tuple(found.get(place) for place in range(count))
+
+
+def _checked(hook: str, what: str, changed: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a hook gives instead of gradients: as many, of the same shapes."""
+    given = (changed,) if isinstance(changed, Tensor) else changed
+    if not isinstance(given, tuple | list):
+        raise refused(
+            "E208",
+            f"the hook returned {kind_of(changed)} instead of a tuple",
+            f"object of type '{type(changed).__name__}' has no len()",
+            "return a tuple of tensors, or nothing",
+            "TypeError",
+        )
+    if len(given) != len(grads):
+        raise refused(
+            "E205",
+            f"the hook returned {len(given)} gradients instead of {len(grads)}",
+            f"{hook} returned an invalid number of {what}, got {len(given)}, but expected "
+            f"{len(grads)}",
+            "return a tuple with one for each, or None",
+        )
+    for new, old in zip(given, grads, strict=True):
+        if isinstance(new, Tensor) and isinstance(old, Tensor) and new.shape != old.shape:
+            raise refused(
+                "E308",
+                f"the hook returned shape {new.shape} for a gradient of shape {old.shape}",
+                "hook 'hook' has changed the size of value",
+                "return a gradient of the same shape",
+            )
+    return tuple(given)
 
 
 def _noted(value: Tensor, hook: Any) -> Tensor:
