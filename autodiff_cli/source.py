@@ -12,12 +12,19 @@ class Source:
     decoded text with a leading byte-order mark removed and line ends made `\\n`.
     """
 
-    __slots__ = ("_starts", "name", "text")
+    __slots__ = ("_has", "_starts", "name", "text")
 
     def __init__(self, text: str, name: str = "<expr>"):
         self.name = name
         self.text = text
         self._starts: list[int] | None = None
+        self._has: dict[str, bool] = {}
+
+    def has(self, words: str) -> bool:
+        """Whether these words are in the text, which is searched once."""
+        if words not in self._has:
+            self._has[words] = words in self.text
+        return self._has[words]
 
     @property
     def starts(self) -> list[int]:

@@ -6,7 +6,7 @@ they look at, and are made anew from it when it has changed. Nodes themselves ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from sys import getrefcount
 from typing import Any
 from weakref import ref
@@ -21,13 +21,12 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from . import replaced, reverse
 from .views import (
+    NO_STEPS,
     ONE_BY_ONE,
     Step,
     check_apart,
     check_single,
     check_view,
-    detached,
-    detaches,
     history_lost,
     lost_history,
     shows_another,
@@ -121,7 +120,7 @@ class Storage:
         self.content: replaced.Content | None = None
         self.apart: dict[int, tuple[Step, Node, int]] = {}
 
-    def seen_through(self, steps: tuple[Step, ...]) -> Node:
+    def seen_through(self, steps: Iterable[Step]) -> Node:
         """What view steps show of the memory now."""
         node = self.node
         for step in steps:
@@ -184,7 +183,7 @@ class Tensor:
         self._node = node
         self.accumulator = accumulator
         self.storage: Storage | None = None
-        self.steps: tuple[Step, ...] = ()
+        self.steps = NO_STEPS
         self.seen = 0
         self.is_parameter = False
         self.tag: Any = None
@@ -245,7 +244,7 @@ class Tensor:
                 node = leaf(node, self.accumulator)
         if not invalid:
             self.known_changes = self.version
-        kept = not (changed and steps) or id(steps[-1]) in storage.apart
+        kept = not (changed and steps) or id(steps.last) in storage.apart
         if not kept and node.requires_grad and node.op.view:
             node.mark().name = "AsStridedBackward0"  # what PyTorch makes a changed view anew with
         if isinstance(self.accumulator, GradSlot):
@@ -373,12 +372,12 @@ class Tensor:
                 storage.put(self._node)
                 self.seen = storage.version
         elif flag:  # a leaf of its own, in memory that stays without it
-            if not detached(self):
-                self.steps += ((F.detach, (), -1),)
+            if not self.steps.cut:
+                self.steps = self.steps.then((F.detach, (), -1))
             self._node = leaf(node, self.accumulator, True)
-            storage.set_apart(self.steps[-1], self._node)
+            storage.set_apart(self.steps.last, self._node)
         else:
-            storage.apart.pop(id(self.steps[-1]), None)
+            storage.apart.pop(id(self.steps.last), None)
             self._node = without_history(node)
         self._node.handle = ref(self)
 
@@ -434,7 +433,7 @@ class Tensor:
             return
         node = self.looked_at
         if node.op is LEAF or not node.requires_grad:
-            self.storage, self.steps, self.seen = None, (), 0
+            self.storage, self.steps, self.seen = None, NO_STEPS, 0
 
     def check_writable(self) -> None:
         """E405 for leaves (and views of leaves) that require grad while grad mode is on."""
@@ -442,7 +441,7 @@ class Tensor:
             return
         node = self.node
         whole = node if self.storage is None else self.storage.node
-        if self.steps and detached(self):
+        if self.steps.cut:
             whole = self._history() or node
         if node.requires_grad and _leads(node):
             raise fail(
@@ -517,15 +516,10 @@ class Tensor:
             node.mark().name = "AsStridedBackward0"
         self._show(node)
 
-    def _last_cut(self) -> int:
-        """How many of the steps lead to the last that detaches; 0 if none does."""
-        steps = self.steps
-        return next((n for n in range(len(steps), 0, -1) if detaches(steps[n - 1])), 0)
-
     def _history(self) -> Node | None:
         """The node that a detached view has its own history from."""
         storage = self.storage
-        own = storage and storage.apart.get(id(self.steps[self._last_cut() - 1]))
+        own = storage and storage.apart.get(id(self.steps.until_cut().last))
         return own[1] if own else None
 
     def _write_through(self, node: Node) -> None:
@@ -534,25 +528,25 @@ class Tensor:
         storage = self.storage
         assert storage is not None
         whole = storage.node
-        cut = self._last_cut()
+        cut, steps = self.steps.cut, tuple(self.steps)
         own = None
         if cut and STATE.grad and (node.requires_grad or self._history() is not None):
-            part = storage.seen_through(self.steps[:cut])
-            own = written_through(part, self.steps[cut:], node) if cut < len(self.steps) else node
+            part = storage.seen_through(steps[:cut])
+            own = written_through(part, steps[cut:], node) if cut < len(steps) else node
             if own.op is LEAF or own is self._node:
                 own = F.alias(own)
         if not cut and STATE.grad:
-            content = written_through(whole, self.steps, node)
+            content = written_through(whole, steps, node)
             if shows_another(whole) or whole.grad_name == "AsStridedBackward0":
                 content.mark().name = "AsStridedBackward0"
         else:
             with grad_mode(False):
-                content = written_through(whole, self.steps, without_history(node))
+                content = written_through(whole, steps, without_history(node))
             if whole.requires_grad:
                 content = _revalued(whole, content)
         storage.put(content)
         if own is not None:
-            storage.set_apart(self.steps[cut - 1], own)
+            storage.set_apart(steps[cut - 1], own)
 
     def become_view(self, view: Tensor, shared: bool) -> None:
         """`x.unsqueeze_(0)`: look at the same memory in the way of `view`, a view of this tensor.
@@ -563,13 +557,13 @@ class Tensor:
         counter = self.counted()
         counter.count += 1
         self.storage = view.storage if shared else None
-        self.steps = view.steps if shared else ()
+        self.steps = view.steps if shared else NO_STEPS
         self.seen = view.seen if shared else 0
         if old.op is LEAF and old.requires_grad:
             node = renewed(old, node)
             if shared and self.storage is not None:
-                self.steps += ((F.detach, (), -1),)
-                self.storage.set_apart(self.steps[-1], node)
+                self.steps = self.steps.then((F.detach, (), -1))
+                self.storage.set_apart(self.steps.last, node)
         self._node = node
         node.handle = ref(self)
 
@@ -578,13 +572,13 @@ class Tensor:
         old, node = self.node, other.node
         replaced.note(old, self, memory=False)
         self.storage = storage = other.share()
-        self.steps = (*other.steps, (F.data_alias, (), -1))
+        self.steps = other.steps.then((F.data_alias, (), -1))
         self.seen = storage.version
         storage.aliased = True
         node = F.data_alias(node)
         if old.requires_grad:
             node = _revalued(old, node)
-            storage.set_apart(self.steps[-1], node)
+            storage.set_apart(self.steps.last, node)
             if isinstance(self.accumulator, GradSlot):
                 self._move_slot(self.accumulator, node)
         self._node = node
@@ -741,7 +735,7 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
         steps = view_steps(node, root)
         if steps:
             tensor.storage = of.share()
-            tensor.steps = of.steps + steps
+            tensor.steps = of.steps.then(*steps)
             tensor.seen = tensor.storage.version
             if any(step[0].key == "data_alias" for step in steps):
                 tensor.storage.aliased = True
@@ -750,7 +744,7 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
                 tensor.known_changes = tensor.counter.count
             if not STATE.grad or getattr(of, "untracked", False):
                 tensor.untracked = True
-                if root.requires_grad and not node.requires_grad and not detached(tensor):
+                if root.requires_grad and not node.requires_grad and not tensor.steps.cut:
                     # As PyTorch has it: what looks at a tensor that requires grad does so too.
                     tensor.accumulator = Unkept()
                     tensor._node = view = leaf(node, tensor.accumulator)

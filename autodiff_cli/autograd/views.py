@@ -5,6 +5,7 @@ A view is known by its `steps`, the view ops that lead from the whole to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,48 @@ if TYPE_CHECKING:
 
 # An op, its arguments after the first, and which of its results (-1: it has one).
 Step = tuple[Any, tuple[Any, ...], int]
+
+
+class Steps:
+    """The steps that lead to a view, as a chain, so that a view of a view costs one more. `cut`:
+    how many of them lead to the last that detaches; `several`: the first that gives views several
+    at once."""
+
+    __slots__ = ("before", "count", "cut", "last", "several")
+
+    def __init__(self, before: Steps | None = None, last: Any = None):
+        self.before, self.last = before, last
+        self.count, self.cut = 0, 0
+        self.several: Step | None = None
+        if before is not None and last is not None:
+            self.count = before.count + 1
+            self.cut = self.count if last[0].key in ("detach", "data_alias") else before.cut
+            self.several = before.several or (last if last[2] >= 0 else None)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Step]:
+        found = []
+        at: Steps | None = self
+        while at is not None and at.last is not None:
+            found.append(at.last)
+            at = at.before
+        return reversed(found)
+
+    def then(self, *steps: Step) -> Steps:
+        """These steps and more."""
+        return Steps(self, steps[0]).then(*steps[1:]) if steps else self
+
+    def until_cut(self) -> Steps:
+        """The steps to the last that detaches."""
+        at = self
+        while at.count > self.cut and at.before is not None:
+            at = at.before
+        return at
+
+
+NO_STEPS = Steps()
 
 
 def single(node: Node) -> bool:
@@ -121,17 +164,17 @@ def check_view(view: Tensor, value: Node) -> None:
             help="change a clone of it",
             notes=(f"PyTorch: {forbids}",),
         )
-    if detached(view):
+    if view.steps.cut:
         return
-    for op, _, index in view.steps:
-        if index >= 0:
-            raise fail(
-                "E405",
-                f"a result of `{op.name}` cannot be changed in place: PyTorch keeps no track of "
-                "views that are made several at once",
-                help="index what they look at, `x[i] = ...`, or change a clone",
-                notes=(f"PyTorch: {_ONE_OF_SEVERAL.format(index, _node_name(op))}",),
-            )
+    if view.steps.several is not None:
+        op, _, index = view.steps.several
+        raise fail(
+            "E405",
+            f"a result of `{op.name}` cannot be changed in place: PyTorch keeps no track of "
+            "views that are made several at once",
+            help="index what they look at, `x[i] = ...`, or change a clone",
+            notes=(f"PyTorch: {_ONE_OF_SEVERAL.format(index, _node_name(op))}",),
+        )
     if getattr(view, "untracked", False):
         raise fail(
             "E405",
@@ -143,20 +186,20 @@ def check_view(view: Tensor, value: Node) -> None:
 
 def lost_history(view: Tensor, whole: Node) -> bool:
     """Whether the history of a view cannot be made anew now that the whole has changed."""
-    if not whole.requires_grad or detached(view):
+    if not whole.requires_grad or view.steps.cut:
         return False
-    return getattr(view, "untracked", False) or any(index >= 0 for _, _, index in view.steps)
+    return getattr(view, "untracked", False) or view.steps.several is not None
 
 
 def history_lost(view: Tensor, before: Node) -> AutodiffError:
     """E407 for a view whose history is lost; `before` is what it was when that was made."""
-    several = next(((op, index) for op, _, index in view.steps if index >= 0), None)
+    several = view.steps.several
     changed = "its base or another view of its base has been modified inplace"
     if several is None or not before.requires_grad or getattr(view, "untracked", False):
         made = "made under no_grad"
         words = _UNTRACKED.replace("is being modified inplace", changed)
     else:
-        op, index = several
+        op, _, index = several
         made = f"made by `{op.name}` with others"
         words = _ONE_OF_SEVERAL.format(index, _node_name(op)).replace(
             "is being modified inplace", changed
@@ -201,17 +244,9 @@ def shows_another(node: Node) -> bool:
     return node.op.view and node.requires_grad and not node.grad_name.startswith("Unsafe")
 
 
-def detaches(step: Step) -> bool:
-    return step[0].key in ("detach", "data_alias")
-
-
-def detached(tensor: Tensor) -> bool:
-    """Whether a view looks at its memory outside the graph."""
-    return any(map(detaches, tensor.steps))
-
-
-def written_through(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:
-    """The whole after `value` was written to the view that `steps` lead to."""
+def written_through(whole: Node, through: Iterable[Step], value: Node) -> Node:
+    """The whole after `value` was written to the view that steps lead to."""
+    steps = tuple(through)
     if any(op.key == "expand" for op, _, _ in steps[:-1]):
         return _written_by_places(whole, steps, value)
     bases = [whole]
@@ -223,7 +258,7 @@ def written_through(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:
     return value
 
 
-def places_of(whole: Node, steps: tuple[Step, ...]) -> Node:
+def places_of(whole: Node, steps: Iterable[Step]) -> Node:
     """For each element of a view its number in the whole."""
     places = F.reshape(constant(np.arange(whole.numel)), whole.shape)
     for op, rest, index in steps:
@@ -244,14 +279,13 @@ def _written_by_places(whole: Node, steps: tuple[Step, ...], value: Node) -> Nod
 def base_of(view: Tensor) -> Tensor | None:
     """The tensor that a view looks at, through all views between; None for what is no view."""
     storage = view.storage
-    steps = view.steps
-    cut = view._last_cut()
-    if storage is None or cut == len(steps):
+    if storage is None or view.steps.cut == view.steps.count:
         return None
-    whole = storage.seen_through(steps[:cut])
+    steps = view.steps.until_cut()
+    whole = storage.seen_through(steps)
     shown = None if whole.handle is None else whole.handle()
     if shown is not None and shown.storage is storage:
         return shown
     base = type(view)(whole)
-    base.storage, base.steps, base.seen = storage, steps[:cut], storage.version
+    base.storage, base.steps, base.seen = storage, steps, storage.version
     return base

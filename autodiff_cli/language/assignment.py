@@ -18,7 +18,7 @@ from .kinds import MODE, kind_of
 from .numbers import find_ragged
 from .operand_labels import placed, placed_operator, with_subject
 from .operations import binary, instance_binary, items_of
-from .python_operators import MAX_ITEMS
+from .python_operators import MAX_ITEMS, bound_length
 from .subscripts import dict_key, index, index_parts, slice_part
 from .text import text
 from .values import Instance, Scope, has
@@ -425,14 +425,14 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
                     set_item(owner, key, result)
                 else:
                     owner.count_change()  # Python assigns the item that was changed
-                    if current.steps[-1][0].key == "whole_view" and owner.requires_grad:
+                    if current.steps.last[0].key == "whole_view" and owner.requires_grad:
                         owner.node.mark().name = "CopyBackwards"
             except AutodiffError as error:
                 raise placed(with_subject(error, target), span) from None
             return None
 
         return run_item
-    assigned = target.id if isinstance(target, syntax.Name) else None
+    assigned = target.id if isinstance(target, syntax.Name) else ""
     noted = context.module_level
     load = compile_expression(target, context)
     store = compile_target(target, context)
@@ -443,7 +443,17 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
         operand = operand_run(scope)
         STATE.span = span
         try:
-            value = augmented(symbol, current, operand)
+            if (
+                symbol == "+"
+                and type(current) is type(operand) is str
+                and scope.names.get(assigned, operand) is current
+            ):
+                bound_length(len(current) + len(operand), str)
+                scope.names[assigned] = None  # Python extends a text that only one name has
+                current += operand
+                value = current
+            else:
+                value = augmented(symbol, current, operand)
             store(scope, value)
         except AutodiffError as error:
             raise placed_operator(error, pseudo, current, operand) from None

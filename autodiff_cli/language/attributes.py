@@ -15,7 +15,7 @@ import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
-from ..autograd.views import base_of, detached, first_place
+from ..autograd.views import base_of, first_place
 from ..errors import AutodiffError, fail, refused
 from ..graph.dtypes import DTYPES, is_float
 from ..graph.op import LEAF, cast, constant, number, value_of
@@ -494,7 +494,7 @@ _DETACHED_VIEW = (
 
 
 def _detach_(tensor: Tensor) -> Tensor:
-    if tensor.steps and not detached(tensor):
+    if tensor.steps and not tensor.steps.cut:
         raise fail(
             "E411",
             "a view cannot be detached in place",

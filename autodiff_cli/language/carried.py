@@ -15,6 +15,7 @@ import numpy as np
 
 from ..autograd.reverse import Pass
 from ..autograd.tensor import AccumulateGrad, Tensor, mark_overwritten, renewed
+from ..autograd.views import NO_STEPS
 from ..graph.node import FREED, Node
 from ..graph.op import LEAF, constant
 from ..graph.state import STATE
@@ -384,7 +385,7 @@ class Held:
         for tensor, storage, fields in self.memory:
             tensor.storage = storage()
             if tensor.storage is None:  # nobody else looked at it
-                tensor.steps, tensor.seen = (), 0
+                tensor.steps, tensor.seen = NO_STEPS, 0
             else:
                 for name, field in fields.items():
                     setattr(tensor.storage, name, field)

@@ -429,7 +429,7 @@ def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) ->
     if is_argument or any((raw.storage is not None and raw.storage is t.storage) for t in given):
         shown.storage = raw.share()
         step = (F.detach, (), -1)
-        shown.steps = (*raw.steps, step)
+        shown.steps = raw.steps.then(step)
         shown.seen = shown.storage.version
         if node.requires_grad:
             shown.storage.set_apart(step, node)

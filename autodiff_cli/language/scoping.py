@@ -47,7 +47,7 @@ def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
 def _named_inside(trees: list[syntax.Node]) -> set[str]:
     """The names that `:=` binds, also in comprehensions, but not in functions inside."""
     found: set[str] = set()
-    if not trees or ":=" not in trees[0].span.source.text:
+    if not trees or not trees[0].span.source.has(":="):
         return found
     pending = list(trees)
     while pending:
@@ -62,7 +62,7 @@ def _named_inside(trees: list[syntax.Node]) -> set[str]:
 
 def yields(trees: list[syntax.Node]) -> bool:
     """Whether a body, or an expression, has a `yield` of its own."""
-    return bool(trees) and "yield" in trees[0].span.source.text and first_yield(trees) is not None
+    return bool(trees) and trees[0].span.source.has("yield") and first_yield(trees) is not None
 
 
 def first_yield(trees: list[syntax.Node]) -> syntax.Yield | None:
@@ -87,12 +87,15 @@ def target_names(tree: syntax.Node) -> list[str]:
     return []
 
 
-def declares(trees: list[syntax.Node], name: str, kind: type) -> bool:
+def declared_global(trees: list[syntax.Node]) -> set[str]:
+    """The names that `global` names in a body, but not in functions inside."""
+    found: set[str] = set()
     pending = list(trees)
     while pending:
         node = pending.pop()
-        if isinstance(node, kind) and name in node.names:  # type: ignore[attr-defined]  # Global or Nonlocal
-            return True
-        for body in syntax.bodies(node):
-            pending.extend(body)
-    return False
+        if isinstance(node, syntax.Global):
+            found.update(node.names)
+        elif not isinstance(node, syntax.FunctionDef | syntax.ClassDef):
+            for body in syntax.bodies(node):
+                pending.extend(body)
+    return found

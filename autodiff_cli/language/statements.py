@@ -27,7 +27,7 @@ from .names import import_module, import_name, names_below
 from .operand_labels import placed
 from .operations import count_step, iterate
 from .repeated import BREAK, CONTINUE, repeated
-from .scoping import assigned_names, declares, yields
+from .scoping import assigned_names, declared_global, yields
 from .values import Scope, UserFunction
 from .watching import SHOWN, WATCH
 
@@ -246,7 +246,7 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
     names, outer = assigned_names(tree.body)
     path = context.path + tree.name
     inner = Context(False, frozenset(names | {p.name for p in tree.params}), f"{path}.<locals>.")
-    inner.global_names = {n for n in outer if declares(tree.body, n, syntax.Global)}
+    inner.global_names = declared_global(tree.body) if outer else set()
     inner.nonlocal_names = outer - inner.global_names
     stepwise = yields(tree.body)
     block = compile_generator(tree, inner) if stepwise else compile_block(tree.body, inner)

@@ -1,0 +1,55 @@
+"""Long programs and long loops take time in proportion to their length, as in Python."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+
+VIEWS = """\
+import torch
+x = torch.ones(2, 2, requires_grad=True)
+y = x
+for i in range({n}):
+    y = y.t()
+(3 * y).sum().backward()
+print(int(x.grad.sum()))
+"""
+TEXT = """\
+import torch
+def grown(s):
+    for i in range({n} * 8):
+        s += "ab"
+    return s
+first = "start"
+other = first
+first += grown("ab")
+print(len(first), other)
+"""
+GLOBALS = "import torch\ndef f():\n{lines}f()\nprint(x7)\n"
+FUNCTIONS = "import torch\n{lines}print(f7(torch.ones(1)).item())\n"
+LINES = {GLOBALS: "    global x{i}\n    x{i} = {i}\n", FUNCTIONS: "def f{i}(x): return x + {i}\n"}
+
+
+def seconds(text: str, n: int, printed: str) -> float:
+    lines = "".join(LINES.get(text, "").format(i=i) for i in range(n))
+    source = Source(text.format(n=n, lines=lines), "program.py")
+    start = time.process_time()
+    written: list[str] = []
+    assert run(source, Options(backward=False, write=written.append)).error is None
+    assert "".join(written).split() == printed.format(n=16 * n + 7).split()
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [(VIEWS, "12"), (TEXT, "{n} start"), (GLOBALS, "7"), (FUNCTIONS, "8.0")],
+    ids=["views", "text", "globals", "functions"],
+)
+def test_ten_times_as_much_takes_ten_times_as_long(text: str, printed: str) -> None:
+    """Twenty-five times as long is allowed for; quadratic work would take a hundred."""
+    few = min(seconds(text, 500, printed) for _ in range(3))
+    assert seconds(text, 5000, printed) < 25 * max(few, 0.01)
