@@ -201,9 +201,11 @@ class Builder(ExpressionActions):
 
     def class_plain(self, v: Values, start: int, end: int) -> s.Node:
         span = Span(self.source, start, end)
-        return s.ClassDef(self.text(v[1]), [], [], v[-1], [], self.place(v[1]), span)
+        tree = s.ClassDef(self.text(v[1]), [], [], v[-1], [], self.place(v[1]), span)
+        return s.rename_private(tree)
 
     def class_with_arguments(self, v: Values, start: int, end: int) -> s.Node:
         bases, keywords = self.split_arguments(v[3])
         span = Span(self.source, start, end)
-        return s.ClassDef(self.text(v[1]), bases, keywords, v[-1], [], self.place(v[1]), span)
+        tree = s.ClassDef(self.text(v[1]), bases, keywords, v[-1], [], self.place(v[1]), span)
+        return s.rename_private(tree)

@@ -19,7 +19,7 @@ from .numbers import find_ragged
 from .operand_labels import placed, placed_operator, with_subject
 from .operations import binary, instance_binary, items_of
 from .python_operators import MAX_ITEMS, bound_length
-from .subscripts import dict_key, index, index_parts, slice_part
+from .subscripts import dict_key, index, index_parts, plain_key
 from .text import text
 from .values import Instance, Scope, has
 from .watching import OVERRIDES, WATCH
@@ -158,9 +158,11 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         write_index(target, index_parts(key), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
         if isinstance(key, slice) and type(target) is list:
-            target[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))] = (
-                items_of(value)
-            )
+            try:
+                target[plain_key(key)] = items_of(value)
+            except ValueError as error:
+                raise fail("E208", str(error), help="give as many items as the slice has",
+                           raises="ValueError", notes=(f"PyTorch: {error}",)) from None  # fmt: skip
             return
         at = key if type(key) is int else index(range(len(target)), key)
         if not -len(target) <= at < len(target):
@@ -475,11 +477,6 @@ def compile_delete(tree: syntax.Delete, context: Context) -> RunStatement:
     return run
 
 
-def index_slice(key: slice) -> slice:
-    """A slice of plain ints."""
-    return slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
-
-
 def delete_attribute(value: Any, name: str, span: Any = None) -> None:
     """`del value.name`."""
     if isinstance(value, Tensor) and name == "grad":
@@ -528,7 +525,7 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
                 )
             try:
                 at = key if isinstance(target, Instance) or not isinstance(key, slice) else None
-                del target[index_slice(key) if at is None else at]
+                del target[plain_key(key) if at is None else at]
             except (KeyError, IndexError, TypeError):
                 raise fail(
                     "E210", f"there is no item {text(key)}", tree.span, help="check with `in` first"

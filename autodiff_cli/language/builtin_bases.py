@@ -82,6 +82,8 @@ def plain(value: Any) -> Any:
     layout = type(value).layout
     if layout is dict:
         return dict(dict.items(value))
+    if layout is str:
+        return str.__str__(value)
     return layout(layout.__iter__(value)) if hasattr(layout, "__iter__") else layout(value)
 
 

@@ -270,7 +270,7 @@ def _reversed(values: Any) -> Any:
     return Lazy("list_reverseiterator", reversed(items_of(values)))
 
 
-def sorted_values(values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
+def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
     """Sorted by value or by `key(value)`, stable."""
     found = list(items_of(values))
     ranks = found if key is None else [call_value(key, [v], {}) for v in found]

@@ -76,7 +76,8 @@ def make_class(
             raise fail("E203", f"{kind_of(meta)} cannot be a metaclass", span,
                        help="ABCMeta is; leave others out")  # fmt: skip
         names.setdefault("__abstract__", True)
-    cls = UserClass(name, list(dict.fromkeys(bases)), names, span)
+    once = [b for i, b in enumerate(bases) if not (b.fixed and b in bases[:i])]
+    cls = UserClass(name, once, names, span)
     cls.annotated = dict(annotated)
     for key, value in list(names.items()):
         if isinstance(value, Instance):

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import AutodiffError, fail
 from ..suggest import suggest
 from .functions import call_value
+from .syntax import private
 from .values import Builtin, Instance, Method, Scope, TypeName, UserFunction
 
 _MISSING: Any = object()
@@ -249,7 +250,8 @@ def _slots(cls: UserClass) -> frozenset[str] | None:
         listed = base.names.get("__slots__")
         if listed is None:
             return None
-        found.update((listed,) if isinstance(listed, str) else listed)
+        for name in (listed,) if isinstance(listed, str) else listed:
+            found.add(private(name, base.name))
     return None if "__dict__" in found else frozenset(found)
 
 

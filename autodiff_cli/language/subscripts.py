@@ -96,7 +96,12 @@ def _is_int_leaf(tensor: Tensor) -> bool:
 def plain_key(key: Any) -> Any:
     """An index of a list or a text in Python's own form."""
     if isinstance(key, slice):
-        return slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
+        step = slice_part(key.step)
+        if step == 0:
+            words = "slice step cannot be zero"
+            raise fail("E208", words, help="leave the step out", raises="ValueError",
+                       notes=(f"PyTorch: {words}",))  # fmt: skip
+        return slice(slice_part(key.start), slice_part(key.stop), step)
     return _position(key)
 
 

@@ -1,7 +1,8 @@
 """The syntax tree: one slotted class per construct, each with the span of its text.
 
-Nodes are made by the parser and never changed afterwards. The span of an expression leaves out the
-parentheses around it, the span of what contains it takes them in, as Python's positions do.
+Nodes are made by the parser and never changed afterwards; private names are renamed by it. The
+span of an expression leaves out the parentheses around it, the span of what contains it takes them
+in, as Python's positions do.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..source import Span
 from .statement_nodes import *  # noqa: F403  # this module has every class of the tree
-from .statement_nodes import Comprehension, Import, ImportFrom, Keyword, Module, Node, Param, Try
+from .statement_nodes import (
+    ClassDef,
+    Comprehension,
+    Global,
+    Import,
+    ImportFrom,
+    Keyword,
+    Module,
+    Node,
+    Nonlocal,
+    Param,
+    Try,
+)
 
 if TYPE_CHECKING:
     from .number_arrays import NumberArray
@@ -343,6 +356,28 @@ def walk(node: Node) -> Iterator[Node]:
         current = pending.pop()
         yield current
         pending.extend(reversed(children(current)))
+
+
+def private(name: str, owner: str) -> str:
+    """What Python makes of the name `__name` in a class: `_Owner__name`."""
+    hidden = name.startswith("__") and not name.endswith("__")
+    plain = owner.lstrip("_")
+    return f"_{plain}{name}" if hidden and plain else name
+
+
+def rename_private(tree: ClassDef) -> ClassDef:
+    """Rename the private names in the body of a class."""
+    if "__" not in tree.span.text:
+        return tree
+    for statement in tree.body:
+        for node in walk(statement):
+            for field in ("id", "attr", "name", "asname"):
+                name = getattr(node, field, None)
+                if type(name) is str:
+                    setattr(node, field, private(name, tree.name))
+            if isinstance(node, Global | Nonlocal):
+                node.names = [private(name, tree.name) for name in node.names]
+    return tree
 
 
 def bodies(node: Node) -> list[list[Node]]:

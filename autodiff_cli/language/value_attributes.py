@@ -28,7 +28,9 @@ def _bound(name: str, function: Callable[..., Any]) -> Getter:
 
 
 def _texts(method: str) -> Getter:
-    return _bound(method, lambda value, *args: _bounded_text(getattr(value, method)(*args)))
+    return _bound(
+        method, lambda value, *args, **named: _bounded_text(getattr(value, method)(*args, **named))
+    )
 
 
 def _bounded_text(result: Any) -> Any:
@@ -113,10 +115,10 @@ def _find(values: Any, item: Any) -> int:
     raise fail("E210", "the list does not hold that value", help="check with `in` first")
 
 
-def _sort(values: list[Any], key: Any = None, reverse: Any = False) -> None:
+def _sort(values: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
     from .builtins import sorted_values
 
-    values[:] = sorted_values(values, key, reverse)
+    values[:] = sorted_values(values, key=key, reverse=reverse)
 
 
 def _update(values: Any, other: Any = (), **kwargs: Any) -> None:
@@ -426,7 +428,13 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
         "item": _bound("item", lambda v: v),
     },
     slice: {"start": lambda v: v.start, "stop": lambda v: v.stop, "step": lambda v: v.step},
-    range: {"start": lambda v: v.start, "stop": lambda v: v.stop, "step": lambda v: v.step},
+    range: {
+        "start": lambda v: v.start,
+        "stop": lambda v: v.stop,
+        "step": lambda v: v.step,
+        "index": _plain("index"),
+        "count": _plain("count"),
+    },
     np.dtype: {
         "is_floating_point": lambda v: is_float(v),
         "is_complex": lambda v: False,

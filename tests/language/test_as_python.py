@@ -1,0 +1,93 @@
+"""Programs without tensors print what CPython, which runs them beside, prints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pytest
+
+from autodiff_cli.session import run
+from autodiff_cli.source import Source
+
+PROGRAMS = {
+    "private names": """
+import math
+class A:
+    __k = 1
+    def __init__(self): self.__x = 1
+    def a(self): return self.__x, self.__k, A.__k
+    def __p(self, __q=3): return __q
+    def show(self): return self.__p()
+class B(A):
+    def __init__(self):
+        super().__init__()
+        self.__x = 2
+    def b(self): return self.__x, f"{self.__x}", [self.__x for _ in range(1)]
+    def __p(self): return 'B'
+class _C(B):
+    class _In:
+        __z = 3
+        def z(self): return self.__z
+    def c(self):
+        def inner():
+            nonlocal __n
+            __n += 1
+            return __n, self.__m
+        self.__m, __n = 5, 1
+        return inner()
+b = B()
+print(b.a(), b.b(), b._A__x, b.__dict__, b.show(), b._A__p(7), b._B__p())
+class Slotted:
+    __slots__ = ('__x',)
+    def set(self): self.__x = 4; return self.__x
+print(Slotted().set())
+print(_C._In().z(), _C._In._In__z, _C().c(), vars(_C()))
+for name in ('_A__k', '__k', '_B__x'): print(name, hasattr(b, name))
+try: b.__x
+except AttributeError as e: print(e)
+""",
+    "slices": """
+import math
+L = [1, 2, 3, 4]
+try: L[::2] = [0, 1, 2]
+except ValueError as e: print(e, L)
+for step in (0, False):
+    try: print(L[::step])
+    except ValueError as e: print(e)
+try: L[::0] = []
+except ValueError as e: print(e)
+try: del L[::0]
+except ValueError as e: print(e)
+L[::2] = 'ab'; L[1:2] = (); print(L)
+print(range(2, 20, 3).index(8), range(9).count(5), 'a-b-c'.split('-', maxsplit=1))
+""",
+    "texts of classes": """
+import math, enum
+class S(str): pass
+class Colour(str, enum.Enum):
+    RED = 'r'
+    def __str__(self): return 'C' + self.name
+print(S('ab'), f'{S("ab")}|{S("ab"):>4}', [S('ab')], f'{Colour.RED}', str(Colour.RED))
+""",
+    "arguments and bases refused": """
+import math
+class A: pass
+try:
+    class B(A, A): pass
+except TypeError as e: print(e)
+for f in (lambda: sorted([2], len), lambda: [2].sort(len)):
+    try: f()
+    except TypeError: print('TypeError')
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_python(name: str) -> None:
+    expected = io.StringIO()
+    with contextlib.redirect_stdout(expected):
+        exec(compile(PROGRAMS[name], name, "exec"), {"__name__": "__main__"})
+    report = run(Source(PROGRAMS[name], name))
+    assert report.error is None, report.error
+    assert report.stdout == expected.getvalue()
