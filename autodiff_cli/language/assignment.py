@@ -158,8 +158,9 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         write_index(target, index_parts(key), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
         if isinstance(key, slice) and type(target) is list:
+            part, items = plain_key(key), items_of(value)
             try:
-                target[plain_key(key)] = items_of(value)
+                target[part] = items
             except ValueError as error:
                 raise fail("E208", str(error), help="give as many items as the slice has",
                            raises="ValueError", notes=(f"PyTorch: {error}",)) from None  # fmt: skip
