@@ -30,6 +30,7 @@ class Probe(syntax.Node):
     """Stands after a statement and tells `watcher` what it gave."""
 
     __slots__ = ("statement", "watcher")
+    fields = ()  # the statement itself stands before it
 
     def __init__(self, statement: syntax.Node, watcher: Any, span: Span):
         self.statement = statement

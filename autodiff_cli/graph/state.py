@@ -32,10 +32,12 @@ class State:
     `recorder`: what a step of a loop is being recorded by (language/recording.py); `allow`: who is
     told of functions written in Python before they are called;
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
-    a loop evaluated what it has. `over`: the limit that ended the program; whoever enters code of
+    a loop evaluated what it has. `addresses`: the `seq` of nodes that were printed, in their order.
+    `over`: the limit that ended the program; whoever enters code of
     the program looks at it, or counts a step, which is one too many then."""
 
     __slots__ = (
+        "addresses",
         "allow",
         "anomaly",
         "array_options",
@@ -93,6 +95,7 @@ class State:
         self.max_depth = 1000
         self.steps = 0
         self.made = 0
+        self.addresses: dict[int, int] = {}
         self.over: AutodiffError | None = None
 
     def end(self, error: AutodiffError) -> None:

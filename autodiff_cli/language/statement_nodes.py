@@ -16,8 +16,9 @@ class Node:
     span: Span
 
     def __init_subclass__(cls) -> None:
-        code = vars(cls)["__init__"].__code__
-        cls.fields = code.co_varnames[1 : code.co_argcount - 1]
+        if "fields" not in vars(cls):
+            code = vars(cls)["__init__"].__code__
+            cls.fields = code.co_varnames[1 : code.co_argcount - 1]
 
     def __repr__(self) -> str:
         text = self.span.text

@@ -14,6 +14,7 @@ from ..autograd.tensor import Tensor
 from ..graph.dtypes import BOOL, FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import CAST, LEAF, OUTPUT, Op
+from ..graph.state import STATE
 from ..source import Span
 
 
@@ -55,7 +56,8 @@ class GradFn:
         """What Python shows between angle brackets; the address tells nodes apart, and is the same
         in every run."""
         of = "torch.autograd.function." if "own saving" in self.node.op.properties else ""
-        return f"{of}{self.short_name} object at {0x7F0000000000 + 48 * self.node.seq:#x}"
+        number = STATE.addresses.setdefault(self.node.seq, len(STATE.addresses))
+        return f"{of}{self.short_name} object at {0x7F0000000000 + 48 * number:#x}"
 
     @property
     def is_leaf(self) -> bool:
