@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..autograd.reverse import Pass
 from ..engine.evaluate import dependencies
 from ..graph.node import Marks, Node
-from ..graph.op import OUTPUT, constant, value_of
+from ..graph.op import LEAF, OUTPUT, constant, value_of
 
 Seeds = list[tuple[Node, Node]]
 
@@ -48,10 +48,14 @@ class Recording(Pass):
 
     def give(self, node: Node, g: Node) -> None:
         if self.at is not None:
-            self.given.append(Given(self.at, node, g))
+            self.given.append(Given(self.at, self.first(node), g))
         super().give(node, g)
 
     def _visit(self, node: Node, g: Any) -> None:
+        if node.op is LEAF and self.first(node) is not node:
+            self.at = None  # a later node of a leaf only hands on
+            super()._visit(node, g)
+            return
         self.at = node
         self.arrived[node] = self.used[node] = g
         super()._visit(node, g)
