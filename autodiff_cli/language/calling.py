@@ -7,7 +7,7 @@ from typing import Any
 
 from ..autograd import calls
 from ..autograd.tensor import Tensor
-from ..errors import AutodiffError
+from ..errors import AutodiffError, fail
 from ..graph.op import Op
 from ..graph.state import STATE
 from . import syntax
@@ -63,7 +63,12 @@ def keyword_values(keywords: list[tuple[str | None, Run]], scope: Scope, span: A
     kwargs: dict[str, Any] = {}
     for name, part in keywords:
         if name is None:
-            kwargs.update(keyword_dict(part(scope), span))
+            more = keyword_dict(part(scope), span)
+            twice = kwargs.keys() & more.keys()
+            if twice:
+                raise fail("E205", f"got multiple values for keyword argument '{min(twice)}'",
+                           span, help="give it once")  # fmt: skip
+            kwargs.update(more)
         else:
             kwargs[name] = part(scope)
     return kwargs

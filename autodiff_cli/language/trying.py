@@ -153,7 +153,11 @@ def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:
             value.fields["__context__"] = caught(HANDLED[-1], [BASE])
         if make_cause is not None:
             cause = make_cause(scope)
-            value.fields["__cause__"] = cause() if isinstance(cause, UserClass) else cause
+            cause = cause() if isinstance(cause, UserClass) else cause
+            if not (cause is None or isinstance(cause, ErrorValue)):
+                raise fail("E208", "exception causes must derive from BaseException",
+                           tree.span, help="write an exception after `from`")  # fmt: skip
+            value.fields["__cause__"] = cause
         raise Raised(value, span)
 
     return run

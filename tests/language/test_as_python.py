@@ -76,6 +76,14 @@ class A: pass
 try:
     class B(A, A): pass
 except TypeError as e: print(e)
+def keywords(**options): return options
+try: print(keywords(a=1, **{'a': 2}))
+except TypeError: print('twice')
+print(keywords(a=1, **{'b': 2}, **{'c': 3}))
+try: raise ValueError('v') from 5
+except TypeError as e: print(e)
+try: raise ValueError('v') from KeyError
+except ValueError as e: print(repr(e.__cause__))
 for f in (lambda: sorted([2], len), lambda: [2].sort(len)):
     try: f()
     except TypeError: print('TypeError')
