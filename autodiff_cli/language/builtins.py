@@ -20,6 +20,7 @@ from .classes import DECORATORS, OBJECT, Object, UserClass, special
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .kinds import MODE, is_numeric_list, kind_of
+from .numbers import too_many_digits
 from .operations import binary, compare, count_nested, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
 from .values import (
@@ -249,7 +250,7 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
         return _by_python(int, value)
     if isinstance(value, str):
         if len(value) > 4300:
-            raise fail("E505", "an integer of more than 4300 digits", help="use a float")
+            raise too_many_digits("read")
         return int(value, 10 if base is None else _int(base))
     return whole(_scalar(value))
 

@@ -6,6 +6,7 @@ from ..errors import AutodiffError, fail
 from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from ..outside import OUTSIDE, no_memory
+from .numbers import too_many_digits
 
 
 def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
@@ -38,12 +39,7 @@ class Exhaustion:
                 "E507", "the program recurses too deeply", help="use a loop instead of recursion"
             ) from None
         if issubclass(kind, ValueError) and str(error).startswith("Exceeds the limit ("):
-            raise fail(
-                "E505",
-                "an integer of more than 4300 digits cannot be written out",
-                STATE.span,
-                help="use a float",
-            ) from None
+            raise too_many_digits("written out") from None
         if issubclass(kind, OverflowError):
             raise fail(
                 "E504", f"a number is too large: {error}", STATE.span, help="use smaller numbers"

@@ -22,6 +22,7 @@ from ..graph.op import value_of
 from ..graph.state import STATE
 from ..graph.varying import Aside, Later, Unread, Varying, later
 from .kinds import MODE
+from .numbers import too_many_digits
 from .values import (
     Builtin,
     Device,
@@ -190,11 +191,7 @@ def _atom(value: Any) -> str:
         try:
             return repr(value)
         except ValueError:
-            raise fail(
-                "E505",
-                "an integer of more than 4300 digits cannot be printed",
-                help="print a part of it",
-            ) from None
+            raise too_many_digits("printed") from None
     if isinstance(value, Size):
         return f"torch.Size([{', '.join(map(str, value))}])"
     if isinstance(value, np.dtype):

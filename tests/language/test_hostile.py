@@ -67,7 +67,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
         ("torch.zeros(2)[n]", "E305"),
         ("torch.ones(2).sum(n)", "E504"),
         ("torch.arange(n)", "E504"),
-        ("str(n)", "E505"),
+        ("str(n)", "E504"),
         ("torch.nn.functional.pixel_shuffle(n, 2)", "E205"),
         ("torch.ones(3, 3).rot90(2 ** 70)", "E504"),
         ("torch.ones(1).expand(10 ** 10, 10 ** 10)", "E505"),
@@ -105,3 +105,9 @@ def test_a_generator_that_iterates_itself_raises_what_python_raises() -> None:
 def test_an_integer_that_python_does_not_write_is_a_text_in_json() -> None:
     found = document(report_of(BIG))  # type: ignore[arg-type]
     assert json.loads(json.dumps(found))["scalars"]["n"] == "<integer of 16610 bits>"
+
+
+@pytest.mark.parametrize("call", ["str(n)", 'int("1" * 5000)', 'f"{n}"'])
+def test_pythons_bound_on_digits_is_caught_as_in_python(call: str) -> None:
+    assert code_of(f"{BIG}try:\n    {call}\nexcept ValueError:\n    x = 1\n") == ""
+    assert code_of(f"{BIG}{call}\n") == "E504"
