@@ -17,10 +17,10 @@ from ..graph.params import BindError, to_int, to_scalar
 from ..graph.state import STATE
 from ..graph.varying import Aside, Later, Varying, like, whole
 from .classes import DECORATORS, OBJECT, Object, UserClass, special
+from .exhaustion import too_many_digits
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
 from .kinds import MODE, is_numeric_list, kind_of
-from .numbers import too_many_digits
 from .operations import binary, compare, count_nested, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
 from .values import (

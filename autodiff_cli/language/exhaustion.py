@@ -6,7 +6,7 @@ from ..errors import AutodiffError, fail
 from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from ..outside import OUTSIDE, no_memory
-from .numbers import too_many_digits
+from .numbers import MAX_DIGITS
 
 
 def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
@@ -16,6 +16,17 @@ def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffErr
     if OUTSIDE.watched:
         error.amend(message=f"{what} needs more than {bytes_text(STATE.max_bytes)}")
     return error
+
+
+def too_many_digits(done: str) -> AutodiffError:
+    """The failure of Python's bound, which programs may catch."""
+    return fail(
+        "E504",
+        f"an integer of more than {MAX_DIGITS} digits cannot be {done}",
+        STATE.span,
+        help="use a float, or print a part of it",
+        raises="ValueError",
+    )
 
 
 class Exhaustion:

@@ -14,7 +14,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..errors import AutodiffError, fail
-from ..graph.state import STATE
 from ..source import Source, Span
 from .syntax import NumList
 
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
 
 MAX_DIGITS = 4300
 """Python's own bound on the digits of an integer (`sys.int_info.default_max_str_digits`)."""
-
-
-def too_many_digits(done: str) -> AutodiffError:
-    """The failure of Python's bound, which programs may catch."""
-    return fail(
-        "E504",
-        f"an integer of more than {MAX_DIGITS} digits cannot be {done}",
-        STATE.span,
-        help="use a float, or print a part of it",
-        raises="ValueError",
-    )
 
 
 MAX_NESTING = 200

@@ -21,8 +21,8 @@ from ..errors import fail
 from ..graph.op import value_of
 from ..graph.state import STATE
 from ..graph.varying import Aside, Later, Unread, Varying, later
+from .exhaustion import too_many_digits
 from .kinds import MODE
-from .numbers import too_many_digits
 from .values import (
     Builtin,
     Device,
