@@ -125,10 +125,17 @@ def _methods(layout: type, make: Callable[..., Any]) -> dict[str, Any]:
 
     names["__new__"] = staticmethod(Builtin("__new__", new))
     names["__init__"] = Method("__init__", fill)
-    names["__repr__"] = Method("__repr__", lambda self: represent(plain(self)))
+    names["__repr__"] = Method("__repr__", _represented)
     if layout is str:
         names["__str__"] = Method("__str__", str.__str__)
     return names
+
+
+def _represented(self: Any) -> str:
+    if isinstance(self, set | frozenset):  # they tell their class
+        items = set(plain(self))
+        return f"{self.cls.name}({represent(items) if items else ''})"
+    return represent(plain(self))
 
 
 def _method(name: str, getter: Callable[[Any], Any]) -> Any:

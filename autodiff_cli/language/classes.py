@@ -58,7 +58,22 @@ def _entry(name: str) -> Callable[..., Any]:
 
         return truth(enter(self, item))
 
-    others: dict[str, Callable[..., Any]] = {"__next__": step, "__contains__": contains}
+    def whole(self: Any) -> int:
+        found = enter(self)
+        if isinstance(found, int):
+            return found
+        kind = type(found).__name__
+        words = f"__index__ returned non-int (type {kind})"
+        if name == "__hash__":
+            words = "__hash__ method should return an integer"
+        raise fail("E208", words, help="return an int", notes=(f"PyTorch: {words}",))
+
+    others: dict[str, Callable[..., Any]] = {
+        "__next__": step,
+        "__contains__": contains,
+        "__hash__": whole,
+        "__index__": whole,
+    }
     return others.get(name, enter)
 
 
@@ -361,7 +376,7 @@ class Object(Instance):
         if type(found) is UserFunction:
             return MethodType(found, self)
         hook = cls.flat.get("__getattr__")
-        if hook is None:
+        if hook is None or (found is _MISSING and name in ("__class__", "__dict__")):
             return self.missing(name) if found is _MISSING else bind(found, self, cls)
         if found is not _MISSING:
             try:

@@ -367,7 +367,9 @@ class _Shown:
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor) and value.node.numel == 1:
         return _Number(value.item(), text(value))
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | int | float | str) and not (
+        isinstance(value, str) and isinstance(value, Instance)
+    ):
         return value
     return _Shown(value)
 

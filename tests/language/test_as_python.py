@@ -68,6 +68,20 @@ class S(str): pass
 class Colour(str, enum.Enum):
     RED = 'r'
     def __str__(self): return 'C' + self.name
+class Items(set): pass
+class Fixed(frozenset): pass
+print(Items([1]), [Items()], str(Fixed([2])), repr(Fixed()))
+class Other:
+    def __getattr__(self, name): return 'no ' + name
+    def __hash__(self): return 'a'
+    def __index__(self): return 1.5
+o = Other()
+o.x = 1
+print(o.y, o.__dict__, o.__class__.__name__)
+for f in (lambda: {o: 1}, lambda: {o}, lambda: hash(o), lambda: [1][o], lambda: [1] * o):
+    try: f()
+    except TypeError as e: print(e)
+print('%s|%s|%r' % (Colour.RED, S('c'), S('d')))
 print(S('ab'), f'{S("ab")}|{S("ab"):>4}', [S('ab')], f'{Colour.RED}', str(Colour.RED))
 """,
     "arguments and bases refused": """
