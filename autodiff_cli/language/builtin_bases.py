@@ -134,7 +134,7 @@ def _methods(layout: type, make: Callable[..., Any]) -> dict[str, Any]:
 def _represented(self: Any) -> str:
     if isinstance(self, set | frozenset):  # they tell their class
         items = set(plain(self))
-        return f"{self.cls.name}({represent(items) if items else ''})"
+        return f"{type(self).__name__}({represent(items) if items else ''})"
     return represent(plain(self))
 
 
