@@ -12,7 +12,7 @@ import numpy as np
 
 from ..autograd import calls
 from ..autograd.tensor import Array, Tensor
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, refused
 from ..graph.params import BindError, to_int, to_scalar
 from ..graph.state import STATE
 from ..graph.varying import Aside, Later, Varying, like, whole
@@ -211,6 +211,14 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
     if isinstance(value, Instance):
         return _by_python(round, value, *([] if digits is None else [digits]))
     if _tensor_argument((value,)):
+        if MODE.python and isinstance(value, Tensor) and not isinstance(value, Array):
+            raise refused(
+                "E208",
+                "`round` takes numbers, not a tensor",
+                "type Tensor doesn't define __round__ method",
+                help="write `torch.round(x)`, or `round(x.item())`",
+                raises="TypeError",
+            )
         if digits is not None:
             kwargs["decimals"] = digits
         return calls.call("round", (value,), kwargs)

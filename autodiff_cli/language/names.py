@@ -296,6 +296,10 @@ def names_below(module: str) -> list[str]:
     namespace = import_module(module)
     prefix = f"{namespace.path}."
     found = [n.removeprefix(prefix) for n in [*TORCH, *PATHS] if n.startswith(prefix)]
+    if prefix in PROVIDERS:
+        source, table = PROVIDERS[prefix]
+        names = getattr(import_python(f".{source}", __package__), table)
+        found += [name.removeprefix(prefix) for name in names]
     if namespace.path == "math":
         found = list(MATH)
     found = [name for name in found if "." not in name and not name.startswith("_")]
