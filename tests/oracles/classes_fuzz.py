@@ -1003,6 +1003,7 @@ def main() -> None:
                         f"--- seed {seed}\n{asked[:400].rstrip()}\n   python {lines}\n   here   {mine}"
                     )
     print(f"{differ} of {options.n} programs differ")
+    sys.exit(differ > 0)
 
 
 if __name__ == "__main__":

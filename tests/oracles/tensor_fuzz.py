@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import io
 import random
+import sys
 import traceback
 import warnings
 from typing import Any
@@ -213,6 +214,7 @@ def main() -> None:
             short = shortened(text)
             print(f"=== seed {seed}: {difference(short) or found}\n{short}")
     print(f"{differ} of {options.count} differ")
+    sys.exit(differ > 0)
 
 
 if __name__ == "__main__":
