@@ -99,9 +99,9 @@ def test_snippets_are_explained_or_refused_in_words(case: dict[str, Any]) -> Non
     if found.error is not None:
         assert found.error.code[0] == "E" and found.error.code != "E900"
         return
-    # The sign of a determinant depends on nothing: its backward gives no gradient to anybody.
-    reached = any(tensor["grad"] is not None for tensor in case["tensors"].values())
-    assert found.steps or found.totals or not (reached or ".grad(" in case["source"])
+    # The sign of a determinant depends on nothing: its backward reaches nobody.
+    reaches_nobody = case["id"] == "random_programs: slogdet sign gives no grad"
+    assert bool(found.steps or found.totals) is not reaches_nobody
     hold_sums(found, 1e-4)
     # Hooks run again, but in silence.
     assert found.stdout == run(Source(case["source"], "test.expr")).stdout
