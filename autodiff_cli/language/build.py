@@ -1,11 +1,13 @@
-"""Turns `grammar/expr.lark` into `tables.py`: `python -m autodiff_cli.language.build`.
+"""Turns the grammar into tables: in memory, or into `tables.py` by
+`python -m autodiff_cli.language.build`.
 
-The only module that imports lark. What it writes depends on the grammar alone (states are numbered
+The only module that imports lark. What it makes depends on the grammar alone (states are numbered
 by a walk from the start state), so that a test can compare the committed tables with a fresh build.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from array import array
@@ -18,8 +20,9 @@ from lark import Lark, Token
 from lark.lexer import Lexer
 from lark.parsers.lalr_analysis import Shift
 
-PACKAGE = Path(__file__).resolve().parent.parent
-TABLES = PACKAGE / "language" / "tables.py"
+from .grammar import checksum, grammar_text
+
+TABLES = Path(__file__).resolve().with_name("tables.py")
 END = "$END"
 PATTERNS = ("QUOTE", "NAME", "NUMBER")
 """The terminals with a regular expression of their own, in the order in which they are tried."""
@@ -45,17 +48,8 @@ class _KeepTerminals:
         return stream
 
 
-def grammar_text() -> str:
-    """The grammar, beside the package in a source tree and inside it in a wheel."""
-    for folder in (PACKAGE.parent / "grammar", PACKAGE / "grammar"):
-        if (folder / "expr.lark").exists():
-            return (folder / "expr.lark").read_text(encoding="utf-8")
-    raise FileNotFoundError("grammar/expr.lark")
-
-
-def load_grammar(lexer: type[Lexer] = _Unused) -> Lark:
-    """Lark's own parser of the grammar; shift/reduce conflicts are errors."""
-    grammar = grammar_text()
+def load_grammar(grammar: str, lexer: type[Lexer] = _Unused) -> Lark:
+    """Lark's own parser of a grammar; shift/reduce conflicts are errors."""
     return Lark(
         grammar,
         parser="lalr",
@@ -154,25 +148,9 @@ def _encode(rows: list[dict[int, int]]) -> str:
     return b2a_base64(flat.tobytes(), newline=False).decode("ascii")
 
 
-def _wrapped(text: str) -> str:
-    lines = [text[at : at + 92] for at in range(0, len(text), 92)]
-    return "(\n" + "\n".join(f'    "{line}"' for line in lines) + "\n)"
-
-
-def _words(names: list[str]) -> str:
-    """Space-separated words as a constant of short lines."""
-    lines, line = [], ""
-    for name in names:
-        if len(line) + len(name) > 88:
-            lines.append(line)
-            line = ""
-        line += (name or "-") + " "
-    return "(\n" + "\n".join(f'    "{line}"' for line in [*lines, line]) + "\n)"
-
-
-def generate() -> str:
-    """The text of `tables.py`."""
-    tables = _Tables(load_grammar())
+def build(grammar: str) -> dict[str, str]:
+    """The constants of `tables.py` for a grammar."""
+    tables = _Tables(load_grammar(grammar))
     literals = {
         name: pattern.value
         for name, pattern in tables.definitions.items()
@@ -185,40 +163,38 @@ def generate() -> str:
     comment = tables.definitions["COMMENT"].value
     join = tables.definitions["LINE_JOIN"].value
     blank = tables.definitions["BLANK"].value.removesuffix("++") + "*+"
-    pattern = f"{blank}(?:{'|'.join(groups)}|({comment})|(\\n)|({join}))"
     actions, gotos = tables.rows()
-    sizes = [len(rule.expansion) for rule in tables.rules]
-    origins = [tables.nonterminals.index(rule.origin.name) for rule in tables.rules]
     spelled = {**keywords, **operators}
-    return "\n".join(
-        [
-            '"""LALR(1) tables of `grammar/expr.lark`. Generated, not edited:',
-            "`python -m autodiff_cli.language.build` writes this file.",
-            '"""',
-            "",
-            "from __future__ import annotations",
-            "",
-            f"TERMINALS = {_words(tables.terminals)}",
-            f"NONTERMINALS = {_words(tables.nonterminals)}",
-            f"LITERAL_NAMES = {_words(list(spelled))}",
-            f"LITERAL_TEXTS = {_words(list(spelled.values()))}",
-            f"PATTERN = {_wrapped_raw(pattern)}",
-            f"RULE_ACTIONS = {_words(tables.rule_actions())}",
-            f"RULE_SIZES = {_words(list(map(str, sizes)))}",
-            f"RULE_ORIGINS = {_words(list(map(str, origins)))}",
-            f"ACTIONS = {_wrapped(_encode(actions))}",
-            f"GOTOS = {_wrapped(_encode(gotos))}",
-            "",
-        ]
-    )
+    return {
+        "GRAMMAR": checksum(grammar),
+        "TERMINALS": " ".join(tables.terminals),
+        "NONTERMINALS": " ".join(tables.nonterminals),
+        "LITERAL_NAMES": " ".join(spelled),
+        "LITERAL_TEXTS": " ".join(spelled.values()),
+        "PATTERN": f"{blank}(?:{'|'.join(groups)}|({comment})|(\\n)|({join}))",
+        "RULE_ACTIONS": " ".join(name or "-" for name in tables.rule_actions()),
+        "RULE_SIZES": " ".join(str(len(rule.expansion)) for rule in tables.rules),
+        "RULE_ORIGINS": " ".join(
+            str(tables.nonterminals.index(rule.origin.name)) for rule in tables.rules
+        ),
+        "ACTIONS": _encode(actions),
+        "GOTOS": _encode(gotos),
+    }
 
 
-def _wrapped_raw(text: str) -> str:
-    escaped = [
-        text[at : at + 76].encode("unicode_escape").decode("ascii").replace('"', '\\"')
-        for at in range(0, len(text), 76)
+def generate() -> str:
+    """The text of `tables.py`."""
+    lines = [
+        '"""LALR(1) tables of `grammar/expr.lark`. Generated, not edited:',
+        "`python -m autodiff_cli.language.build` writes this file.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "# ruff: noqa: E501 - data, a constant a line",
     ]
-    return "(\n" + "\n".join(f'    "{line}"' for line in escaped) + "\n)"
+    lines += [f"{name} = {json.dumps(text)}" for name, text in build(grammar_text()).items()]
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:

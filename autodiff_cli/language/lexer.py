@@ -11,7 +11,7 @@ import re
 
 from ..errors import AutodiffError
 from ..source import Source, Span
-from . import tables
+from .grammar import TABLES as tables
 from .lexical_errors import (
     bad_conversion,
     bad_prefix,

@@ -14,8 +14,9 @@ from typing import Any
 
 from ..errors import AutodiffError, fail
 from ..source import Source, Span
-from . import syntax, tables
+from . import syntax
 from .actions import Builder
+from .grammar import TABLES as tables
 from .lexer import tokenize
 from .placement import PLACED, misplaced
 from .syntax import Module, Node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import AutodiffError
 from ..source import Source, Span
-from . import tables
+from .grammar import TABLES as tables
 
 TERMINALS: list[str] = tables.TERMINALS.split()
 KIND: dict[str, int] = {name: number for number, name in enumerate(TERMINALS)}

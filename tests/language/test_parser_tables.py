@@ -13,7 +13,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 from lark.lexer import Lexer
 
-from autodiff_cli.language import actions, build, tables
+from autodiff_cli.language import actions, build, grammar, tables
 from autodiff_cli.language.lexer import tokenize
 from autodiff_cli.language.parser import Machine, SyntaxProblem
 from autodiff_cli.language.tokens import END, ERROR, TERMINALS
@@ -22,6 +22,17 @@ from autodiff_cli.source import Source
 
 def test_committed_tables_equal_a_fresh_build() -> None:
     assert build.TABLES.read_text(encoding="utf-8") == build.generate()
+
+
+def test_an_edited_grammar_needs_no_build() -> None:
+    text = grammar.grammar_text()
+    assert grammar.tables_of(text) is tables
+    assert grammar.tables_of("") is tables  # a copy of the package without its grammar
+    edited = text.replace('LAMBDA: "lambda"', 'LAMBDA: "fun"')
+    assert edited != text
+    fresh = grammar.tables_of(edited)
+    assert "fun" in fresh.LITERAL_TEXTS.split()
+    assert "lambda" not in fresh.LITERAL_TEXTS.split()
 
 
 def test_every_action_of_the_grammar_is_a_method() -> None:
@@ -48,7 +59,7 @@ class OurLexer(Lexer):
 
 @pytest.fixture(scope="module")
 def lark_parser() -> Lark:
-    return build.load_grammar(OurLexer)
+    return build.load_grammar(grammar.grammar_text(), OurLexer)
 
 
 PROGRAMS = [
