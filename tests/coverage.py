@@ -11,7 +11,7 @@ from pathlib import Path
 from autodiff_cli.graph.kinds import Kind
 from autodiff_cli.graph.op import Op
 from autodiff_cli.graph.registry import NAMES, OPS
-from autodiff_cli.ops import FAMILIES, load_all
+from autodiff_cli.ops import index, load_all
 
 from .database import load
 
@@ -72,12 +72,12 @@ def page() -> str:
     database = load()
     variants = Counter(family_of(calls[0]["name"]) for calls in database.values())
     public = Counter(op.family for op in OPS.values() if op.public)
-    rows = [f"| {name} | {public[name]} | {variants[name] or ''} |\n" for name in FAMILIES]
+    rows = [f"| {name} | {public[name]} | {variants[name] or ''} |\n" for name in index()[2]]
     total = f"| all | {public.total()} | {variants.total()} |\n"
     head = INTRODUCTION.format(
         public=public.total(),
         inner=len(OPS) - public.total(),
-        families=len(FAMILIES),
+        families=len(index()[2]),
         primitives=sum(map(is_primitive, OPS.values())),
         covered=len(database),
         variants=VARIANTS,

@@ -164,7 +164,7 @@ def _context() -> Any:
         return multiprocessing.get_context("fork")
     if "forkserver" in methods:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__, "autodiff_cli.ops.index"])
+        context.set_forkserver_preload([__name__, "autodiff_cli.ops"])
         return context
     return multiprocessing.get_context("spawn")
 

@@ -179,11 +179,7 @@ def program_names(ctx: click.Context) -> list[str]:
 
 def operations() -> list[str]:
     """Names of operations, from the index of the table alone: the table itself needs numpy."""
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ops", "index.py")
-    spec = spec_from_file_location("autodiff_cli_operations", path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return sorted(name for name in module.WHERE if not name.startswith("_"))
+    path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "ops", "index.txt")
+    with open(path, encoding="utf-8") as file:
+        public = [line.partition(":")[2].partition("|")[0] for line in file]
+    return sorted(name for name in " ".join(public).split() if not name.startswith("_"))

@@ -365,9 +365,9 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
 
 
 def _op_methods() -> list[str]:
-    from ..ops.index import WHERE
+    from ..ops import public_names
 
-    return [name for name in WHERE if "." not in name]
+    return [name for name in public_names() if "." not in name]
 
 
 _SUBGRAPH = (

@@ -198,15 +198,16 @@ def _in_place(path: str, name: str) -> Builtin | None:
 
 
 def _no_member(namespace: Namespace, name: str) -> AutodiffError:
-    from ..ops.index import WHERE
+    from ..ops import public_names
     from .torch_names import TORCH
 
     prefix = f"{namespace.path}." if namespace.path else ""
-    known = [n.removeprefix(prefix) for n in [*WHERE, *TORCH, *PATHS] if n.startswith(prefix)]
+    known = [*public_names(), *TORCH, *PATHS]
+    known = [n.removeprefix(prefix) for n in known if n.startswith(prefix)]
     if namespace.path == "math":
         known = list(MATH)
     if namespace.path == "np":
-        known = [*NUMPY, *WHERE]
+        known = [*NUMPY, *public_names()]
     close = suggest(name, [n for n in known if "." not in n])
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
     shown = shown.removeprefix("python.")
@@ -318,11 +319,11 @@ MOST_AT_ONCE = 80
 
 def known_names() -> list[str]:
     """All bare names, for suggestions."""
-    from ..ops.index import WHERE
+    from ..ops import public_names
 
     if MODE.python:
         return list(BUILTINS)
-    names = {n.rpartition(".")[2] for n in WHERE}
+    names = {n.rpartition(".")[2] for n in public_names()}
     from .torch_names import NATIVE, TORCH
 
     names.update(

@@ -1,83 +1,51 @@
-"""The table: one file per family, loaded when a program first uses a name of it."""
+"""The table: one file per family, loaded when a program first uses a name of it.
+
+`index.txt` has a line for each family: its file, its public names and, behind a bar, keys that
+only rules use. `python -m autodiff_cli.ops.build` writes the names.
+"""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from ..graph.registry import set_loader
 
-FAMILIES = (
-    "arithmetic",
-    "division",
-    "elementwise",
-    "choice",
-    "special",
-    "activation",
-    "softmax",
-    "dropout",
-    "comparison",
-    "creation",
-    "conversion",
-    "memory",
-    "shape",
-    "transposition",
-    "slicing",
-    "rearranging",
-    "joining",
-    "indexing",
-    "scatter",
-    "placing",
-    "padding",
-    "reduction",
-    "statistics",
-    "quantiles",
-    "histograms",
-    "sorting",
-    "cumulative",
-    "contraction",
-    "einsum",
-    "linalg",
-    "determinants",
-    "pseudo_inverses",
-    "matrices",
-    "factorization",
-    "decomposition",
-    "normalization",
-    "norms",
-    "convolution",
-    "unfolding",
-    "pooling",
-    "unpooling",
-    "fractional_pooling",
-    "resampling",
-    "attention",
-    "loss",
-    "classification",
-    "ranking",
-    "ctc",
-    "embedding",
-    "masked",
-    "noise",
-    "implicit",
-)
+INDEX = Path(__file__).with_name("index.txt")
 
 
-def load_family(family: str) -> None:
-    """Import one family; its ops register themselves."""
-    import_module(f"{__name__}.{family}")
+@cache
+def index() -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """The family of each public name and of each other key, and all families."""
+    public: dict[str, str] = {}
+    private: dict[str, str] = {}
+    families = []
+    for line in INDEX.read_text("utf-8").splitlines():
+        family, _, names = line.partition(":")
+        families.append(family)
+        shown, _, hidden = names.partition("|")
+        public.update(dict.fromkeys(shown.split(), family))
+        private.update(dict.fromkeys(hidden.split(), family))
+    return public, private, families
+
+
+def public_names() -> list[str]:
+    """All public names in alphabetical order."""
+    return sorted(index()[0])
 
 
 def load_all() -> None:
     """Import every family."""
-    for family in FAMILIES:
-        load_family(family)
+    for family in index()[2]:
+        import_module(f"{__name__}.{family}")
 
 
 def _load(name: str) -> None:
-    from .index import KEYS, WHERE
-
-    for family in WHERE.get(name) or KEYS.get(name, ()):
-        load_family(family)
+    public, private, _ = index()
+    family = public.get(name) or private.get(name)
+    if family:
+        import_module(f"{__name__}.{family}")
 
 
 set_loader(_load)

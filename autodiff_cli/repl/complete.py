@@ -225,22 +225,24 @@ def _attributes(owner: str, word: str, loop: Loop, match: Matcher) -> Iterator[C
 
 
 def _tensor_methods() -> list[str]:
-    from ..ops.index import WHERE
+    from ..ops import public_names
 
-    return sorted({*_METHODS, *(name for name in WHERE if "." not in name)})
+    return sorted({*_METHODS, *(name for name in public_names() if "." not in name)})
 
 
 def _members(space: Namespace, word: str, match: Matcher) -> Iterator[Candidate]:
     from ..language.math_names import MATH
     from ..language.module_names import PATHS
     from ..language.torch_names import TORCH
-    from ..ops.index import WHERE
+    from ..ops import public_names
 
     if space.path == "math":
         yield from _words(word, sorted(MATH), match)
         return
     prefix = "" if space.path in ("", "np") else f"{space.path}."
-    names = {n.removeprefix(prefix) for n in (*WHERE, *TORCH, *PATHS) if n.startswith(prefix)}
+    names = {
+        n.removeprefix(prefix) for n in (*public_names(), *TORCH, *PATHS) if n.startswith(prefix)
+    }
     heads = {n.partition(".")[0] for n in names}
     for name in sorted(heads):
         if match(word, name) and not name.startswith("_"):

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autodiff_cli import ops  # noqa: F401  # the table finds its families
 from autodiff_cli.checks import replay as replays
 from autodiff_cli.checks.analytic import ANALYTIC
 from autodiff_cli.checks.model import FileResult, Item, Settings
 from autodiff_cli.checks.runner import check_file, check_source
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F, op
-from autodiff_cli.ops import index  # noqa: F401  # the table finds its families
 from autodiff_cli.source import Source
 
 

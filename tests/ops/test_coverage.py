@@ -14,5 +14,5 @@ def test_the_coverage_page_is_fresh() -> None:
 
 
 def test_the_index_of_names_is_fresh(project: Path) -> None:
-    index = project / "autodiff_cli" / "ops" / "index.py"
+    index = project / "autodiff_cli" / "ops" / "index.txt"
     assert index.read_text("utf-8") == index_text(), "run python -m autodiff_cli.ops.build"
