@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-3}
 
 
-def cases(name: str) -> list[dict[str, Any]]:
+def cases(name: str) -> Any:
     """The cases of a fixture file."""
     path = FIXTURES / f"{name}.json"
     if path.exists():

@@ -1,16 +1,15 @@
 """Everything a program can call, with the keywords, ranks and modes of PyTorch's signatures.
 
-The programs are generated (`tests/oracles/surface.py`); they run once, together, and what they
-reach is recorded: a function of the library, a statement of it or a keyword that no program
-reaches fails the test, unless `surface_unreached.txt` lists it.
+The programs are generated (`tests/oracles/surface.py`); each runs once, and what all of them reach
+is recorded: a function of the library, a statement of it or a keyword that no program reaches
+fails the test, unless `surface_unreached.txt` lists it.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -24,7 +23,7 @@ from autodiff_cli.language.functions import Parameters
 from autodiff_cli.language.module_names import FILES, PRELUDE
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
-from tests.recorded import FIXTURES, same_text
+from tests.recorded import FIXTURES, cases, same_text
 
 UNREACHED = FIXTURES / "surface_unreached.txt"
 CELL = re.compile(r'^print\("#", \d+\)\n', re.MULTILINE)
@@ -97,25 +96,29 @@ def _title(text: str) -> str:
     return re.search(r"^(?:class|def) (\w+)", text, re.MULTILINE)[1]  # type: ignore[index]  # every part defines one
 
 
-@cache
-def outcome() -> tuple[list[str], Reached]:
-    """What differs, and what was reached."""
-    with gzip.open(FIXTURES / "surface.json.gz") as file:
-        fixture = json.load(file)
-    reached = Reached()
+FIXTURE = cases("surface")
+CASES: list[dict[str, Any]] = FIXTURE["cases"]
+REACHED = Reached()
+NAMES = prelude._Names()
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """The library compiled once more, so that it notes what runs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            statements,
-            "STATEMENTS",
-            {kind: reached.statement(one) for kind, one in statements.STATEMENTS.items()},
-        )
-        patch.setattr(Parameters, "bind", reached.bound(Parameters.bind))
-        patch.setattr(Op, "bind", reached.given(Op.bind))
-        patch.setattr(prelude._SCOPE, "names", prelude._Names())
-        differing = [text for case in fixture["cases"] for text in _differences(fixture, case)]
-        for name in PRELUDE:
-            prelude.define(name)
-    return differing, reached
+        compilers = {kind: REACHED.statement(one) for kind, one in statements.STATEMENTS.items()}
+        patch.setattr(statements, "STATEMENTS", compilers)
+        patch.setattr(Parameters, "bind", REACHED.bound(Parameters.bind))
+        patch.setattr(Op, "bind", REACHED.given(Op.bind))
+        patch.setattr(prelude._SCOPE, "names", NAMES)
+        yield
+
+
+@cache
+def differences(number: int) -> list[str]:
+    """What a program does otherwise than in PyTorch."""
+    with recording():
+        return list(_differences(FIXTURE, CASES[number]))
 
 
 def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]:
@@ -132,23 +135,28 @@ def _differences(fixture: dict[str, Any], case: dict[str, Any]) -> Iterator[str]
             yield f"{case['id']}: {cells[i]}\nhere: {here}\nPyTorch: {there}"
 
 
-def test_as_pytorch() -> None:
-    differing, _ = outcome()
+@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: CASES[i]["id"])
+def test_as_pytorch(number: int) -> None:
+    differing = differences(number)
     assert not differing, "\n\n".join(differing[:10])
 
 
 def test_every_part_of_the_library_is_reached() -> None:
     """Additions need a program in `tests/oracles/surface/`; the list of what is not reached only
     gets shorter."""
-    _, reached = outcome()
-    wanted = reached.wanted | {
+    for number in range(len(CASES)):
+        differences(number)
+    with recording():
+        for name in PRELUDE:
+            prelude.define(name)
+    wanted = REACHED.wanted | {
         f"{op.name}({param.name}=)"
         for op in OPS.values()
         if op.public and op.name.startswith("nn.functional.")
         for param in op.params
         if param.default is not REQUIRED
     }
-    missing = {name for name in wanted - reached.seen if not IDLE.search(name)}
+    missing = {name for name in wanted - REACHED.seen if not IDLE.search(name)}
     listed = set(UNREACHED.read_text("utf-8").splitlines())
     assert not missing - listed, "no program reaches:\n" + "\n".join(sorted(missing - listed))
     assert not listed - missing, "reached now:\n" + "\n".join(sorted(listed - missing))

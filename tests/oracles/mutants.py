@@ -1,8 +1,9 @@
 """Single changes of the code, all built in at once and each switched on by its number.
 
-A changed place becomes `changed if __mutant__(k) else original`, so one import serves every mutant,
-and `__mutant__` also says which tests come by. Used by `mutate.py`, and by `sitecustomize` in the
-processes that tests start, so it depends on nothing but Python.
+A changed place becomes `changed if __mutant__(k) else original`, so one import serves every mutant.
+The same walk can mark instead each block of statements with `__hits__[k] = 1` (the map is shared by
+all processes that a test starts), so what a test comes by is known for every later change. Used by
+`mutate.py`, and by `sitecustomize` in processes that tests start: it depends only on Python.
 """
 
 from __future__ import annotations
@@ -13,77 +14,91 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import mmap
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 CONFIGURATION = "AUTODIFF_MUTANTS"
 CALL = "__mutant__"
+HITS = "__hits__"
 PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_cli"
-PRELUDE = "language.prelude"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+TURNED = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult,
     ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 }  # fmt: skip
+# Calls whose first two arguments may change places, and keywords without which the same is done.
+SYMMETRIC = {
+    "add", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot", "isclose",
+    "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "multiply",
+    "promote_types", "result_type", "union", "TypeVar", "cast",
+}  # fmt: skip
+IDLE = {"encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
+UNSEEN = {"__repr__", "__slots__"}
 
 
 class Site:
     """A place and one change of it; `early` when it is evaluated while its module is imported."""
 
-    def __init__(
-        self, ordinal: int, kind: str, line: int, before: str, after: str, early: bool, owner: str
-    ):
+    def __init__(self, ordinal: int, kind: str, line: int, owner: str, block: int | None):
         self.ordinal = ordinal
         self.kind = kind
         self.line = line
-        self.before = before
-        self.after = after
-        self.early = early
+        self.early = block is None
         self.owner = owner
+        # Who comes by: its block, or all of the function, class or module whose import it is.
+        self.blocks = None if block is None else (block, block + 1)
+        self.before = self.after = ""
 
 
-def _expressions(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _expressions(node: ast.expr) -> Iterator[tuple[str, Callable[[], ast.expr]]]:
     """The changes of one expression."""
+
+    def with_field(name: str, value: Any) -> Callable[[], ast.expr]:
+        def changed() -> ast.expr:
+            found = copy.deepcopy(node)
+            setattr(found, name, value)
+            return found
+
+        return changed
+
     match node:
         case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
-            changed: Any = copy.deepcopy(node)
-            changed.ops = [COMPARISONS[type(op)]()]
-            yield "comparison", changed
+            yield "comparison", with_field("ops", [COMPARISONS[type(op)]()])
         case ast.BoolOp():
-            changed = copy.deepcopy(node)
-            changed.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-            yield "condition", changed
+            other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            yield "condition", with_field("op", other)
         case ast.UnaryOp(op=ast.Not() | ast.USub()):
-            yield "sign", copy.deepcopy(node.operand)
+            yield "sign", lambda: copy.deepcopy(node.operand)
         case ast.BinOp() if type(node.op) in OPERATORS:
-            changed = copy.deepcopy(node)
-            changed.op = OPERATORS[type(node.op)]()
-            yield "operator", changed
-        case ast.Constant(value=bool()):
-            yield "constant", ast.Constant(not node.value)
-        case ast.Constant(value=int()):
-            yield "constant", ast.Constant(node.value + 1)
-        case ast.Constant(value=float()):
-            yield "constant", ast.Constant(node.value * 1.5 if node.value else 1.0)
+            yield "operator", with_field("op", OPERATORS[type(node.op)]())
+        case ast.Constant(value=bool() as value):
+            yield "constant", lambda: ast.Constant(not value)
+        case ast.Constant(value=int() as value):
+            yield "constant", lambda: ast.Constant(value + 1)
+        case ast.Constant(value=float() as value):
+            yield "constant", lambda: ast.Constant(value * 1.5 if value else 1.0)
         case ast.Call():
             for index, keyword in enumerate(node.keywords):
-                if keyword.arg is not None:
-                    changed = copy.deepcopy(node)
-                    del changed.keywords[index]
-                    yield "argument", changed
+                if keyword.arg is not None and keyword.arg not in IDLE:
+                    rest = node.keywords[:index] + node.keywords[index + 1 :]
+                    yield "argument", with_field("keywords", copy.deepcopy(rest))
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             plain = not any(isinstance(item, ast.Starred) for item in node.args[:2])
-            if plain and len(node.args) > 1 and ast.dump(node.args[0]) != ast.dump(node.args[1]):
-                changed = copy.deepcopy(node)
-                changed.args[:2] = changed.args[1::-1]
-                yield "argument", changed
+            if plain and len(node.args) > 1 and name not in SYMMETRIC:
+                first, second, *others = node.args
+                if ast.dump(first) != ast.dump(second):
+                    args = copy.deepcopy([second, first, *others])
+                    yield "argument", with_field("args", args)
 
 
 def _dropped(node: ast.stmt) -> bool:
@@ -96,28 +111,32 @@ def _dropped(node: ast.stmt) -> bool:
 
 
 class Rewriter(ast.NodeTransformer):
-    """Number every change of a tree; build those that are `chosen`, ordinal -> mutant."""
+    """Number every change and every block of a tree, and build the `chosen` changes (ordinal ->
+    mutant), or what `mark` makes into each block."""
 
-    def __init__(self, chosen: dict[int, int] | None = None):
+    def __init__(self, chosen: dict[int, int] | None = None, mark: Any = None):
         self.chosen = chosen or {}
+        self.mark = mark
         self.sites: list[Site] = []
         self.depth = 0
         self.owners: list[str] = []
+        self.blocks = 0
+        self.block = -1
 
-    def _site(self, node: Any, kind: str, changed: Any) -> int | None:
+    def _site(self, node: Any, kind: str, changed: Callable[[], Any]) -> tuple[int, Any] | None:
+        """The mutant of a change, and what it makes of the node, when it is built."""
         ordinal = len(self.sites)
-        self.sites.append(
-            Site(
-                ordinal,
-                kind,
-                node.lineno,
-                ast.unparse(node).split("\n")[0],
-                "" if changed is None else ast.unparse(changed).split("\n")[0],
-                self.depth == 0,
-                ".".join(self.owners),
-            )
-        )
-        return self.chosen.get(ordinal)
+        if any(name in UNSEEN for name in self.owners):
+            return None
+        block = self.block if self.depth else None
+        site = Site(ordinal, kind, node.lineno, ".".join(self.owners), block)
+        self.sites.append(site)
+        if ordinal not in self.chosen:
+            return None
+        made = changed()
+        site.before = ast.unparse(node).split("\n")[0]
+        site.after = "" if made is None else ast.unparse(made).split("\n")[0]
+        return self.chosen[ordinal], made
 
     @staticmethod
     def _switch(mutant: int) -> ast.expr:
@@ -133,44 +152,55 @@ class Rewriter(ast.NodeTransformer):
     def _expression(self, node: ast.expr) -> ast.expr:
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
             return node
-        if isinstance(node, ast.JoinedStr):
-            for value in node.values:
-                if isinstance(value, ast.FormattedValue):
-                    value.value = self.visit(value.value)
+        if isinstance(node, ast.JoinedStr):  # the words of a message
             return node
         wanted = [
-            (mutant, changed)
+            found
             for kind, changed in _expressions(node)
-            if (mutant := self._site(node, kind, changed)) is not None
+            if (found := self._site(node, kind, changed)) is not None
         ]
         if isinstance(node, ast.IfExp):
-            wanted += self._turned(node, node.test, "test")
+            found = self._site(node, "condition", lambda: self._turned(node))
+            wanted += [] if found is None else [found]
         if isinstance(node, ast.Lambda):
+            around, self.block = self.block, self.blocks
+            self.blocks += 1
             self.depth += 1
             node.body = self.visit(node.body)
             self.depth -= 1
+            if self.mark is not None:
+                node.body = ast.BoolOp(ast.Or(), [self.mark(self.block, True), node.body])
+            self.block = around
         else:
             self.generic_visit(node)
         for mutant, changed in wanted:
             node = ast.IfExp(self._switch(mutant), changed, node)
         return node
 
-    def _turned(self, node: Any, test: ast.expr, field: str) -> list[tuple[int, ast.expr]]:
-        """The condition of a conditional expression, turned."""
+    @staticmethod
+    def _turned(node: ast.IfExp) -> ast.expr:
         changed = copy.deepcopy(node)
-        setattr(changed, field, ast.UnaryOp(ast.Not(), copy.deepcopy(test)))
-        mutant = self._site(node, "condition", changed)
-        return [] if mutant is None else [(mutant, changed)]
+        changed.test = ast.UnaryOp(ast.Not(), changed.test)
+        return changed
 
     def _condition(self, test: ast.expr) -> ast.expr:
-        changed = ast.UnaryOp(ast.Not(), copy.deepcopy(test))
-        mutant = self._site(test, "condition", changed)
+        found = None
+        alone = isinstance(test, ast.Compare) and len(test.ops) == 1
+        if not (alone and isinstance(test.ops[0], TURNED)) and not (  # type: ignore[attr-defined]  # a comparison
+            isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        ):
+            turned = ast.UnaryOp(ast.Not(), copy.deepcopy(test))
+            found = self._site(test, "condition", lambda: turned)
         test = self.visit(test)
-        return test if mutant is None else ast.IfExp(self._switch(mutant), changed, test)
+        return test if found is None else ast.IfExp(self._switch(found[0]), found[1], test)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         node.iter = self.visit(node.iter)
         node.ifs = [self._condition(test) for test in node.ifs]
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        node.body = self._block(node.body)
         return node
 
     def _statement(self, node: Any) -> Any:
@@ -179,7 +209,9 @@ class Rewriter(ast.NodeTransformer):
                 return self._function(node)
             case ast.ClassDef():
                 self.owners.append(node.name)
-                node.body = self._block(node.body)
+                first, block = len(self.sites), self.blocks
+                node.body = [part for item in node.body for part in self._parts(item)]
+                self._owned(first, block)
                 self.owners.pop()
                 return node
             case ast.If() | ast.While():
@@ -193,6 +225,8 @@ class Rewriter(ast.NodeTransformer):
                 if node.value is not None:
                     node.value = self.visit(node.value)
                 return node
+            case ast.Assign(targets=[ast.Name(id="__slots__")]):
+                return node
             case ast.Match():
                 node.subject = self.visit(node.subject)
                 for case in node.cases:
@@ -200,92 +234,133 @@ class Rewriter(ast.NodeTransformer):
                         case.guard = self._condition(case.guard)
                     case.body = self._block(case.body)
                 return node
-            case ast.Return(value=ast.expr()) if self.depth and not (
-                isinstance(node.value, ast.Constant) and node.value.value is None
-            ):
-                mutant = self._site(node, "result", ast.Return(ast.Constant(None)))
-                self.generic_visit(node)
-                if mutant is None:
-                    return node
-                return [ast.If(self._switch(mutant), [ast.Return(ast.Constant(None))], []), node]
-        if _dropped(node):
-            mutant = self._site(node, "statement", None)
-            self.generic_visit(node)
-            if mutant is None:
+            case ast.For() | ast.With():
+                if isinstance(node, ast.For):
+                    node.iter = self.visit(node.iter)
+                    node.orelse = self._block(node.orelse)
+                for item in getattr(node, "items", ()):
+                    item.context_expr = self.visit(item.context_expr)
+                node.body = self._block(node.body)
                 return node
-            return ast.If(ast.UnaryOp(ast.Not(), self._switch(mutant)), [node], [])
+            case ast.Try():
+                node.body = self._block(node.body)
+                node.handlers = [self.visit(handler) for handler in node.handlers]
+                node.orelse = self._block(node.orelse)
+                node.finalbody = self._block(node.finalbody)
+                return node
+            case ast.Return(value=ast.expr()) if self.depth and not (
+                isinstance(node.value, ast.Constant) and node.value.value in (None, False)
+            ):
+                found = self._site(node, "result", lambda: ast.Return(ast.Constant(None)))
+                self.generic_visit(node)
+                if found is None:
+                    return node
+                return [ast.If(self._switch(found[0]), [found[1]], []), node]
+        if _dropped(node):
+            found = self._site(node, "statement", lambda: None)
+            # What is raised with an error are its words.
+            if not isinstance(node, ast.Raise):
+                self.generic_visit(node)
+            if found is None:
+                return node
+            return ast.If(ast.UnaryOp(ast.Not(), self._switch(found[0])), [node], [])
         return self.generic_visit(node)
 
+    def _parts(self, item: ast.stmt) -> list[ast.stmt]:
+        changed = self.visit(item)
+        return changed if isinstance(changed, list) else [changed]
+
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        around = self.block
         found: list[ast.stmt] = []
+        fresh = True
         for item in body:
-            changed = self.visit(item)
-            found.extend(changed if isinstance(changed, list) else [changed])
+            if fresh and not (not found and _docstring(item)) and self.depth:
+                self.block = self.blocks
+                self.blocks += 1
+                fresh = False
+                if self.mark is not None:
+                    found.append(self.mark(self.block, False))
+            found += self._parts(item)
+            if hasattr(item, "body") and not isinstance(item, ast.FunctionDef | ast.ClassDef):
+                fresh = True
+        self.block = around
         return found
 
     def _function(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.owners.append(node.name)
-        first = len(self.sites)
+        first, block = len(self.sites), self.blocks
         node.decorator_list = [self.visit(item) for item in node.decorator_list]
         node.args.defaults = [self.visit(item) for item in node.args.defaults]
         node.args.kw_defaults = [item and self.visit(item) for item in node.args.kw_defaults]
-        early = [
-            self.chosen[site.ordinal]
-            for site in self.sites[first:]
-            if site.early and site.ordinal in self.chosen
-        ]
         self.depth += 1
         node.body = self._block(node.body)
         self.depth -= 1
-        # Whoever calls the function comes by what its decorators and defaults computed.
-        marks: list[ast.stmt] = [
-            ast.Expr(ast.Call(ast.Name(CALL, ast.Load()), [ast.Constant(-mutant)], []))
-            for mutant in early
-        ]
-        place = 1 if ast.get_docstring(node) is not None else 0
-        node.body[place:place] = marks
+        self._owned(first, block)
         self.owners.pop()
         return node
 
+    def _owned(self, first: int, block: int) -> None:
+        """Who comes by the blocks since one comes by the early sites since one."""
+        for site in self.sites[first:]:
+            if site.blocks is None:
+                site.blocks = (block, self.blocks)
 
-def sites_of(text: str) -> list[Site]:
-    """All changes of a text."""
-    rewriter = Rewriter()
-    rewriter.visit(ast.parse(text))
-    return rewriter.sites
+
+def _docstring(item: ast.stmt) -> bool:
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
 
 
-def rewritten(text: str, chosen: dict[int, int]) -> ast.Module:
-    """The text with the chosen changes (ordinal -> mutant) built in."""
-    return ast.fix_missing_locations(Rewriter(chosen).visit(ast.parse(text)))
+def walked(text: str, chosen: dict[int, int] | None = None) -> tuple[ast.Module, Rewriter]:
+    """The tree of a text with the chosen changes built in, and what was numbered."""
+    rewriter = Rewriter(chosen)
+    tree = ast.fix_missing_locations(rewriter.visit(ast.parse(text)))
+    rewriter._owned(0, 0)
+    return tree, rewriter
+
+
+def marked(text: str, first: int, call: bool) -> tuple[ast.Module, int]:
+    """The tree of a text with a mark in each block, the first of which has a number; how many."""
+
+    def mark(block: int, expression: bool) -> Any:
+        number = ast.Constant(first + block)
+        if call or expression:
+            name = CALL if call else "__hit__"
+            made = ast.Call(ast.Name(name, ast.Load()), [number], [])
+            return made if expression else ast.Expr(made)
+        target = ast.Subscript(ast.Name(HITS, ast.Load()), number, ast.Store())
+        return ast.Assign([target], ast.Constant(1))
+
+    rewriter = Rewriter(mark=mark)
+    tree = ast.fix_missing_locations(rewriter.visit(ast.parse(text)))
+    return tree, rewriter.blocks
 
 
 class Mutants:
-    """Which mutant is on, and who came by which: `__mutant__` of the rewritten code."""
+    """Which mutant is on, or where the marks are kept: `__mutant__` of the rewritten code."""
 
     def __init__(self, configuration: dict[str, Any]):
         self.active: int = configuration["active"]
-        self.log: str | None = configuration["log"]
         self.files: dict[str, dict[int, int]] = {
             name: {int(ordinal): mutant for ordinal, mutant in chosen.items()}
             for name, chosen in configuration["files"].items()
         }
+        self.firsts: dict[str, int] = configuration["firsts"]
         self.folder: str = configuration["folder"]
-        self.test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
-        self.seen: set[tuple[int, str]] = set()
+        self.hits: Any = None
+        if configuration["hits"]:
+            with open(configuration["hits"], "r+b") as file:
+                self.hits = mmap.mmap(file.fileno(), 0)
 
-    def __call__(self, mutant: int) -> bool:
-        if mutant == self.active:
-            return True
-        if self.log is not None and (mutant, self.test) not in self.seen:
-            self.seen.add((mutant, self.test))
-            with open(self.log, "a", encoding="utf-8") as file:
-                file.write(f"{abs(mutant)}\t{self.test}\n")
-        return False
+    def __call__(self, number: int) -> bool:
+        if self.hits is not None:
+            self.hits[number] = 1
+            return False
+        return number == self.active
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the modules that have mutants, rewritten."""
+    """Imports the modules that have mutants or marks, rewritten."""
 
     def __init__(self, mutants: Mutants):
         self.mutants = mutants
@@ -294,16 +369,26 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if not name.startswith("autodiff_cli."):
             return None
         file = name.removeprefix("autodiff_cli.").replace(".", "/") + ".py"
-        if file not in self.mutants.files and file != "language/prelude.py":
+        if not (PACKAGE / file).is_file():
+            file = file.removesuffix(".py") + "/__init__.py"
+        known = (*self.mutants.files, *self.mutants.firsts, "language/prelude.py")
+        if file not in known:
             return None
-        return importlib.util.spec_from_file_location(name, PACKAGE / file, loader=self)
+        inner = [str((PACKAGE / file).parent)] if file.endswith("__init__.py") else None
+        return importlib.util.spec_from_file_location(
+            name, PACKAGE / file, loader=self, submodule_search_locations=inner
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__file__ is not None
         file = Path(module.__file__).relative_to(PACKAGE).as_posix()
         text = Path(module.__file__).read_text("utf-8")
-        tree = rewritten(text, self.mutants.files.get(file, {}))
-        module.__dict__[CALL] = self.mutants
+        if file in self.mutants.firsts:
+            tree, _ = marked(text, self.mutants.firsts[file], call=False)
+        else:
+            tree, _ = walked(text, self.mutants.files.get(file, {}))
+        module.__dict__[CALL] = module.__dict__["__hit__"] = self.mutants
+        module.__dict__[HITS] = self.mutants.hits
         exec(compile(tree, module.__file__, "exec"), module.__dict__)
         if module.__name__ == "autodiff_cli.language.prelude":
             self._library(module)
@@ -314,12 +399,16 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         module.__dict__["FOLDER"] = Path(self.mutants.folder)
         module.__dict__["SUPPORT"] = {
-            **module.__dict__["SUPPORT"], CALL: Builtin(CALL, lambda mutant: self.mutants(mutant))
+            **module.__dict__["SUPPORT"], CALL: Builtin(CALL, lambda number: self.mutants(number))
         }  # fmt: skip
 
 
 def install(path: str) -> Mutants:
-    """Import the package with the mutants of a configuration, from now on."""
+    """Import the package with the mutants or marks of a configuration, from now on."""
     mutants = Mutants(json.loads(Path(path).read_text("utf-8")))
     sys.meta_path.insert(0, Finder(mutants))
     return mutants
+
+
+if os.environ.get(CONFIGURATION) and __name__ == "_mutants":
+    install(os.environ[CONFIGURATION])

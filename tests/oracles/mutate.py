@@ -2,10 +2,12 @@
 
     python -m tests.oracles.mutate [--n 40] [--seed S] [--prelude SHARE] [--only REGEX]
 
-Draws mutants from `autodiff_cli/**/*.py` and `prelude/*.expr` (`mutants.py` says what is changed),
-builds all of them in at once, runs the suite once to see which tests come by which, then runs for
-each mutant those tests, the quick ones first, in a forked copy of the collected suite until one
-fails. What is evaluated during imports is tried in a process of its own, against the whole suite.
+Draws mutants from `autodiff_cli/**/*.py` and `prelude/*.expr`; `mutants.py` says what is changed.
+Which tests come by which block of the code is recorded once per state of the tree, in a folder of
+the system's for temporary files. All mutants of a sample are built in at once; for each, the tests
+that come by it run in a forked copy of the collected suite until one fails: one of each test
+function first, those that come by least. What is evaluated during imports is tried in a fork of a
+process that has not imported the package.
 
 A line a mutant says: killed (by which test), survived, or not reached by a test. The exit code is 1
 when fewer than `--min` of them are killed.
@@ -15,23 +17,26 @@ from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import json
+import mmap
 import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .mutants import CONFIGURATION, PACKAGE, Finder, install, rewritten, sites_of
+from .mutants import CONFIGURATION, PACKAGE, Finder, install, marked, walked
 
 ROOT = PACKAGE.parent
 MUTANTS = Path(__file__).with_name("mutants.py")
@@ -44,7 +49,9 @@ LEFT_OUT = (
     "tests/packaging",
     "tests/test_benchmarks.py",
 )
-LONGEST = 600.0
+WORKERS = 2
+ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT)]
+QUIET = [*ARGUMENTS, "-p", "no:terminal", "-o", "addopts=--import-mode=importlib"]
 
 
 def files() -> Iterator[str]:
@@ -56,65 +63,103 @@ def files() -> Iterator[str]:
             yield name
 
 
+def text_of(name: str) -> str:
+    return (PACKAGE / name).read_text("utf-8")
+
+
 def drawn(n: int, seed: int, prelude: float, only: str) -> list[dict[str, Any]]:
     """The mutants of a seed: a share of them in the prelude, each place as likely as any other."""
     generator = random.Random(seed)
     pools: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    first = 0
     for name in files():
-        if not re.search(only, name):
-            continue
-        for site in sites_of((PACKAGE / name).read_text("utf-8")):
+        _, walk = walked(text_of(name))
+        for site in walk.sites:
             library = name.endswith(".expr")
-            if library and site.early and "." not in site.owner:
+            if (library and site.early and "." not in site.owner) or not re.search(only, name):
                 continue
-            pools[library].append({"file": name, **vars(site)})
+            assert site.blocks is not None
+            own = {
+                "blocks": [first + block for block in site.blocks],
+                "module": [first, first + walk.blocks],
+            }
+            pools[library].append({"file": name, **vars(site), **own})
+        first += walk.blocks
     share = {True: round(n * prelude), False: n - round(n * prelude)}
     found = []
     for library, pool in pools.items():
         found += generator.sample(pool, min(len(pool), share[library]))
     for number, mutant in enumerate(found, 1):
         mutant["number"] = number
+    for name, chosen in chosen_of(found).items():
+        _, walk = walked(text_of(name), chosen)
+        for mutant in found:
+            if mutant["file"] == name:
+                site = walk.sites[mutant["ordinal"]]
+                mutant["before"], mutant["after"] = site.before, site.after
     return found
 
 
-def configured(mutants: list[dict[str, Any]], folder: Path, active: int, log: Path | None) -> Path:
-    """Write a configuration, and the library rewritten."""
+def chosen_of(mutants: list[dict[str, Any]]) -> dict[str, dict[int, int]]:
     chosen: dict[str, dict[int, int]] = defaultdict(dict)
     for mutant in mutants:
         chosen[mutant["file"]][mutant["ordinal"]] = mutant["number"]
-    library = folder / "prelude"
-    library.mkdir(exist_ok=True)
-    for name in files():
-        if name.endswith(".expr"):
-            text = (PACKAGE / name).read_text("utf-8")
-            if name in chosen:
-                text = ast.unparse(rewritten(text, chosen[name])) + "\n"
-            (library / Path(name).name).write_text(text, "utf-8")
-    path = folder / f"configuration-{active}.json"
-    path.write_text(
-        json.dumps(
-            {
-                "active": active,
-                "log": str(log) if log else None,
-                "files": {name: ids for name, ids in chosen.items() if name.endswith(".py")},
-                "folder": str(library),
-            }
-        )
-    )
-    site = folder / "site"
-    site.mkdir(exist_ok=True)
-    (site / "sitecustomize.py").write_text(
-        f"""import os, sys
+    return chosen
+
+
+class Built:
+    """A folder with the library rewritten, and the configurations that make processes use it."""
+
+    def __init__(self, folder: Path, mutants: list[dict[str, Any]], marks: bool = False):
+        self.folder = folder
+        self.files = chosen_of(mutants)
+        self.firsts: dict[str, int] = {}
+        self.blocks = 0
+        (folder / "prelude").mkdir(parents=True)
+        for name in files():
+            library = name.endswith(".expr")
+            text = text_of(name)
+            if marks:
+                tree, count = marked(text, self.blocks, call=library)
+                self.firsts[name] = self.blocks
+                self.blocks += count
+                text = ast.unparse(tree) + "\n" if library else ""
+            elif library and name in self.files:
+                text = ast.unparse(walked(text, self.files[name])[0]) + "\n"
+            if library:
+                (folder / "prelude" / Path(name).name).write_text(text, "utf-8")
+        (folder / "site").mkdir()
+        (folder / "site" / "sitecustomize.py").write_text(
+            f"""import os, sys
 if os.environ.get({CONFIGURATION!r}):
     import importlib.util
     spec = importlib.util.spec_from_file_location("_mutants", {str(MUTANTS)!r})
     module = importlib.util.module_from_spec(spec)
     sys.modules["_mutants"] = module
     spec.loader.exec_module(module)
-    module.install(os.environ[{CONFIGURATION!r}])
 """
-    )
-    return path
+        )
+
+    def configuration(self, active: int, hits: str = "") -> str:
+        """The file for a mutant; what this process starts from now on uses it."""
+        path = self.folder / f"configuration-{active}-{Path(hits).name}.json"
+        path.write_text(
+            json.dumps(
+                {
+                    "active": active,
+                    "hits": hits,
+                    "files": {n: ids for n, ids in self.files.items() if n.endswith(".py")},
+                    "firsts": {n: k for n, k in self.firsts.items() if n.endswith(".py")},
+                    "folder": str(self.folder / "prelude"),
+                }
+            )
+        )
+        os.environ[CONFIGURATION] = str(path)
+        site = str(self.folder / "site")
+        if not os.environ.get("PYTHONPATH", "").startswith(site):
+            others = os.environ.get("PYTHONPATH", "")
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site, others]))
+        return str(path)
 
 
 def foremost() -> None:
@@ -122,85 +167,7 @@ def foremost() -> None:
     sys.meta_path.sort(key=lambda finder: type(finder).__name__ != Finder.__name__)
 
 
-class Runner:
-    """A pytest plugin that runs the collected suite once for every mutant, in forks."""
-
-    def __init__(self, mutants: list[dict[str, Any]], switch: Any, log: Path, rewrite: Any):
-        self.mutants = mutants
-        self.switch = switch
-        self.log = log
-        self.rewrite = rewrite
-        self.current: Any = None
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.failed: list[str] = []
-
-    def pytest_sessionstart(self) -> None:
-        foremost()
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        self.seconds[report.nodeid] += report.duration
-        if report.failed:
-            self.failed.append(report.nodeid)
-
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = [item for item in session.items if not item.nodeid.startswith(LEFT_OUT)]
-        durations = self._touch(items)
-        reached: dict[int, set[str]] = defaultdict(set)
-        for line in self.log.read_text("utf-8").splitlines():
-            number, test = line.split("\t")
-            reached[int(number)].add(test)
-        for mutant in self.mutants:
-            mine = [item for item in items if item.nodeid in reached[mutant["number"]]]
-            mine = [item for item in mine if item.nodeid in durations]
-            mine.sort(key=lambda item: durations[item.nodeid])
-            mutant["tests"] = len(mine)
-            if mutant["early"]:
-                continue
-            mutant["verdict"] = "not reached"
-            if mine:
-                expected = sum(durations[item.nodeid] for item in mine)
-                mutant["verdict"] = self._tried(mutant["number"], mine, 30 + 4 * expected)
-            say(mutant)
-        return True
-
-    def _touch(self, items: list[Any]) -> dict[str, float]:
-        """How long each test takes, of those that pass; who comes by which mutant is in the log."""
-
-        def work() -> str:
-            run(items, self._enter)
-            bad = set(self.failed)
-            return json.dumps({name: s for name, s in self.seconds.items() if name not in bad})
-
-        found = json.loads(forked(work, 3600.0) or "{}")
-        left = len(items) - len(found)
-        print(
-            f"\n{len(found)} tests in {sum(found.values()):.0f} s; {left} fail or are left out",
-            flush=True,
-        )
-        return found
-
-    def _enter(self, item: Any) -> bool:
-        self.switch.test = item.nodeid
-        return False
-
-    def _tried(self, number: int, items: list[Any], seconds: float) -> str:
-        def work() -> str:
-            self.switch.active = number
-            self.switch.log = None
-            os.environ[CONFIGURATION] = str(self.rewrite(number))
-            run(items, lambda item: bool(self.failed))
-            return self.failed[0] if self.failed else ""
-
-        killer = forked(work, min(seconds, LONGEST))
-        if killer is None:
-            return "killed by the time or a signal"
-        return f"killed by {killer}" if killer else "survived"
-
-
-ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT)]
-
-
-def run(items: list[Any], before: Any) -> None:
+def run(items: list[Any], before: Callable[[Any], bool]) -> None:
     """Run tests in order until `before` one of them says to stop."""
     for index, item in enumerate(items):
         if before(item):
@@ -209,78 +176,335 @@ def run(items: list[Any], before: Any) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
 
-def forked(work: Any, seconds: float) -> str | None:
-    """What `work` returns in a fork of this process; None when it ends badly or not in time."""
-    with tempfile.NamedTemporaryFile("r+") as answer:
-        child = os.fork()
-        if child == 0:
+# -- who comes by what -----------------------------------------------------------------------------
+
+
+def state() -> str:
+    """A name for the files of the package and of the tests."""
+    found = hashlib.sha256()
+    for top in (PACKAGE, ROOT / "tests", ROOT / "samples"):
+        for path in sorted(top.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                found.update(str(path).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+class Recorder:
+    """A pytest plugin that runs a share of the tests and notes the blocks each comes by."""
+
+    def __init__(self, hits: Any, blocks: int, share: int, rows: Any):
+        self.hits = hits
+        self.blocks = blocks
+        self.share = share
+        self.rows = rows
+        self.seconds = 0.0
+        self.failed = False
+
+    def pytest_sessionstart(self) -> None:
+        foremost()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds += report.duration
+        self.failed |= report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        import numpy as np
+
+        everything = [item for item in session.items if not item.nodeid.startswith(LEFT_OUT)]
+        items = [item for i, item in enumerate(everything) if i // 100 % WORKERS == self.share]
+        map_ = np.frombuffer(self.hits, np.uint8)[: self.blocks]
+        self._row("", map_)
+        for index, item in enumerate(items):
+            map_[:] = 0
+            self.seconds, self.failed = 0.0, False
+            following = items[index + 1] if index + 1 < len(items) else None
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if not self.failed:
+                self._row(item.nodeid, map_)
+        del map_
+        return True
+
+    def _row(self, test: str, marks: Any) -> None:
+        import numpy as np
+
+        self.rows.write(json.dumps({"test": test, "seconds": self.seconds}).encode() + b"\n")
+        self.rows.write(np.packbits(marks).tobytes())
+
+
+def record(share: int, folder: Path, tests: list[str]) -> None:
+    """Run a share of the suite with marks built in; a row a test."""
+    built = Built(folder / str(share), [], marks=True)
+    hits = folder / f"hits-{share}"
+    hits.write_bytes(bytes(built.blocks + 8))
+    mutants = install(built.configuration(0, str(hits)))
+    with open(folder / f"rows-{share}", "wb") as rows:
+        recorder = Recorder(mutants.hits, built.blocks, share, rows)
+        pytest.main([*QUIET, *tests], plugins=[recorder])
+
+
+class Reach:
+    """Which tests come by which blocks, and how long each takes."""
+
+    def __init__(self, folder: Path):
+        import numpy as np
+
+        self.tests: list[str] = []
+        self.seconds: dict[str, float] = {}
+        rows = []
+        blocks = (folder / "hits-0").stat().st_size - 8
+        for share in range(WORKERS):
+            with open(folder / f"rows-{share}", "rb") as file:
+                while line := file.readline():
+                    row = json.loads(line)
+                    bits = np.frombuffer(file.read((blocks + 7) // 8), np.uint8)
+                    if not row["test"]:
+                        self.imported = np.unpackbits(bits)
+                        continue
+                    self.tests.append(row["test"])
+                    self.seconds[row["test"]] = row["seconds"]
+                    rows.append(bits)
+        self.bits = np.stack(rows)
+        self.order = np.bitwise_count(self.bits).sum(1, dtype=int)
+
+    def early(self, mutant: dict[str, Any]) -> bool:
+        """Whether a change shows while the package is imported."""
+        first, _ = mutant["blocks"]
+        library = mutant["file"].endswith(".expr")
+        return not library and (mutant["early"] or bool(self.imported[first]))
+
+    def by(self, first: int, last: int) -> list[str]:
+        """Who comes by a range of blocks: one of each test function first, those with least."""
+        import numpy as np
+
+        columns = self.bits[:, first // 8 : (last + 7) // 8]
+        part = np.unpackbits(columns, axis=1)[:, first % 8 : first % 8 + last - first]
+        found = sorted(np.flatnonzero(part.any(1)), key=lambda i: self.order[i])
+        turns: dict[str, int] = defaultdict(int)
+        ranked = []
+        for i in found:
+            name = self.tests[i].partition("[")[0]
+            turns[name] += 1
+            ranked.append((turns[name], self.seconds[self.tests[i]] // 0.5, self.order[i], i))
+        return [self.tests[i] for *_, i in sorted(ranked)]
+
+
+def reach(tests: list[str], stale: Path | None) -> Reach:
+    """What is recorded for this state of the tree, or recorded now."""
+    if stale is not None:
+        return Reach(stale)
+    folder = Path(tempfile.gettempdir()) / f"autodiff-reach-{os.getuid()}" / state()
+    if tests:
+        folder = Path(f"{folder}-{hashlib.sha256(repr(tests).encode()).hexdigest()[:8]}")
+    if not (folder / "whole").exists():
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+        folder.mkdir(parents=True)
+        command = [sys.executable, "-m", "tests.oracles.mutate", "--tests", *tests, "--record"]
+        started = [
+            subprocess.Popen([*command, f"{share}:{folder}"], cwd=ROOT, stdout=subprocess.DEVNULL)
+            for share in range(WORKERS)
+        ]
+        if sum(process.wait() for process in started):
+            raise SystemExit("the tests could not be recorded")
+        (folder / "whole").touch()
+    found = Reach(folder)
+    seconds = sum(found.seconds.values())
+    print(f"{len(found.tests)} tests recorded in {seconds:.0f} s: {folder}", flush=True)
+    return found
+
+
+# -- trying ----------------------------------------------------------------------------------------
+
+
+class Trial:
+    """A fork of this process that tries a mutant; it is ended when one test takes too long."""
+
+    def __init__(self, work: Callable[[Callable[[float], None]], str], allowed: float):
+        self.answer = tempfile.NamedTemporaryFile("r+")  # noqa: SIM115  # closed with the result
+        self.until = mmap.mmap(-1, 8)
+        self._allow(allowed)
+        self.child = os.fork()
+        if self.child == 0:
             os.setpgid(0, 0)
             null = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
             status = 1
             try:
-                Path(answer.name).write_text(work(), "utf-8")
+                Path(self.answer.name).write_text(work(self._allow), "utf-8")
                 status = 0
             finally:
                 os._exit(status)
-        until = time.monotonic() + seconds
-        while True:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                break
-            if time.monotonic() > until:
-                os.killpg(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+
+    def _allow(self, seconds: float) -> None:
+        self.until[:] = struct.pack("<d", time.monotonic() + seconds)
+
+    def result(self) -> str | None:
+        """None while it runs, else what `work` returned or that it ended badly."""
+        done, status = os.waitpid(self.child, os.WNOHANG)
+        if not done:
+            if time.monotonic() < struct.unpack("<d", self.until[:])[0]:
                 return None
-            time.sleep(0.02)
-        return Path(answer.name).read_text("utf-8") if status == 0 else None
+            os.killpg(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            status = 1
+        found = Path(self.answer.name).read_text("utf-8") if status == 0 else "the time or a signal"
+        self.answer.close()
+        self.until.close()
+        return found
+
+
+def allowed(seconds: float) -> float:
+    """How long a test may take that took so long; the machine may be busy."""
+    return 30 + 20 * seconds
+
+
+class Runner:
+    """A pytest plugin that tries each mutant on the collected suite."""
+
+    def __init__(self, mutants: list[dict[str, Any]], switch: Any, built: Built, found: Reach):
+        self.mutants = mutants
+        self.switch = switch
+        self.built = built
+        self.reach = found
+        self.failed: list[str] = []
+
+    def pytest_sessionstart(self) -> None:
+        foremost()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        jobs = []
+        for mutant in self.mutants:
+            mine = [items[name] for name in self.reach.by(*mutant["blocks"]) if name in items]
+            mutant["tests"] = len(mine)
+            mutant["verdict"] = "not reached"
+            if mine:
+                jobs.append((mutant, self._tried(mutant["number"], mine)))
+            else:
+                say(mutant)
+        several(jobs)
+        return True
+
+    def _tried(self, number: int, items: list[Any]) -> Callable[[Callable[[float], None]], str]:
+        def work(allow: Callable[[float], None]) -> str:
+            self.switch.active = number
+            self.built.configuration(number)
+            until = time.monotonic() + OPTIONS.seconds
+
+            def before(item: Any) -> bool:
+                allow(allowed(self.reach.seconds[item.nodeid]))
+                return bool(self.failed) or time.monotonic() > until
+
+            run(items, before)
+            return self.failed[0] if self.failed else ""
+
+        return work
+
+
+def several(jobs: list[tuple[dict[str, Any], Callable[..., str]]]) -> None:
+    """Try mutants, a few at a time."""
+    running: list[tuple[dict[str, Any], Trial]] = []
+    while jobs or running:
+        while jobs and len(running) < OPTIONS.workers:
+            mutant, work = jobs.pop(0)
+            running.append((mutant, Trial(work, 300)))
+        time.sleep(0.02)
+        for mutant, trial in list(running):
+            result = trial.result()
+            if result is not None:
+                running.remove((mutant, trial))
+                mutant["verdict"] = f"killed by {result}" if result else "survived"
+                say(mutant)
 
 
 def say(mutant: dict[str, Any]) -> None:
     print(
         f"{mutant['number']:4} {mutant['file']}:{mutant['line']} {mutant['kind']}: "
-        f"{mutant['before'][:60]!r} -> {mutant['after'][:60]!r} "
+        f"{mutant['before'][:70]!r} -> {mutant['after'][:70]!r} "
         f"[{mutant['tests']} tests] {mutant['verdict'][:120]}",
         flush=True,
     )
 
 
 class Alone:
-    """A pytest plugin that runs first what bears one of the names."""
+    """A pytest plugin that runs the tests with these names in their order, then others."""
 
-    def __init__(self, names: list[str]):
-        self.names = names
+    def __init__(self, names: list[str], owner: str, allow: Callable[[float], None], found: Reach):
+        self.names = {name: i for i, name in enumerate(names)}
+        self.owner = owner.rpartition(".")[2]
+        self.allow = allow
+        self.reach = found
+        self.failed: list[str] = []
+        self.done: set[str] = set()
+        self.until = time.monotonic() + OPTIONS.seconds
 
     def pytest_sessionstart(self) -> None:
         foremost()
 
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if not item.nodeid.startswith(LEFT_OUT)]
-        items.sort(key=lambda item: not any(name in item.nodeid for name in self.names))
+        def rank(item: Any) -> tuple[int, int]:
+            named = bool(self.owner) and self.owner in item.nodeid
+            return self.names.get(item.nodeid, len(self.names)), not named
+
+        known = self.reach.seconds.keys() - self.done
+        items[:] = sorted((item for item in items if item.nodeid in known), key=rank)
+        self.done.update(item.nodeid for item in items)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        def before(item: Any) -> bool:
+            self.allow(allowed(self.reach.seconds[item.nodeid]))
+            return bool(self.failed) or time.monotonic() > self.until
+
+        run(session.items, before)
+        return True
 
 
-def early(mutant: dict[str, Any], configuration: Path) -> str:
-    """The verdict on a change that shows when its module is imported."""
-    names = [part for part in mutant["owner"].split(".") if part] or [Path(mutant["file"]).stem]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.oracles.mutate", "--alone", *names],
-            cwd=ROOT,
-            env={**os.environ, CONFIGURATION: str(configuration)},
-            capture_output=True,
-            text=True,
-            timeout=2 * LONGEST,
-        )
-    except subprocess.TimeoutExpired:
-        return "killed by the time or a signal"
-    if done.returncode == 0:
-        return "survived"
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return f"killed by {failed[0] if failed else 'the import'}"
+def early(mutant: dict[str, Any], built: Built, found: Reach) -> Callable[..., str]:
+    """What tries a change that shows when its module is imported."""
+
+    def work(allow: Callable[[float], None]) -> str:
+        install(built.configuration(mutant["number"])).active = mutant["number"]
+        allow(600)
+        names = list(dict.fromkeys(found.by(*mutant["blocks"]) + found.by(*mutant["module"])))
+        alone = Alone(names, mutant["owner"], allow, found)
+        paths = dict.fromkeys(name.partition("::")[0] for name in names[:200])
+        for given in (list(paths), OPTIONS.tests):
+            status = pytest.main([*QUIET, *given], plugins=[alone])
+            if status or alone.failed:
+                break
+        return alone.failed[0] if alone.failed else "the import" if status else ""
+
+    return work
 
 
-def main() -> int:
+def prepared() -> None:
+    """Import what the package and the tests need, but nothing of the package."""
+    import hypothesis
+    import lark
+    import numpy
+    import prompt_toolkit
+    import pygments
+    import rich
+    import scipy.linalg
+    import scipy.special
+
+    assert hypothesis and lark and numpy and prompt_toolkit and pygments and rich and scipy
+    assert "autodiff_cli.errors" not in sys.modules
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--n", type=int, default=40)
     parser.add_argument("--seed", type=int, default=None)
@@ -289,50 +513,55 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="files whose name matches")
     parser.add_argument("--tests", nargs="*", default=[], help="instead of the whole suite")
+    parser.add_argument("--seconds", type=float, default=1e9, help="for each mutant, at most")
+    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
     parser.add_argument("--min", type=float, default=0.0)
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--alone", nargs="+", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.alone:
-        install(os.environ[CONFIGURATION])
-        return int(pytest.main([*ARGUMENTS, "-x", "-q"], plugins=[Alone(options.alone)]))
-    seed = options.seed if options.seed is not None else random.randrange(10**6)
-    mutants = drawn(options.n, seed, options.prelude, options.only)
+    parser.add_argument("--record", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main() -> int:
+    if OPTIONS.record:
+        share, _, folder = OPTIONS.record.partition(":")
+        record(int(share), Path(folder), OPTIONS.tests)
+        return 0
+    seed = OPTIONS.seed if OPTIONS.seed is not None else random.randrange(10**6)
+    mutants = drawn(OPTIONS.n, seed, OPTIONS.prelude, OPTIONS.only)
     print(f"seed {seed}: {len(mutants)} mutants", flush=True)
+    found = reach(OPTIONS.tests, OPTIONS.reach)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        log = folder / "log"
-        log.touch()
-
-        def rewrite(active: int) -> Path:
-            return configured(mutants, folder, active, None)
-
-        start = configured(mutants, folder, 0, log)
-        os.environ[CONFIGURATION] = str(start)
-        os.environ["PYTHONPATH"] = os.pathsep.join(
-            filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH", "")])
-        )
-        switch = install(str(start))
-        runner = Runner(mutants, switch, log, rewrite)
-        quiet = ["-p", "no:terminal", "-o", "addopts=--import-mode=importlib"]
-        status = pytest.main([*ARGUMENTS, *quiet, *options.tests], plugins=[runner])
+        imported = []
+        prepared()
+        for mutant in mutants:
+            mutant["early"] = found.early(mutant)
+            if mutant["early"]:
+                (folder / str(mutant["number"])).mkdir()
+                built = Built(folder / str(mutant["number"]), [mutant])
+                mutant["tests"] = len(found.by(*mutant["blocks"]))
+                imported.append((mutant, early(mutant, built, found)))
+        several(imported)
+        (folder / "all").mkdir()
+        late = [mutant for mutant in mutants if not mutant["early"]]
+        built = Built(folder / "all", late)
+        runner = Runner(late, install(built.configuration(0)), built, found)
+        status = pytest.main([*QUIET, *OPTIONS.tests], plugins=[runner])
         if status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             return int(status)
-        for mutant in mutants:
-            if "verdict" not in mutant:
-                mutant["verdict"] = early(mutant, rewrite(mutant["number"]))
-                say(mutant)
     for title, chosen in (
         ("all", mutants),
         ("prelude", [m for m in mutants if m["file"].endswith(".expr")]),
     ):
         killed = sum(m["verdict"].startswith("killed") for m in chosen)
         print(f"{title}: {killed} of {len(chosen)} killed")
-    if options.report:
-        options.report.write_text(json.dumps(mutants, indent=1))
+    if OPTIONS.report:
+        OPTIONS.report.write_text(json.dumps(mutants, indent=1))
     killed = sum(m["verdict"].startswith("killed") for m in mutants)
-    return int(killed < options.min * len(mutants))
+    return int(killed < OPTIONS.min * len(mutants))
 
 
 if __name__ == "__main__":
+    OPTIONS = arguments()
     sys.exit(main())
