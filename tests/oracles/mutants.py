@@ -120,6 +120,8 @@ class Rewriter(ast.NodeTransformer):
         self.sites: list[Site] = []
         self.depth = 0
         self.owners: list[str] = []
+        # Conditions: where, the block when it holds, the block when it does not.
+        self.branches: list[tuple[ast.expr, str, int, int]] = []
         self.blocks = 0
         self.block = -1
 
@@ -217,8 +219,16 @@ class Rewriter(ast.NodeTransformer):
             case ast.If() | ast.While():
                 if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
                     return node
+                test = copy.deepcopy(node.test)
                 node.test = self._condition(node.test)
+                taken = self.blocks
                 node.body = self._block(node.body)
+                if self.depth and isinstance(node, ast.If):
+                    self.branches.append((test, ".".join(self.owners), taken, self.blocks))
+                    if not node.orelse:
+                        node.orelse = [] if self.mark is None else [self.mark(self.blocks, False)]
+                        self.blocks += 1
+                        return node
                 node.orelse = self._block(node.orelse)
                 return node
             case ast.AnnAssign():

@@ -157,8 +157,8 @@ if os.environ.get({CONFIGURATION!r}):
         os.environ[CONFIGURATION] = str(path)
         site = str(self.folder / "site")
         if not os.environ.get("PYTHONPATH", "").startswith(site):
-            others = os.environ.get("PYTHONPATH", "")
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site, others]))
+            others = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site, *others]))
         return str(path)
 
 
