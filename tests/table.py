@@ -66,6 +66,11 @@ def specs(case: Case) -> Iterator[tuple[str, T]]:
         yield from visit(value, name)
 
 
+def variables(case: Case) -> list[str]:
+    """The places of what a sample is derived by."""
+    return [place for place, spec in specs(case) if spec.grad]
+
+
 def arrays_of(case: Case) -> dict[str, np.ndarray]:
     """Arrays by place."""
     return {place: array_of(spec, f"{case.name}/{place}") for place, spec in specs(case)}
@@ -166,6 +171,7 @@ __all__ = [
     "nodes_of",
     "parts",
     "specs",
+    "variables",
     "weights",
     "without_signs",
 ]

@@ -17,7 +17,7 @@ from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf, value_of
 from autodiff_cli.graph.registry import OPS
 from autodiff_cli.graph.state import STATE
-from tests.table import Case, arrays_of, bind, cases, flat, specs, weights
+from tests.table import Case, arrays_of, bind, cases, flat, specs, variables, weights
 
 EXAMPLES = 3
 
@@ -53,16 +53,8 @@ def gradients_of(case: Case, outputs: list[Node], inputs: list[Node], batch: boo
     return [None if g is None else value_of(g) for g in found]
 
 
-def some_batched(case: Case, first_only: bool) -> list[str]:
-    places = [place for place, spec in specs(case) if spec.grad]
-    return places[:1] if first_only else places
-
-
-def check(case: Case, first_only: bool) -> None:
+def check(case: Case, places: list[str]) -> None:
     STATE.reset()
-    places = some_batched(case, first_only)
-    if not places:
-        return
     arrays = examples_of(case)
     shared = {p: a for p, a in arrays[0].items() if p not in places}
     expected: list[tuple[list[Any], list[Any]]] = []
@@ -107,15 +99,16 @@ def same(found: Any, wanted: Any) -> None:
 NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero"}
 
 
-@pytest.mark.parametrize("first_only", [False, True], ids=["all", "first"])
-def test_batched(case: Case, first_only: bool) -> None:
-    check(case, first_only)
+WITH_VARIABLES = [case for case in cases() if variables(case)]
+
+
+@pytest.mark.parametrize("case", WITH_VARIABLES, ids=lambda case: case.name)
+def test_batched(case: Case) -> None:
+    places = variables(case)
+    check(case, places)
+    if len(places) > 1:  # beside others that all examples share
+        check(case, places[:1])
 
 
 def test_rules_are_for_ops_that_exist() -> None:
     assert set(RULES) - {"cast"} <= set(OPS)
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", cases(), ids=lambda case: case.name)
