@@ -79,7 +79,7 @@ def gradients(case: Case, nodes: dict[str, Node], create_graph: bool = False) ->
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=by_name)
+@pytest.mark.parametrize("case", [c for c in CASES if not c.op.public], ids=by_name)
 def test_shape_and_dtype_are_known_before_the_value(case: Case) -> None:
     results = apply(case, nodes_of(case, arrays_of(case)))
     evaluate([r for r in results if r.value is None])
@@ -99,6 +99,8 @@ def test_value_and_gradient_are_those_of_pytorch(
     assert len(found) == sum(name.startswith("out") for name in expected)
     for i, part in enumerate(found):
         value = value_of(part) if isinstance(part, Node) else np.asarray(part)
+        if isinstance(part, Node):  # known before the value
+            assert (part.shape, part.dtype) == (value.shape, value.dtype)
         wanted = expected[f"out{i}"]
         assert value.shape == wanted.shape
         assert value.dtype == wanted.dtype
