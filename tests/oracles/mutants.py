@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import marshal
 import mmap
 import os
 import sys
@@ -392,16 +393,28 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         assert module.__file__ is not None
         file = Path(module.__file__).relative_to(PACKAGE).as_posix()
-        text = Path(module.__file__).read_text("utf-8")
+        # Processes that tests start find the code that this one compiled.
+        kept = Path(self.mutants.folder, file.replace("/", "."))
+        try:
+            code = marshal.loads(kept.read_bytes())
+        except OSError:
+            code = self._code(file, module.__file__)
+            part = kept.with_suffix(f".{os.getpid()}")
+            part.write_bytes(marshal.dumps(code))
+            part.replace(kept)
+        module.__dict__[CALL] = module.__dict__["__hit__"] = self.mutants
+        module.__dict__[HITS] = self.mutants.hits
+        exec(code, module.__dict__)
+        if module.__name__ == "autodiff_cli.language.prelude":
+            self._library(module)
+
+    def _code(self, file: str, path: str) -> Any:
+        text = Path(path).read_text("utf-8")
         if file in self.mutants.firsts:
             tree, _ = marked(text, self.mutants.firsts[file], call=False)
         else:
             tree, _ = walked(text, self.mutants.files.get(file, {}))
-        module.__dict__[CALL] = module.__dict__["__hit__"] = self.mutants
-        module.__dict__[HITS] = self.mutants.hits
-        exec(compile(tree, module.__file__, "exec"), module.__dict__)
-        if module.__name__ == "autodiff_cli.language.prelude":
-            self._library(module)
+        return compile(tree, path, "exec")
 
     def _library(self, module: ModuleType) -> None:
         """Let the library in the language be read from the folder with the rewritten texts."""
