@@ -1,22 +1,43 @@
 """Explanations of every error code and of the help topics; loaded only when help is asked for.
 
-Invariant: `ENTRIES` has exactly the codes of `errors.KINDS`.
+Invariant: `errors.txt` has exactly the codes of `errors.KINDS`.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
+from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import KINDS
-from .entry import Entry
-from .graphs import GRAPHS
-from .programs import PROGRAMS
-from .runs import RUNS
-from .topics import TOPICS
 
-__all__ = ["ENTRIES", "TOPICS", "Entry", "explain_code"]
 
-ENTRIES: dict[str, Entry] = {**PROGRAMS, **GRAPHS, **RUNS}
+class Entry(NamedTuple):
+    """What `autodiff help CODE` tells; `wrong` fails with the code and `right` runs; a comment
+    gives the command line where one matters."""
+
+    title: str
+    cause: str
+    wrong: str
+    right: str
+
+
+def _blocks(name: str, heading: str) -> dict[str, str]:
+    """The text below each heading of a file."""
+    _, *parts = re.split(heading, Path(__file__).with_name(name).read_text("utf-8"), flags=re.M)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _entry(text: str) -> Entry:
+    title, _, rest = text.partition("\n")
+    cause, _, programs = rest.partition("\nWrong:\n")
+    wrong, right = (textwrap.dedent(p).strip("\n") for p in programs.split("\nRight:\n"))
+    return Entry(title, cause.replace("\n", " "), wrong, right)
+
+
+ENTRIES = {code: _entry(text) for code, text in _blocks("errors.txt", r"^(E\d{3}): ").items()}
+TOPICS = _blocks("topics.txt", r"^== (\S+)\n")
 
 
 def explain_code(code: str) -> str:
@@ -29,12 +50,8 @@ def explain_code(code: str) -> str:
     entry = ENTRIES[known]
     parts = [
         f"{asked} ({KINDS[known]}): {entry.title}",
-        textwrap.fill(" ".join(entry.cause.split()), 80, break_on_hyphens=False),
-        "Wrong:\n" + _program(entry.wrong),
-        "Right:\n" + _program(entry.right),
+        textwrap.fill(entry.cause, 80, break_on_hyphens=False),
+        "Wrong:\n" + textwrap.indent(entry.wrong, "    "),
+        "Right:\n" + textwrap.indent(entry.right, "    "),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _program(text: str) -> str:
-    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    ")
