@@ -6,13 +6,13 @@ only rules use. `python -m autodiff_cli.ops.build` writes the names.
 
 from __future__ import annotations
 
+import os.path
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 from ..graph.registry import set_loader
 
-INDEX = Path(__file__).with_name("index.txt")
+INDEX = os.path.join(os.path.dirname(__file__), "index.txt")
 
 
 @cache
@@ -21,7 +21,9 @@ def index() -> tuple[dict[str, str], dict[str, str], list[str]]:
     public: dict[str, str] = {}
     private: dict[str, str] = {}
     families = []
-    for line in INDEX.read_text("utf-8").splitlines():
+    with open(INDEX, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for line in lines:
         family, _, names = line.partition(":")
         families.append(family)
         shown, _, hidden = names.partition("|")

@@ -22,4 +22,6 @@ def index_text() -> str:
 
 
 if __name__ == "__main__":
-    INDEX.write_text(index_text(), encoding="utf-8")
+    text = index_text()
+    with open(INDEX, "w", encoding="utf-8") as file:
+        file.write(text)
