@@ -40,7 +40,7 @@ def source_of(program: str | Path | Source) -> Source:
     Raises:
         AutodiffError: E701 when the file cannot be read, E109 when it is no UTF-8.
     """
-    from .errors import fail
+    from .errors import fault
     from .language.decode import decode
     from .source import Source
 
@@ -53,9 +53,7 @@ def source_of(program: str | Path | Source) -> Source:
     try:
         data = Path(program).read_bytes()
     except OSError as error:
-        raise fail(
-            "E701", f"cannot read {program}: {error.strerror}", help="check the path"
-        ) from None
+        raise fault("E701 cannot-read-program", program=program, error=error) from None
     return decode(data, str(program))
 
 

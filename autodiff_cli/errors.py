@@ -1,14 +1,19 @@
 """Diagnostics as plain data: what went wrong, where, and what to type instead.
 
-Nothing here prints. Codes are never reused; the first digit is the phase (1 text, 2 names,
-3 shapes and dtypes, 4 graph, 5 evaluation, 6 checks, 7 data files, 9 internal).
+Nothing here prints. Messages that take more than a line of code stand in `faults.txt`: blocks of a
+code with a title, the message, and lines for `help`, `note` and `raises`. Codes are never reused;
+the first digit is the phase (1 text, 2 names, 3 shapes and dtypes, 4 graph, 5 evaluation, 6 checks,
+7 data files, 9 internal).
 """
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cache
+from typing import Any
 
 from .source import Span
 
@@ -198,6 +203,44 @@ def fail(
     return AutodiffError(
         Diagnostic(code, message, span, label, labels, notes, helps, raises=raises)
     )
+
+
+@cache
+def faults() -> dict[str, list[str]]:
+    """The blocks of `faults.txt` by their first line."""
+    with open(os.path.join(os.path.dirname(__file__), "faults.txt"), encoding="utf-8") as file:
+        blocks = [block.split("\n") for block in file.read().strip("\n").split("\n\n")]
+    return {which: lines for which, *lines in blocks}
+
+
+def fault(which: str, /, *facts: Any, **named: Any) -> AutodiffError:
+    """Build the error that `faults.txt` words: `which` is its code and title there, facts fill the
+    blanks."""
+    message, *rest = [_filled(line, facts, named) for line in faults()[which]]
+    parts: dict[str, list[str]] = {"help": [], "note": [], "raises": []}
+    for line in rest:
+        part, _, text = line.partition(": ")
+        parts[part].append(text)
+    return fail(
+        which[:4],
+        message,
+        help=tuple(parts["help"]),
+        notes=tuple(parts["note"]),
+        raises="".join(parts["raises"]),
+    )
+
+
+def _filled(line: str, facts: tuple[Any, ...], named: dict[str, Any]) -> str:
+    from string import Formatter
+
+    class Filler(Formatter):
+        def format_field(self, value: Any, form: str) -> str:
+            if type(value) is tuple and not any(isinstance(part, str) for part in value):
+                inside = ", ".join(map(str, value))  # numbers of NumPy as numbers
+                return f"({inside},)" if len(value) == 1 else f"({inside})"
+            return format(value, form)
+
+    return Filler().vformat(line, facts, named)
 
 
 def refused(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import AutodiffError, Diagnostic, Label, fail
+from .errors import AutodiffError, Diagnostic, Label, fault
 from .outside import OUTSIDE, death, stubborn
 from .source import Source, Span
 
@@ -39,8 +39,7 @@ class Isolated:
     ):
         self.process: subprocess.Popen[bytes] | None = None
         if not hasattr(select, "poll"):
-            raise fail("E203", "isolate=True needs a system with fork and poll",
-                       help="leave it out: the limits inside hold everywhere")  # fmt: skip
+            raise fault("E203 isolate-true-needs-system")  # fmt: skip
         self.source = source
         self.request = {
             "function": function, "options": options, "text": source.text, "name": source.name,
@@ -209,11 +208,7 @@ def _tree(value: Any, arrays: list[np.ndarray]) -> Any:
     except ValueError:  # a ragged list
         arrays.append(np.empty(0, object))
     if arrays[-1].dtype.hasobject:
-        raise fail(
-            "E205",
-            f"isolate=True takes and gives numbers and arrays, no {type(value).__name__}",
-            help="give an array, or leave out what is none",
-        )
+        raise fault("E205 isolate-true-takes-gives", type(value).__name__)
     return {"array": len(arrays) - 1}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops as _ops  # noqa: F401  # importing it makes the table known
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..graph import params
 from ..graph.node import Node
 from ..graph.op import OUTPUT, Op, constant
@@ -115,11 +115,7 @@ def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffErr
         if other_error.argument in other.index and error.argument not in op.index:
             op, error = other, other_error
     signatures = dict.fromkeys(o.signature() for o, _ in problems)
-    failure = fail(
-        "E205",
-        f"`{name}` {error.message}",
-        help="write " + " or ".join(f"`{s}`" for s in signatures),
-    )
+    failure = fault("E205 error", " or ".join(f"`{s}`" for s in signatures), name=name, error=error)
     failure.position = op.index.get(error.argument, -1)
     return failure
 
@@ -193,11 +189,8 @@ def in_place(
         tensor.become_view(result, shared)
         return tensor
     if tuple(result.shape) != tuple(tensor.shape):
-        raise fail(
-            "E308",
-            f"`{name}` would change the shape of the tensor from {tuple(tensor.shape)} to "
-            f"{tuple(result.shape)}",
-            help="write `x = x ...` to make a new tensor",
+        raise fault(
+            "E308 would-change-shape-tensor", tuple(tensor.shape), tuple(result.shape), name=name
         )
     check_storable(f"{name}()", result.dtype, tensor)
     tensor.write(result.node, result.node, fills=name in FILLS)
@@ -210,10 +203,8 @@ def check_storable(what: str, result: np.dtype, tensor: Tensor) -> None:
     target = tensor.dtype
     if (result.kind == "f" and target.kind != "f") or (result.kind != "b" and target.kind == "b"):
         name = "float" if result.kind == "f" else "long"
-        raise fail(
-            "E307",
-            f"`{what}` gives {result.name}, which cannot be stored in a {target.name} tensor",
-            help=f"convert first: `x = x.{name}()`",
+        raise fault(
+            "E307 gives-cannot-stored-tensor", what=what, result=result, target=target, name=name
         )
 
 
@@ -226,11 +217,7 @@ def node_of_list(values: Any) -> Node:
         nodes = [params.to_tensor(v) for v in values]
         shapes = {n.shape for n in nodes}
         if len(shapes) > 1:
-            raise fail(
-                "E107",
-                f"the rows of the list have different shapes: {sorted(shapes)}",
-                help="all entries of a list must have one shape to be stacked",
-            )
+            raise fault("E107 rows-list-different-shapes", sorted(shapes))
         return F.stack(tuple(nodes), 0)
     return array_of_list(values)
 

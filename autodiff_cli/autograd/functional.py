@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import refused
+from ..errors import fault, refused
 from ..graph.node import Node
 from ..graph.op import cast
 from ..graph.registry import F
@@ -55,35 +55,15 @@ class _Applied:
     def _check_outputs(self) -> None:
         for i, out in enumerate(self.outputs):
             if not out.requires_grad:
-                raise refused(
-                    "E402",
-                    f"output {i} of the function given to `{self.name}` does not require grad, "
-                    "which strict=True does not allow",
-                    f"Output {i} of the user-provided function does not require gradients. The "
-                    "outputs must be computed in a differentiable manner from the input when "
-                    "running in strict mode.",
-                    "compute it from the inputs, or leave strict out",
-                )
+                raise fault("E402 output-function-given-does", self.name, i=i)
 
     def one_number(self) -> Node:
         """The output of a function that must return one number."""
         if not self.single_output:
-            raise refused(
-                "E401",
-                f"`{self.name}` needs a function that returns one tensor, not {len(self.outputs)}",
-                f"The function given to {self.name} should return a single Tensor",
-                "return only the scalar",
-            )
+            raise fault("E401 needs-function-returns-tensor", self.name, len(self.outputs))
         out = self.outputs[0]
         if out.numel != 1:
-            raise refused(
-                "E401",
-                f"`{self.name}` needs a function that returns one number, this one returned shape "
-                f"{shape_text(out.shape)}",
-                f"The Tensor returned by the function given to {self.name} should contain a single "
-                "element",
-                "reduce it: `.sum()` or `.mean()`",
-            )
+            raise fault("E401 needs-function-returns-number", self.name, out=out)
         return out
 
     def pulled(self, outputs: list[Node], cotangents: list[Node], graph: bool) -> list[Node]:
@@ -165,12 +145,7 @@ def _vector(name: str, v: Any, like: list[Node], single: bool, what: str) -> lis
                 if what == "output"
                 else "input to the user-provided function is a single Tensor with a single element."
             )
-            raise refused(
-                "E401",
-                f"`{name}` needs the vector v unless the {what} is one number",
-                f"The vector v can only be None if the {needs}",
-                f"give a tensor of the shape of the {what}",
-            )
+            raise fault("E401 needs-vector-v-unless", name=name, what=what, needs=needs)
         return [ones_like(like[0])]
     given = tensors_in(name, "v", v)
     if len(given) != len(like):

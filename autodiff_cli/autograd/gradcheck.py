@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail, refused
+from ..errors import AutodiffError, fail, fault
 from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.registry import F
@@ -37,14 +37,7 @@ def gradcheck(call: Call, inputs: Any, tolerance: Tolerance, name: str = "gradch
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
     if not places:
-        raise refused(
-            "E402",
-            f"`{name}` needs at least one input that requires grad",
-            "gradcheck expects at least one input tensor to require gradient, but none of them "
-            "have requires_grad=True.",
-            "make the inputs with `dtype=torch.float64, requires_grad=True`",
-            "ValueError",
-        )
+        raise fault("E402 needs-least-input-requires", name=name)
     opened = Opened([given[i] for i in places], name, True)
     outputs = [out for out in _outputs(name, call, given, places, opened.tree) if _differs(out)]
     rows = jacobian_of(outputs, opened.nodes)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Label, fail, refused
+from ..errors import Label, fail, fault, refused
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
 from ..graph.registry import F
@@ -48,12 +48,7 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
         )
     if gradient is None:
         if node.numel != 1:
-            raise fail(
-                "E401",
-                f"{what} must be a single number, but it has shape {tuple(node.shape)}: "
-                f"{node.numel} numbers",
-                help="reduce it: `.sum()` or `.mean()`; or give a gradient of that shape",
-            )
+            raise fault("E401 single-number", tuple(node.shape), what=what, node=node)
         return node, reverse.ones_like(node)
     g = gradient.node
     if g.shape != node.shape:
@@ -79,14 +74,7 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
     if STATE.levels:
-        raise refused(
-            "E411",
-            "backward() cannot be called inside of a transform",
-            "backward() called inside a functorch transform. This is not supported, please use "
-            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
-            "transforms.",
-            "use `torch.func.grad`, or call it outside",
-        )
+        raise fault("E411 backward-cannot-called-inside")
     for attempt in ATTEMPTS:
         attempt(tensors)
     retain = create_graph if retain_graph is None else retain_graph
@@ -169,11 +157,7 @@ def grad(
         ]
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
-            raise fail(
-                "E402",
-                f"input {i} of grad() does not require grad",
-                help="make it a leaf: `requires_grad=True`",
-            )
+            raise fault("E402 input-grad", i=i)
     for observe in OBSERVERS:
         observe(seeds)
     targets = [t.node for t in inputs]
@@ -184,12 +168,7 @@ def grad(
     known = [t for t in grad_outputs if t is not None]
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
         if g is None and not (allow_unused or materialize):
-            raise fail(
-                "E410",
-                f"input {i} of grad(), shape {tuple(tensor.shape)}, was not used to compute the "
-                f"output",
-                help="pass allow_unused=True to get None for it",
-            )
+            raise fault("E410 input-grad", tuple(tensor.shape), i=i)
         if g is None and materialize:
             zeros = np.zeros(tensor.shape, tensor.dtype)
             results.append(new_leaf(zeros, requires_grad=create_graph))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.indices import check_weak
 from ..graph.node import Node, Shape
 from ..graph.op import cast, number
 from ..graph.registry import F
-from ..graph.sizes import shape_text
 from .tensor import Tensor, wrap_view
 
 
@@ -79,10 +78,5 @@ def _spread(value: Node, place: Shape) -> Node:
     """A value in the shape of the place it is written to; E302 when it does not fit."""
     lead = len(place) - value.ndim
     if lead < 0 or any(size not in (1, place[lead + i]) for i, size in enumerate(value.shape)):
-        raise fail(
-            "E302",
-            f"a value of shape {shape_text(value.shape)} does not fit the indexed place of shape "
-            f"{shape_text(place)}",
-            help="sizes must be equal or 1, counted from the right",
-        )
+        raise fault("E302 value-shape-does-not", value=value, place=place)
     return value if value.shape == place else F.expand(value, place)

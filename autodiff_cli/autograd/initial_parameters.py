@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from .initial_values import fans, init_kaiming_uniform
 from .random import Generator
 from .random_arguments import DType, Shape, wrong_argument
@@ -68,11 +68,7 @@ def init_bilinear(
 ) -> Parameters:
     """`nn.Bilinear`: weight, then bias."""
     if in1_features <= 0:
-        raise fail(
-            "E309",
-            f"Bilinear needs in1_features > 0, not {in1_features}",
-            help="nn.Bilinear(2, 3, 4)",
-        )
+        raise fault("E309 bilinear-needs-in1_features", in1_features=in1_features)
     shapes: dict[str, Shape] = {"weight": (out_features, in1_features, in2_features)}
     if bias:
         shapes["bias"] = out_features

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from .random import Generator
 from .random_arguments import DType, Shape, checked_size, floating_dtype, wrong_argument
 
@@ -37,11 +37,7 @@ def fans(shape: Shape) -> tuple[int, int]:
     """Fan in and fan out of a weight of two or more dims; E308 for fewer."""
     size = checked_size(shape)
     if len(size) < 2:
-        raise fail(
-            "E308",
-            f"fan in and fan out need 2 or more dimensions, not shape {size}",
-            help="a weight of shape (out, in)",
-        )
+        raise fault("E308 fan-fan-out-need", size=size)
     field = math.prod(size[2:])
     return size[1] * field, size[0] * field
 
@@ -86,11 +82,7 @@ def init_trunc_normal(
             pending = pending & (heights > density - kind.type(peak))
             if not pending.any():
                 return values
-    raise fail(
-        "E506",
-        f"trunc_normal_ found no values in [{a}, {b}] for mean {mean} and std {std}",
-        help="bounds nearer to the mean",
-    )
+    raise fault("E506 trunc_normal-found-no-values", a=a, b=b, mean=mean, std=std)
 
 
 def init_xavier_uniform(
@@ -109,9 +101,7 @@ def init_xavier_normal(
 def _xavier(shape: Shape, gain: float) -> float:
     both = sum(fans(shape))
     if both == 0:
-        raise fail(
-            "E309", f"no fan in a weight of shape {checked_size(shape)}", help="sizes from 1 on"
-        )
+        raise fault("E309 no-fan-weight-shape", checked_size(shape))
     return gain * math.sqrt(2.0 / both)
 
 
@@ -156,11 +146,7 @@ def init_orthogonal(
     """Orthonormal rows or columns, whichever are fewer, of the weight flattened to two dims."""
     size = checked_size(shape)
     if len(size) < 2:
-        raise fail(
-            "E308",
-            f"orthogonal_ needs 2 or more dimensions, not shape {size}",
-            help="a weight of shape (out, in)",
-        )
+        raise fault("E308 orthogonal-needs-more-dimensions", size=size)
     if 0 in size:
         return np.empty(size, dtype)
     flat = generator.randn((size[0], math.prod(size[1:])), dtype)
@@ -213,9 +199,7 @@ def init_dirac(shape: Shape, groups: int = 1, dtype: DType = np.float32) -> np.n
     """A convolution weight that passes its channels through."""
     size = checked_size(shape, dtype)
     if len(size) not in (3, 4, 5):
-        raise fail(
-            "E308", f"dirac_ needs 3, 4 or 5 dimensions, not shape {size}", help="shape (3, 3, 3)"
-        )
+        raise fault("E308 dirac-needs-dimensions-not", size=size)
     if groups < 1 or size[0] % groups:
         raise wrong_argument(f"dirac_: {size[0]} channels do not make {groups} groups", "groups=1")
     values = np.zeros(size, dtype)

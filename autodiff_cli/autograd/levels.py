@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail, refused
+from ..errors import fail, fault, refused
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -68,13 +68,7 @@ class Depth:
     def enter(self) -> None:
         """Enter the one dual level that there is; E409 inside of it."""
         if STATE.dual:
-            raise fail(
-                "E409",
-                "a dual level inside of another is not supported",
-                help="use `torch.func.jvp` for both derivatives, it nests",
-                notes=("PyTorch: Nested forward mode AD is not supported at the moment",),
-                raises="RuntimeError",
-            )
+            raise fault("E409 dual-level-inside-another")
         STATE.dual = True
 
     @contextmanager
@@ -117,13 +111,7 @@ class Opened:
     def _variable(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
             words = f"Thing passed to transform API must be Tensor, got {type(value)}"
-            raise fail(
-                "E208",
-                f"`{name}` differentiates tensors, not {_kind(value)}",
-                help="write `torch.tensor(2.0)`, or leave the argument out of argnums",
-                notes=(f"PyTorch: {words}",),
-                raises="ValueError",
-            )
+            raise fault("E208 differentiates-tensors-not", _kind(value), name=name, words=words)
         if not is_float(value.dtype):
             words = (
                 "only Tensors of floating point dtype can require gradients"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.dtypes import INT64
 from ..graph.node import Node
 from ..graph.op import constant
@@ -47,19 +47,11 @@ def check_extent(values: Any) -> None:
             depth -= 1
             counts[id(value)] = len(value) - len(rows) + sum(counts[id(v)] for v in rows)
             if counts[id(value)] > MAX_NUMBERS:
-                raise fail(
-                    "E505",
-                    "a list of that many numbers does not fit",
-                    help="use zeros, arange, load(...)",
-                )
+                raise fault("E505 list-many-numbers-does")
         elif id(value) not in counts:
             depth += 1
             if depth > 64:
-                raise fail(
-                    "E108",
-                    "the list is nested more than 64 levels deep",
-                    help="a tensor has at most 64 dims",
-                )
+                raise fault("E108 list-nested-more-levels")
             pending.append((value, True))
             pending.extend((v, False) for v in rows)
 
@@ -121,9 +113,7 @@ def _checked(values: Any) -> np.ndarray:
     try:
         return np.array([float(v) for v in flat]).reshape(shape)
     except OverflowError:
-        raise fail(
-            "E504", "an integer is too large for a tensor", help="write it as a float"
-        ) from None
+        raise fault("E504 integer-too-large-tensor") from None
 
 
 def _flatten(values: Any, flat: list[Any]) -> None:
@@ -151,19 +141,11 @@ def ragged_shape(values: Any) -> tuple[int, ...]:
         for row, place in rows:
             if not isinstance(row, list | tuple) or len(row) != size:
                 found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
-                raise fail(
-                    "E107",
-                    f"ragged list: row {place or '[]'} has {found}, the first has {size} entries",
-                    help="give every row the same number of entries",
-                )
+                raise fault("E107 ragged-list-row-first", place or "[]", found=found, size=size)
             if depth + 1 < len(shape):
                 below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
             elif any(isinstance(r, list | tuple) for r in row):
-                raise fail(
-                    "E107",
-                    f"ragged list: row {place or '[]'} mixes numbers and lists",
-                    help="give every row the same depth",
-                )
+                raise fault("E107 ragged-list-row-mixes", place or "[]")
         rows = below
     return tuple(shape)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 
 MAX_PRECISION = 1000
 """Digits after the point that may be asked for; more would only cost memory."""
@@ -58,11 +58,7 @@ def set_printoptions(
     changes: dict[str, float] = {}
     if profile is not None:
         if profile not in _PROFILES:
-            raise fail(
-                "E205",
-                f"set_printoptions has no profile {profile!r}",
-                help='profile="default", profile="short" or profile="full"',
-            )
+            raise fault("E205 set_printoptions-no-profile", profile=profile)
         changes.update(_PROFILES[profile])
     if precision is not None:
         changes["precision"] = _whole("precision", precision, MAX_PRECISION)
@@ -81,11 +77,7 @@ def set_printoptions(
 
 
 def _wrong(name: str, value: object, wanted: str) -> Exception:
-    return fail(
-        "E205",
-        f"set_printoptions: {name} must be {wanted}, not {value!r:.60}",
-        help="torch.set_printoptions(precision=4, threshold=1000, edgeitems=3, linewidth=80)",
-    )
+    return fault("E205 set_printoptions-not", name=name, wanted=wanted, value=value)
 
 
 def _whole(name: str, value: object, most: int | None = None) -> int:

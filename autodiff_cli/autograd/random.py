@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from .random_arguments import (
     INT64_MIN,
     DType,
@@ -101,12 +101,7 @@ class Generator(Words):
         try:
             size = np.broadcast_shapes(np.shape(mean), np.shape(std))
         except ValueError:
-            raise fail(
-                "E302",
-                f"normal: mean of shape {np.shape(mean)} and std of shape {np.shape(std)} "
-                "do not broadcast",
-                help="give mean and std the same shape",
-            ) from None
+            raise fault("E302 normal-mean-shape-std", np.shape(mean), np.shape(std)) from None
         kind = np.asarray(mean if means else std).dtype
         scaled = self._normal(size, kind, 0.0, 1.0) * weak(std, kind)
         return (scaled.astype(kind, copy=False) + weak(mean, kind)).astype(kind, copy=False)
@@ -231,11 +226,7 @@ class Generator(Words):
         if count < 0:
             raise fail("E309", f"randperm needs n >= 0, not {count}", help="torch.randperm(10)")
         if count > MAX_PERMUTATION:
-            raise fail(
-                "E505",
-                f"a permutation of {count} elements is too large",
-                help=f"n of at most {MAX_PERMUTATION}",
-            )
+            raise fault("E505 permutation-elements-too-large", MAX_PERMUTATION, count=count)
         if count < 2:
             return np.arange(count).astype(dtype)
         step = np.arange(count - 1)
@@ -315,11 +306,7 @@ class Generator(Words):
         """
         kind = floating_dtype(weights.dtype, "multinomial")
         if weights.ndim not in (1, 2):
-            raise fail(
-                "E308",
-                f"multinomial needs weights of 1 or 2 dimensions, not {weights.ndim}",
-                help="weights.reshape(1, -1)",
-            )
+            raise fault("E308 multinomial-needs-weights-dimensions", weights=weights)
         number = whole_number(count, "num_samples")
         categories = weights.shape[-1]
         if number <= 0:

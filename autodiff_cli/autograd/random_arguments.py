@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..graph.sizes import check_size
 
 Shape = int | Sequence[int]
@@ -59,9 +59,7 @@ def checked_size(shape: Shape, kind: DType = np.float32) -> tuple[int, ...]:
 def floating_dtype(dtype: Any, name: str) -> np.dtype:
     kind = np.dtype(dtype)
     if kind.kind != "f":
-        raise fail(
-            "E307", f"{name} works on floating-point numbers, not {kind.name}", help="x.float()"
-        )
+        raise fault("E307 works-floating-point-numbers", name=name, kind=kind)
     return kind
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.state import STATE
 from .random_arguments import seed_number, wrong_argument
 
@@ -85,11 +85,7 @@ class Words:
 
     def _words(self, count: int) -> np.ndarray:
         if not STATE.draws:
-            raise fail(
-                "E203",
-                "vmap called a random operation while in randomness error mode",
-                help='write `vmap(f, randomness="same")`, or draw the numbers outside of vmap',
-            )
+            raise fault("E203 vmap-called-random-operation")
         return self._twister().random_raw(count)
 
     def _long_words(self, count: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
@@ -288,12 +288,7 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
-            raise fail(
-                "E308",
-                f"the gradient must have shape {self.shape} and dtype {self.dtype.name}, "
-                f"not {value.shape} and {value.dtype.name}",
-                help="assign None to clear it",
-            )
+            raise fault("E308 gradient-shape-dtype", self.shape, self.dtype.name, value=value)
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.accumulator.grad = value
@@ -328,12 +323,7 @@ class Tensor:
     def item(self) -> Any:
         node = self.looked_at
         if node.numel != 1:
-            raise fail(
-                "E408",
-                f"a tensor with {node.numel} elements, shape {tuple(node.shape)}, "
-                "cannot become one number",
-                help="reduce it first: `.sum().item()`, or use `.tolist()`",
-            )
+            raise fault("E408 tensor-elements", tuple(node.shape), node=node)
         if STATE.recorder is not None:
             return STATE.recorder.number(node)
         return taken_out(node, value_of(node).item())
@@ -347,21 +337,13 @@ class Tensor:
         if flag == node.requires_grad:
             return
         if flag and not is_float(node.dtype):
-            raise fail(
-                "E306",
-                f"only floating point tensors can require grad, this one is {node.dtype.name}",
-                help="write `.to(torch.float64)` first, or use floats: `[1.0, 2.0]`",
-                notes=(
-                    "PyTorch: "
-                    + words.format("Tensors of floating point", "can require gradients"),
-                ),
+            raise fault(
+                "E306 only-floating-point-tensors",
+                words.format("Tensors of floating point", "can require gradients"),
+                node=node,
             )
         if not flag and node.op is not LEAF:
-            raise fail(
-                "E411",
-                "requires_grad can be switched off only for leaves",
-                help="use `detach()` for a tensor without history",
-            )
+            raise fault("E411 requires_grad-can-switched-off")
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.accumulator.closed = not flag
@@ -398,11 +380,7 @@ class Tensor:
         """Keep this result's gradient after backward."""
         node = self.node
         if not node.requires_grad:
-            raise fail(
-                "E402",
-                "retain_grad() needs a tensor that requires grad",
-                help="make its inputs require grad",
-            )
+            raise fault("E402 retain_grad-needs-tensor-requires")
         if node.op is LEAF or self.accumulator is not None:
             return
         self.accumulator = slot = GradSlot()
@@ -444,17 +422,9 @@ class Tensor:
         if self.steps.cut:
             whole = self._history() or node
         if node.requires_grad and _leads(node):
-            raise fail(
-                "E405",
-                "a leaf that requires grad cannot be changed in place",
-                help="wrap the update in `with torch.no_grad():`, or make a new tensor",
-            )
+            raise fault("E405 leaf-requires-grad-cannot")
         if self.steps and whole.requires_grad and _leads(whole) and node.requires_grad:
-            raise fail(
-                "E405",
-                "a view of a leaf that requires grad cannot be changed in place",
-                help="wrap the update in `with torch.no_grad():`, or change a clone",
-            )
+            raise fault("E405 view-leaf-requires-grad")
 
     def write(
         self, node: Node, by: Node | None = None, source: Tensor | None = None, fills: bool = False
@@ -466,12 +436,7 @@ class Tensor:
         if not fills:
             check_single(self.node)
         elif self.steps and self.storage is not None and not single(self.storage.node):
-            raise fail(
-                "E203",
-                "part of an expanded tensor cannot be filled here: elements elsewhere are the same "
-                "place in memory",
-                help="fill a copy: `x.clone()`",
-            )
+            raise fault("E203 part-expanded-tensor-cannot")
         if self.storage is not None or (by is not None and by.op.key in ONE_BY_ONE):
             check_apart(self, () if by is None else by.inputs, source, by)
         if self.steps:
@@ -648,18 +613,9 @@ def _check_captured(old: Node, new: Node) -> None:
     """E203 when, inside vmap, one example's values would go into a tensor from outside, and for
     any change of such a tensor in a function that is differentiated."""
     if old.seq < STATE.opened:
-        raise fail(
-            "E203",
-            "a function that is differentiated cannot change a tensor from outside in place",
-            help="give the tensor to the function and return the new one",
-        )
+        raise fault("E203 function-differentiated-cannot-change")
     if old.seq < STATE.batching and not known(new):
-        raise fail(
-            "E203",
-            "inside vmap, a tensor from outside cannot be changed in place by values that differ "
-            "between examples",
-            help="return the values, and add them up outside of vmap",
-        )
+        raise fault("E203 inside-vmap-tensor-outside")
 
 
 def mark_overwritten(node: Node, by: Node | None, version: int) -> None:

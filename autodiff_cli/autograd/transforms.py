@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail, refused
+from ..errors import fault, refused
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import cast
@@ -50,19 +50,9 @@ class _Run:
         places = (argnums,) if isinstance(argnums, int) else argnums
         wrapped = [_place(name, place, len(args)) for place in places]
         if not wrapped and args:
-            raise refused(
-                "E205",
-                f"`{name}` got argnums=()",
-                "argnums must be non-empty",
-                "name at least one argument",
-            )
+            raise fault("E205 got-argnums", name=name)
         if len(set(wrapped)) < len(wrapped):
-            raise refused(
-                "E205",
-                f"`{name}` got argnums={argnums} twice",
-                f"argnums elements must be unique, got {argnums}",
-                "name each argument once",
-            )
+            raise fault("E205 got-argnums-twice", name=name, argnums=argnums)
         chosen: Any = (
             args[wrapped[0]] if isinstance(argnums, int) else tuple(args[i] for i in wrapped)
         )
@@ -79,21 +69,11 @@ class _Run:
 
     def _split(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, tuple) or len(result) != 2:
-            raise refused(
-                "E208",
-                f"`{self.name}` with has_aux=True needs a function that returns (output, aux)",
-                f"{self.words}: output of function f should be a tuple: (output, aux) if has_aux "
-                "is True",
-                "return a tuple of two, or leave has_aux out",
-            )
+            raise fault("E208 has_aux-true-needs-function", self.name, self.words)
         for leaf in flatten(result[1]):
             if not isinstance(leaf, Tensor):
-                raise refused(
-                    "E208",
-                    f"`{self.name}` with has_aux=True takes tensors beside the output, not "
-                    f"{type(leaf).__name__}",
-                    f"Expected tensors, got unsupported type {_class(leaf)}",
-                    "make it a tensor, or keep it in a variable outside",
+                raise fault(
+                    "E208 has_aux-true-takes-tensors", self.name, type(leaf).__name__, _class(leaf)
                 )
         return result
 
@@ -110,25 +90,17 @@ class _Run:
             )
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
-                raise refused(
-                    "E208",
-                    f"a function given to `{self.name}` must return tensors, not "
-                    f"{type(leaf).__name__}",
-                    f"{self.words}: expected f(*primals) to return only tensors, got unsupported "
-                    f"type {_class(leaf)}",
-                    "return a tensor, or a tuple, list or dict of tensors",
+                raise fault(
+                    "E208 function-given-return-tensors",
+                    self.name,
+                    type(leaf).__name__,
+                    self.words,
+                    _class(leaf),
                 )
         if self.opened.reverse:
             for leaf in leaves:
                 if not is_float(leaf.dtype):
-                    raise refused(
-                        "E306",
-                        f"`{self.name}` differentiates floating point results, this one is "
-                        f"{leaf.dtype.name}",
-                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, "
-                        f"got Tensor with dtype torch.{leaf.dtype.name}",
-                        "return it beside the output, with has_aux=True",
-                    )
+                    raise fault("E306 differentiates-floating-point-results", self.name, leaf=leaf)
         return leaves
 
     def in_shape_of_inputs(self, leaves: list[Node]) -> Any:
@@ -188,13 +160,8 @@ def grad_and_value(
         )
     node = output.node
     if node.shape:
-        raise refused(
-            "E401",
-            f"`{name}` needs a function that returns a scalar, this one returned shape "
-            f"{shape_text(node.shape)}",
-            f"{run.words}: Expected f(*args) to return a scalar Tensor, got tensor with "
-            f"{len(node.shape)} dims. Maybe you wanted to use the vjp or jacrev APIs instead?",
-            "reduce it: `.sum()` or `.mean()`; `jacrev` differentiates tensors",
+        raise fault(
+            "E401 needs-function-returns-scalar", len(node.shape), name=name, node=node, run=run
         )
     found = _cotangents([(node, ones_like(node))], opened)
     grads = run.in_shape_of_inputs([opened.settled(g) for g in found])
@@ -235,15 +202,7 @@ def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if spec(cotangents) != spec(run.output):
-            raise refused(
-                "E205",
-                "`vjp_fn`: the cotangents do not have the structure of the output: "
-                f"{spec(cotangents)} for {spec(run.output)}",
-                "Expected pytree structure of cotangents to be the same as pytree structure of "
-                f"outputs to the function. cotangents: {spec(cotangents)}, primal output: "
-                f"{spec(run.output)}",
-                "give one tensor for each tensor of the output, nested in the same way",
-            )
+            raise fault("E205 vjp_fn-cotangents-do-not", spec(cotangents), spec(run.output))
         seeds = []
         for at, (g, out) in enumerate(zip(flatten(cotangents), outputs, strict=True)):
             if not isinstance(g, Tensor) or g.shape != out.shape:
@@ -292,37 +251,22 @@ def jvp(
     """The output, its change along the tangents, and the aux."""
     words = _WORDS["jvp"]
     if not isinstance(primals, tuple):
-        raise refused(
-            "E205",
-            f"`jvp` needs primals as a tuple, not {type(primals).__name__}",
-            f"{words}: Expected primals to be a tuple. E.g. it should be valid to call "
-            "f(*primals).",
-            "write `jvp(f, (x,), (v,))`",
-        )
+        raise fault("E205 jvp-needs-primals-tuple", type(primals).__name__, words=words)
     if spec(primals) != spec(tangents):
-        raise refused(
-            "E205",
-            "`jvp`: the tangents do not have the structure of the primals: "
-            f"{spec(tangents)} for {spec(primals)}",
-            f"{words}: Expected primals and tangents to have the same python structure. For "
-            "example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
-            f"structure {tree_spec(primals)} and tangents with structure {tree_spec(tangents)}",
-            "write `jvp(f, (x,), (v,))`",
+        raise fault(
+            "E205 jvp-tangents-do-not",
+            spec(tangents),
+            spec(primals),
+            tree_spec(primals),
+            tree_spec(tangents),
+            words=words,
         )
     if not flatten(primals):
-        raise refused(
-            "E205",
-            "`jvp` got no primals",
-            f"{words}: Expected primals to contain at least one Tensor.",
-            "write `jvp(f, (x,), (v,))`",
-        )
+        raise fault("E205 jvp-got-no-primals", words=words)
     for primal in flatten(primals):
         if not isinstance(primal, Tensor):
-            raise refused(
-                "E208",
-                f"`jvp` takes tensors as primals, not {type(primal).__name__}",
-                f"{words}: Expected primals to only contain Tensors, got {_class(primal)}",
-                "write `torch.tensor(...)` around it",
+            raise fault(
+                "E208 jvp-takes-tensors-primals", type(primal).__name__, _class(primal), words=words
             )
     moves: list[Node | None] = []
     for at, (v, x) in enumerate(zip(flatten(tangents), flatten(primals), strict=True)):
@@ -333,14 +277,7 @@ def jvp(
     nodes = [out.node for out in run.outputs()]
     opened = run.opened
     if strict and not all(depends(node, opened.nodes) for node in nodes):
-        raise refused(
-            "E410",
-            "`jvp`: the output of the function is independent of the inputs, which strict=True "
-            "does not allow",
-            "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
-            "inputs. This is not allowed with strict=True.",
-            "leave strict out to get zeros",
-        )
+        raise fault("E410 jvp-output-function-independent")
     changes = opened.linearized(nodes).along(moves)
     change = rebuilt(run.output, [Tensor(opened.settled(c)) for c in changes])
     # PyTorch takes the values out of its dual tensors as views.
@@ -368,26 +305,19 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
 
     def push(*tangents: Any) -> Any:
         if spec(tangents) != spec(tuple(primals)):
-            raise refused(
-                "E205",
-                "`jvp_fn`: the tangents do not have the structure of the primals: "
-                f"{spec(tangents)} for {spec(tuple(primals))}",
-                f"Expected the tangents {tree_spec(tangents)} to have the same argspec as the "
-                f"primals {tree_spec(tuple(primals))}",
-                "give one tensor for each tensor of the primals, nested in the same way",
+            raise fault(
+                "E205 jvp_fn-tangents-do-not",
+                spec(tangents),
+                spec(tuple(primals)),
+                tree_spec(tangents),
+                tree_spec(tuple(primals)),
             )
         moves: list[Node | None] = []
         for at, (v, x) in enumerate(zip(flatten(tangents), opened.sources, strict=True)):
             if not isinstance(v, Tensor) or v.shape != x.shape:
                 raise _misfit("jvp_fn", at, v, x)
             if v.dtype != x.dtype:
-                raise refused(
-                    "E307",
-                    f"`jvp_fn`: a tangent is {v.dtype.name} where {x.dtype.name} is differentiated",
-                    f"tangent:{at} with dtype torch.{v.dtype.name} in flattened pytree doesn't "
-                    f"match the dtype torch.{x.dtype.name} of the corresponding primal.",
-                    "give both the same dtype",
-                )
+                raise fault("E307 jvp_fn-tangent-where-differentiated", v=v, x=x, at=at)
             moves.append(v.node)
         changes = [opened.settled(c) for c in derivative.along(moves)]
         return rebuilt(run.output, [Tensor(c) for c in changes])
@@ -411,11 +341,7 @@ def jacobian(
     `randomness` is that of the directions of forward mode."""
     if forward:
         if randomness == "different":
-            raise fail(
-                "E203",
-                'jacfwd with randomness="different" is not supported',
-                help='write `randomness="same"`',
-            )
+            raise fault("E203 jacfwd-randomness-different-not")
         # PyTorch maps over directions outside of the function, which says nothing of its values.
         draws, STATE.draws = STATE.draws, randomness != "error"
         STATE.levels.append(None)
@@ -584,14 +510,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             "ValueError",
         )
     if not args:
-        raise refused(
-            "E205",
-            "`vmap` has no arguments to map over",
-            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
-            "trying to vmap over a function with no inputs. The latter is unsupported.",
-            "give the function a tensor whose dim counts examples",
-            "ValueError",
-        )
+        raise fault("E205 vmap-no-arguments-map", name=name)
     found = spread(in_dims, tuple(args), lambda value: not isinstance(value, tuple | list | dict))
     if found is None:
         raise refused(
@@ -618,25 +537,22 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
                 "ValueError",
             )
         if not isinstance(leaf, Tensor):
-            raise refused(
-                "E208",
-                f"`vmap` got in_dim={dim} for an argument that is no tensor but "
-                f"{type(leaf).__name__}",
-                f"{words}Got in_dim={dim} for an input but the input is of type {_class(leaf)}. We "
-                "cannot vmap over non-Tensor arguments, please use None as the respective in_dim",
-                "write None in its place: `in_dims=(0, None)`",
-                "ValueError",
+            raise fault(
+                "E208 vmap-got-in_dim-argument",
+                type(leaf).__name__,
+                _class(leaf),
+                dim=dim,
+                words=words,
             )
         ndim = len(leaf.shape)
         if not -ndim <= dim < ndim:
-            raise refused(
-                "E304",
-                f"`vmap` got in_dim={dim} for a tensor of {ndim} dim{'' if ndim == 1 else 's'}, "
-                f"shape {shape_text(leaf.shape)}",
-                f"{words}Got in_dim={dim} for some input, but that input is a Tensor of "
-                f"dimensionality {ndim} so expected in_dim to satisfy -{ndim} <= in_dim < {ndim}.",
-                "in_dims names the dim that counts the examples",
-                "ValueError",
+            raise fault(
+                "E304 vmap-got-in_dim-tensor",
+                "" if ndim == 1 else "s",
+                dim=dim,
+                ndim=ndim,
+                leaf=leaf,
+                words=words,
             )
         dims.append(dim % ndim)
     return dims
@@ -645,22 +561,9 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
 def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
     sizes = [leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
-        raise refused(
-            "E205",
-            "`vmap` has no tensor to map over",
-            "vmap: Expected at least one Tensor to vmap over",
-            "at least one in_dim must be an int",
-            "ValueError",
-        )
+        raise fault("E205 vmap-no-tensor-map")
     if len(set(sizes)) > 1:
-        raise refused(
-            "E308",
-            f"`vmap` expects all tensors to have the same size in the mapped dim, got {sizes}",
-            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-            f"{sizes} for the mapped dimension",
-            "use None in in_dims for tensors that are the same for all examples",
-            "ValueError",
-        )
+        raise fault("E308 vmap-expects-all-tensors", sizes=sizes)
     return sizes[0]
 
 
@@ -694,34 +597,14 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
     """A result with the dim of the examples where it is wanted."""
     if dim is None:
         if isinstance(out, Tensor) and trace.memo.get(out.node) is not None:
-            raise refused(
-                "E205",
-                "`vmap` got out_dims=None for a result that differs between examples",
-                f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None",
-                "give the dim where the examples go: `out_dims=0`",
-                "ValueError",
-            )
+            raise fault("E205 vmap-got-out_dims-none", name=name)
         return out
     if not isinstance(out, Tensor):
-        raise refused(
-            "E208",
-            f"a function given to `vmap` must return tensors, not {type(out).__name__}",
-            f"vmap({name}, ...): `{name}` must only return Tensors, got type {_class(out)}. Did "
-            "you mean to set out_dims= to None for output?",
-            "return a tensor, or a tuple, list or dict of tensors",
-            "ValueError",
-        )
+        raise fault("E208 function-given-vmap-return", type(out).__name__, _class(out), name=name)
     lifted = trace.full(out.node)
     ndim = len(lifted.shape)
     if not -ndim <= dim < ndim:
-        raise refused(
-            "E304",
-            f"`vmap` got out_dim={dim} for a result of {ndim} dims with that of the examples",
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got "
-            f"{dim})",
-            f"use {-ndim} to {ndim - 1}",
-            "IndexError",
-        )
+        raise fault("E304 vmap-got-out_dim-result", -ndim, ndim - 1, dim=dim, ndim=ndim)
     return Tensor(_back(lifted, dim % ndim))
 
 

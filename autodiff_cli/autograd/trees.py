@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail
+from ..errors import fault
 from .calls import Results
 
 MAX_DEPTH = 200
@@ -23,11 +23,7 @@ def flatten(tree: Any) -> list[Any]:
 
 def _collect(tree: Any, found: list[Any], depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise fail(
-            "E507",
-            f"the structure is nested more than {MAX_DEPTH} levels deep",
-            help="does a list contain itself?",
-        )
+        raise fault("E507 structure-nested-more-levels", MAX_DEPTH)
     if isinstance(tree, list | tuple):
         for part in tree:
             _collect(part, found, depth + 1)

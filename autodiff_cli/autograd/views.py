@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fault
 from ..graph.node import Node
 from ..graph.op import constant, value_of
 from ..graph.registry import F
-from ..graph.sizes import shape_text
 from ..graph.state import STATE
 from ..graph.strides import strides_of
 
@@ -77,13 +76,7 @@ def single(node: Node) -> bool:
 def check_single(node: Node) -> None:
     """E308 for a tensor some of whose elements are one place in memory."""
     if not single(node):
-        raise fail(
-            "E308",
-            f"an expanded tensor, shape {shape_text(node.shape)}, cannot be changed in place: "
-            "several of its elements are one place in memory",
-            help="change a copy: `x = x.clone()` first",
-            notes=(f"PyTorch: {_OVERLAP}",),
-        )
+        raise fault("E308 expanded-tensor", node=node)
 
 
 # Ops that write one element after the other, wherever their indices say: what they read may not be
@@ -112,13 +105,7 @@ def check_apart(
     for other in others:
         shared = other is target or (other.storage and other.storage is target.storage)
         if shared and _overlap(target, other, strict):
-            raise fail(
-                "E308",
-                f"an operand, shape {shape_text(other.shape)}, shares part of its memory with the "
-                f"tensor that is changed, shape {shape_text(target.shape)}",
-                help="copy the operand: `y.clone()`",
-                notes=(f"PyTorch: {_SHARED}",),
-            )
+            raise fault("E308 operand-shape-shares-part", other=other, target=target)
 
 
 def _overlap(a: Tensor, b: Tensor, strict: bool) -> bool:
@@ -157,31 +144,16 @@ def check_view(view: Tensor, value: Node) -> None:
         return
     forbids = getattr(view, "forbids", "")
     if forbids:
-        raise fail(
-            "E405",
-            "a view that a Function returned cannot be changed in place: its backward would be "
-            "passed by",
-            help="change a clone of it",
-            notes=(f"PyTorch: {forbids}",),
-        )
+        raise fault("E405 view-function-returned-cannot", forbids=forbids)
     if view.steps.cut:
         return
     if view.steps.several is not None:
         op, _, index = view.steps.several
-        raise fail(
-            "E405",
-            f"a result of `{op.name}` cannot be changed in place: PyTorch keeps no track of "
-            "views that are made several at once",
-            help="index what they look at, `x[i] = ...`, or change a clone",
-            notes=(f"PyTorch: {_ONE_OF_SEVERAL.format(index, _node_name(op))}",),
+        raise fault(
+            "E405 result-cannot-changed-place", _ONE_OF_SEVERAL.format(index, _node_name(op)), op=op
         )
     if getattr(view, "untracked", False):
-        raise fail(
-            "E405",
-            "a view that was made under no_grad cannot be changed in place outside of it",
-            help="make the view and change it in the same mode",
-            notes=(f"PyTorch: {_UNTRACKED}",),
-        )
+        raise fault("E405 view-was-made-under")
 
 
 def lost_history(view: Tensor, whole: Node) -> bool:
@@ -204,13 +176,7 @@ def history_lost(view: Tensor, before: Node) -> AutodiffError:
         words = _ONE_OF_SEVERAL.format(index, _node_name(op)).replace(
             "is being modified inplace", changed
         )
-    return fail(
-        "E407",
-        f"a view that was {made} cannot be used: what it looks at was changed in place, and "
-        "PyTorch keeps no track of such views",
-        help="make the view after the change, or change a clone",
-        notes=(f"PyTorch: {words}",),
-    )
+    return fault("E407 view-was-cannot-used", made=made, words=words)
 
 
 def _node_name(op: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from .departures import differs
 
 
@@ -16,20 +16,12 @@ def named(grads: Any, names: list[str]) -> dict[str, Any]:
     if isinstance(grads, Mapping):
         unknown = [name for name in grads if name not in names]
         if unknown:
-            raise fail(
-                "E205",
-                f"gradcheck: there is no input `{unknown[0]}`",
-                help=f"the inputs are {', '.join(names)}",
-            )
+            raise fault("E205 gradcheck-there-no-input", ", ".join(names), unknown=unknown)
         return dict(grads)
     if not isinstance(grads, tuple | list):
         grads = (grads,)
     if len(grads) != len(names):
-        raise fail(
-            "E205",
-            f"gradcheck: {len(grads)} gradients for {len(names)} inputs",
-            help="give one for every input, in their order, or a dict by name",
-        )
+        raise fault("E205 gradcheck-gradients-inputs", len(grads), len(names))
     return dict(zip(names, grads, strict=True))
 
 

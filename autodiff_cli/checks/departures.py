@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.evaluate import dependencies, evaluate
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..graph import op as ops
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -268,9 +268,5 @@ def _read_json(path: str, data: bytes) -> dict[str, np.ndarray]:
         for name, number in document.get("scalars", {}).items():
             found[name] = np.asarray(float(number) if isinstance(number, str) else number)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise fail(
-            "E702",
-            f"`{path}` holds no results of `autodiff run --format json`",
-            help="one document of a run that succeeded",
-        ) from None
+        raise fault("E702 holds-no-results-autodiff", path=path) from None
     return found

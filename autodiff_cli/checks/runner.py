@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ..errors import AutodiffError, Diagnostic, fail
+from ..errors import AutodiffError, Diagnostic, fail, fault
 from ..language.decode import decode
 from ..language.exhaustion import out_of_memory
 from ..language.report import Options, Report
@@ -39,8 +39,7 @@ def check_file(path: str, settings: Settings) -> FileResult:
         failure = fail("E701", f"cannot read `{path}`: {reason}", help="check the path")
         return _stillborn(path, failure)
     if len(data) > MAX_FILE:
-        return _stillborn(path, fail("E505", f"`{path}` is longer than {MAX_FILE} bytes",
-                                     help="load large data with load()"))  # fmt: skip
+        return _stillborn(path, fault("E505 path-longer-bytes", MAX_FILE, path=path))
     try:
         source = decode(data, path)
     except AutodiffError as error:
@@ -259,11 +258,7 @@ class FileCheck:
         with open(self.path, "rb") as file:
             data = file.read(MAX_FILE)
         if decode(data, self.path).text != self.source.text:
-            raise fail(
-                "E603",
-                f"`{self.path}` was changed while it was checked; nothing is written",
-                help="run the update again",
-            )
+            raise fault("E603 was-changed-while-was", self.path)
         raw = data.decode("utf-8")
         self.result.changes.append((self.path, raw, expectations.rewritten(raw, edits)))
 
@@ -284,11 +279,7 @@ class FileCheck:
         if not exists:
             if settings.ci:
                 item.status = FAILED
-                item.diagnostic = fail(
-                    "E604",
-                    f"`{self.source.name}` has no snapshot",
-                    help=f"make it and commit it: autodiff check {self.source.name} --snapshot",
-                ).diagnostic
+                item.diagnostic = fault("E604 no-snapshot", self.source.name).diagnostic
                 return
             self._write_snapshot(snap, None, item)
             return

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Exit, fail
+from ..errors import Exit, fault
 from ..outside import OUTSIDE
 from .changes import Changes
 from .options import RUN_OPTIONS, Option, choice, whole
@@ -281,11 +281,7 @@ class Checker:
                     result.changes.append((path, file.read(), None))
                 self.changes.apply(result)
                 continue
-            error = fail(
-                "E605",
-                f"the snapshot `{path}` belongs to no program",
-                help=("remove it: autodiff check --prune", f"or restore `{path[:-5]}`"),
-            )
+            error = fault("E605 snapshot-belongs-no-program", path[:-5], path=path)
             result.items.append(Item(path, "snapshot", status=FAILED, diagnostic=error.diagnostic))
             self.results.append(result)
 

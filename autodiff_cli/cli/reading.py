@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..outside import OUTSIDE
 from .streams import Environment
 
@@ -54,11 +54,7 @@ class Reader:
         try:
             json.loads(data)
         except (ValueError, RecursionError):
-            raise fail(
-                "E702",
-                f"-D {name}=@-: standard input is not JSON",
-                help="write a number or a nested list of numbers to standard input",
-            ) from None
+            raise fault("E702 d-standard-input-not", name=name) from None
         return name, data.decode("utf-8", "replace").strip(), added
 
     def stdin(self) -> bytes:
@@ -98,11 +94,7 @@ class Reader:
             size += len(piece)
             most = min(max(most, size), LARGEST_PIECE)
             if size > self.limit:
-                raise fail(
-                    "E505",
-                    f"`{name}` is longer than the memory limit of {self.limit} bytes",
-                    help="load large data with load(), or raise the limit: --max-memory 8G",
-                )
+                raise fault("E505 longer-memory-limit-bytes", self.limit, name=name)
         return type(pieces[0])().join(pieces) if pieces else b""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Diagnostic, Ended, fail
+from ..errors import AutodiffError, Diagnostic, Ended, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
 from ..graph.state import grad_mode
@@ -195,11 +195,7 @@ def _no_formula(node: Node, of: str, wrt: str) -> AutodiffError:
 
 
 def _too_long(of: str, wrt: str) -> AutodiffError:
-    return fail(
-        "E505",
-        f"d {of} / d {wrt} is too long for a formula",
-        help="see it step by step, with numbers: autodiff explain",
-    )
+    return fault("E505 d-d-too-long", of=of, wrt=wrt)
 
 
 __all__ = ["Derivative", "Derived", "derive_source"]

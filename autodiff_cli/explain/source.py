@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.sizes import not_single
@@ -135,11 +135,7 @@ def _nothing(program: Observed) -> AutodiffError:
         and value.requires_grad and not value.is_leaf
     ]  # fmt: skip
     if not results:
-        return fail(
-            "E402",
-            "the program computes nothing from a tensor that requires grad",
-            help="write the input as a plain literal, `x = [1.0, 2.0]`, or name it: --wrt NAME",
-        )
+        return fault("E402 program-computes-nothing-tensor")
     name, value = max(results, key=lambda pair: pair[1].node.seq)
     shape = tuple(value.shape)
     return fail(

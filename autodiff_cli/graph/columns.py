@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..errors import fail
+from ..errors import fault
 from .sizes import check_size
 
 Size = tuple[int, ...]
@@ -200,8 +200,4 @@ def positive(name: str, **values: Size) -> None:
     """E309 for a stride, dilation or kernel below 1."""
     for what, numbers in values.items():
         if any(v < 1 for v in numbers):
-            raise fail(
-                "E309",
-                f"`{name}` needs {what} of at least 1, got {numbers}",
-                help=f"leave `{what}` out for 1",
-            )
+            raise fault("E309 needs-least", name=name, what=what, numbers=numbers)

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..numerals import short
 from .dtypes import BOOL
 from .node import Node, Shape
 from .op import constant, known, value_of
 from .shapes import broadcast_shapes
-from .sizes import shape_text
 from .state import taken_out
 
 
@@ -45,11 +44,7 @@ def wrapped_index(index: int, dim: int, size: int) -> int:
 def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = False) -> None:
     """E306 unless `index` has integers, E305 unless all are below `size`."""
     if index.dtype.kind not in "iu" and index.numel:
-        raise fail(
-            "E306",
-            f"{name} needs an integer index, got {index.dtype.name}",
-            help="write the indices as ints, or convert them with `.long()`",
-        )
+        raise fault("E306 needs-integer-index", name=name, index=index)
     if not known(index):
         return
     values = value_of(index)
@@ -66,19 +61,11 @@ def check_gather(name: str, input: Node, dim: int, index: Node, source: Node | N
     if index.numel:
         ndim = max(input.ndim, 1)
         if max(index.ndim, 1) != ndim:
-            raise fail(
-                "E302",
-                f"{name}: index of shape {shape_text(index.shape)} must have as many dims as the "
-                f"tensor of shape {shape_text(input.shape)}",
-                help="`unsqueeze` and `expand` the index",
-            )
+            raise fault("E302 index-shape-many-dims", name=name, index=index, input=input)
         for d, (have, want) in enumerate(zip(input.shape, index.shape, strict=False)):
             if d != dim and want > have:
-                raise fail(
-                    "E302",
-                    f"{name}: index of shape {shape_text(index.shape)} exceeds the tensor of "
-                    f"shape {shape_text(input.shape)} in dim {d}",
-                    help="only the indexed dim may be longer",
+                raise fault(
+                    "E302 index-shape-exceeds-tensor", name=name, index=index, input=input, d=d
                 )
         if source is not None:
             _check_source(name, index, source, ndim)
@@ -90,12 +77,7 @@ def _check_source(name: str, index: Node, source: Node, ndim: int) -> None:
         want <= have for have, want in zip(source.shape or (1,), index.shape or (1,), strict=True)
     )
     if not fits:
-        raise fail(
-            "E302",
-            f"{name}: index of shape {shape_text(index.shape)} does not fit the source of shape "
-            f"{shape_text(source.shape)}",
-            help="there must be a source element for every index",
-        )
+        raise fault("E302 index-shape-does-not", name=name, index=index, source=source)
 
 
 def flat_places(index: Any, dim: int, shape: Shape) -> Any:
@@ -133,22 +115,13 @@ def key_of(dim: int, step: Any) -> tuple[Any, ...]:
 def check_mask(name: str, mask: Node) -> None:
     """E306 unless `mask` is of bools."""
     if mask.dtype != BOOL:
-        raise fail(
-            "E306",
-            f"{name} needs a bool mask, got {mask.dtype.name}",
-            help="compare first: `mask != 0`",
-        )
+        raise fault("E306 needs-bool-mask", name=name, mask=mask)
 
 
 def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
     """The places where a mask over dims of `shape` is true, a vector of integers for each dim."""
     if mask.shape != shape:
-        raise fail(
-            "E305",
-            f"the mask of shape {shape_text(mask.shape)} does not fit the dims "
-            f"{shape_text(shape)} it indexes",
-            help="a mask needs one entry for every element",
-        )
+        raise fault("E305 mask-shape-does-not", mask=mask, shape=shape)
     found = np.nonzero(value_of(mask))
     return tuple(constant(taken_out(mask, places)) for places in found)
 
@@ -171,11 +144,7 @@ def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_dtypes(name: str, input: Node, source: Node) -> None:
     """E306 unless source and tensor have one dtype."""
     if input.dtype != source.dtype:
-        raise fail(
-            "E306",
-            f"{name}: the tensor is {input.dtype.name}, the source {source.dtype.name}",
-            help="convert one: `source.to(input.dtype)`",
-        )
+        raise fault("E306 tensor-input-source-source", name=name, input=input, source=source)
 
 
 def check_number(value: bool | int | float, dtype: np.dtype) -> None:
@@ -186,15 +155,7 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
     least = np.iinfo(dtype).min if dtype.kind == "i" else -most
     if least <= value <= most or (dtype.kind == "f" and math.isinf(value)) or value != value:
         return
-    raise fail(
-        "E307",
-        f"the number {short(value, 40)} does not fit into {dtype.name}",
-        help="use a number that does, or a wider dtype",
-        notes=(
-            f"PyTorch: value cannot be converted to type {_C_TYPES[dtype.name]} without overflow",
-        ),
-        raises="RuntimeError",
-    )
+    raise fault("E307 number-does-not-fit", short(value, 40), _C_TYPES[dtype.name], dtype=dtype)
 
 
 _C_TYPES = {

@@ -7,37 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from .dtypes import SCALAR_NAMES
 from .node import Node
 from .op import CONSTANT, known, value_of
 from .registry import F
 from .rules import require_float
 from .shapes import count
-from .sizes import shape_text
 
 
 def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
     """E308 unless `input` is a matrix or a batch of them, E307 unless of float32 or float64."""
     if input.ndim < 2:
-        raise fail(
-            "E308",
-            f"`{name}` needs a matrix, got shape {shape_text(input.shape)}",
-            help="a matrix has 2 dims; more dims before them are a batch",
-        )
+        raise fault("E308 needs-matrix-2", name=name, input=input)
     if square and input.shape[-1] != input.shape[-2]:
-        raise fail(
-            "E308",
-            f"`{name}` needs square matrices, got shape {shape_text(input.shape)}",
-            help="`linalg.pinv` and `linalg.lstsq` take matrices that are not square",
-        )
+        raise fault("E308 needs-square-matrices", name=name, input=input)
     require_float(name, input, "RuntimeError")
     if input.dtype.itemsize < 4:
-        raise fail(
-            "E307",
-            f"`{name}` does not take {input.dtype.name}",
-            help="convert first: `x.to(torch.float32)`",
-        )
+        raise fault("E307 does-not-take", name=name, input=input)
 
 
 # Of ops whose matrices lie in column-major order, as LAPACK leaves them.
@@ -62,25 +49,14 @@ def require_numbers(name: str, *nodes: Node) -> np.dtype:
     """The one dtype of all operands, E307 when they differ or are bool."""
     dtype = require_same_dtype(name, *nodes)
     if dtype.kind == "b":
-        raise fail(
-            "E307",
-            f"`{name}` is not defined for bool tensors",
-            help="convert first: `x.to(torch.int64)`",
-        )
+        raise fault("E307 not-defined-bool-tensors", name=name)
     return dtype
 
 
 def singular(name: str, why: str, at: tuple[int, ...] = ()) -> AutodiffError:
     """E503; `at` is the place of the matrix in its batch."""
     where = f" (batch element {at[0] if len(at) == 1 else at})" if at else ""
-    return fail(
-        "E503",
-        f"`{name}`{where}: {why}",
-        help=(
-            "add a small multiple of the identity: `A + 1e-6 * eye(n)`",
-            "`linalg.pinv` and `linalg.lstsq` do without an inverse",
-        ),
-    )
+    return fault("E503 where-why", name=name, where=where, why=why)
 
 
 def check_info(name: str, info: Node, why: str) -> None:

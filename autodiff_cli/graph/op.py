@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..numerals import short
 from . import params
 from .bound_calls import MOST_KNOWN, Known, key_of_call
@@ -150,9 +150,7 @@ class Op(Declared):
         try:
             bound = self.bind(args, kwargs)
         except BindError as error:
-            raise fail(
-                "E205", f"`{self.name}` {error.message}", help=f"`{self.signature()}`"
-            ) from None
+            raise fault("E205 error-2", self.name, self.signature(), error=error) from None
         return self.apply(bound)
 
     def apply(self, bound: list[Any]) -> Any:
@@ -452,11 +450,7 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
                 array = np.array(value, dtype)
         except OverflowError:
             if dtype.kind not in "iu" or abs(value) >= 1 << 64:
-                raise fail(
-                    "E504",
-                    f"the number {short(value, 40)} does not fit into {dtype.name}",
-                    help="write it as a float, for example `1e20`",
-                ) from None
+                raise fault("E504 number-does-not-fit", short(value, 40), dtype=dtype) from None
             array = np.array(int(value) % (1 << 64), np.uint64).astype(dtype)  # as in C
         span, STATE.span = STATE.span, None
         node = Node(CONSTANT, (value,), (), (), dtype, False, array)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..numerals import short
 from .dtypes import DTYPES
 from .node import Node
@@ -135,11 +135,7 @@ def to_int(value: Any, first: Node | None = None) -> int:
     if type(value) is int:
         if -(1 << 63) <= value < 1 << 63:
             return value
-        raise fail(
-            "E504",
-            f"the number {short(value, 40)} does not fit into int64",
-            help="use a smaller number",
-        )
+        raise fault("E504 number-does-not-fit-into", short(value, 40))
     if isinstance(value, bool):
         return int(value)
     node = node_of(value)
@@ -226,9 +222,7 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
     if isinstance(value, list | tuple):
         dims = tuple(dim_in_range(to_int(v), ndim) for v in value)
         if len(set(dims)) != len(dims):
-            raise fail(
-                "E304", f"a dim appears more than once in {tuple(value)}", help="name each dim once"
-            )
+            raise fault("E304 dim-appears-more-once", tuple(value))
         return dims if ndim else ()
     if type(value) is bool:
         raise BindError(f"must be an int or a tuple of ints, not {value}")

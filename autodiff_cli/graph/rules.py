@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail
+from ..errors import fail, fault
 from .dtypes import is_float
 from .node import Node
 from .op import number
@@ -90,22 +90,14 @@ def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
     """E307 for a fractional factor of integer tensors, where PyTorch refuses it."""
     if type(factor) is float and not any(is_float(x.dtype) for x in inputs):
-        raise fail(
-            "E307",
-            f"{name} of integer tensors must be an integer, not {factor}",
-            help="use floats: `x.to(torch.float64)`",
-        )
+        raise fault("E307 integer-tensors-integer", name=name, factor=factor)
 
 
 def no_derivative(name: str) -> Callable[..., Node]:
     """The rule of an op that PyTorch records but cannot differentiate."""
 
     def vjp(g: Node, out: Node, *args: object) -> Node:
-        raise fail(
-            "E404",
-            f"`{name}` has no derivative here",
-            help="detach the value if its gradient is not wanted",
-        )
+        raise fault("E404 no-derivative-here", name=name)
 
     return vjp
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from .node import Shape
 
 
@@ -41,9 +41,7 @@ def infer_size(shape: Shape, size: Shape) -> Shape:
     if len(unknown) > 1:
         raise fail("E303", f"only one size may be -1, got {size}", help="write the other sizes out")
     if any(s < -1 for s in size):
-        raise fail(
-            "E303", f"a size cannot be negative: {size}", help="use -1 for the size to infer"
-        )
+        raise fault("E303 size-cannot-negative", size=size)
     if unknown:
         rest = count(tuple(s for s in size if s != -1))
         if rest == 0 or total % rest:

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from .node import Node, Shape
 from .state import STATE
 
@@ -14,11 +14,7 @@ MAX_DIMS = 64  # NumPy's limit
 
 
 def too_many_dims(shape: Shape) -> AutodiffError:
-    return fail(
-        "E303",
-        f"a tensor of {len(shape)} dims; the most are {MAX_DIMS}",
-        help="merge dims with `reshape` or `flatten`",
-    )
+    return fault("E303 tensor-dims", len(shape), MAX_DIMS)
 
 
 def not_single(node: Node, said: str, help: str | tuple[str, ...]) -> AutodiffError:
@@ -53,22 +49,15 @@ def check_size(shape: Shape, dtype: np.dtype) -> None:
     FITTING[shape] = n * WIDEST
     n *= dtype.itemsize
     if n > STATE.max_bytes:
-        raise fail(
-            "E505",
-            f"a tensor of shape {shape} would need {bytes_text(n)}, the limit is "
-            f"{bytes_text(STATE.max_bytes)}",
-            help="use a smaller shape, or raise the limit: --max-memory 8G",
+        raise fault(
+            "E505 tensor-shape-would-need", bytes_text(n), bytes_text(STATE.max_bytes), shape=shape
         )
 
 
 def check_address(shape: Shape) -> None:
     """Refuse a shape whose places cannot be counted, be they empty or seen many times."""
     if prod(size or 1 for size in shape) * WIDEST > MOST_BYTES:
-        raise fail(
-            "E505",
-            f"a tensor of shape {shape_text(shape)} has more places than can be counted",
-            help="use a smaller shape",
-        )
+        raise fault("E505 tensor-shape-more-places", shape=shape)
 
 
 def within(offset: int, x: np.ndarray) -> int:
@@ -122,12 +111,8 @@ def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
             "sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
             "`unsqueeze` may bring them together"
         )
-    return fail(
-        "E302",
-        f"cannot broadcast {text}",
-        notes=("shapes align from the right: " + "  against  ".join(rows),),
-        help=tuple(helps),
-    )
+    failure = fault("E302 cannot-broadcast-text", "  against  ".join(rows), text=text)
+    return failure.amend(helps=tuple(helps))
 
 
 def shape_text(shape: Shape) -> str:

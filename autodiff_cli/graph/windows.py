@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from .params import BindError, to_size
 from .sizes import check_size, shape_text
 
@@ -107,10 +107,8 @@ def spread(value: Any, n: int, name: str, what: str) -> tuple[int, ...]:
     if len(values) == 1:
         values = values * n
     if len(values) != n:
-        raise fail(
-            "E309",
-            f"`{name}` needs one {what} or {n}, got {value}",
-            help=f"write `{what}={values[0] if values else 1}`",
+        raise fault(
+            "E309 needs-what-n", values[0] if values else 1, name=name, what=what, n=n, value=value
         )
     return values
 
@@ -120,9 +118,7 @@ def whole_numbers(value: Any, name: str, what: str) -> tuple[int, ...]:
     try:
         return to_size(value)
     except BindError as error:
-        raise fail(
-            "E205", f"`{name}` argument `{what}` {error.message}", help=f"write `{what}=1`"
-        ) from None
+        raise fault("E205 argument-what-error", name=name, what=what, error=error) from None
 
 
 # Functions that PyTorch lets ask for the size of a dim that is not there.
@@ -148,12 +144,7 @@ def lead_shape(
             raises="IndexError" if len(shape) <= n and name in _FROM_THE_END else "",
         )
     if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
-        raise fail(
-            "E307",
-            f"`{name}` needs floats, not {input.dtype.name}",
-            help="convert: `x.to(torch.float64)`",
-            raises="NotImplementedError",
-        )
+        raise fault("E307 needs-floats-not", name=name, input=input)
     return shape[: len(shape) - n]
 
 
@@ -162,28 +153,18 @@ def pooled_size(
 ) -> int:
     """The number of windows over a dim; E308 when there is none, E309 for impossible numbers."""
     if kernel < 1 or stride < 1 or dilation < 1:
-        raise fail(
-            "E309",
-            f"`{name}` needs kernel_size, stride and dilation of at least 1, got "
-            f"{kernel}, {stride}, {dilation}",
-            help="use positive numbers",
+        raise fault(
+            "E309 needs-kernel_size", name=name, kernel=kernel, stride=stride, dilation=dilation
         )
     reach = dilation * (kernel - 1) + 1
     if padding < 0 or padding > reach // 2:
-        raise fail(
-            "E309",
-            f"`{name}` allows a padding of 0 to half the window ({reach // 2}), got {padding}",
-            help="pad the input first: `nn.functional.pad`",
-        )
+        raise fault("E309 allows-padding-half-window", reach // 2, name=name, padding=padding)
     out = (length + 2 * padding - reach + (stride - 1 if ceil else 0)) // stride + 1
     if ceil and (out - 1) * stride >= length + padding:
         out -= 1
     if out < 1 or length < 1:
-        raise fail(
-            "E308",
-            f"`{name}` with a window of {reach} finds no place in a dim of {length} "
-            f"with padding {padding}",
-            help="use a smaller window or a larger input",
+        raise fault(
+            "E308 window-finds-no-place", name=name, reach=reach, length=length, padding=padding
         )
     return out
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Dim, Scalar, Tensor, composite, function, pointwise
 from ..graph.op import constant, value_of
 from ..graph.registry import F
@@ -154,12 +154,7 @@ def rrelu(
     """`input` above 0, elsewhere times the mean of the bounds, or slopes drawn in training."""
     require_float("rrelu", input)
     if lower > upper:
-        raise fail(
-            "E205",
-            f"`rrelu` needs lower <= upper, not {lower} and {upper}",
-            help="`rrelu(x, 0.1, 0.3)`",
-            raises="RuntimeError",
-        )
+        raise fault("E205 rrelu-needs-lower-upper", lower=lower, upper=upper)
     if training:
         slopes = random_stream().rrelu(value_of(input), lower, upper)
         return input * constant(np.asarray(slopes, input.dtype))
@@ -203,11 +198,7 @@ def prelu(input: Tensor, weight: Tensor):
             )
     require_float("prelu", input)
     if weight.dtype != input.dtype:
-        raise fail(
-            "E307",
-            f"prelu needs one dtype, got {input.dtype.name} and {weight.dtype.name}",
-            help=f"convert the weight: `.to(torch.{input.dtype.name})`",
-        )
+        raise fault("E307 prelu-needs-dtype", input=input, weight=weight)
     if not (weight.shape == () and len(input.shape) < 2):
         dims = len(input.shape)
         shape = (
@@ -272,21 +263,12 @@ def _within(input, bound):
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
     """`input` held between the bounds; the slope at a bound is 0."""
     if min_val > max_val:
-        raise fail(
-            "E205",
-            f"hardtanh needs min_val <= max_val, got {min_val} and {max_val}",
-            help="`hardtanh(x, -1.0, 1.0)`",
-            raises="ValueError",
-        )
+        raise fault("E205 hardtanh-needs-min_val-max_val", min_val=min_val, max_val=max_val)
     if input.dtype.kind != "f":
         refuse_bools("hardtanh", input)
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min(min_val, max_val) < 0:
-            raise fail(
-                "E307",
-                f"hardtanh of {input.dtype.name} cannot have negative bounds",
-                help="write `.to(torch.float64)`",
-            )
+            raise fault("E307 hardtanh-cannot-negative-bounds", input=input)
     return _held(input, min_val, max_val, input)
 
 
@@ -350,12 +332,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
     require_float("softshrink", input)
     if lambd < 0:
-        raise fail(
-            "E205",
-            f"softshrink needs a lambd of at least 0, not {lambd}",
-            help="`softshrink(x, 0.5)`",
-            raises="RuntimeError",
-        )
+        raise fault("E205 softshrink-needs-lambd-least", lambd=lambd)
     moved = F.where(F.gt(input, 0), input - lambd, input + lambd)
     return F.where(_within(input, lambd), input * 0, moved)
 
@@ -459,12 +436,7 @@ def gelu(input: Tensor, *, approximate: str = "none"):
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (input + 0.044715 * (input * input * input))
         return 0.5 * input * (1 + F.tanh(inner))
-    raise fail(
-        "E205",
-        f'approximate must be "none" or "tanh", not {approximate!r}',
-        help='`gelu(x, approximate="tanh")`',
-        raises="RuntimeError",
-    )
+    raise fault("E205 approximate-none-tanh", approximate=approximate)
 
 
 @composite(
@@ -478,10 +450,6 @@ def glu(input: Tensor, dim: Dim = -1):
     require_float("glu", input)
     size = input.shape[dim] if input.shape else 1
     if size % 2 or not input.shape:
-        raise fail(
-            "E308",
-            f"glu halves dim {dim}, whose size must be even: shape {tuple(input.shape)}",
-            help="choose another dim",
-        )
+        raise fault("E308 glu-halves-dim", tuple(input.shape), dim=dim)
     half = size // 2
     return F.narrow(input, dim, 0, half) * F.sigmoid(F.narrow(input, dim, half, half))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Promote, Scalar, Tensor, composite, function, pointwise
 from ..graph.dtypes import FLOAT64, is_float
 from ..graph.op import cast, value_of
@@ -200,11 +200,7 @@ def _check_power(input, exponent):
     refuse_bools("pow", input, exponent)
     whole = exponent.dtype.kind == "i" and input.dtype.kind in "iub"
     if whole and exponent.weak and not input.weak and value_of(exponent).item() < 0:
-        raise fail(
-            "E504",
-            "integers to negative integer powers are not allowed",
-            help="use floats: `x.to(torch.float64) ** -1`",
-        )
+        raise fault("E504 integers-negative-integer-powers")
 
 
 @pointwise(
@@ -283,11 +279,7 @@ def ldexp(input: Tensor, other: Tensor):
 def _same_kind(name, first, *others):
     for x in others:
         if x.dtype != first.dtype and not x.weak:
-            raise fail(
-                "E307",
-                f"`{name}` needs operands of one dtype, got {first.dtype.name} and {x.dtype.name}",
-                help=f"convert one: `.to(torch.{first.dtype.name})`",
-            )
+            raise fault("E307 needs-operands-dtype", name=name, first=first, x=x)
 
 
 @composite(inplace=True, samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)])
@@ -307,9 +299,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 / tensor2`."""
     if all(x.dtype.kind != "f" for x in (tensor1, tensor2)):
-        raise fail(
-            "E307", "`addcdiv` does not divide integers", help="use floats: `x.to(torch.float64)`"
-        )
+        raise fault("E307 addcdiv-does-not-divide")
     quotient = (tensor1 if value == 1 else tensor1 * value) / tensor2
     return input + quotient
 
@@ -450,11 +440,7 @@ def _whole_numbers(name):
     def check(*args):
         for x in args:
             if x.dtype.kind == "f" or all(y.dtype.kind == "b" for y in args):
-                raise fail(
-                    "E307",
-                    f"`{name}` works on integer tensors, not on {x.dtype.name}",
-                    help="write `.to(torch.int64)`",
-                )
+                raise fault("E307 works-integer-tensors", name=name, x=x)
 
     return check
 

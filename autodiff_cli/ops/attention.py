@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Tensor, composite, function
 from ..graph.op import constant
 from ..graph.registry import F
@@ -102,19 +102,11 @@ def scaled_dot_product_attention(
             help="shapes are (..., L, E), (..., S, E) and (..., S, V)",
         )
     if not query.dtype == key.dtype == value.dtype or query.dtype.kind != "f":
-        raise fail(
-            "E307",
-            "`scaled_dot_product_attention` needs query, key and value of one float dtype, "
-            f"got {query.dtype.name}, {key.dtype.name}, {value.dtype.name}",
-            help="convert them: `x.to(torch.float64)`",
+        raise fault(
+            "E307 scaled_dot_product_attention-needs-query", query=query, key=key, value=value
         )
     if not 0 <= dropout_p <= 1:
-        raise fail(
-            "E504",
-            f"dropout_p must be between 0 and 1, not {dropout_p}",
-            help="leave it out",
-            raises="RuntimeError",
-        )
+        raise fault("E504 dropout_p-between", dropout_p=dropout_p)
     if enable_gqa:
         key, value = (_grouped(x, query) for x in (key, value))
     factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
@@ -151,11 +143,7 @@ def _grouped(x, query):
     if heads == wanted:
         return x
     if heads == 0 or wanted % heads:
-        raise fail(
-            "E308",
-            f"{wanted} heads of queries cannot share {heads} heads of keys and values",
-            help="the number of query heads must be a multiple",
-        )
+        raise fault("E308 heads-queries-cannot-share", wanted=wanted, heads=heads)
     return F.repeat_interleave(x, wanted // heads, len(x.shape) - 3)
 
 
@@ -165,30 +153,18 @@ def _grouped(x, query):
 def _check_heads(query, key, value, embed_dim, num_heads, separate):
     shapes = [x.shape for x in (query, key, value)]
     if len(query.shape) not in (2, 3) or not len(key.shape) == len(value.shape) == len(query.shape):
-        raise fail(
-            "E308",
-            "`multi_head_attention_forward` needs query, key and value of 2 or 3 dims, got "
-            f"{', '.join(map(shape_text, shapes))}",
-            help="shapes are (length, batch, features)",
-            raises="AssertionError",
+        raise fault(
+            "E308 multi_head_attention_forward-needs-query", ", ".join(map(shape_text, shapes))
         )
     if query.shape[-1] != embed_dim or num_heads < 1 or embed_dim % num_heads:
-        raise fail(
-            "E308",
-            f"`multi_head_attention_forward` of {query.shape[-1]} features needs "
-            f"embed_dim_to_check equal to them and a multiple of num_heads, got {embed_dim} and "
-            f"{num_heads}",
-            help="features are split among the heads",
-            raises="AssertionError",
+        raise fault(
+            "E308 multi_head_attention_forward-features-needs-embed_dim_to_check",
+            query.shape[-1],
+            embed_dim=embed_dim,
+            num_heads=num_heads,
         )
     if key.shape[:-1] != value.shape[:-1] or (not separate and key.shape != value.shape):
-        raise fail(
-            "E308",
-            f"key of shape {shape_text(key.shape)} does not match value of shape "
-            f"{shape_text(value.shape)}",
-            help="one value for each key",
-            raises="AssertionError",
-        )
+        raise fault("E308 key-shape-does-not", key=key, value=value)
 
 
 def _thirds(x, size):
@@ -201,27 +177,14 @@ def _projected(query, key, value, weights, in_proj_weight, in_proj_bias, separat
     size = query.shape[-1]
     if not separate:
         if in_proj_weight is None or in_proj_weight.shape != (3 * size, size):
-            raise fail(
-                "E308",
-                f"in_proj_weight must have shape ({3 * size}, {size})",
-                help="it holds the weights of query, key and value, one below another",
-            )
+            raise fault("E308 in_proj_weight-shape", 3 * size, size=size)
         weights = _thirds(in_proj_weight, size)
     elif any(w is None for w in weights):
-        raise fail(
-            "E205",
-            "`use_separate_proj_weight` needs q_proj_weight, k_proj_weight and v_proj_weight",
-            help="give the three weights",
-        )
+        raise fault("E205 use_separate_proj_weight-needs-q_proj_weight")
     else:
         for x, w in zip((query, key, value), weights, strict=True):
             if w.shape != (size, x.shape[-1]):
-                raise fail(
-                    "E308",
-                    f"expecting weights of shape {(size, x.shape[-1])}, got {shape_text(w.shape)}",
-                    help="kdim and vdim are the widths of keys and values",
-                    raises="AssertionError",
-                )
+                raise fault("E308 expecting-weights-shape", (size, x.shape[-1]), w=w)
     biases = _thirds(in_proj_bias, size)
     return tuple(
         F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
@@ -250,12 +213,11 @@ def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads, dtype):
     if key_padding_mask is None:
         return attn_mask
     if key_padding_mask.shape != (batch, places):
-        raise fail(
-            "E308",
-            f"key_padding_mask must have shape ({batch}, {places}), got "
-            f"{shape_text(key_padding_mask.shape)}",
-            help="True hides a key",
-            raises="AssertionError",
+        raise fault(
+            "E308 key_padding_mask-shape",
+            batch=batch,
+            places=places,
+            key_padding_mask=key_padding_mask,
         )
     if key_padding_mask.dtype.kind == "b":
         key_padding_mask = F.where(key_padding_mask, _minus_infinity(dtype), 0.0)
@@ -331,9 +293,7 @@ def multi_head_attention_forward(
         if key_padding_mask is not None:
             key_padding_mask = F.unsqueeze(key_padding_mask, 0)
     if is_causal and attn_mask is None:
-        raise fail(
-            "E205", "`is_causal` needs attn_mask", help="give the causal mask as `attn_mask`"
-        )
+        raise fault("E205 is_causal-needs-attn_mask")
     causal = is_causal and key_padding_mask is None and not need_weights
     if causal:
         attn_mask = None

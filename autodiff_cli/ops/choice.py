@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Mask, Tensor, function, pointwise
 from ..graph.indices import check_weak
 from ..graph.op import cast
@@ -22,11 +22,7 @@ ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
 
 def _check_condition(condition, *sides):
     if condition.dtype.kind not in "bu":
-        raise fail(
-            "E307",
-            f"the condition must be a bool tensor, not {condition.dtype.name}",
-            help="write a comparison: `x > 0`, or `.to(torch.bool)`",
-        )
+        raise fault("E307 condition-bool-tensor", condition=condition)
     for side, other in (sides, sides[::-1]):
         if other.dtype.kind in "iu" and side.dtype.kind == "i":
             check_weak(side, other.dtype)
@@ -73,21 +69,13 @@ def where_true(condition: Mask):
 
 def _one_number(name, value):
     if value.shape:
-        raise fail(
-            "E308",
-            f"`{name}` takes a number or a 0-d tensor as value, not shape {tuple(value.shape)}",
-            help="use `where(mask, value, x)` for a tensor of values",
-        )
+        raise fault("E308 takes-number-d-tensor", tuple(value.shape), name=name)
 
 
 def _check_masked_fill(input, mask, value):
     _one_number("masked_fill", value)
     if mask.dtype.kind != "b":
-        raise fail(
-            "E307",
-            f"masked_fill takes a bool mask, not {mask.dtype.name}",
-            help="write a comparison: `x > 0`",
-        )
+        raise fault("E307 masked_fill-takes-bool-mask", mask=mask)
 
 
 def _of_dtype(value, input):

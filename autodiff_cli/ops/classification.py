@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Tensor, composite, function
 from ..graph.op import cast, known, value_of
 from ..graph.registry import F
@@ -21,11 +21,10 @@ def _class_targets(name, input, target, weight, ignore_index):
     """Check shapes and values of class numbers; whether some are ignored."""
     shape = input.shape
     if not shape:
-        raise fail(
-            "E308",
-            f"`{name}` needs scores of shape (classes,) or (batch, classes, ...), got ()",
-            help="give one score for each class",
-            raises="IndexError" if name == "cross_entropy" else "ValueError",
+        raise fault(
+            "E308 needs-scores-shape",
+            "IndexError" if name == "cross_entropy" else "ValueError",
+            name=name,
         )
     want = shape[:1] + shape[2:] if len(shape) > 1 else ()
     if target.shape != want:
@@ -37,37 +36,20 @@ def _class_targets(name, input, target, weight, ignore_index):
             raises="ValueError" if len(shape) > 1 and shape[:1] != target.shape[:1] else "",
         )
     if target.dtype.name not in ("int64", "uint8"):
-        raise fail(
-            "E307",
-            f"`{name}` needs class numbers as int64, got {target.dtype.name}",
-            help="convert: `target.long()`",
-        )
+        raise fault("E307 needs-class-numbers-int64", name=name, target=target)
     classes = shape[1] if len(shape) > 1 else shape[0]
     if weight is not None:
         if weight.shape != (classes,):
-            raise fail(
-                "E308",
-                f"`{name}` needs one weight for each of {classes} classes, got weight of shape "
-                f"{shape_text(weight.shape)}",
-                help=f"weight must have shape ({classes},)",
-            )
+            raise fault("E308 needs-weight-each-classes", name=name, classes=classes, weight=weight)
         if weight.dtype != input.dtype:
-            raise fail(
-                "E307",
-                f"`{name}` needs weight of dtype {input.dtype.name}, got {weight.dtype.name}",
-                help="convert the weight: `weight.to(input.dtype)`",
-            )
+            raise fault("E307 needs-weight-dtype", name=name, input=input, weight=weight)
     if not known(target):
         return True
     values = value_of(target)
     ignored = values == ignore_index
     wrong = values[~ignored & ((values < 0) | (values >= classes))]
     if wrong.size:
-        raise fail(
-            "E305",
-            f"class {wrong[0]} is out of range: there are {classes} classes",
-            help=f"classes are numbered 0 to {classes - 1}",
-        )
+        raise fault("E305 class-out-range", classes - 1, wrong=wrong, classes=classes)
     return bool(ignored.any())
 
 
@@ -169,12 +151,7 @@ def cross_entropy(
     """Cross entropy of `softmax(input)`; `target` has class numbers or probabilities."""
     mode = F.reduction_word(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
-        raise fail(
-            "E504",
-            f"label_smoothing must be between 0 and 1, not {label_smoothing}",
-            help="write `label_smoothing=0.1`",
-            raises="RuntimeError",
-        )
+        raise fault("E504 label_smoothing-between", label_smoothing=label_smoothing)
     if input.shape == target.shape:
         return _soft_cross_entropy(input, target, weight, mode, label_smoothing)
     if label_smoothing:
@@ -192,22 +169,12 @@ def _by_class(weight, logs, dim):
 
 def _class_weights(weight, classes):
     if weight is not None and weight.shape != (classes,):
-        raise fail(
-            "E308",
-            f"`cross_entropy` needs one weight for each of {classes} classes, got weight of shape "
-            f"{shape_text(weight.shape)}",
-            help=f"weight must have shape ({classes},)",
-        )
+        raise fault("E308 cross_entropy-needs-weight-each", classes=classes, weight=weight)
 
 
 def _soft_cross_entropy(input, target, weight, mode, smoothing):
     if target.dtype.kind != "f":
-        raise fail(
-            "E307",
-            f"`cross_entropy` with targets of the shape of the scores, {shape_text(input.shape)}, "
-            f"needs probabilities as floats, got {target.dtype.name}",
-            help="give class numbers without the dim of classes, or floats",
-        )
+        raise fault("E307 cross_entropy-targets-shape-scores", input=input, target=target)
     dim = 1 if len(input.shape) > 1 else 0
     classes = input.shape[dim] if input.shape else 1
     _class_weights(weight, classes)
@@ -275,26 +242,14 @@ def linear_cross_entropy(
         or input.shape[-1] != shape[-1]
         or (len(shape) > 2 and not rows)
     ):
-        raise fail(
-            "E308",
-            f"`linear_cross_entropy` cannot apply linear_weight of shape {shape_text(shape)} to "
-            f"input of shape {shape_text(input.shape)}",
-            help="input is (features,) or (batch, features), the weight (classes, ..., features)",
+        raise fault(
+            "E308 linear_cross_entropy-cannot-apply-linear_weight", shape=shape, input=input
         )
     if linear_bias is not None and linear_bias.shape != shape[:-1]:
-        raise fail(
-            "E308",
-            f"linear_bias must have shape {shape_text(shape[:-1])}, got "
-            f"{shape_text(linear_bias.shape)}",
-            help="one number for each row of linear_weight",
-        )
+        raise fault("E308 linear_bias-shape", shape[:-1], linear_bias=linear_bias)
     logits_shape = (*rows, *shape[:-1])
     if target.shape == logits_shape and ignore_index is not None:
-        raise fail(
-            "E205",
-            "`ignore_index` has no meaning when target contains probabilities",
-            help="leave `ignore_index` out",
-        )
+        raise fault("E205 ignore_index-no-meaning-when")
     if len(shape) > 2:
         linear_weight = F.reshape(linear_weight, (math.prod(shape[:-1]), shape[-1]))
         linear_bias = linear_bias if linear_bias is None else F.reshape(linear_bias, (-1,))

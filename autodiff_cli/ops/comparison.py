@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Promote, Tensor, function, opaque, pointwise
 from ..graph.dtypes import BOOL
 from ..graph.op import value_of
@@ -84,11 +84,8 @@ def _check_bits(name, kinds):
     def check(*args):
         for x in args:
             if x.dtype.kind == "f" or all(y.dtype.kind not in kinds for y in args):
-                raise fail(
-                    "E307",
-                    f"`{name}` works on {'bools and ' if 'b' in kinds else ''}integers, "
-                    f"not on {x.dtype.name}",
-                    help="compare first: `x > 0`, or write `.to(torch.int64)`",
+                raise fault(
+                    "E307 works-integers", "bools and " if "b" in kinds else "", name=name, x=x
                 )
 
     return check
@@ -177,11 +174,7 @@ for _key, _kernel, _doc in (
 
 def _one_dtype(input, other, *rest):
     if input.dtype != other.dtype and not other.weak:
-        raise fail(
-            "E307",
-            f"isclose needs one dtype, got {input.dtype.name} and {other.dtype.name}",
-            help=f"convert one: `.to(torch.{input.dtype.name})`",
-        )
+        raise fault("E307 isclose-needs-dtype", input=input, other=other)
 
 
 @pointwise(
@@ -223,11 +216,7 @@ def equal(input: Tensor, other: Tensor):
 def is_nonzero(input: Tensor):
     """Whether the only element of a tensor is not zero, as True or False."""
     if input.numel != 1:
-        raise fail(
-            "E408",
-            f"a tensor of shape {tuple(input.shape)} is neither true nor false",
-            help="reduce it first: `.any()` or `.all()`",
-        )
+        raise fault("E408 tensor-shape-neither-true", tuple(input.shape))
     return _true(F.ne(input, 0))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Scalar, Tensor, composite, contraction, function
 from ..graph.dtypes import FLOAT64, result_dtype
 from ..graph.matrices import require_numbers, transposed
@@ -21,11 +21,8 @@ from ..graph.sizes import shape_text
 def needs_dims(name, node, ndim, what):
     """E308 unless `node` has `ndim` dims."""
     if node.ndim != ndim:
-        raise fail(
-            "E308",
-            f"`{name}` expects {what} to have {ndim} dim{'' if ndim == 1 else 's'}, "
-            f"got shape {shape_text(node.shape)}",
-            help="`matmul` takes tensors of any rank; `unsqueeze` and `reshape` add dims",
+        raise fault(
+            "E308 expects-dim", "" if ndim == 1 else "s", name=name, what=what, ndim=ndim, node=node
         )
 
 
@@ -39,12 +36,8 @@ def inner_sizes(name, a, b, m, n):
             helps.append("transpose the first: `.mT`")
         what = "the second-to-last" if b.ndim > 1 else "the only one"
         helps.append(f"the last size of the first must equal {what} of the second")
-        raise fail(
-            "E301",
-            f"`{name}` cannot multiply {shape_text(a.shape)} with "
-            f"{shape_text(b.shape)}: inner sizes {m} and {n} differ",
-            help=tuple(helps),
-        )
+        failure = fault("E301 cannot-multiply", name=name, a=a, b=b, m=m, n=n)
+        raise failure.amend(helps=tuple(helps))
 
 
 def _matmul_shape(input, other):
@@ -52,11 +45,7 @@ def _matmul_shape(input, other):
     if len(a) == 2 == len(b) and a[1] == b[0] and input.dtype is other.dtype is FLOAT64:
         return (a[0], b[1]), FLOAT64
     if not a or not b:
-        raise fail(
-            "E308",
-            f"`matmul` needs tensors with at least 1 dim, got {shape_text(a)} and {shape_text(b)}",
-            help="write `a * b` to multiply by a number",
-        )
+        raise fault("E308 matmul-needs-tensors-least", a=a, b=b)
     dtype = require_numbers("matmul", input, other)
     inner_sizes("matmul", input, other, a[-1], b[-2] if len(b) > 1 else b[0])
     rows = a[-2:-1]
@@ -192,12 +181,7 @@ def _bmm_shape(name, a, b):
     needs_dims(name, b, 3, "the second batch")
     dtype = require_numbers(name, a, b)
     if a.shape[0] != b.shape[0]:
-        raise fail(
-            "E308",
-            f"`{name}` needs two batches of one length, got {shape_text(a.shape)} and "
-            f"{shape_text(b.shape)}",
-            help="`matmul` broadcasts a batch of length 1",
-        )
+        raise fault("E308 needs-two-batches-length", name=name, a=a, b=b)
     inner_sizes(name, a, b, a.shape[2], b.shape[1])
     return (a.shape[0], a.shape[1], b.shape[2]), dtype
 
@@ -258,12 +242,7 @@ def _sum_of(name, input, product, beta, alpha):
     if alpha != 1:
         product = product * alpha
     if broadcast_shapes(input.shape, product.shape) != product.shape:
-        raise fail(
-            "E302",
-            f"`{name}` cannot broadcast {shape_text(input.shape)} to the product's "
-            f"shape {shape_text(product.shape)}",
-            help="the added tensor may not be larger",
-        )
+        raise fault("E302 cannot-broadcast-product-s", name=name, input=input, product=product)
     if beta == 0:
         return F.where(number(False), input, product)
     return (input if beta == 1 else input * beta) + product
@@ -345,15 +324,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     """`input @ weight.T + bias` over the last dim."""
     if weight.ndim not in (1, 2):
-        raise fail(
-            "E308",
-            f"`linear` expects a weight with 1 or 2 dims, got {shape_text(weight.shape)}",
-            help="the weight has shape (out_features, in_features)",
-        )
+        raise fault("E308 linear-expects-weight-dims", weight=weight)
     if not input.ndim:
-        raise fail(
-            "E308", "`linear` needs an input with at least 1 dim, got ()", help="reshape it to (1,)"
-        )
+        raise fault("E308 linear-needs-input-least")
     if input.shape[-1] != weight.shape[-1]:
         raise fail(
             "E301",
@@ -368,12 +341,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if weight.ndim == 1:
         return F.matmul(input, matrix) + bias
     if input.dtype != weight.dtype:
-        raise fail(
-            "E307",
-            f"`linear` needs an input and a weight of one dtype, got {input.dtype.name} and "
-            f"{weight.dtype.name}",
-            help=f"convert one of them: `.to(torch.{weight.dtype.name})`",
-        )
+        raise fault("E307 linear-needs-input-weight", input=input, weight=weight)
     if input.ndim == 2:
         return F.addmm(bias, input, matrix)
     rows = F.reshape(input, (count(input.shape[:-1]), input.shape[-1]))
@@ -391,12 +359,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     needs_dims("bilinear", weight, 3, "the weight")
     batch = input1.shape[:-1]
     if input1.ndim != input2.ndim or not input1.ndim or input2.shape[:-1] != batch:
-        raise fail(
-            "E308",
-            f"`bilinear` needs inputs that agree in all dims but the last, got "
-            f"{shape_text(input1.shape)} and {shape_text(input2.shape)}",
-            help="expand one of them",
-        )
+        raise fault("E308 bilinear-needs-inputs-agree", input1=input1, input2=input2)
     outputs, n1, n2 = weight.shape
     if input1.shape[-1] != n1 or input2.shape[-1] != n2:
         raise fail(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Dtype, Tensor, composite, function, movement
 from ..graph.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8
 from ..graph.op import cast
@@ -98,17 +98,9 @@ def to_device(
 ):
     """The tensor on a device, which can only be the CPU."""
     if isinstance(device, int | float | list | tuple | dict):
-        raise fail(
-            "E205",
-            f"`to` takes a dtype, a tensor or a device, not {device!r:.40}",
-            help="write `x.to(torch.float64)`",
-        )
+        raise fault("E205 takes-dtype", device=device)
     if isinstance(device, str) and not device.startswith("cpu"):
-        raise fail(
-            "E203",
-            f"there is no device {str(device)!r}, tensors live on the CPU",
-            help="leave `device` out",
-        )
+        raise fault("E203 there-no-device", str(device))
     return _converted(input, dtype, copy, memory_format)
 
 

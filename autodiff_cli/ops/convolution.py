@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.columns import Canvas, Memory, Steps, blocks, columns_of, positive, rows_of
 from ..graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
 from ..graph.registry import F
@@ -149,15 +149,9 @@ def _check(name, n, input, weight, bias, groups, transposed):
     """E307 and E308 for what cannot be convolved."""
     if input.dtype != weight.dtype or (bias is not None and bias.dtype != input.dtype):
         dtypes = ", ".join(v.dtype.name for v in (input, weight, bias) if v is not None)
-        raise fail(
-            "E307",
-            f"`{name}` needs input, weight and bias of one dtype, got {dtypes}",
-            help="convert: `weight.to(input.dtype)`",
-        )
+        raise fault("E307 needs-input-weight-bias", name=name, dtypes=dtypes)
     if input.dtype.kind == "b":
-        raise fail(
-            "E307", f"`{name}` needs numbers, not bools", help="convert: `x.to(torch.float64)`"
-        )
+        raise fault("E307 needs-numbers-not-bools", name=name)
     form = (
         "in_channels, out_channels / groups" if transposed else "out_channels, in_channels / groups"
     )
@@ -181,12 +175,7 @@ def _check(name, n, input, weight, bias, groups, transposed):
         )
     out = weight.shape[1] * groups if transposed else first
     if bias is not None and bias.shape != (out,):
-        raise fail(
-            "E308",
-            f"`{name}` with {out} output channels needs bias of shape ({out},), got "
-            f"{shape_text(bias.shape)}",
-            help="one number for each output channel",
-        )
+        raise fault("E308 output-channels-needs-bias", name=name, out=out, bias=bias)
 
 
 def _padding(name, n, padding, input, kernel, stride, dilation):
@@ -194,24 +183,14 @@ def _padding(name, n, padding, input, kernel, stride, dilation):
     if not isinstance(padding, str):
         pads = spread(whole_numbers(padding, name, "padding"), n, name, "padding")
         if any(p < 0 for p in pads):
-            raise fail(
-                "E309",
-                f"`{name}` cannot have a negative padding, got {pads}",
-                help="slice the input instead",
-            )
+            raise fault("E309 cannot-negative-padding", name=name, pads=pads)
         return pads, input
     if padding == "valid":
         return (0,) * n, input
     if padding != "same":
-        raise fail(
-            "E205", f"`{name}` has no padding {padding!r}", help='write "same", "valid" or ints'
-        )
+        raise fault("E205 no-padding-padding", name=name, padding=padding)
     if any(s != 1 for s in stride):
-        raise fail(
-            "E205",
-            f'`{name}` with padding "same" needs stride 1, got {stride}',
-            help="give the padding as ints",
-        )
+        raise fault("E205 padding-same-needs-stride", name=name, stride=stride)
     total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     extra = [value % 2 for value in total]
     if any(extra):
@@ -239,11 +218,8 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
             for size, p, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
         )
         if min(sizes) < 1:
-            raise fail(
-                "E308",
-                f"`{name}` with kernel {kernel} does not fit into {shape_text(x.shape[2:])} "
-                f"with padding {pads}",
-                help="use a smaller kernel or more padding",
+            raise fault(
+                "E308 kernel-does-not-fit", x.shape[2:], name=name, kernel=kernel, pads=pads
             )
         steps = Steps(stride, pads, dilation, groups)
         found = F.convolution(x, weight, bias, steps, sizes, False)
@@ -273,11 +249,7 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
         )
     )
     if min(sizes) < 1 or min(pads) < 0:
-        raise fail(
-            "E308",
-            f"`{name}` of {shape_text(input.shape)} with padding {pads} has no result",
-            help="use less padding",
-        )
+        raise fault("E308 padding-no-result", name=name, input=input, pads=pads)
     steps = Steps(stride, pads, dilation, groups)
     return _batched(n, input, lambda x: F.convolution(x, weight, bias, steps, sizes, True))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Dtype, Ints, Scalar, Size, Tensor, function, opaque
 from ..graph.dtypes import BOOL, FLOAT64, INT64, is_float
 from ..graph.indices import check_number
@@ -35,11 +35,7 @@ OPTIONS = (
 def check_device(device: Any) -> None:
     """E203 for what is not the CPU."""
     if isinstance(device, str) and not device.startswith("cpu"):
-        raise fail(
-            "E203",
-            f"there is no device {str(device)!r}, tensors live on the CPU",
-            help="leave `device` out",
-        )
+        raise fault("E203 there-no-device", str(device))
 
 
 def creation(**options: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -71,11 +67,7 @@ def _dtype_of(number):
 def check_sizes(size):
     """E309 for negative sizes."""
     if any(n < 0 for n in size):
-        raise fail(
-            "E309",
-            f"a size cannot be negative: {tuple(size)}",
-            help="sizes are whole numbers from 0 on",
-        )
+        raise fault("E309 size-cannot-negative", tuple(size))
 
 
 def _filled_shape(size, fill_value, dtype):
@@ -201,15 +193,9 @@ def _range_size(start, end, step):
         if type(value) is int:
             to_int(value)
     if not all(math.isfinite(v) for v in (start, end, step)):
-        raise fail(
-            "E205", f"`arange` needs finite bounds, got {start} to {end}", help="`arange(0, 10)`"
-        )
+        raise fault("E205 arange-needs-finite-bounds", start=start, end=end)
     if (end - start) * step < 0:
-        raise fail(
-            "E205",
-            f"`arange` from {start} to {end} never gets there with step {step}",
-            help="give the step the sign of `end - start`",
-        )
+        raise fault("E205 arange-never-gets-there", start=start, end=end, step=step)
     if all(type(v) is int for v in (start, end, step)):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
@@ -283,9 +269,7 @@ def arange(
 
 def _steps_shape(start, end, steps, dtype):
     if steps < 0:
-        raise fail(
-            "E309", f"the number of steps cannot be negative: {steps}", help="`linspace(0, 1, 5)`"
-        )
+        raise fault("E309 number-steps-cannot-negative", steps=steps)
     return (steps,), dtype
 
 

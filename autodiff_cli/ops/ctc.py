@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Tensor, function, opaque
 from ..graph.op import constant, value_of
 from ..graph.params import node_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import check_size, shape_text
+from ..graph.sizes import check_size
 from ..graph.windows import whole_numbers
 
 NN = "nn.functional."
@@ -164,24 +164,12 @@ def _lengths(what, given, n, most):
     node = node_of(given)
     values = np.array(whole_numbers(given, "ctc_loss", what)) if node is None else value_of(node)
     if values.dtype.kind not in "iu" and values.size:
-        raise fail(
-            "E307",
-            f"`ctc_loss` needs {what} as integers, got {values.dtype.name}",
-            help="convert: `x.long()`",
-        )
+        raise fault("E307 ctc_loss-needs-integers", what=what, values=values)
     values = values.astype(np.int64).reshape(-1)
     if values.size != n:
-        raise fail(
-            "E308",
-            f"`ctc_loss` of {n} sequences needs as many {what}, got {values.size}",
-            help="one length for each sequence",
-        )
+        raise fault("E308 ctc_loss-sequences-needs-many", n=n, what=what, values=values)
     if values.size and (values.min() < 0 or (most is not None and values.max() > most)):
-        raise fail(
-            "E308",
-            f"`ctc_loss` got {what} {values.tolist()[:8]}, allowed are 0 to {most}",
-            help="lengths cannot exceed the tensors",
-        )
+        raise fault("E308 ctc_loss-got", values.tolist()[:8], what=what, most=most)
     return values
 
 
@@ -191,11 +179,8 @@ def _padded_targets(targets, lengths):
     longest = int(lengths.max(initial=0))
     if values.ndim == 1:
         if values.size < lengths.sum():
-            raise fail(
-                "E308",
-                f"`ctc_loss` got {values.size} targets for target_lengths that sum to "
-                f"{int(lengths.sum())}",
-                help="the targets stand one after another",
+            raise fault(
+                "E308 ctc_loss-got-targets-target_lengths", int(lengths.sum()), values=values
             )
         starts = np.cumsum(lengths) - lengths
         at = starts[:, None] + np.arange(longest)
@@ -204,11 +189,8 @@ def _padded_targets(targets, lengths):
         rows[kept] = values[at[kept]]
         return rows
     if values.ndim != 2 or values.shape[0] != lengths.size or values.shape[1] < longest:
-        raise fail(
-            "E308",
-            f"`ctc_loss` of {lengths.size} sequences with targets up to {longest} labels "
-            f"cannot use targets of shape {shape_text(targets.shape)}",
-            help="targets are (batch, longest) or one line",
+        raise fault(
+            "E308 ctc_loss-sequences-targets-up", lengths=lengths, longest=longest, targets=targets
         )
     return values[:, :longest]
 
@@ -253,30 +235,16 @@ def ctc_loss(
     `log_softmax`; `mean` divides by the target lengths first."""
     batched = len(log_probs.shape) == 3
     if len(log_probs.shape) not in (2, 3) or log_probs.dtype.kind != "f":
-        raise fail(
-            "E308",
-            "`ctc_loss` needs float log-probabilities (T, N, C) or (T, C), got "
-            f"{log_probs.dtype.name} of shape {shape_text(log_probs.shape)}",
-            help="use `log_softmax(x, dim=-1)`",
-        )
+        raise fault("E308 ctc_loss-needs-float-log", log_probs=log_probs)
     if targets.dtype.kind not in "iu":
-        raise fail(
-            "E307",
-            f"`ctc_loss` needs targets as integers, got {targets.dtype.name}",
-            help="convert: `targets.long()`",
-        )
+        raise fault("E307 ctc_loss-needs-targets-integers", targets=targets)
     if not batched:
         log_probs = F.unsqueeze(log_probs, 1)
         if len(targets.shape) == 1:
             targets = F.unsqueeze(targets, 0)
     times, n, classes = log_probs.shape
     if not 0 <= blank < classes:
-        raise fail(
-            "E305",
-            f"`ctc_loss` with {classes} classes cannot have blank {blank}",
-            help=f"blank is 0 to {classes - 1}",
-            raises="RuntimeError",
-        )
+        raise fault("E305 ctc_loss-classes-cannot-blank", classes - 1, classes=classes, blank=blank)
     inputs = _lengths("input_lengths", input_lengths, n, times)
     wanted = _lengths("target_lengths", target_lengths, n, None)
     rows = _padded_targets(targets, wanted)

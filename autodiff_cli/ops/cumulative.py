@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Dim, Dtype, Scalar, Tensor, composite, function, opaque
 from ..graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from ..graph.registry import F
 from ..graph.rules import shifted
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import reduced_shape
-from ..graph.sizes import shape_text
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
@@ -220,11 +219,7 @@ def diff(
 ):
     """Differences of neighbours along `dim`, taken `n` times."""
     if not input.shape:
-        raise fail(
-            "E308",
-            "`diff` needs at least one dim, got a 0-d tensor",
-            help="give a tensor with neighbours",
-        )
+        raise fault("E308 diff-needs-least-dim")
     if n < 0:
         raise fail("E309", f"`diff` cannot be taken {n} times", help="`n` must be 0 or more")
     if n == 0:
@@ -247,12 +242,7 @@ def _steps(y, x, dim):
     """Distances between sample points `x`, laid out so that they broadcast against `y`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
-            raise fail(
-                "E308",
-                f"{x.shape[0]} sample points for {y.shape[dim]} values along dim {dim} "
-                f"of shape {shape_text(y.shape)}",
-                help="give one `x` for each value",
-            )
+            raise fault("E308 sample-points-values-along", y.shape[dim], x=x, dim=dim, y=y)
         x = F.reshape(x, tuple(-1 if i == dim else 1 for i in range(y.ndim)))
     elif x.ndim < y.ndim:
         x = F.reshape(x, (*(1,) * (y.ndim - x.ndim), *x.shape))
@@ -266,11 +256,7 @@ AREAS = (S(t(4)), S(t(2, 3), dx=0.5, dim=0), S(t(2, 3), t(3)), S(t(2, 3), t(2, 3
 def _pairs(y, x, dx, dim, name):
     """Sums of neighbours, times their distance when sample points are given."""
     if not y.shape:
-        raise fail(
-            "E308",
-            f"`{name}` needs at least one dim, got a 0-d tensor",
-            help="give the values at the sample points",
-        )
+        raise fault("E308 needs-least-dim", name=name)
     if x is not None and dx is not None:
         raise fail("E205", f"`{name}` takes `x` or `dx`, not both", help="leave one of them out")
     later, earlier = _neighbours(y, dim)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Tensor, composite, function, opaque
 from ..graph.dtypes import BOOL
 from ..graph.matrices import (
@@ -28,7 +28,6 @@ from ..graph.matrices import (
 from ..graph.registry import F
 from ..graph.rules import no_derivative
 from ..graph.samples import Bad, S, T, t
-from ..graph.sizes import shape_text
 
 SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
 
@@ -51,11 +50,7 @@ def _qr(a, mode):
 def _qr_shape(A, mode):
     require_matrices("linalg.qr", A)
     if mode not in ("reduced", "complete", "r"):
-        raise fail(
-            "E205",
-            f"`linalg.qr` has no mode {mode!r}",
-            help='the modes are "reduced", "complete" and "r"',
-        )
+        raise fault("E205 linalg-qr-no-mode", mode=mode)
     *batch, m, n = A.shape
     size = m if mode == "complete" else min(m, n)
     return ((0,) if mode == "r" else (*batch, m, size), A.dtype), ((*batch, size, n), A.dtype)
@@ -81,17 +76,9 @@ def _(g, out, A, mode):
     (to_q, to_r), (Q, R) = g, out
     m, n = A.shape[-2:]
     if mode == "r":
-        raise fail(
-            "E404",
-            '`linalg.qr` with mode="r" has no derivative: it needs Q',
-            help='write `linalg.qr(A, mode="reduced")`',
-        )
+        raise fault("E404 linalg-qr-mode-r")
     if mode == "complete" and m > n:
-        raise fail(
-            "E404",
-            f'`linalg.qr` with mode="complete" has no derivative for {m} rows and {n} columns',
-            help='write `linalg.qr(A, mode="reduced")`',
-        )
+        raise fault("E404 linalg-qr-mode-complete", m=m, n=n)
     k = min(m, n)
     to_r1, R1 = columns(to_r, k), columns(R, k)
     inner = to_r1 @ transposed(R1)
@@ -148,12 +135,7 @@ def _reflectors(name, A, tau):
     require_matrices(name, A)
     k = tau.shape[-1] if tau.ndim else -1
     if tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2] or k > min(A.shape[-2:]):
-        raise fail(
-            "E308",
-            f"`{name}` needs at most one factor for each row and column, got shapes "
-            f"{shape_text(A.shape)} and {shape_text(tau.shape)}",
-            help="use the results of `geqrf`",
-        )
+        raise fault("E308 needs-most-factor-each", A.shape, name=name, tau=tau)
     require_same_dtype(name, A, tau)
     V = F.tril(columns(A, k), -1) + F.eye(A.shape[-2], k, dtype=A.dtype)
     mixed = diagonal_times(tau, F.triu(transposed(V) @ V, 1))
@@ -173,12 +155,7 @@ def householder_product(input: Tensor, tau: Tensor):
     V, factor = _reflectors("linalg.householder_product", input, tau)
     m, n = input.shape[-2:]
     if m < n:
-        raise fail(
-            "E308",
-            f"`linalg.householder_product` needs at least as many rows as columns, got shape "
-            f"{shape_text(input.shape)}",
-            help="use the results of `geqrf`",
-        )
+        raise fault("E308 linalg-householder_product-needs-least", input=input)
     if 0 in tau.shape:
         return F.expand(F.eye(m, n, dtype=input.dtype), input.shape)
     return F.eye(m, n, dtype=input.dtype) - V @ (factor @ transposed(rows(V, n)))
@@ -196,12 +173,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     V, factor = _reflectors("ormqr", input, tau)
     require_same_dtype("ormqr", input, other)
     if other.ndim < 2 or other.shape[-2 if left else -1] != input.shape[-2]:
-        raise fail(
-            "E301",
-            f"`ormqr` cannot multiply a Q with {input.shape[-2]} rows and columns with "
-            f"{shape_text(other.shape)}",
-            help="sizes must agree on the side of Q",
-        )
+        raise fault("E301 ormqr-cannot-multiply-q", input.shape[-2], other=other)
     if 0 in tau.shape:
         return other
     if transpose:
@@ -361,9 +333,7 @@ def _eigh(a, uplo):
 def _eigh_shape(name, input, UPLO):
     require_matrices(name, input, square=True)
     if UPLO.upper() not in ("L", "U"):
-        raise fail(
-            "E205", f'`{name}` reads the triangle "L" or "U", not {UPLO!r}', help='write `UPLO="L"`'
-        )
+        raise fault("E205 reads-triangle-l-u", UPLO, name=name)
     return (input.shape[:-1], input.dtype), (input.shape, input.dtype)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Promote, Tensor, composite, function, pointwise
 from ..graph.registry import F
 from ..graph.rules import (
@@ -81,11 +81,7 @@ def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
         return F.quotient_down(input, other)
     if rounding_mode == "trunc":
         return F.quotient_to_zero(input, other)
-    raise fail(
-        "E205",
-        f'rounding_mode must be "trunc", "floor" or None, not {rounding_mode!r}',
-        help='`div(x, y, rounding_mode="floor")`',
-    )
+    raise fault("E205 rounding_mode-trunc", rounding_mode=rounding_mode)
 
 
 def _flat(g, out, input, other):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Tensor, function
 from ..graph.op import constant
 from ..graph.registry import F
@@ -12,11 +12,7 @@ from ..graph.samples import Bad, S, t
 
 def _check_p(p):
     if not 0 <= p <= 1:
-        raise fail(
-            "E205",
-            f"the dropout probability must lie between 0 and 1, not {p}",
-            help="`dropout(x, 0.5)`",
-        )
+        raise fault("E205 dropout-probability-lie-between", p=p)
 
 
 def _scaled(input, shape, p):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from string import ascii_letters
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Tensor, TensorList, composite, function
 from ..graph.matrices import require_numbers, require_same_dtype
 from ..graph.op import value_of
@@ -29,12 +29,7 @@ def inner(input: Tensor, other: Tensor):
     if not input.ndim or not other.ndim:
         return input * other
     if input.shape[-1] != other.shape[-1]:
-        raise fail(
-            "E301",
-            f"`inner` needs last dims of one size, got {shape_text(input.shape)} and "
-            f"{shape_text(other.shape)}",
-            help="`matmul` contracts the last with the second-to-last dim",
-        )
+        raise fault("E301 inner-needs-last-dims", input=input, other=other)
     return F.tensordot(input, other, ((input.ndim - 1,), (other.ndim - 1,)))
 
 
@@ -53,12 +48,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     require_numbers("tensordot", a, b)
     for i, j in zip(left, right, strict=True):
         if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
-            raise fail(
-                "E301",
-                f"`tensordot` of {shape_text(a.shape)} and {shape_text(b.shape)}: dim {i} has "
-                f"size {a.shape[i]} but dim {j} has size {b.shape[j]}",
-                help="contract dims of one size",
-            )
+            raise fault("E301 tensordot", a.shape[i], b.shape[j], a=a, b=b, i=i, j=j)
         if a.shape[i] != b.shape[j]:
             if a.shape[i] == 1:
                 b = F.sum(b, j, True)
@@ -85,11 +75,8 @@ def _tensordot_dims(a, b, dims):
         dims = value_of(node).tolist()
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
-            raise fail(
-                "E304",
-                f"`tensordot` cannot contract {dims} dims of {shape_text(a.shape)} and "
-                f"{shape_text(b.shape)}",
-                help=f"give a number from 0 to {min(a.ndim, b.ndim)}",
+            raise fault(
+                "E304 tensordot-cannot-contract-dims", min(a.ndim, b.ndim), dims=dims, a=a, b=b
             )
         return tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims))
     try:
@@ -102,12 +89,7 @@ def _tensordot_dims(a, b, dims):
             help="write `dims=2` or `dims=([0, 1], [1, 0])`",
         ) from None
     if len(left) != len(right):
-        raise fail(
-            "E304",
-            f"`tensordot` needs as many dims of the first as of the second tensor, got "
-            f"{list(left)} and {list(right)}",
-            help="dims are contracted in pairs",
-        )
+        raise fault("E304 tensordot-needs-many-dims", list(left), list(right))
     return left, right
 
 
@@ -186,11 +168,7 @@ def _letters(node):
         or (numbers.size and node.dtype.kind not in "iu")
         or ((numbers < 0) | (numbers > 51)).any()
     ):
-        raise fail(
-            "E205",
-            "`einsum` needs an equation, or a list of numbers from 0 to 51 after each operand",
-            help='for example `einsum("ij,jk->ik", A, B)`',
-        )
+        raise fault("E205 einsum-needs-equation")
     return "".join(ascii_letters[int(i)] for i in numbers)
 
 
@@ -205,22 +183,14 @@ def _parsed(equation, operands):
     left, arrow, right = text.partition("->")
     parts = left.split(",")
     if len(parts) != len(operands):
-        raise fail(
-            "E205",
-            f"`einsum` equation {equation!r} has {len(parts)} operands, but {len(operands)} "
-            "were given",
-            help="separate the letters of the operands by commas",
-        )
+        raise fault("E205 einsum-equation-operands", len(parts), len(operands), equation=equation)
     inputs = []
     for at, (part, x) in enumerate(zip(parts, operands, strict=True)):
         before, dots, after = part.partition("...")
         hidden = x.ndim - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
-            raise fail(
-                "E308",
-                f"`einsum` operand {at} has shape {shape_text(x.shape)}, but {part!r} names "
-                f"{len(before) + len(after)} dims",
-                help="one letter a dim; `...` stands for the rest",
+            raise fault(
+                "E308 einsum-operand-shape", len(before) + len(after), at=at, x=x, part=part
             )
         inputs.append((*before, *range(-hidden, 0), *after))
     most = max(-min((c for c in names if isinstance(c, int)), default=0) for names in inputs)
@@ -233,18 +203,10 @@ def _parsed(equation, operands):
     known = {c for names in inputs for c in names}
     for c in (*known, *result):
         if isinstance(c, str) and not (c.isascii() and c.isalpha()):
-            raise fail(
-                "E205",
-                f"`einsum` equation {equation!r} contains {c!r}",
-                help="dims are named by letters, for example `ij,jk->ik`",
-            )
+            raise fault("E205 einsum-equation-contains", equation=equation, c=c)
         if c not in known or result.count(c) > 1:
             why = "appears twice" if c in known else "is not in any operand"
-            raise fail(
-                "E205",
-                f"`einsum` equation {equation!r}: {c!r} of the result {why}",
-                help="the result may name each letter of the operands once",
-            )
+            raise fault("E205 einsum-equation-result", equation=equation, c=c, why=why)
     return inputs, result
 
 
@@ -274,12 +236,7 @@ def _aligned(x, names, letters):
             i = names.index(c)
             j = names.index(c, i + 1)
             if x.shape[i] != x.shape[j]:
-                raise fail(
-                    "E301",
-                    f"`einsum`: {c!r} names two dims of shape {shape_text(x.shape)} with sizes "
-                    f"{x.shape[i]} and {x.shape[j]}",
-                    help="a diagonal needs dims of one size",
-                )
+                raise fault("E301 einsum-names-two-dims", x.shape[i], x.shape[j], c=c, x=x)
             x = F.diagonal(x, 0, i, j)
             names = [n for k, n in enumerate(names) if k not in (i, j)] + [c]
     for c in letters:

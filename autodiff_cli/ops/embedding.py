@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
 from ..graph.op import constant, known, value_of
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import check_size, shape_text
+from ..graph.sizes import check_size
 
 NN = "nn.functional."
 
@@ -23,30 +23,19 @@ NN = "nn.functional."
 def one_hot(input: Mask, num_classes: int = -1):
     """Rows of zeros with a 1 at the class; `num_classes=-1` takes the largest class plus 1."""
     if input.dtype != INT64:
-        raise fail(
-            "E307",
-            f"`one_hot` needs class numbers as int64, got {input.dtype.name}",
-            help="convert: `x.long()`",
-        )
+        raise fault("E307 one_hot-needs-class-numbers", input=input)
     values = value_of(input) if num_classes <= 0 or known(input) else np.zeros(0, INT64)
     if not values.size and num_classes <= 0:
-        raise fail(
-            "E309", "`one_hot` of an empty tensor needs num_classes", help="write `num_classes=3`"
-        )
+        raise fault("E309 one_hot-empty-tensor-needs")
     if num_classes == 0 or num_classes < -1:
-        raise fail(
-            "E309",
-            f"`one_hot` needs num_classes of at least 1, got {num_classes}",
-            help="leave it out to take the largest class plus 1",
-        )
+        raise fault("E309 one_hot-needs-num_classes-least", num_classes=num_classes)
     classes = int(values.max()) + 1 if num_classes == -1 else num_classes
     if values.size and (values.min() < 0 or values.max() >= classes):
         wrong = values.min() if values.min() < 0 else values.max()
-        raise fail(
-            "E305",
-            f"`one_hot` cannot take class {wrong}: "
-            + ("classes are numbered from 0" if wrong < 0 else f"there are {classes} classes"),
-            help="number classes from 0, and leave num_classes out to take the largest plus 1",
+        raise fault(
+            "E305 one_hot-cannot-take-class",
+            "classes are numbered from 0" if wrong < 0 else f"there are {classes} classes",
+            wrong=wrong,
         )
     check_size((*input.shape, classes), INT64)
     check_size((classes,), INT64)
@@ -147,27 +136,14 @@ def _(g, out, input, scale):
 
 def _offsets(offsets, entries, include_last):
     if offsets is None or len(offsets.shape) != 1 or offsets.dtype.kind not in "iu":
-        raise fail(
-            "E308",
-            "`embedding_bag` of a line of indices needs offsets, the start of each bag",
-            help="write `offsets=torch.tensor([0, 3])`, or give indices of shape (bags, size)",
-            raises="ValueError",
-        )
+        raise fault("E308 embedding_bag-line-indices-needs")
     starts = value_of(offsets).astype(np.int64)
     if include_last:
         if not starts.size:
-            raise fail(
-                "E308",
-                "`embedding_bag` with include_last_offset needs at least one offset",
-                help="the last offset is the number of indices",
-            )
+            raise fault("E308 embedding_bag-include_last_offset-needs-least")
         starts = starts[:-1]
     if starts.size and (starts[0] != 0 or starts[-1] > entries or (np.diff(starts) < 0).any()):
-        raise fail(
-            "E305",
-            f"`embedding_bag` got offsets {starts.tolist()[:8]} for {entries} indices",
-            help="offsets begin with 0 and ascend to at most the number of indices",
-        )
+        raise fault("E305 embedding_bag-got-offsets-indices", starts.tolist()[:8], entries=entries)
     return starts
 
 
@@ -201,64 +177,35 @@ def embedding_bag(
     if weight.dtype.kind in "iu" and input.dtype.kind == "f":
         input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
-        raise fail(
-            "E205",
-            f"`embedding_bag` has no mode {mode!r}",
-            help="modes: sum, mean, max",
-            raises="ValueError",
-        )
+        raise fault("E205 embedding_bag-no-mode", mode=mode)
     if mode == "max" and scale_grad_by_freq:
-        raise fail(
-            "E205",
-            "`embedding_bag` with mode max cannot scale gradients by frequency",
-            help="leave scale_grad_by_freq out",
-            raises="ValueError",
-        )
+        raise fault("E205 embedding_bag-mode-max-cannot")
     if len(weight.shape) != 2 or input.dtype.kind not in "iu" or len(input.shape) not in (1, 2):
-        raise fail(
-            "E308",
-            "`embedding_bag` needs integer indices of 1 or 2 dims and a matrix of weights, "
-            f"got {input.dtype.name} {shape_text(input.shape)} and {shape_text(weight.shape)}",
-            help="one row of weights for each index",
-        )
+        raise fault("E308 embedding_bag-needs-integer-indices", input=input, weight=weight)
     if per_sample_weights is not None and (
         per_sample_weights.shape != input.shape or mode != "sum"
     ):
-        raise fail(
-            "E308",
-            "`embedding_bag` takes per_sample_weights of the shape of the indices, with "
-            f"mode sum; got {shape_text(per_sample_weights.shape)} for indices "
-            f"{shape_text(input.shape)} and mode {mode}",
-            help='write `mode="sum"`',
-            raises="ValueError",
+        raise fault(
+            "E308 embedding_bag-takes-per_sample_weights-shape",
+            per_sample_weights=per_sample_weights,
+            input=input,
+            mode=mode,
         )
     rows = value_of(input).reshape(-1)
     count = weight.shape[0]
     if rows.size and (rows.min() < 0 or rows.max() >= count):
         wrong = rows.min() if rows.min() < 0 else rows.max()
-        raise fail(
-            "E305",
-            f"index {wrong} is out of range for {count} rows of weights",
-            help=f"indices are 0 to {count - 1}",
-        )
+        raise fault("E305 index-out-range-rows", count - 1, wrong=wrong, count=count)
     if len(input.shape) == 2:
         if offsets is not None or input.shape[1] == 0:
-            raise fail(
-                "E308",
-                f"`embedding_bag` of indices {shape_text(input.shape)} takes no offsets and "
-                "no empty rows: each row is a bag",
-                help="leave `offsets` out",
-                raises="ValueError",
-            )
+            raise fault("E308 embedding_bag-indices-takes-no", input=input)
         starts = np.arange(0, rows.size, input.shape[1])
     else:
         starts = _offsets(offsets, rows.size, include_last_offset)
     if padding_idx is not None:
         if not -count <= padding_idx < count:
-            raise fail(
-                "E305",
-                f"padding_idx {padding_idx} is out of range for {count} rows of weights",
-                help=f"it is 0 to {count - 1}, or counted from the end",
+            raise fault(
+                "E305 padding_idx-out-range-rows", count - 1, padding_idx=padding_idx, count=count
             )
         padding_idx %= count
     if max_norm is not None:

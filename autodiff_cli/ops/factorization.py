@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT32
 from ..graph.matrices import (
@@ -75,11 +75,7 @@ def system_shape(name, a, b, left):
     """The shape of X in `A X = B`, or in `X A = B`."""
     require_matrices(name, a, square=True)
     if b.ndim < 2:
-        raise fail(
-            "E308",
-            f"`{name}` needs a matrix as right side, got shape {shape_text(b.shape)}",
-            help="`unsqueeze(-1)` makes a vector a column",
-        )
+        raise fault("E308 needs-matrix-right-side", name=name, b=b)
     require_same_dtype(name, a, b)
     if b.shape[-2 if left else -1] != a.shape[-1]:
         raise fail(
@@ -342,11 +338,7 @@ def _lu_factor(a, pivot):
 def _lu_shape(A, pivot):
     require_matrices("linalg.lu_factor", A)
     if not pivot:
-        raise fail(
-            "E205",
-            "`linalg.lu_factor` always exchanges rows: `pivot=False` is not offered",
-            help="leave `pivot` out",
-        )
+        raise fault("E205 linalg-lu_factor-always-exchanges")
     *batch, m, n = A.shape
     return (A.shape, A.dtype), ((*batch, min(m, n)), INT32), (tuple(batch), INT32)
 
@@ -485,28 +477,15 @@ def lu_unpack(
 def require_pivots(name, LU, pivots):
     """E307 unless pivots are int32, E308 unless they fit to the factors."""
     if pivots.dtype != INT32:
-        raise fail(
-            "E307",
-            f"`{name}` needs pivots of dtype int32, got {pivots.dtype.name}",
-            help="use the pivots that `linalg.lu_factor` gives",
-        )
+        raise fault("E307 needs-pivots-dtype-int32", name=name, pivots=pivots)
     k = min(LU.shape[-2:])
     if not pivots.ndim or pivots.shape[-1] != k or pivots.shape[:-1] != LU.shape[:-2]:
-        raise fail(
-            "E308",
-            f"`{name}` needs {k} pivots a matrix, got factors of shape {shape_text(LU.shape)} and "
-            f"pivots of shape {shape_text(pivots.shape)}",
-            help="use the results of `linalg.lu_factor`",
-        )
+        raise fault("E308 needs-pivots-matrix", LU.shape, name=name, k=k, pivots=pivots)
     if not known(pivots):
         return
     values = value_of(pivots)
     if values.size and not (values.min() >= 1 and values.max() <= LU.shape[-2]):
-        raise fail(
-            "E504",
-            f"`{name}` needs pivots from 1 to {LU.shape[-2]}, got {values.min()} to {values.max()}",
-            help="use the pivots that `linalg.lu_factor` gives",
-        )
+        raise fault("E504 needs-pivots", LU.shape[-2], values.min(), values.max(), name=name)
 
 
 @composite(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Floats, Ints, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
 from ..graph.op import constant
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import count
-from ..graph.sizes import shape_text
 from ..graph.state import STATE
 from ..graph.windows import lead_shape, spread
 
@@ -80,11 +79,7 @@ def _drawn(name, shape, dtype):
     """Random fractions from the program's generator."""
     generator = STATE.default_generator
     if generator is None:
-        raise fail(
-            "E203",
-            "this program has no random numbers",
-            help=f"give the places of the windows: `{name}(..., _random_samples=...)`",
-        )
+        raise fault("E203 program-no-random-numbers", name=name)
     return constant(generator.rand(shape, dtype=dtype))
 
 
@@ -111,9 +106,7 @@ def _declare_fractional(n):
         kernel = spread(kernel_size, n, name, "kernel_size")
         spatial = input.shape[-n:]
         if (output_size is None) == (output_ratio is None):
-            raise fail(
-                "E205", f"`{name}` needs output_size or output_ratio", help="write `output_size=2`"
-            )
+            raise fault("E205 needs-output_size-output_ratio", name=name)
         if output_size is not None:
             sizes = spread(output_size, n, name, "output_size")
         else:
@@ -124,10 +117,8 @@ def _declare_fractional(n):
             out < 1 or out + k - 1 > size + most
             for out, k, size in zip(sizes, kernel, spatial, strict=True)
         ):
-            raise fail(
-                "E308",
-                f"`{name}` cannot take {sizes} windows of {kernel} from {shape_text(spatial)}",
-                help="use fewer or smaller windows",
+            raise fault(
+                "E308 cannot-take-windows", name=name, sizes=sizes, kernel=kernel, spatial=spatial
             )
         batch = (1, *lead) if len(lead) == 1 else lead
         samples = _random_samples

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Floats, Mask, Scalar, Tensor, opaque
 from ..graph.dtypes import FLOAT32, FLOAT64, INT64
 from ..graph.op import value_of
 from ..graph.rules import no_derivative, require_float
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import shape_text
 
 
 def _histc(x, bins, low, high):
     if low == high:
         low, high = (x.min(), x.max()) if x.size else (low, high)
         if not np.isfinite(low) or not np.isfinite(high):
-            raise fail(
-                "E504",
-                f"`histc`: the range of the data is {low} to {high}",
-                help="give finite `min` and `max`",
-            )
+            raise fault("E504 histc-range-data", low=low, high=high)
         if low == high:
             low, high = low - 1, high + 1
     inside = x[(x >= low) & (x <= high)]
@@ -50,22 +45,12 @@ def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0):
 
 def _bincount_shape(input, weights, minlength):
     if input.dtype.kind not in "iu":
-        raise fail(
-            "E307",
-            f"`bincount` needs integers, got {input.dtype.name}",
-            help="convert first: `x.to(torch.int64)`",
-        )
+        raise fault("E307 bincount-needs-integers", input=input)
     if input.ndim != 1 or (weights is not None and weights.shape != input.shape):
-        raise fail(
-            "E308",
-            f"`bincount` of shape {shape_text(input.shape)}",
-            help="give one dim, and as many weights",
-        )
+        raise fault("E308 bincount-shape-input", input=input)
     values = value_of(input)
     if minlength < 0 or (values < 0).any():
-        raise fail(
-            "E504", "`bincount` takes no negative numbers", help="shift the numbers to start at 0"
-        )
+        raise fault("E504 bincount-takes-no-negative")
     size = max(int(values.max()) + 1 if values.size else 0, minlength)
     if weights is None:
         return (size,), INT64
@@ -98,11 +83,7 @@ def _histogram(x, bins, span, weight, density):
         if low == high:
             low, high = low - 0.5, high + 0.5
         if not np.isfinite(low) or not np.isfinite(high):
-            raise fail(
-                "E504",
-                f"`histogram`: the range of the data is {low} to {high}",
-                help="give a finite `range`",
-            )
+            raise fault("E504 histogram-range-data", low=low, high=high)
         edges = np.linspace(low, high, bins + 1)
     weights = None if weight is None else weight.reshape(-1)
     counts, edges = np.histogram(x.reshape(-1), edges, weights=weights, density=density)
@@ -114,11 +95,7 @@ def _histogram_shape(input, count, weight):
     if count < 1:
         raise fail("E309", f"`histogram` with {count} bins", help="give at least one bin")
     if weight is not None and weight.shape != input.shape:
-        raise fail(
-            "E308",
-            f"`histogram`: weights {shape_text(weight.shape)} for {shape_text(input.shape)}",
-            help="give one weight for each element",
-        )
+        raise fault("E308 histogram-weights-weight-input", weight=weight, input=input)
     return ((count,), input.dtype), ((count + 1,), input.dtype)
 
 
@@ -130,11 +107,7 @@ def _even_shape(input, bins, range, weight, density):
 
 def _given_shape(input, bins, weight, density):
     if bins.ndim != 1:
-        raise fail(
-            "E308",
-            f"`histogram`: bin edges of shape {shape_text(bins.shape)}",
-            help="list the edges in one dim",
-        )
+        raise fault("E308 histogram-bin-edges-shape", bins=bins)
     return _histogram_shape(input, bins.shape[0] - 1, weight)
 
 

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import (
     Any,
     Dim,
@@ -39,7 +39,6 @@ from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import broadcast_shapes
-from ..graph.sizes import shape_text
 from ..graph.state import grad_mode, taken_out
 
 
@@ -90,11 +89,7 @@ def _zeros(g: Node, input: Node) -> Node:
 
 def _selected_shape(input, dim, index):
     if index.ndim > 1:
-        raise fail(
-            "E302",
-            f"index_select needs a vector of indices, got shape {shape_text(index.shape)}",
-            help="use `input[index]` for indices of any shape",
-        )
+        raise fault("E302 index_select-needs-vector-indices", index=index)
     check_indices("index_select", index, dim, input.shape[dim] if input.shape else 1)
     if not input.shape:
         return (), input.dtype
@@ -174,18 +169,8 @@ def basic_part(
     consumed = sum(_dims_of(i) for i in items)
     if consumed > input.ndim:
         if not input.ndim:
-            raise fail(
-                "E305",
-                "a 0-d tensor has no elements to index",
-                help="use `.item()` for its number",
-                notes=(f"PyTorch: {_of_number(items)}",),
-            )
-        raise fail(
-            "E305",
-            f"too many indices: {consumed} for a tensor of {input.ndim} dims, shape "
-            f"{shape_text(input.shape)}",
-            help="one index for each dim at most",
-        )
+            raise fault("E305 d-tensor-no-elements", _of_number(items))
+        raise fault("E305 too-many-indices", consumed=consumed, input=input)
     if sum(i is Ellipsis for i in items) > 1:
         raise fail("E305", "an index may have only one `...`", help="write `:` for single dims")
     node = input
@@ -259,12 +244,7 @@ def _item(item: Any) -> Any:
     kind = node.dtype.kind
     if node.shape:
         if node.numel and (kind == "f" or (kind == "i" and node.dtype.itemsize == 1)):
-            raise fail(
-                "E305",
-                f"cannot index with a {node.dtype.name} tensor",
-                help="use `.long()` or a bool mask",
-                notes=(f"PyTorch: {_INDEX_TYPES}",),
-            )
+            raise fault("E305 cannot-index-tensor", node=node)
         if node.dtype == UINT8:
             return F.ne(node, 0)  # a mask, as long as PyTorch has it
         return node if kind != "f" else constant(np.zeros(node.shape, INT64))
@@ -272,11 +252,7 @@ def _item(item: Any) -> Any:
         try:
             return to_int(node)
         except BindError:
-            raise fail(
-                "E305",
-                f"cannot index with the {node.dtype.name} number {value_of(node).item()}",
-                help="use an int, for example `.long()`",
-            ) from None
+            raise fault("E305 cannot-index-number", value_of(node).item(), node=node) from None
     if kind != "b" and not known(node):
         return node
     value = value_of(node)
@@ -291,9 +267,7 @@ def _bound(value: Any) -> int | None:
     try:
         return to_int(value)
     except BindError as error:
-        raise fail(
-            "E305", f"a slice bound {error.message}", help="slices are made of ints"
-        ) from None
+        raise fault("E305 slice-bound-error", error=error) from None
 
 
 def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:
@@ -364,23 +338,14 @@ def _(g, out, input, index):
 def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
     """`gather` with broadcasting of tensor and indices; without a dim of the tensor as one row."""
     if indices.dtype.kind not in "iu":
-        raise fail(
-            "E306",
-            f"take_along_dim needs an integer index, got {indices.dtype.name}",
-            help="write the indices as ints, or convert them with `.long()`",
-        )
+        raise fault("E306 take_along_dim-needs-integer-index", indices=indices)
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
     size = input.shape[dim] if input.shape else 1
     check_indices("take_along_dim", indices, dim, size, negative=True)
     indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     if input.ndim != indices.ndim:
-        raise fail(
-            "E302",
-            f"take_along_dim: the tensor has shape {shape_text(input.shape)}, the index "
-            f"{shape_text(indices.shape)}",
-            help="both need the same number of dims",
-        )
+        raise fault("E302 take_along_dim", input=input, indices=indices)
     whole = list(broadcast_shapes(_with(input.shape, dim, 1), _with(indices.shape, dim, 1)))
     return F.gather(
         F.broadcast_to(input, _with(whole, dim, input.shape[dim])),
@@ -466,11 +431,7 @@ def unravel_index(indices: Mask, shape: Size):
 
 def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
-        raise fail(
-            "E302",
-            f"embedding needs a matrix of weights, got shape {shape_text(weight.shape)}",
-            help="one row for every index",
-        )
+        raise fault("E302 embedding-needs-matrix-weights", weight=weight)
     check_indices("embedding", input, 0, weight.shape[0])
     return (*input.shape, weight.shape[1]), weight.dtype
 

@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Dim, Ints, Tensor, TensorList, Tensors, function, movement
 from ..graph.dtypes import INT64, result_dtype
 from ..graph.node import Node
@@ -17,7 +17,7 @@ from ..graph.params import dim_in_range, node_of, to_ints
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import broadcast_shapes
-from ..graph.sizes import check_size, shape_text
+from ..graph.sizes import check_size
 
 # -- joining ---------------------------------------------------------------------------------------
 
@@ -28,11 +28,7 @@ def _common(tensors):
 
 def _some(tensors, name):
     if not tensors:
-        raise fail(
-            "E303",
-            f"{name} needs at least one tensor, got an empty list",
-            help="give a list of tensors",
-        )
+        raise fault("E303 needs-least-tensor", name=name)
 
 
 def _skipped(x):
@@ -50,21 +46,14 @@ def _cat_shape(tensors, dim):
         if _skipped(x):
             continue
         if not x.shape:
-            raise fail(
-                "E302", f"cat cannot join 0-d tensors (tensor {i} is one)", help="use `stack`"
-            )
+            raise fault("E302 cat-cannot-join-d", i=i)
         if first is None:
             first = x
         fits = x.ndim == ndim and all(
             a == b for d, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if d != dim
         )
         if not fits:
-            raise fail(
-                "E302",
-                f"cat along dim {dim}: shape {shape_text(x.shape)} of tensor {i} does not fit "
-                f"{shape_text(first.shape)}",
-                help=f"all sizes except that of dim {dim} must agree",
-            )
+            raise fault("E302 cat-along-dim", dim=dim, x=x, i=i, first=first)
         joined += x.shape[dim]
     if first is None:
         return (0,), _common(tensors)
@@ -117,12 +106,7 @@ def _stack_shape(tensors, dim):
     shape = tensors[0].shape
     for i, x in enumerate(tensors):
         if x.shape != shape:
-            raise fail(
-                "E302",
-                f"stack needs equal shapes, got {shape_text(shape)} and "
-                f"{shape_text(x.shape)} (tensor {i})",
-                help="use `cat` to join along an existing dim",
-            )
+            raise fault("E302 stack-needs-equal-shapes", shape=shape, x=x, i=i)
     dim = dim_in_range(dim, len(shape) + 1)
     return (*shape[:dim], len(tensors), *shape[dim:]), _common(tensors)
 
@@ -222,11 +206,7 @@ def _sizes_by(input, split_size, dim):
         raise zero_dim("split")
     size = input.shape[dim]
     if split_size < 0 or (split_size == 0 and size):
-        raise fail(
-            "E305",
-            f"split into pieces of {split_size}",
-            help="the size of a piece must be positive",
-        )
+        raise fault("E305 split-into-pieces", split_size=split_size)
     if not split_size or not size:
         return (size,)
     whole, rest = divmod(size, split_size)
@@ -281,12 +261,7 @@ def _sections(input, sizes, dim):
     if not input.shape:
         raise zero_dim("split")
     if any(s < 0 for s in sizes) or sum(sizes) != input.shape[dim]:
-        raise fail(
-            "E303",
-            f"split sizes {tuple(sizes)} sum to {sum(sizes)}, but dim {dim} has "
-            f"{input.shape[dim]} elements",
-            help="the sizes must add up to the size of the dim",
-        )
+        raise fault("E303 split-sizes-sum", tuple(sizes), sum(sizes), input.shape[dim], dim=dim)
     return _pieces(sizes, input, dim)
 
 
@@ -307,19 +282,11 @@ def split_named(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
 
 def _check_count(count: int) -> None:
     if count > MAX_PIECES:
-        raise fail(
-            "E505",
-            f"this would make {count} tensors, the limit is {MAX_PIECES}",
-            help="take larger pieces",
-        )
+        raise fault("E505 would-make-tensors", MAX_PIECES, count=count)
 
 
 def zero_dim(name: str) -> Exception:
-    return fail(
-        "E304",
-        f"{name} needs a tensor with dims, this one is 0-d",
-        help="a 0-d tensor is one number",
-    )
+    return fault("E304 needs-tensor-dims", name=name)
 
 
 @function(
@@ -362,9 +329,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     size = input.shape[dim]
     if isinstance(places, int):
         if places < 1:
-            raise fail(
-                "E305", f"tensor_split into {places} pieces", help="there must be at least one"
-            )
+            raise fault("E305 tensor_split-into-pieces", places=places)
         _check_count(places)
         whole, rest = divmod(size, places)
         ends = [(i + 1) * whole + min(i + 1, rest) for i in range(places)]
@@ -391,11 +356,7 @@ def _places(value):
     node = node_of(value)
     if node is not None:
         if node.dtype.kind not in "iu" or node.ndim > 1:
-            raise fail(
-                "E306",
-                "tensor_split needs an int, a list of ints or a vector of integers",
-                help="write the places as a list",
-            )
+            raise fault("E306 tensor_split-needs-int")
         return value_of(node).tolist() if not node.shape else tuple(value_of(node).tolist())
     return to_ints(value)
 
@@ -405,11 +366,8 @@ def _split_along(key: str, least: int, dim: Any, doc: str) -> None:
 
     def body(input: Tensor, indices_or_sections: Any):
         if input.ndim < least:
-            raise fail(
-                "E304",
-                f"{key} needs {least} dim{'s' if least > 1 else ''} or more, this tensor has shape "
-                f"{shape_text(input.shape)}",
-                help="`unsqueeze` adds dims",
+            raise fault(
+                "E304 needs-dim-more", "s" if least > 1 else "", key=key, least=least, input=input
             )
         places = _places(indices_or_sections)
         along = dim(input)
@@ -466,24 +424,12 @@ def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
     """The grid of all combinations of vectors: for each vector its values over the grid."""
     _some(tensors, "meshgrid")
     if indexing not in ("ij", "xy"):
-        raise fail(
-            "E205",
-            f"meshgrid indexing must be 'ij' or 'xy', not {indexing!r}",
-            help='write `indexing="ij"`',
-        )
+        raise fault("E205 meshgrid-indexing-ij-xy", indexing=indexing)
     for x in tensors:
         if x.ndim > 1:
-            raise fail(
-                "E302",
-                f"meshgrid needs vectors, got shape {shape_text(x.shape)}",
-                help="`flatten()` it",
-            )
+            raise fault("E302 meshgrid-needs-vectors", x=x)
         if x.dtype != tensors[0].dtype:
-            raise fail(
-                "E306",
-                f"meshgrid needs one dtype, got {tensors[0].dtype.name} and {x.dtype.name}",
-                help="convert one: `x.to(y.dtype)`",
-            )
+            raise fault("E306 meshgrid-needs-dtype", tensors=tensors, x=x)
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])
@@ -502,11 +448,7 @@ def _block_shape(tensors):
     _some(tensors, "block_diag")
     for i, x in enumerate(tensors):
         if x.ndim > 2:
-            raise fail(
-                "E302",
-                f"block_diag needs at most 2 dims, tensor {i} has shape {shape_text(x.shape)}",
-                help="give matrices, vectors or numbers",
-            )
+            raise fault("E302 block_diag-needs-most-dims", i=i, x=x)
     sizes = [_block_size(x.shape) for x in tensors]
     return (sum(r for r, _ in sizes), sum(c for _, c in sizes)), _common(tensors)
 
@@ -562,11 +504,7 @@ def cartesian_prod(tensors: TensorList):
     _some(tensors, "cartesian_prod")
     for x in tensors:
         if x.ndim != 1:
-            raise fail(
-                "E302",
-                f"cartesian_prod needs vectors, got shape {shape_text(x.shape)}",
-                help="`flatten()` it",
-            )
+            raise fault("E302 cartesian_prod-needs-vectors", x=x)
     if len(tensors) == 1:
         return tensors[0]
     return F.stack(tuple(F.flatten(x) for x in F.meshgrid(tensors)), 1)
@@ -580,11 +518,7 @@ def cartesian_prod(tensors: TensorList):
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False):
     """All choices of `r` elements of a vector, one a row."""
     if input.ndim != 1 or r < 0:
-        raise fail(
-            "E302",
-            f"combinations of {r} needs a vector, got shape {shape_text(input.shape)}",
-            help="`flatten()` it",
-        )
+        raise fault("E302 combinations-needs-vector", r=r, input=input)
     if not r:
         return constant(np.zeros((0,), input.dtype))
     check_size((comb(input.numel + (r - 1) * with_replacement, r), r), INT64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Tensor, function, opaque
 from ..graph.dtypes import INT32
 from ..graph.matrices import (
@@ -125,20 +125,11 @@ def _solve_shape(A, B, left):
     require_matrices("linalg.solve", A, square=True)
     require_same_dtype("linalg.solve", A, B)
     if not B.ndim:
-        raise fail(
-            "E308",
-            "`linalg.solve` needs a right side with at least 1 dim, got ()",
-            help="reshape it to (1,)",
-        )
+        raise fault("E308 linalg-solve-needs-right")
     n = A.shape[-1]
     vector = is_vector(A, B)
     if vector and not left:
-        raise fail(
-            "E308",
-            "`linalg.solve` with left=False needs a matrix as right side, got shape "
-            f"{shape_text(B.shape)}",
-            help="`unsqueeze(-2)` makes a vector a row",
-        )
+        raise fault("E308 linalg-solve-left-false", B.shape)
     if (B.shape[-1] if vector or not left else B.shape[-2]) != n:
         raise fail(
             "E301",

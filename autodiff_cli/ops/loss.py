@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Scalar, Tensor, composite, function, pointwise
 from ..graph.op import cast, known, value_of
 from ..graph.registry import F
@@ -33,12 +33,7 @@ def reduction_of(reduction, size_average=None, reduce=None):
             return "none"
         return "sum" if size_average is False else "mean"
     if reduction not in ("none", "mean", "sum"):
-        raise fail(
-            "E205",
-            f"`reduction` cannot be {reduction!r}",
-            help='write "none", "mean" or "sum"',
-            raises="ValueError",
-        )
+        raise fault("E205 reduction-cannot-reduction", reduction=reduction)
     return reduction
 
 
@@ -305,24 +300,13 @@ def _variance(input, var):
     if var.weak:
         var = var * F.expand(1.0, input.shape) if input.shape else var * 1.0
     if known(var) and (value_of(var) < 0).any():
-        raise fail(
-            "E504",
-            "`gaussian_nll_loss` has a negative variance",
-            help="pass variances, for example `sigma ** 2`",
-            raises="ValueError",
-        )
+        raise fault("E504 gaussian_nll_loss-negative-variance")
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape and input.shape:
             return F.unsqueeze(var, -1)
         unequal = [v for i, v in zip(input.shape, var.shape, strict=False) if i != v]
         if len(input.shape) != len(var.shape) or sum(unequal) != 1:
-            raise fail(
-                "E308",
-                f"`gaussian_nll_loss` with input of shape {shape_text(input.shape)} cannot "
-                f"use var of shape {shape_text(var.shape)}",
-                help="give one variance for each element, or for each row",
-                raises="ValueError",
-            )
+            raise fault("E308 gaussian_nll_loss-input-shape-cannot", input=input, var=var)
     return var
 
 
@@ -347,12 +331,7 @@ def gaussian_nll_loss(
     their own slope."""
     mode = reduction_of(reduction)
     if eps <= 0:
-        raise fail(
-            "E504",
-            f"`gaussian_nll_loss` needs eps > 0, not {eps}",
-            help="leave `eps` out",
-            raises="ValueError",
-        )
+        raise fault("E504 gaussian_nll_loss-needs-eps", eps=eps)
     var = _variance(input, var)
     var = F.with_value(var, F.where(var < eps, eps, var))
     difference = input - target
@@ -368,11 +347,7 @@ def gaussian_nll_loss(
 def _bce(x, target):
     for name, values in (("probabilities", x), ("targets", target)):
         if not ((values >= 0) & (values <= 1)).all():
-            raise fail(
-                "E504",
-                f"`binary_cross_entropy` needs {name} between 0 and 1",
-                help="use `binary_cross_entropy_with_logits` for scores of any size",
-            )
+            raise fault("E504 binary_cross_entropy-needs-between", name=name)
     return -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
 
 
@@ -431,12 +406,7 @@ def binary_cross_entropy(
     _floating("binary_cross_entropy", input, target)
     _same_shape("binary_cross_entropy", input, target)
     if input.dtype != target.dtype:
-        raise fail(
-            "E307",
-            "`binary_cross_entropy` needs input and target of one dtype, got "
-            f"{input.dtype.name} and {target.dtype.name}",
-            help="convert one: `target.to(input.dtype)`",
-        )
+        raise fault("E307 binary_cross_entropy-needs-input-target", input=input, target=target)
     require_constant("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
     return reduced(loss if weight is None else loss * weight, mode)

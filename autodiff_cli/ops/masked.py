@@ -10,7 +10,7 @@ from math import inf, nan
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Dim, Dims, Dtype, Ints, Mask, Scalar, Tensor, function
 from ..graph.dtypes import BOOL, FLOAT32, INT64, is_float
 from ..graph.op import cast, number
@@ -19,7 +19,6 @@ from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, bools, t
 from ..graph.shapes import dims_of
-from ..graph.sizes import shape_text
 from ..graph.state import STATE
 
 
@@ -30,12 +29,7 @@ def fitted_mask(input, mask):
     if mask.dtype != BOOL:
         mask = F.ne(mask, 0)
     if mask.ndim > input.ndim:
-        raise fail(
-            "E308",
-            f"the mask {shape_text(mask.shape)} has more dims than the input "
-            f"{shape_text(input.shape)}",
-            help="a mask broadcasts to the shape of the input",
-        )
+        raise fault("E308 mask-more-dims-input", mask=mask, input=input)
     return mask if mask.shape == input.shape else F.expand(mask, input.shape)
 
 
@@ -209,9 +203,7 @@ def masked_norm(
 
 def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     if unbiased is not None and correction is not None:
-        raise fail(
-            "E205", "give `unbiased` or `correction`, not both", help="leave one of them out"
-        )
+        raise fault("E205 give-unbiased-correction")
     lost = (1.0 if unbiased in (None, True) else 0.0) if correction is None else float(correction)
     dims = _all_dims(input, dim)
     x = _converted(input, dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import (
     Any,
     DimList,
@@ -29,11 +29,7 @@ from ..graph.sizes import shape_text
 def trace(input: Tensor):
     """The sum of the diagonal of a matrix."""
     if input.ndim != 2:
-        raise fail(
-            "E308",
-            f"`trace` needs a matrix, got shape {shape_text(input.shape)}",
-            help="for a batch: `diagonal(x, dim1=-2, dim2=-1).sum(-1)`",
-        )
+        raise fault("E308 trace-needs-matrix", input=input)
     require_numbers("trace", input)
     return F.sum(F.diagonal(input))
 
@@ -55,20 +51,10 @@ def trace(input: Tensor):
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     """The cross product of vectors with 3 elements along `dim`."""
     if input.ndim != other.ndim:
-        raise fail(
-            "E308",
-            f"`cross` needs tensors with equally many dims, got {shape_text(input.shape)} and "
-            f"{shape_text(other.shape)}",
-            help="`unsqueeze` adds a dim",
-        )
+        raise fault("E308 cross-needs-tensors-equally", input=input, other=other)
     axis = dim_of(dim, input.ndim)
     if not input.ndim or input.shape[axis] != 3 or other.shape[axis] != 3:
-        raise fail(
-            "E308",
-            f"`cross` needs dim {dim} to have size 3, got shapes {shape_text(input.shape)} and "
-            f"{shape_text(other.shape)}",
-            help="give the dim of the vectors: `dim=`",
-        )
+        raise fault("E308 cross-needs-dim-size", dim=dim, input=input, other=other)
     dims = (axis,)
     return F.roll(input, -1, dims) * F.roll(other, 1, dims) - F.roll(input, 1, dims) * F.roll(
         other, -1, dims
@@ -79,11 +65,7 @@ def dim_of(dim: int, ndim: int) -> int:
     """`dim` counted from the front; E304 out of range."""
     span = max(ndim, 1)
     if not -span <= dim < span:
-        raise fail(
-            "E304",
-            f"dim {dim} is out of range for a tensor with {ndim} dims",
-            help=f"use {-span} to {span - 1}",
-        )
+        raise fault("E304 dim-out-range-tensor", -span, span - 1, dim=dim, ndim=ndim)
     return dim % span
 
 
@@ -103,12 +85,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None):
     if dim is None:
         shape = broadcast_shapes(input.shape, other.shape)
         if 3 not in shape:
-            raise fail(
-                "E308",
-                f"`cross` needs a dim of size 3, got {shape_text(input.shape)} and "
-                f"{shape_text(other.shape)}",
-                help="vectors have 3 elements",
-            )
+            raise fault("E308 cross-needs-dim-size-2", input=input, other=other)
         dim = shape.index(3)
     return F.linalg_cross(input, other, dim=dim)
 
@@ -159,11 +136,7 @@ def _product(tensors, split, i, j):
 def multi_dot(tensors: Tensors):
     """The product of matrices in the cheapest order; the first and the last may be vectors."""
     if len(tensors) < 2:
-        raise fail(
-            "E205",
-            f"`linalg.multi_dot` needs at least 2 tensors, got {len(tensors)}",
-            help="give a list of matrices",
-        )
+        raise fault("E205 linalg-multi_dot-needs-least", len(tensors))
     matrices = list(tensors)
     head, tail = matrices[0].ndim == 1, matrices[-1].ndim == 1
     if head:
@@ -172,11 +145,7 @@ def multi_dot(tensors: Tensors):
         matrices[-1] = F.unsqueeze(matrices[-1], 1)
     for i, x in enumerate(matrices):
         if x.ndim != 2:
-            raise fail(
-                "E308",
-                f"`linalg.multi_dot` takes matrices, tensor {i} has {shape_text(tensors[i].shape)}",
-                help="only the first and the last tensor may be vectors",
-            )
+            raise fault("E308 linalg-multi_dot-takes-matrices", tensors[i].shape, i=i)
     for i, (a, b) in enumerate(pairwise(matrices)):
         if a.shape[1] != b.shape[0]:
             raise fail(
@@ -217,11 +186,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None):
     x = x if x.ndim else F.reshape(x, (1,))
     n = x.shape[-1] if N is None else N
     if n <= 1:
-        raise fail(
-            "E309",
-            f"`linalg.vander` needs N greater than 1, got {n}",
-            help="`N` is the number of columns",
-        )
+        raise fault("E309 linalg-vander-needs-n", n=n)
     return _powers(x, n)
 
 
@@ -236,16 +201,10 @@ def linalg_vander(x: Tensor, *, N: int | None = None):
 def vander(x: Tensor, N: int | None = None, increasing: bool = False):
     """Powers of each element of a vector, as rows; the highest power first unless `increasing`."""
     if x.ndim != 1:
-        raise fail(
-            "E308",
-            f"`vander` needs a vector, got shape {shape_text(x.shape)}",
-            help="`linalg.vander` takes a batch",
-        )
+        raise fault("E308 vander-needs-vector", x=x)
     n = x.shape[0] if N is None else N
     if n < 0:
-        raise fail(
-            "E309", f"`vander` needs N of at least 0, got {n}", help="`N` is the number of columns"
-        )
+        raise fault("E309 vander-needs-n-least", n=n)
     found = _powers(x, n)
     return found if increasing else F.flip(found, (1,))
 
@@ -285,11 +244,7 @@ def matrix_norm(
     require_matrices("linalg.matrix_norm", input)
     input = _in_dtype("linalg.matrix_norm", input, dtype)
     if len(dim) != 2:
-        raise fail(
-            "E304",
-            f"`linalg.matrix_norm` needs two dims, got {len(dim)}",
-            help="for example `dim=(-2, -1)`",
-        )
+        raise fault("E304 linalg-matrix_norm-needs-two", len(dim))
     if ord == "fro":
         return F.vector_norm(input, 2, dim, keepdim)
     first, last = dim
@@ -309,11 +264,7 @@ def matrix_norm(
             )
         return found
     if ord not in (1, -1, float("inf"), float("-inf")):
-        raise fail(
-            "E205",
-            f"`linalg.matrix_norm` has no order {ord!r}",
-            help='the orders are "fro", "nuc", 2, -2, 1, -1, inf and -inf',
-        )
+        raise fault("E205 linalg-matrix_norm-no-order", ord=ord)
     if abs(ord) == 1:
         first, last = last, first
     sums = F.vector_norm(input, 1, (last,), keepdim)
@@ -326,11 +277,7 @@ def _in_dtype(name, input, dtype):
     if dtype is None or dtype == input.dtype:
         return input
     if dtype.kind != "f" or dtype.itemsize < input.dtype.itemsize:
-        raise fail(
-            "E307",
-            f"`{name}` cannot narrow {input.dtype.name} to {dtype.name}",
-            help="leave `dtype` out",
-        )
+        raise fault("E307 cannot-narrow-input-dtype", name=name, input=input, dtype=dtype)
     return cast(input, dtype)
 
 
@@ -363,17 +310,9 @@ def linalg_norm(
     if ord is None:
         return F.vector_norm(input, 2, dim, keepdim, dtype=dtype)
     if dim is not None and len(dim) not in (1, 2):
-        raise fail(
-            "E304",
-            f"`linalg.norm` takes one or two dims, got {tuple(dim)}",
-            help="one dim for vectors, two for matrices",
-        )
+        raise fault("E304 linalg-norm-takes-two", tuple(dim))
     if dim is None and input.ndim not in (1, 2):
-        raise fail(
-            "E308",
-            f"`linalg.norm` with `ord` needs 1 or 2 dims or `dim=`, got {shape_text(input.shape)}",
-            help="give `dim=`",
-        )
+        raise fault("E308 linalg-norm-ord-needs", input=input)
     if isinstance(ord, str) or (input.ndim if dim is None else len(dim)) == 2:
         return F.matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return F.vector_norm(input, ord, dim, keepdim, dtype=dtype)
@@ -440,18 +379,11 @@ def cond(input: Tensor, p: Any = None):
 def tensorinv(input: Tensor, ind: int = 2):
     """The inverse of a tensor as a map from its last dims to its first `ind` dims."""
     if ind <= 0:
-        raise fail(
-            "E309",
-            f"`linalg.tensorinv` needs a positive `ind`, got {ind}",
-            help="`ind=2` is the default",
-        )
+        raise fault("E309 linalg-tensorinv-needs-positive", ind=ind)
     first, last = input.shape[:ind], input.shape[ind:]
     if count(first) != count(last):
-        raise fail(
-            "E308",
-            f"`linalg.tensorinv` of {shape_text(input.shape)} needs as many elements in the "
-            f"first {ind} dims as in the rest, got {count(first)} and {count(last)}",
-            help="choose another `ind`",
+        raise fault(
+            "E308 linalg-tensorinv-needs-many", count(first), count(last), input=input, ind=ind
         )
     found = F.inv(F.reshape(input, (count(first), count(last))))
     return F.reshape(found, (*last, *first))
@@ -470,11 +402,6 @@ def tensorsolve(input: Tensor, B: Tensor, dims: DimList | None = None):
         input = F.permute(input, (*(d for d in range(input.ndim) if d not in dims), *dims))
     rest = input.shape[B.ndim :]
     if count(rest) != B.numel or count(input.shape[: B.ndim]) != B.numel:
-        raise fail(
-            "E308",
-            f"`linalg.tensorsolve` needs as many unknowns as equations, got A of shape "
-            f"{shape_text(input.shape)} and B of shape {shape_text(B.shape)}",
-            help="the first dims of A are those of B, the rest hold as many elements",
-        )
+        raise fault("E308 linalg-tensorsolve-needs-many", B.shape, input=input)
     found = F.solve(F.reshape(input, (B.numel, count(rest))), F.reshape(B, (B.numel,)))
     return F.reshape(found, rest)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Tensor, movement, opaque
 from ..graph.op import OUTPUT, cast, constant, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import shape_text
 from ..graph.strides import same_strides, strides_of
 
 
@@ -63,16 +62,7 @@ def fitting(g, old):
     """A cotangent for what a tensor was before it was given memory of another shape: E308 if so."""
     if g.shape == old.shape:
         return cast(g, old.dtype)
-    raise fail(
-        "E308",
-        f"the gradient has shape {shape_text(g.shape)}, but what it is of had shape "
-        f"{shape_text(old.shape)} before its `.data` was replaced",
-        help="make a new tensor when the shape changes",
-        notes=(
-            f"PyTorch: Function {old.grad_name} returned an invalid gradient at index 0 - got "
-            f"{list(g.shape)} but expected shape compatible with {list(old.shape)}",
-        ),
-    )
+    raise fault("E308 gradient-shape", list(g.shape), list(old.shape), g=g, old=old)
 
 
 @movement(
@@ -150,11 +140,7 @@ def _overwritten_shape(input, src, *rest):
         n in (1, shape[input.ndim - src.ndim + i]) for i, n in enumerate(src.shape)
     )
     if not fits:
-        raise fail(
-            "E302",
-            f"cannot write shape {shape_text(src.shape)} into shape {shape_text(shape)}",
-            help="sizes must be equal or 1, counted from the right",
-        )
+        raise fault("E302 cannot-write-shape-into", src=src, shape=shape)
     return shape, input.dtype
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Size, Tensor, composite, function
 from ..graph.registry import F
 from ..graph.rules import require_float
@@ -32,10 +32,8 @@ def _check_parameter(op, name, parameter, shape, input):
     if parameter is None:
         return
     if parameter.dtype != input.dtype and input.dtype.itemsize > 2 and "rms" not in op:
-        raise fail(
-            "E307",
-            f"`{op}`: {name} has dtype {parameter.dtype.name}, the input {input.dtype.name}",
-            help="convert one: `x.to(weight.dtype)`",
+        raise fault(
+            "E307 dtype-parameter-input-input", op=op, name=name, parameter=parameter, input=input
         )
     if parameter.shape != shape:
         raise fail(
@@ -109,11 +107,7 @@ def rms_norm(
 
 def _channels(op, input):
     if input.ndim < 2:
-        raise fail(
-            "E308",
-            f"`{op}` needs at least 2 dims (batch and channels), got {shape_text(input.shape)}",
-            help="the channels are dim 1",
-        )
+        raise fault("E308 needs-least-dims", op=op, input=input)
     return input.shape[1]
 
 
@@ -136,22 +130,13 @@ def group_norm(
     """Mean 0 and variance 1 within each group of channels, then `weight` and `bias`."""
     channels = _channels("group_norm", input)
     if num_groups < 1 or channels % num_groups:
-        raise fail(
-            "E308",
-            f"`group_norm`: {channels} channels do not divide into {num_groups} groups",
-            help="the number of groups must divide the number of channels",
-        )
+        raise fault("E308 group_norm-channels-do-not", channels=channels, num_groups=num_groups)
     _check_parameter("group_norm", "weight", weight, (channels,), input)
     _check_parameter("group_norm", "bias", bias, (channels,), input)
     require_float("group_norm", input)
     size = count(input.shape[2:]) * (channels // num_groups)
     if size * input.shape[0] == 1:
-        raise fail(
-            "E308",
-            f"`group_norm` needs more than 1 value, got shape {shape_text(input.shape)}",
-            help="standardizing one number makes it 0",
-            raises="ValueError",
-        )
+        raise fault("E308 group_norm-needs-more-value", input=input)
     grouped = F.reshape(input, (input.shape[0], num_groups, size))
     normal = F.reshape(_standardized(grouped, (2,), eps), input.shape)
     return _affine(normal, weight, bias, (channels, *(1,) * (input.ndim - 2)))
@@ -243,34 +228,18 @@ def batch_norm(
         bias=bias,
     )
     if eps <= 0 and training:
-        raise fail(
-            "E504",
-            f"`batch_norm` needs eps > 0, not {eps}",
-            help="leave `eps` out",
-            raises="ValueError",
-        )
+        raise fault("E504 batch_norm-needs-eps", eps=eps)
     if not input.numel:
         return F.clone(input)
     _channels("batch_norm", input)
     require_float("batch_norm", input)
     if training:
         if input.numel == channels:
-            raise fail(
-                "E308",
-                "`batch_norm` in training needs more than 1 value per channel, got "
-                f"shape {shape_text(input.shape)}",
-                help="use a larger batch, or `training=False`",
-                raises="ValueError",
-            )
+            raise fault("E308 batch_norm-training-needs-more", input=input)
         _update(input, running_mean, running_var, momentum)
         return F.batch_standardized(input, weight, bias, None, None, eps)
     if running_mean is None or running_var is None:
-        raise fail(
-            "E205",
-            "`batch_norm` needs running_mean and running_var when not training",
-            help="pass both, or `training=True`",
-            raises="RuntimeError",
-        )
+        raise fault("E205 batch_norm-needs-running_mean-running_var")
     return F.batch_standardized(input, weight, bias, running_mean, running_var, eps)
 
 
@@ -294,12 +263,7 @@ def instance_norm(
 ):
     """Each channel of each instance standardized."""
     if input.ndim < 3:
-        raise fail(
-            "E308",
-            f"`instance_norm` needs (N, C, ...), got {shape_text(input.shape)}",
-            help="there must be something to average over after the channels",
-            raises="ValueError",
-        )
+        raise fault("E308 instance_norm-needs", input=input)
     batch, channels, *rest = input.shape
     _check_channels(
         "instance_norm",
@@ -311,12 +275,7 @@ def instance_norm(
         bias=bias,
     )
     if use_input_stats and count(tuple(rest)) == 1:
-        raise fail(
-            "E308",
-            f"`instance_norm` needs more than 1 element per channel, got {shape_text(input.shape)}",
-            help="standardizing one number makes it 0",
-            raises="ValueError",
-        )
+        raise fault("E308 instance_norm-needs-more-element", input=input)
 
     def repeated(parameter):
         return None if parameter is None else F.repeat(parameter, (batch,))
@@ -356,16 +315,9 @@ def local_response_norm(
 ):
     """Each element over a power of the mean square of `size` neighbouring channels."""
     if input.ndim < 3:
-        raise fail(
-            "E308",
-            f"`local_response_norm` needs at least 3 dims, got {shape_text(input.shape)}",
-            help="give (N, C, ...)",
-            raises="ValueError",
-        )
+        raise fault("E308 local_response_norm-needs-least-dims", input=input)
     if size < 1:
-        raise fail(
-            "E309", f"`local_response_norm` needs a size of at least 1, not {size}", help="use 5"
-        )
+        raise fault("E309 local_response_norm-needs-size-least", size=size)
     if not input.numel:
         return input
     channels = input.shape[1]

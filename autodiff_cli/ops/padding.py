@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Ints, Scalar, Tensor, composite, function, movement
 from ..graph.indices import check_number
 from ..graph.node import Node, Shape
 from ..graph.op import constant, number
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
-from ..graph.sizes import shape_text
 
 # -- a constant around the tensor ------------------------------------------------------------------
 
@@ -23,12 +22,7 @@ def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
 
 def _check_length(input: Node, pad: tuple[int, ...]) -> None:
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise fail(
-            "E303",
-            f"pad {shape_text(pad)} for shape {shape_text(input.shape)}: give two numbers a dim, "
-            f"at most {2 * input.ndim}",
-            help="the first pair is before and after the last dim",
-        )
+        raise fault("E303 pad-shape", 2 * input.ndim, pad=pad, input=input)
 
 
 def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
@@ -36,10 +30,8 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
     for dim, before, after in _sides(len(shape), pad):
         sizes[dim] += before + after
         if sizes[dim] < 0 or shape[dim] + min(before, 0) + min(after, 0) < 0:
-            raise fail(
-                "E303",
-                f"pad ({before}, {after}) takes more than the {shape[dim]} elements of dim {dim}",
-                help="negative numbers cut elements off",
+            raise fault(
+                "E303 pad-takes-more-elements", shape[dim], before=before, after=after, dim=dim
             )
     return tuple(sizes)
 
@@ -92,12 +84,7 @@ def _continued_shape(input, pad, mode):
     _check_length(input, pad)
     spatial = len(pad) // 2
     if spatial not in (1, 2, 3) or input.ndim - spatial not in (1, 2):
-        raise fail(
-            "E303",
-            f"pad of {len(pad)} numbers with mode {mode!r} for shape {shape_text(input.shape)}",
-            help="give 2 numbers for 2 or 3 dims, 4 for 3 or 4, 6 for 4 or 5",
-            raises="NotImplementedError",
-        )
+        raise fault("E303 pad-numbers-mode-shape", len(pad), mode=mode, input=input)
     for dim, before, after in _sides(input.ndim, pad):
         size = input.shape[dim]
         most = max(before, after)
@@ -172,19 +159,9 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None =
     if mode == "constant":
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in _MODES:
-        raise fail(
-            "E205",
-            f"pad mode must be constant, {', '.join(_MODES)}, not {mode!r}",
-            help='write `mode="reflect"`',
-            raises="NotImplementedError",
-        )
+        raise fault("E205 pad-mode-constant", ", ".join(_MODES), mode=mode)
     if value:
-        raise fail(
-            "E205",
-            f"pad mode {mode!r} takes no value",
-            help="leave `value` out, or use mode 'constant'",
-            raises="RuntimeError",
-        )
+        raise fault("E205 pad-mode-takes-no", mode=mode)
     return F.continued(input, pad, mode)
 
 
@@ -193,20 +170,12 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None =
 
 def _pixels(name: str, input: Node, least: int) -> None:
     if input.ndim < least:
-        raise fail(
-            "E303",
-            f"{name} needs at least {least} dims, this tensor has shape {shape_text(input.shape)}",
-            help="(..., channels, height, width)",
-        )
+        raise fault("E303 needs-least-dims", name=name, least=least, input=input)
 
 
 def _positive(name: str, what: str, value: int) -> None:
     if value < 1:
-        raise fail(
-            "E303",
-            f"{name} needs a positive {what}, got {value}",
-            help=f"use {what}=2, for example",
-        )
+        raise fault("E303 needs-positive", name=name, what=what, value=value)
 
 
 @composite(
@@ -225,11 +194,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
     *lead, channels, height, width = input.shape
     r = upscale_factor
     if channels % (r * r):
-        raise fail(
-            "E303",
-            f"pixel_shuffle by {r}: {channels} channels are not divisible by {r * r}",
-            help="the channels must be a multiple of upscale_factor ** 2",
-        )
+        raise fault("E303 pixel_shuffle", r * r, r=r, channels=channels)
     count = len(lead)
     apart = F.reshape(input, (*lead, channels // (r * r), r, r, height, width))
     order = (*range(count), *(count + i for i in (0, 3, 1, 4, 2)))
@@ -252,11 +217,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
     *lead, channels, height, width = input.shape
     r = downscale_factor
     if height % r or width % r:
-        raise fail(
-            "E303",
-            f"pixel_unshuffle by {r}: height {height} and width {width} must be divisible by it",
-            help="pad the picture first",
-        )
+        raise fault("E303 pixel_unshuffle", r=r, height=height, width=width)
     count = len(lead)
     apart = F.reshape(input, (*lead, channels, height // r, r, width // r, r))
     order = (*range(count), *(count + i for i in (0, 2, 4, 1, 3)))
@@ -278,10 +239,6 @@ def channel_shuffle(input: Tensor, groups: int):
     _positive("channel_shuffle", "groups", groups)
     batch, channels, *rest = input.shape
     if channels % groups:
-        raise fail(
-            "E303",
-            f"channel_shuffle: {channels} channels are not divisible by {groups} groups",
-            help="choose groups that divide the channels",
-        )
+        raise fault("E303 channel_shuffle-channels-not-divisible", channels=channels, groups=groups)
     apart = F.reshape(input, (batch, groups, channels // groups, *rest))
     return F.reshape(F.transpose(apart, 1, 2), input.shape)

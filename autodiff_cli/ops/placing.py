@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Dim, Mask, OptionalTensors, Tensor, camel, function, movement
 from ..graph.dtypes import BOOL
 from ..graph.indices import (
@@ -22,7 +22,6 @@ from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import broadcast_shapes
-from ..graph.sizes import shape_text
 
 # -- brackets, flat places, masks ------------------------------------------------------------------
 
@@ -49,12 +48,7 @@ def _put_shape(input, indices, values, accumulate):
     check_dtypes("index_put", input, values)
     place = indexed_shape(input, indices)
     if broadcast_shapes(place, values.shape) != place:
-        raise fail(
-            "E302",
-            f"values of shape {shape_text(values.shape)} do not fit the indexed places of shape "
-            f"{shape_text(place)}",
-            help="sizes must be equal or 1, counted from the right",
-        )
+        raise fault("E302 values-shape-do-not", values=values, place=place)
     return input.shape, input.dtype
 
 
@@ -104,11 +98,7 @@ def index_put(input: Tensor, indices: OptionalTensors, values: Tensor, accumulat
             parts.extend(places_of(index, input.shape[dim : dim + index.ndim]))
         else:
             if dim >= input.ndim:
-                raise fail(
-                    "E305",
-                    f"too many indices for a tensor of shape {shape_text(input.shape)}",
-                    help="one index for each dim at most",
-                )
+                raise fault("E305 too-many-indices-tensor", input=input)
             check_indices("index_put", index, dim, input.shape[dim], negative=True)
             parts.append(index)
     return F.index_written.apply([input, tuple(parts), values, accumulate])
@@ -118,11 +108,7 @@ def _flat_put_shape(input, index, source, accumulate):
     check_dtypes("put", input, source)
     check_indices("put", index, 0, input.numel, negative=True)
     if index.numel != source.numel:
-        raise fail(
-            "E302",
-            f"put of {source.numel} values at {index.numel} places",
-            help="give a value for each index",
-        )
+        raise fault("E302 put-values-places", source=source, index=index)
     return input.shape, input.dtype
 
 
@@ -162,11 +148,7 @@ def _masked_shape(input, mask, source):
     shape = broadcast_shapes(input.shape, mask.shape)
     wanted = int(np.count_nonzero(np.broadcast_to(value_of(mask), shape)))
     if wanted > source.numel:
-        raise fail(
-            "E302",
-            f"masked_scatter: {wanted} true places in the mask, {source.numel} in the source",
-            help="the source needs an element for every true place",
-        )
+        raise fault("E302 masked_scatter-true-places-mask", wanted=wanted, source=source)
     return shape, input.dtype
 
 
@@ -210,11 +192,7 @@ def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
     assert step.shape_rule is not None
     place = step.shape_rule(input, *rest)[0]
     if src.shape != place:
-        raise fail(
-            "E302",
-            f"{name}: the source has shape {shape_text(src.shape)}, the place {shape_text(place)}",
-            help="both must have the same shape",
-        )
+        raise fault("E302 source-shape-place", name=name, src=src, place=place)
     return F.view_scatter.apply([input, cast(src, input.dtype), (step, rest), f"{camel(name)}"])
 
 

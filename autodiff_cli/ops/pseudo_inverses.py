@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT64
 from ..graph.matrices import (
@@ -19,7 +19,6 @@ from ..graph.params import to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import broadcast_shapes
-from ..graph.sizes import shape_text
 
 SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
 
@@ -54,12 +53,7 @@ def _check_bounds(name, input, atol, rtol):
     for kind, bound in (("atol", atol), ("rtol", rtol)):
         batch = input.shape[:-2]
         if bound is not None and broadcast_shapes(batch, bound.shape) != batch:
-            raise fail(
-                "E308",
-                f"`{name}` of {shape_text(input.shape)} needs one `{kind}` a matrix, got shape "
-                f"{shape_text(bound.shape)}",
-                help="a number goes for all matrices",
-            )
+            raise fault("E308 needs-matrix", name=name, input=input, kind=kind, bound=bound)
 
 
 def _pinv_shape(input, atol, rtol, hermitian):
@@ -212,21 +206,12 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     require_matrices("linalg.lstsq", input)
     require_same_dtype("linalg.lstsq", input, b)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise fail(
-            "E205",
-            f"`linalg.lstsq` has no driver {driver!r}",
-            help="the drivers are gels, gelsy, gelsd and gelss; leave it out for the default",
-        )
+        raise fault("E205 linalg-lstsq-no-driver", driver=driver)
     vector = input.ndim - 1 == b.ndim and b.shape == input.shape[:-1]
     right = F.unsqueeze(b, b.ndim) if vector else b
     m, n = input.shape[-2:]
     if right.ndim < 2 or right.shape[-2] != m:
-        raise fail(
-            "E301",
-            f"`linalg.lstsq` cannot solve A X = B with A of shape {shape_text(input.shape)} "
-            f"and B of shape {shape_text(b.shape)}",
-            help=f"B needs {m} rows",
-        )
+        raise fault("E301 linalg-lstsq-cannot-solve", input=input, b=b, m=m)
     batch = broadcast_shapes(input.shape[:-2], right.shape[:-2])
     matrix = F.expand(input, (*batch, m, n)) if batch != input.shape[:-2] else input
     right = F.expand(right, (*batch, *right.shape[-2:])) if batch != right.shape[:-2] else right

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Dim, Tensor, composite, function
 from ..graph.dtypes import INT64, is_float
 from ..graph.op import cast, known, number, value_of
@@ -10,7 +10,6 @@ from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import reduced_shape
-from ..graph.sizes import shape_text
 
 # -- order statistics ------------------------------------------------------------------------------
 
@@ -28,11 +27,7 @@ def _pick(input, dim, index, keepdim):
 
 def _require_elements(name, input, dim):
     if input.shape and input.shape[dim] == 0:
-        raise fail(
-            "E308",
-            f"`{name}` over dim {dim} of shape {shape_text(input.shape)}: there are no elements",
-            help="the dim to reduce must not be empty",
-        )
+        raise fault("E308 over-dim-shape", name=name, dim=dim, input=input)
 
 
 def _nans(input, dim):
@@ -107,11 +102,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
     size = input.shape[dim] if input.shape else 1
     if not 1 <= k <= size:
-        raise fail(
-            "E308",
-            f"`kthvalue` {k} along dim {dim} of shape {shape_text(input.shape)}",
-            help=f"k may be 1 to {size} here",
-        )
+        raise fault("E308 kthvalue-along-dim-shape", k=k, dim=dim, input=input, size=size)
     index = F.argsort(input, dim)
     return _pick(input, dim, F.narrow(index, dim, k - 1, 1) if input.shape else index, keepdim)
 
@@ -165,23 +156,11 @@ ROUNDINGS = {
 def _checked_quantile(name, input, q, interpolation):
     require_float(name, input, "RuntimeError")
     if not q.weak and q.dtype != input.dtype:
-        raise fail(
-            "E307",
-            f"`{name}`: q is {q.dtype.name}, the input {input.dtype.name}",
-            help=f"write `q.to(torch.{input.dtype.name})`",
-        )
+        raise fault("E307 q-q-input-input", name=name, q=q, input=input)
     if q.ndim > 1:
-        raise fail(
-            "E308",
-            f"`{name}`: q must be a number or have one dim, got {shape_text(q.shape)}",
-            help="list the quantiles in one dim",
-        )
+        raise fault("E308 q-number-dim-got", name=name, q=q)
     if not input.numel:
-        raise fail(
-            "E308",
-            f"`{name}` of an empty tensor of shape {shape_text(input.shape)}",
-            help="give at least one element",
-        )
+        raise fault("E308 empty-tensor-shape", name=name, input=input)
     if interpolation not in ROUNDINGS:
         raise fail(
             "E205",

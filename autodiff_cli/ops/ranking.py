@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Function, Tensor, composite, function, pointwise
 from ..graph.dtypes import INT64
 from ..graph.op import cast, constant, known, value_of
@@ -45,11 +45,7 @@ def margin_ranking_loss(
     """How far `input1` is from leading `input2` (target 1) or trailing it (-1) by `margin`."""
     if not len(input1.shape) == len(input2.shape) == len(target.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (input1, input2, target))
-        raise fail(
-            "E308",
-            f"`margin_ranking_loss` needs tensors with the same number of dims, got {shapes}",
-            help="reshape them to the same number of dims",
-        )
+        raise fault("E308 margin_ranking_loss-needs-tensors-same", shapes=shapes)
     loss = F.clamp_min(-target * (input1 - input2) + margin, 0)
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
@@ -91,12 +87,8 @@ def cosine_embedding_loss(
     """One less the cosine where target is 1, the cosine beyond `margin` where it is -1."""
     ndim = len(input1.shape)
     if len(target.shape) > 1 or ndim != len(target.shape) + 1 or len(input2.shape) != ndim:
-        raise fail(
-            "E308",
-            "`cosine_embedding_loss` needs inputs (N, D) with target (N,), or (D,) with "
-            f"(), got {shape_text(input1.shape)}, {shape_text(input2.shape)} and "
-            f"{shape_text(target.shape)}",
-            help="one target for each pair of rows",
+        raise fault(
+            "E308 cosine_embedding_loss-needs-inputs", input1=input1, input2=input2, target=target
         )
     dim = ndim - 1
     along = F.sum(input1 * input2, dim)
@@ -110,23 +102,14 @@ def cosine_embedding_loss(
 
 def _triplet(near, far, margin):
     if margin <= 0:
-        raise fail(
-            "E504",
-            f"the margin of a triplet loss must be > 0, not {margin}",
-            help="write `margin=1.0`",
-            raises="ValueError",
-        )
+        raise fault("E504 margin-triplet-loss", margin=margin)
     return F.clamp_min(margin + near - far, 0)
 
 
 def _same_dims(name, anchor, positive, negative):
     if not len(anchor.shape) == len(positive.shape) == len(negative.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (anchor, positive, negative))
-        raise fail(
-            "E308",
-            f"`{name}` needs tensors with the same number of dims, got {shapes}",
-            help="reshape them to the same number of dims",
-        )
+        raise fault("E308 needs-tensors-same-number", name=name, shapes=shapes)
 
 
 def _shown(node):
@@ -188,11 +171,7 @@ def triplet_margin_with_distance_loss(
             return F.pairwise_distance(a, b)
         found = node_of(distance_function(_shown(a), _shown(b)))
         if found is None:
-            raise fail(
-                "E208",
-                "`distance_function` must return a tensor",
-                help="write a function of two tensors such as `lambda a, b: (a - b).norm(dim=-1)`",
-            )
+            raise fault("E208 distance_function-return-tensor")
         return found
 
     near, far = distance(anchor, positive), distance(anchor, negative)
@@ -255,11 +234,7 @@ def multilabel_soft_margin_loss(
 ):
     """Binary cross entropy of `sigmoid(input)`, the mean over classes."""
     if not input.shape:
-        raise fail(
-            "E304",
-            "`multilabel_soft_margin_loss` needs a dim of classes, got a 0-d tensor",
-            help="give scores of shape (classes,) or (batch, classes)",
-        )
+        raise fault("E304 multilabel_soft_margin_loss-needs-dim-classes")
     loss = F.logits_loss(input, target)
     if weight is not None:
         loss = loss * weight
@@ -270,18 +245,9 @@ def multilabel_soft_margin_loss(
 def _rows(name, input, target):
     """Scores as (N, C); E308 when they are not."""
     if len(input.shape) > 2 or (input.shape and input.shape[-1] == 0):
-        raise fail(
-            "E308",
-            f"`{name}` needs scores of shape (batch, classes) or (classes,), got "
-            f"{shape_text(input.shape)}",
-            help="one row of scores for each target",
-        )
+        raise fault("E308 needs-scores-shape-2", name=name, input=input)
     if target.dtype.kind not in "iu":
-        raise fail(
-            "E307",
-            f"`{name}` needs targets as integers, got {target.dtype.name}",
-            help="convert: `target.long()`",
-        )
+        raise fault("E307 needs-targets-integers", name=name, target=target)
     return F.reshape(F.once(input), (-1, input.shape[-1] if input.shape else 1))
 
 
@@ -291,12 +257,7 @@ def _in_range(name, target, classes, low):
     values = value_of(target)
     wrong = values[(values < low) | (values >= classes)]
     if wrong.size:
-        raise fail(
-            "E305",
-            f"class {wrong[0]} is out of range for `{name}`: there are {classes} classes",
-            help=f"classes are numbered 0 to {classes - 1}",
-            raises="RuntimeError",
-        )
+        raise fault("E305 class-out-range-2", classes - 1, wrong=wrong, name=name, classes=classes)
 
 
 ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
@@ -345,28 +306,15 @@ def multi_margin_loss(
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
     require_constant("multi_margin_loss", "weight", weight)
     if p not in (1, 2):
-        raise fail(
-            "E504",
-            f"`multi_margin_loss` needs p 1 or 2, not {p}",
-            help="write `p=1`",
-            raises="ValueError",
-        )
+        raise fault("E504 multi_margin_loss-needs-p", p=p)
     scores = _rows("multi_margin_loss", input, target)
     rows, classes = scores.shape
     if target.numel != rows or len(target.shape) > 1:
-        raise fail(
-            "E308",
-            f"`multi_margin_loss` with scores of shape {shape_text(input.shape)} needs "
-            f"{rows} targets, got {shape_text(target.shape)}",
-            help="one class for each row",
+        raise fault(
+            "E308 multi_margin_loss-scores-shape-needs", input=input, rows=rows, target=target
         )
     if weight is not None and weight.shape != (classes,):
-        raise fail(
-            "E308",
-            f"`multi_margin_loss` needs weight of shape ({classes},), got "
-            f"{shape_text(weight.shape)}",
-            help="one weight for each class",
-        )
+        raise fault("E308 multi_margin_loss-needs-weight-shape", classes=classes, weight=weight)
     _in_range("multi_margin_loss", target, classes, 0)
     at = F.reshape(cast(target, INT64), (-1, 1))
     above = margin - F.gather(scores, 1, at) + scores
@@ -404,12 +352,7 @@ def multilabel_margin_loss(
         or len(target.shape) > 2
         or (len(input.shape) == 2 and target.shape != input.shape)
     ):
-        raise fail(
-            "E308",
-            "`multilabel_margin_loss` needs targets of the shape of the scores, "
-            f"{shape_text(input.shape)}, got {shape_text(target.shape)}",
-            help="fill rows of targets with -1",
-        )
+        raise fault("E308 multilabel_margin_loss-needs-targets-shape", input=input, target=target)
     rows, classes = scores.shape
     _in_range("multilabel_margin_loss", target, classes, -1)
     labels = F.reshape(cast(target, INT64), (rows, classes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import (
     Any,
     Dim,
@@ -23,7 +23,7 @@ from ..graph.op import value_of
 from ..graph.params import node_of, to_int, to_tensor
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import shape_text, within
+from ..graph.sizes import within
 from ..graph.strides import like_input
 
 
@@ -34,12 +34,7 @@ def _same(input, *rest):
 def _some_dims(name, least):
     def check(input, *rest):
         if input.ndim < least:
-            raise fail(
-                "E304",
-                f"{name} needs at least {least} dims, this tensor has shape "
-                f"{shape_text(input.shape)}",
-                help="`unsqueeze` adds dims",
-            )
+            raise fault("E304 needs-least-dims", name=name, least=least, input=input)
         return input.shape, input.dtype
 
     return check
@@ -74,11 +69,7 @@ def flipud(input: Tensor):
 def _roll_shape(input, shifts, dims):
     amounts = (shifts,) if isinstance(shifts, int) else shifts
     if not amounts or len(amounts) != (1 if not dims else len(dims)):
-        raise fail(
-            "E304",
-            f"roll by {shifts} needs as many dims as shifts, got {dims or 'none'}",
-            help="give one dim for every shift, or one shift and no dims",
-        )
+        raise fault("E304 roll-needs-many-dims", dims or "none", shifts=shifts)
     return input.shape, input.dtype
 
 
@@ -107,11 +98,7 @@ def roll(input: Tensor, shifts: Ints, dims: Dims = ()):
 
 def _turned(input, k, dims):
     if len(dims) != 2 or dims[0] == dims[1]:
-        raise fail(
-            "E304",
-            f"rot90 turns from one dim to another, got dims {tuple(dims)}",
-            help="give two different dims, for example `dims=(0, 1)`",
-        )
+        raise fault("E304 rot90-turns-dim-another", tuple(dims))
     shape = list(_some_dims("rot90", 2)(input)[0])
     if k % 2:
         a, b = dims
@@ -135,12 +122,7 @@ def rot90(input: Tensor, k: int = 1, dims: DimList = (0, 1)):
 
 def _repeat_shape(input, repeats):
     if len(repeats) < input.ndim or any(r < 0 for r in repeats):
-        raise fail(
-            "E303",
-            f"repeat {shape_text(repeats)} of shape {shape_text(input.shape)} needs a count, 0 or "
-            "more, for every dim",
-            help="new dims go in front",
-        )
+        raise fault("E303 repeat-shape-needs-count", repeats=repeats, input=input)
     shape = (1,) * (len(repeats) - input.ndim) + input.shape
     return tuple(s * r for s, r in zip(shape, repeats, strict=True)), input.dtype
 
@@ -196,20 +178,13 @@ def repeat_interleave(
     if counts.numel == 1:
         counts = F.expand(F.reshape(counts, (1,)), (size,))
     if counts.shape != (size,):
-        raise fail(
-            "E302",
-            f"repeat_interleave: counts of shape {shape_text(counts.shape)} for dim {dim} "
-            f"with {size} elements",
-            help="give one count, or one for each element",
-        )
+        raise fault("E302 repeat_interleave-counts-shape-dim", counts=counts, dim=dim, size=size)
     return F.index_select(input, dim, F.repeated_places(counts))
 
 
 def _each_repeated(input, count, dim):
     if count < 0:
-        raise fail(
-            "E305", f"repeat_interleave by {count}: counts cannot be negative", help="use 0 or more"
-        )
+        raise fault("E305 repeat_interleave", count=count)
     if not input.shape:
         input = F.reshape(input, (1,))
     shape = input.shape
@@ -219,18 +194,10 @@ def _each_repeated(input, count, dim):
 
 def _places_shape(repeats):
     if repeats.dtype.kind not in "iu":
-        raise fail(
-            "E306",
-            f"repeat_interleave needs integer counts, got {repeats.dtype.name}",
-            help="convert them with `.long()`",
-        )
+        raise fault("E306 repeat_interleave-needs-integer-counts", repeats=repeats)
     counts = value_of(repeats)
     if counts.ndim != 1 or (counts < 0).any():
-        raise fail(
-            "E305",
-            "repeat_interleave needs a vector of counts that are not negative",
-            help="use 0 or more",
-        )
+        raise fault("E305 repeat_interleave-needs-vector-counts")
     return (int(counts.sum()),), INT64
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.cascade import small_sum
 from ..graph.declare import (
     Dim,
@@ -25,7 +25,6 @@ from ..graph.registry import F
 from ..graph.rules import as_float, require_float, restored, shifted, spread
 from ..graph.samples import Bad, S, bools, ints, t
 from ..graph.shapes import dims_of, reduced_count, reduced_shape
-from ..graph.sizes import shape_text
 
 DIMS = (S(t(2, 3)), S(t(2, 3), dim=1), S(t(2, 3, 4), dim=(0, -1), keepdim=True), S(t()))
 TIES = t(2, 3, values=[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
@@ -44,18 +43,9 @@ def require_elements(name, input, dim):
     if dim and input.shape:
         for d in dim:
             if input.shape[d] == 0:
-                raise fail(
-                    "E308",
-                    f"`{name}` over dim {d} of shape {shape_text(input.shape)}: there are no "
-                    "elements",
-                    help="the dim to reduce must not be empty",
-                )
+                raise fault("E308 over-dim-shape-2", name=name, d=d, input=input)
     elif not input.numel:
-        raise fail(
-            "E308",
-            f"`{name}` of an empty tensor of shape {shape_text(input.shape)}",
-            help="name a dim that is not empty with `dim=`",
-        )
+        raise fault("E308 empty-tensor-shape-2", name=name, input=input)
 
 
 # -- sums and means --------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ import math
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Floats, Ints, Size, Tensor, composite, function, movement, opaque
 from ..graph.dtypes import INT64, UINT8, is_float
 from ..graph.op import cast, constant
 from ..graph.registry import F
 from ..graph.rules import require_float
 from ..graph.samples import Bad, S, t
-from ..graph.sizes import check_size, shape_text
+from ..graph.sizes import check_size
 from ..graph.windows import resampled, spread_back
 
 NN = "nn.functional."
@@ -104,42 +104,17 @@ _MODES = {
 
 def _mode(mode, n, align_corners, antialias):
     if mode not in _MODES:
-        raise fail(
-            "E205",
-            f"`interpolate` has no mode {mode!r}",
-            help="modes: " + ", ".join(_MODES),
-            raises="NotImplementedError",
-        )
+        raise fault("E205 interpolate-no-mode", ", ".join(_MODES), mode=mode)
     kind, dims = _MODES[mode]
     if n not in dims:
         wanted = " or ".join(f"{d + 2}" for d in dims)
-        raise fail(
-            "E308",
-            f"mode {mode!r} works on tensors of {wanted} dims, got {n + 2} dims",
-            help="the first two dims are batch and channels",
-            raises="NotImplementedError",
-        )
+        raise fault("E308 mode-works-tensors-dims", n + 2, mode=mode, wanted=wanted)
     if align_corners is not None and kind in ("nearest", "nearest-exact", "area"):
-        raise fail(
-            "E205",
-            f"`align_corners` has no meaning with mode {mode!r}",
-            help="leave it out",
-            raises="ValueError",
-        )
+        raise fault("E205 align_corners-no-meaning-mode", mode=mode)
     if (antialias and kind not in ("linear", "cubic", "lanczos")) or (antialias and n != 2):
-        raise fail(
-            "E205",
-            "`antialias` works with modes bilinear, bicubic and lanczos on 4 dims",
-            help="leave `antialias` out",
-            raises="ValueError",
-        )
+        raise fault("E205 antialias-works-modes-bilinear")
     if kind == "lanczos" and (not antialias or align_corners):
-        raise fail(
-            "E205",
-            "mode 'lanczos' needs antialias=True and no align_corners",
-            help="write `antialias=True`",
-            raises="ValueError",
-        )
+        raise fault("E205 mode-lanczos-needs-antialias")
     return kind
 
 
@@ -147,48 +122,24 @@ def _sizes_and_scales(input, size, scale_factor, recompute):
     spatial = input.shape[2:]
     n = len(spatial)
     if (size is None) == (scale_factor is None):
-        raise fail(
-            "E205",
-            "`interpolate` needs either size or scale_factor",
-            help="write `size=(8, 8)` or `scale_factor=2`",
-            raises="ValueError",
-        )
+        raise fault("E205 interpolate-needs-either-size")
     given = size if scale_factor is None else scale_factor
     values = given if isinstance(given, tuple) else (given,) * n
     if len(values) != n:
-        raise fail(
-            "E308",
-            f"`interpolate` of shape {shape_text(input.shape)} needs {n} sizes or factors, "
-            f"got {len(values)}",
-            help="one for each dim after batch and channels",
-            raises="ValueError",
-        )
+        raise fault("E308 interpolate-shape-needs-sizes", len(values), input=input, n=n)
     if scale_factor is None:
         if recompute:
-            raise fail(
-                "E205",
-                "`recompute_scale_factor` has no meaning with size",
-                help="leave it out",
-                raises="ValueError",
-            )
+            raise fault("E205 recompute_scale_factor-no-meaning-size")
         sizes, scales = values, (None,) * n
     else:
         if not all(0 < factor < 1e9 for factor in values):
-            raise fail(
-                "E309",
-                f"`interpolate` needs positive factors, got {scale_factor}",
-                help="write `scale_factor=2`",
-            )
+            raise fault("E309 interpolate-needs-positive-factors", scale_factor=scale_factor)
         sizes = tuple(
             math.floor(length * factor) for length, factor in zip(spatial, values, strict=True)
         )
         scales = (None,) * n if recompute else values
     if any(v < 1 for v in (*sizes, *spatial)):
-        raise fail(
-            "E309",
-            f"`interpolate` cannot go from {shape_text(spatial)} to {shape_text(sizes)}",
-            help="sizes must be at least 1",
-        )
+        raise fault("E309 interpolate-cannot-go", spatial=spatial, sizes=sizes)
     return sizes, scales
 
 
@@ -217,13 +168,10 @@ def interpolate(
     """The dims after batch and channels brought to another size, or scaled."""
     n = len(input.shape) - 2
     if not 1 <= n <= 3:
-        raise fail(
-            "E308",
-            f"`interpolate` needs 3 to 5 dims, got shape {shape_text(input.shape)}",
-            help="the first two dims are batch and channels",
-            raises="ValueError"
-            if isinstance(size or scale_factor, tuple)
-            else "NotImplementedError",
+        raise fault(
+            "E308 interpolate-needs-dims",
+            "ValueError" if isinstance(size or scale_factor, tuple) else "NotImplementedError",
+            input=input,
         )
     if not is_float(input.dtype) and input.dtype != UINT8:
         require_float("interpolate", input)
@@ -298,21 +246,9 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     """A grid for `grid_sample` from affine maps, (N, 2, 3) for planes and (N, 3, 4) for volumes."""
     n = len(size) - 2
     if n not in (2, 3) or theta.shape != (size[0], n, n + 1):
-        raise fail(
-            "E308",
-            f"`affine_grid` to size {shape_text(size)} cannot use theta of shape "
-            f"{shape_text(theta.shape)}",
-            help="theta is (N, 2, 3) for 4 sizes, (N, 3, 4) for 5",
-            raises="ValueError",
-        )
+        raise fault("E308 affine_grid-size-cannot-use", size=size, theta=theta)
     if theta.dtype.kind != "f" or min(size) < 1:
-        raise fail(
-            "E309",
-            f"`affine_grid` needs a float theta and positive sizes, got {theta.dtype.name} "
-            f"and {shape_text(size)}",
-            help="sizes must be at least 1",
-            raises="ValueError",
-        )
+        raise fault("E309 affine_grid-needs-float-theta", theta=theta, size=size)
     check_size((*size[2:], n + 1), theta.dtype)
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
@@ -482,19 +418,9 @@ def grid_sample(
     from -1 to 1. The slope towards the grid is 0 for mode nearest and beyond the border."""
     n = len(input.shape) - 2
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise fail(
-            "E205",
-            f"`grid_sample` has no mode {mode!r}",
-            help="modes: bilinear, nearest, bicubic",
-            raises="ValueError",
-        )
+        raise fault("E205 grid_sample-no-mode", mode=mode)
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise fail(
-            "E205",
-            f"`grid_sample` has no padding_mode {padding_mode!r}",
-            help="padding modes: zeros, border, reflection",
-            raises="ValueError",
-        )
+        raise fault("E205 grid_sample-no-padding_mode", padding_mode=padding_mode)
     if (
         n not in (2, 3)
         or len(grid.shape) != n + 2
@@ -503,17 +429,7 @@ def grid_sample(
         or min(input.shape[2:]) < 1
         or (mode == "bicubic" and n != 2)
     ):
-        raise fail(
-            "E308",
-            f"`grid_sample` of {shape_text(input.shape)} cannot use a grid of shape "
-            f"{shape_text(grid.shape)} with mode {mode}",
-            help="(N, C, H, W) goes with a grid (N, h, w, 2), (N, C, D, H, W) with (N, d, h, w, 3)",
-        )
+        raise fault("E308 grid_sample-cannot-use-grid", input=input, grid=grid, mode=mode)
     if input.dtype != grid.dtype:
-        raise fail(
-            "E307",
-            f"`grid_sample` needs input and grid of one dtype, got {input.dtype.name} and "
-            f"{grid.dtype.name}",
-            help="convert one: `grid.to(input.dtype)`",
-        )
+        raise fault("E307 grid_sample-needs-input-grid", input=input, grid=grid)
     return F.grid_sampler(input, grid, mode, padding_mode, bool(align_corners))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import (
     Any,
     Dim,
@@ -28,7 +28,6 @@ from ..graph.op import number
 from ..graph.params import node_of, to_scalar
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
-from ..graph.sizes import shape_text
 
 # -- scatter: an index for every element of the source ---------------------------------------------
 
@@ -157,11 +156,7 @@ def _combine(out, places, values, reduce):
 
 
 def _no_gradient(g, out, *args):
-    raise fail(
-        "E404",
-        "scatter with reduce= has no gradient, as in PyTorch",
-        help="use scatter_add or scatter_reduce",
-    )
+    raise fault("E404 scatter-reduce-no-gradient")
 
 
 @movement(
@@ -183,11 +178,7 @@ def _scattered(input: Node, dim: int, index: Node, src: Any, reduce: str | None)
             return F.scatter_value(input, dim, index, src)
         return F.scatter_tensor(input, dim, index, node)
     if reduce not in _COMBINED:
-        raise fail(
-            "E205",
-            f"scatter reduce must be 'add' or 'multiply', not {reduce!r}",
-            help="`scatter_reduce` knows sum, prod, mean, amax and amin",
-        )
+        raise fault("E205 scatter-reduce-add-multiply", reduce=reduce)
     if node is None or node.weak:
         node = F.expand(number(to_scalar(src), input.dtype), index.shape)
     return F.scatter_combined(input, dim, index, node, reduce)
@@ -230,11 +221,7 @@ _REDUCE = {
 
 def _check_reduce(name: str, reduce: str, allowed: tuple[str, ...]) -> None:
     if reduce not in allowed:
-        raise fail(
-            "E205",
-            f"{name}: reduce must be one of {', '.join(allowed)}, not {reduce!r}",
-            help='write it as a string, for example `reduce="mean"`',
-        )
+        raise fault("E205 reduce-not-reduce", ", ".join(allowed), name=name, reduce=reduce)
 
 
 def _identity(reduce: str, dtype: np.dtype) -> Any:
@@ -360,11 +347,7 @@ def _(g, out, input, dim, index, src, reduce, include_self):
 
 def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
     if index.ndim > 1:
-        raise fail(
-            "E302",
-            f"{name} needs a vector of indices, got shape {shape_text(index.shape)}",
-            help="use `index_put` or brackets for indices of any shape",
-        )
+        raise fault("E302 needs-vector-indices", name=name, index=index)
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
     if source is None:
         return
@@ -373,12 +356,7 @@ def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | No
     if (source.shape or (1,)) != want and not (
         index.numel == 1 and source.shape in (input.shape, ()) and not input.shape
     ):
-        raise fail(
-            "E302",
-            f"{name}: source of shape {shape_text(source.shape)} must have shape "
-            f"{shape_text(want)}",
-            help=f"one slice along dim {dim} for every index",
-        )
+        raise fault("E302 source-shape-shape", name=name, source=source, want=want, dim=dim)
 
 
 def _index_add_shape(input, dim, index, source, alpha):
@@ -460,11 +438,7 @@ def _(g, out, input, dim, index, source):
 def _index_fill_shape(input, dim, index, value):
     _check_rows("index_fill", input, dim, index)
     if isinstance(value, Node) and value.shape:
-        raise fail(
-            "E302",
-            f"index_fill needs a number or a 0-d tensor, got shape {shape_text(value.shape)}",
-            help="use `index_copy` for several values",
-        )
+        raise fault("E302 index_fill-needs-number-d", value=value)
     if not isinstance(value, Node):
         check_number(value, input.dtype)
     return input.shape, input.dtype

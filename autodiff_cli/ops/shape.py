@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.cascade import small_sum
 from ..graph.declare import (
     Any,
@@ -27,7 +27,7 @@ from ..graph.node import Node
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import infer_size
-from ..graph.sizes import check_address, shape_text
+from ..graph.sizes import check_address
 from ..graph.strides import is_contiguous, strides_of, view_strides
 
 # -- expansion and its opposite --------------------------------------------------------------------
@@ -38,30 +38,17 @@ FEW = 1024  # elements up to which a copy is made sooner than a view
 def _expand_shape(input, size, implicit=False):
     shape = input.shape
     if len(size) < len(shape):
-        raise fail(
-            "E303",
-            f"expand needs at least {len(shape)} sizes for shape {shape_text(shape)}, "
-            f"got {shape_text(size)}",
-            help="give a size for every dim; -1 keeps one",
-        )
+        raise fault("E303 expand-needs-least-sizes", len(shape), shape=shape, size=size)
     offset = len(size) - len(shape)
     out = []
     for i, want in enumerate(size):
         have = shape[i - offset] if i >= offset else 1
         if want == -1:
             if i < offset:
-                raise fail(
-                    "E303",
-                    f"-1 stands for no size in the new dim {i} of expand({shape_text(size)})",
-                    help="write the size out",
-                )
+                raise fault("E303 stands-no-size-new", i=i, size=size)
             want = have
         elif have not in (want, 1) or want < 0:
-            raise fail(
-                "E302",
-                f"cannot expand {shape_text(shape)} to {shape_text(size)}",
-                help=f"dim {i} has {have} elements; only 1 can be expanded",
-            )
+            raise fault("E302 cannot-expand-shape-size", shape=shape, size=size, i=i, have=have)
         out.append(want)
     check_address(tuple(out))
     return tuple(out), input.dtype
@@ -135,11 +122,7 @@ def _sum_to_shape(input, size):
     shape = input.shape
     lead = len(shape) - len(size)
     if lead < 0 or any(s not in (1, shape[i + lead]) for i, s in enumerate(size)):
-        raise fail(
-            "E302",
-            f"{shape_text(shape)} cannot be summed to {shape_text(size)}",
-            help="the size must be one that broadcasts to the shape",
-        )
+        raise fault("E302 shape-cannot-summed-size", shape=shape, size=size)
     return size, INT64 if input.dtype.kind == "b" else input.dtype
 
 
@@ -183,12 +166,7 @@ def sum_to_size(input: Tensor, size: Size):
 def _view_shape(input, size):
     size = infer_size(input.shape, size)
     if view_strides(input.shape, strides_of(input), size) is None:
-        raise fail(
-            "E303",
-            f"view size is not compatible: shape {shape_text(input.shape)} with strides "
-            f"{shape_text(strides_of(input))} cannot be seen as {shape_text(size)} without copying",
-            help="use `.reshape(...)`, which copies when it must",
-        )
+        raise fault("E303 view-size-not-compatible", strides_of(input), input=input, size=size)
     return size, input.dtype
 
 
@@ -285,12 +263,7 @@ def _bits_shape(input, dtype):
         return input.shape, dtype
     bytes_of_last = input.shape[-1] * size if input.shape else 0
     if not bytes_of_last or bytes_of_last % dtype.itemsize or strides_of(input)[-1] != 1:
-        raise fail(
-            "E306",
-            f"view({dtype.name}) of shape {shape_text(input.shape)}: the last dim must lie without "
-            f"gaps and hold whole elements of {dtype.itemsize} bytes",
-            help="use `.to(dtype)` to convert the values",
-        )
+        raise fault("E306 view-shape-last-dim", dtype=dtype, input=input)
     return (*input.shape[:-1], bytes_of_last // dtype.itemsize), dtype
 
 
@@ -348,12 +321,7 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     if not shape:
         return F.reshape(input, (1,))
     if start_dim > end_dim:
-        raise fail(
-            "E304",
-            f"flatten from dim {start_dim} to dim {end_dim}: the first comes after the last",
-            help="exchange start_dim and end_dim",
-            raises="RuntimeError",
-        )
+        raise fault("E304 flatten-dim-dim", start_dim=start_dim, end_dim=end_dim)
     if start_dim == end_dim:
         return input
     count = 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Dim, Ints, Tensor, function, movement, opaque
 from ..graph.indices import key_of, wrapped_index
 from ..graph.node import Node
@@ -15,7 +15,7 @@ from ..graph.params import dim_in_range, node_of, to_scalar
 from ..graph.registry import F
 from ..graph.registry import op as op_of
 from ..graph.samples import Bad, S, t
-from ..graph.sizes import shape_text, within
+from ..graph.sizes import within
 
 
 def _embedded(value, shape, step):
@@ -48,11 +48,7 @@ def _embed(key: str, g: Node, input: Node, *rest: Any) -> Node:
 
 
 def no_dims(name: str) -> Exception:
-    return fail(
-        "E304",
-        f"{name} needs a tensor with dims, this one is 0-d",
-        help="a 0-d tensor is one number",
-    )
+    return fault("E304 needs-tensor-dims", name=name)
 
 
 def _slice_shape(input, dim, start, end, step):
@@ -60,11 +56,7 @@ def _slice_shape(input, dim, start, end, step):
     if not shape:
         raise no_dims("slice")
     if step < 1:
-        raise fail(
-            "E305",
-            f"slice step must be positive, got {step}",
-            help="use `.flip(dim)` to reverse a dim",
-        )
+        raise fault("E305 slice-step-positive", step=step)
     size = len(range(shape[dim])[start:end:step])
     return (*shape[:dim], size, *shape[dim + 1 :]), input.dtype
 
@@ -133,10 +125,8 @@ def _narrowed(input, dim, start, length):
         or length < 0
         or (start % size if start < 0 else start) + length > size
     ):
-        raise fail(
-            "E305",
-            f"narrow: start {start} and length {length} exceed dim {dim} with {size} elements",
-            help="start + length may be at most the size of the dim",
+        raise fault(
+            "E305 narrow-start-length-exceed", start=start, length=length, dim=dim, size=size
         )
     start = start + size if start < 0 else start
     return start, start + length
@@ -169,12 +159,7 @@ def narrow_copy(input: Tensor, dim: Dim, start: int, length: int):
 
 def _two_dims(name: str, input: Node, dim1: int, dim2: int) -> None:
     if input.ndim < 2 or dim1 == dim2:
-        raise fail(
-            "E304",
-            f"{name} needs two different dims, got {dim1} and {dim2} of shape "
-            f"{shape_text(input.shape)}",
-            help="the tensor needs at least two dims",
-        )
+        raise fault("E304 needs-two-different-dims", name=name, dim1=dim1, dim2=dim2, input=input)
 
 
 def _diagonal_shape(input, offset, dim1, dim2):
@@ -230,11 +215,7 @@ def _embed_dims(input, offset, dim1, dim2):
     ndim = input.ndim + 1
     dim1, dim2 = dim_in_range(dim1, ndim), dim_in_range(dim2, ndim)
     if dim1 == dim2 or not input.shape:
-        raise fail(
-            "E304",
-            f"diag_embed of shape {shape_text(input.shape)} to dims {dim1} and {dim2}",
-            help="the tensor needs at least one dim and dim1 and dim2 must differ",
-        )
+        raise fault("E304 diag_embed-shape-dims", input=input, dim1=dim1, dim2=dim2)
     return dim1, dim2
 
 
@@ -271,11 +252,7 @@ def diag(input: Tensor, diagonal: int = 0):
     if input.ndim == 1:
         return F.diag_embed(input, diagonal)
     if input.ndim != 2:
-        raise fail(
-            "E304",
-            f"diag needs a vector or a matrix, got shape {shape_text(input.shape)}",
-            help="use `diagonal` or `diag_embed` for batches",
-        )
+        raise fault("E304 diag-needs-vector-matrix", input=input)
     return F.diagonal_copy(input, diagonal)
 
 
@@ -291,10 +268,8 @@ def diagflat(input: Tensor, offset: int = 0):
 def _unfold_shape(input, dimension, size, step):
     shape = input.shape or (1,)
     if size < 0 or size > shape[dimension]:
-        raise fail(
-            "E305",
-            f"unfold of size {size} from dim {dimension} with {shape[dimension]} elements",
-            help="the window may be at most as long as the dim",
+        raise fault(
+            "E305 unfold-size-dim-elements", shape[dimension], size=size, dimension=dimension
         )
     if step < 1:
         raise fail("E305", f"unfold needs a positive step, got {step}", help="use `step=1`")
@@ -368,12 +343,7 @@ def _strided_shape(input, size, stride, offset):
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     wrong = len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0
     if wrong or (last >= input.numel and 0 not in size):
-        raise fail(
-            "E309",
-            f"a view of size {size}, strides {stride} and offset {offset} does not lie in the "
-            f"{input.numel} elements of the tensor",
-            help="take a smaller size, or smaller strides",
-        )
+        raise fault("E309 view-size", size=size, stride=stride, offset=offset, input=input)
     return size, input.dtype
 
 
@@ -433,32 +403,20 @@ def as_strided_backward(grad: Tensor, shape: Any, size: Any, stride: Any, offset
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: int = 1):
     """Estimated slopes along dims: central differences, one-sided at the ends."""
     if edge_order not in (1, 2):
-        raise fail(
-            "E205",
-            f"gradient edge_order must be 1 or 2, not {edge_order}",
-            help="write `edge_order=1`",
-        )
+        raise fault("E205 gradient-edge_order", edge_order=edge_order)
     spacing = 1 if spacing is None else spacing
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = tuple(dim_in_range(d, input.ndim) for d in dims)
     steps = tuple(spacing) if isinstance(spacing, list | tuple) else (spacing,) * len(dims)
     if len(steps) != len(dims) or len(set(dims)) < len(dims):
-        raise fail(
-            "E303",
-            f"gradient along {len(dims)} dims with {len(steps)} spacings",
-            help="give one spacing for all, or one for each dim, each dim once",
-        )
+        raise fault("E303 gradient-along-dims-spacings", len(dims), len(steps))
     return tuple(_slopes(input, d, step, edge_order) for d, step in zip(dims, steps, strict=True))
 
 
 def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
     size = x.shape[dim] if x.shape else 0
     if size < edge_order + 1:
-        raise fail(
-            "E303",
-            f"gradient along dim {dim} with {size} elements needs at least {edge_order + 1}",
-            help="use a longer tensor or `edge_order=1`",
-        )
+        raise fault("E303 gradient-along-dim-elements", edge_order + 1, dim=dim, size=size)
 
     def at(start: int, count: int) -> Node:
         return F.slice(x, dim, start, start + count, 1)
@@ -469,11 +427,8 @@ def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
         inner, first, last = _even(at, size, step, edge_order)
     else:
         if coordinates.shape != (size,):
-            raise fail(
-                "E303",
-                f"gradient: coordinates of shape {shape_text(coordinates.shape)} for dim {dim} "
-                f"with {size} elements",
-                help="give one coordinate for each element",
+            raise fault(
+                "E303 gradient-coordinates-shape-dim", coordinates=coordinates, dim=dim, size=size
             )
         inner, first, last = _uneven(
             at,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Dim, Mask, Tensor, composite, function, opaque
 from ..graph.dtypes import INT32, INT64
 from ..graph.op import value_of
@@ -12,7 +12,6 @@ from ..graph.registry import F
 from ..graph.rules import no_derivative
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import count
-from ..graph.sizes import shape_text
 from ..graph.strides import like_input
 
 
@@ -104,11 +103,7 @@ def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: boo
     """The `k` largest (or smallest) elements along `dim` in order, and their indices."""
     size = input.shape[dim] if input.shape else 1
     if not 0 <= k <= size:
-        raise fail(
-            "E308",
-            f"`topk` of {k} along dim {dim} of shape {shape_text(input.shape)}",
-            help=f"k may be 0 to {size} here",
-        )
+        raise fault("E308 topk-along-dim-shape", k=k, dim=dim, input=input, size=size)
     index = F.argsort(input, dim, largest)
     if input.shape:
         index = F.narrow(index, dim, 0, k)
@@ -149,18 +144,9 @@ def _searchsorted(ordered, values, right, out_int32, sorter):
 
 def _search_shape(ordered, values, right, out_int32, sorter):
     if not ordered.shape or (ordered.ndim > 1 and ordered.shape[:-1] != values.shape[:-1]):
-        raise fail(
-            "E308",
-            f"searching {shape_text(values.shape)} in {shape_text(ordered.shape)}",
-            help="the sorted tensor has one dim, or all dims but the last agree",
-        )
+        raise fault("E308 searching-values-ordered", values=values, ordered=ordered)
     if sorter is not None and (sorter.shape != ordered.shape or sorter.dtype != INT64):
-        raise fail(
-            "E308",
-            f"sorter of shape {shape_text(sorter.shape)} and dtype {sorter.dtype.name} for a "
-            f"tensor of shape {shape_text(ordered.shape)}",
-            help="write `sorter=argsort(x)`",
-        )
+        raise fault("E308 sorter-shape-dtype-tensor", sorter=sorter, ordered=ordered)
     return values.shape, INT32 if out_int32 else INT64
 
 
@@ -197,9 +183,7 @@ def searchsorted(
     if side not in (None, "left", "right"):
         raise fail("E205", f"`searchsorted` has no side {side!r}", help='write "left" or "right"')
     if side == "left" and right:
-        raise fail(
-            "E205", "`searchsorted`: side is left but right is True", help="leave one of them out"
-        )
+        raise fault("E205 searchsorted-side-left-but")
     return F.bisected(sorted_sequence, input, right or side == "right", out_int32, sorter)
 
 
@@ -211,11 +195,7 @@ def searchsorted(
 def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False):
     """Which interval between sorted `boundaries` each element falls into."""
     if boundaries.ndim != 1:
-        raise fail(
-            "E308",
-            f"`bucketize` needs boundaries with one dim, got {shape_text(boundaries.shape)}",
-            help="list them in one dim",
-        )
+        raise fault("E308 bucketize-needs-boundaries-dim", boundaries=boundaries)
     return F.bisected(boundaries, input, right, out_int32, None)
 
 
@@ -261,11 +241,7 @@ def _unique_shape(input, dim, consecutive, wanted):
     if dim is not None and not input.shape:
         raise fail("E304", "a 0-d tensor has no dim to compare along", help="leave `dim` out")
     if dim is not None and 0 in (s for d, s in enumerate(input.shape) if d != dim):
-        raise fail(
-            "E308",
-            f"slices along dim {dim} of shape {shape_text(input.shape)} are empty",
-            help="there is nothing to compare",
-        )
+        raise fault("E308 slices-along-dim-shape", dim=dim, input=input)
     found = _unique(value_of(input), dim, consecutive, wanted)
     return tuple((v.shape, input.dtype if i == 0 else INT64) for i, v in enumerate(found))
 

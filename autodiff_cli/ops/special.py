@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import Any, Promote, Tensor, composite, function, pointwise
 from ..graph.registry import F
 from ..graph.samples import Bad, S, ints, t
@@ -236,9 +236,7 @@ def _away_from_zero(x, order0, rest):
 
 def _check_order(n, input):
     if n < 0:
-        raise fail(
-            "E205", f"polygamma needs an order of at least 0, not {n}", help="`polygamma(1, x)`"
-        )
+        raise fault("E205 polygamma-needs-order-least", n=n)
 
 
 @pointwise(
@@ -271,9 +269,7 @@ def polygamma_method(input: Tensor, n: int):
 def mvlgamma(input: Tensor, p: int):
     """Logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:
-        raise fail(
-            "E205", f"mvlgamma needs a dimension of at least 1, not {p}", help="`mvlgamma(x, 2)`"
-        )
+        raise fault("E205 mvlgamma-needs-dimension-least", p=p)
     out = F.lgamma(input)
     for j in range(1, p):
         out = out + F.lgamma(input - j / 2)
@@ -399,11 +395,7 @@ def _(g, out, input, eps):
 
 def no_slope(name):
     """The cotangent of an operand that PyTorch cannot differentiate towards."""
-    raise fail(
-        "E404",
-        f"`{name}` has no derivative towards this operand",
-        help="detach the operand if its gradient is not wanted",
-    )
+    raise fault("E404 no-derivative-towards-operand", name=name)
 
 
 def _gamma_slope(sign, name):

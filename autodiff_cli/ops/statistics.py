@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Dims, Scalar, Tensor, composite, function
 from ..graph.dtypes import is_float
 from ..graph.op import known, number, value_of
@@ -10,7 +10,6 @@ from ..graph.registry import F
 from ..graph.rules import require_float, spread
 from ..graph.samples import Bad, S, ints, t
 from ..graph.shapes import reduced_count
-from ..graph.sizes import shape_text
 
 DIMS = (
     S(t(2, 3)),
@@ -134,19 +133,11 @@ def _cov_weights(x, fweights, aweights):
     n = x.shape[1]
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and weights.shape != (n,):
-            raise fail(
-                "E308",
-                f"`cov`: {name} of shape {shape_text(weights.shape)} for {n} observations",
-                help=f"give one weight for each of the {n} columns",
-            )
+            raise fault("E308 cov-shape-observations", name=name, weights=weights, n=n)
         if weights is not None and known(weights) and (value_of(weights) < 0).any():
             raise fail("E504", f"`cov`: {name} cannot be negative", help="weights are 0 or larger")
     if fweights is not None and is_float(fweights.dtype):
-        raise fail(
-            "E307",
-            f"`cov`: fweights count observations, got {fweights.dtype.name}",
-            help="use integers, or `aweights`",
-        )
+        raise fault("E307 cov-fweights-count-observations", fweights=fweights)
     if aweights is not None:
         return F.mul(fweights, aweights) if fweights is not None else aweights
     return fweights
@@ -170,11 +161,7 @@ def cov(
 ):
     """Covariances of the rows; columns are observations, which may be weighted."""
     if input.ndim > 2:
-        raise fail(
-            "E308",
-            f"`cov` takes at most 2 dims, got {shape_text(input.shape)}",
-            help="rows are variables, columns are observations",
-        )
+        raise fault("E308 cov-takes-most-dims", input=input)
     x = F.reshape(input, (1, -1)) if input.ndim < 2 else input
     weights = _cov_weights(x, fweights, aweights)
     total = number(float(x.shape[1])) if weights is None else F.sum(weights)

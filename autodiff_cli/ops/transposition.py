@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import fail
+from ..errors import fault
 from ..graph.declare import (
     Dim,
     DimList,
@@ -18,16 +18,11 @@ from ..graph.params import dim_in_range
 from ..graph.registry import F
 from ..graph.samples import Bad, S, t
 from ..graph.shapes import moved
-from ..graph.sizes import shape_text
 
 
 def _permuted(input, dims):
     if len(dims) != input.ndim:
-        raise fail(
-            "E304",
-            f"permute of a tensor with {input.ndim} dims needs {input.ndim} dims, got {len(dims)}",
-            help="name every dim once",
-        )
+        raise fault("E304 permute-tensor-dims-needs", len(dims), input=input)
     return moved(input.shape, dims), input.dtype
 
 
@@ -96,11 +91,7 @@ def t_(input: Tensor):
 
 def _matrix(input):
     if input.ndim > 2:
-        raise fail(
-            "E304",
-            f"t() expects at most 2 dims, this tensor has shape {shape_text(input.shape)}",
-            help="use `.mT` for batches of matrices, `transpose(dim0, dim1)` or `permute(...)`",
-        )
+        raise fault("E304 t-expects-most-dims", input=input)
     return input
 
 
@@ -114,11 +105,7 @@ def _swap_last(input: Node, name: str) -> Node:
     if not input.ndim:
         return input
     if input.ndim < 2:
-        raise fail(
-            "E304",
-            f"`.{name}` needs at least 2 dims, this tensor has shape {shape_text(input.shape)}",
-            help="use `unsqueeze` to make it a matrix",
-        )
+        raise fault("E304 needs-least-dims-2", name=name, input=input)
     return F.transpose(input, -2, -1)
 
 
@@ -153,11 +140,7 @@ def _(input: Tensor):
 def _(input: Tensor):
     """A matrix, transposed."""
     if input.ndim not in (0, 2):
-        raise fail(
-            "E304",
-            f"`.H` needs a matrix, this tensor has shape {shape_text(input.shape)}",
-            help="use `.mH` for batches of matrices",
-        )
+        raise fault("E304 h-needs-matrix", input=input)
     return F.transpose(input, 0, 1) if input.shape else input
 
 
@@ -172,19 +155,11 @@ def movedim(input: Tensor, source: Ints, destination: Ints):
     given = (source,) if isinstance(source, int) else source
     wanted = (destination,) if isinstance(destination, int) else destination
     if len(given) != len(wanted):
-        raise fail(
-            "E304",
-            f"movedim of {len(given)} dims to {len(wanted)} places",
-            help="source and destination need the same length",
-        )
+        raise fault("E304 movedim-dims-places", len(given), len(wanted))
     sources = [dim_in_range(d, ndim) for d in given]
     places = [dim_in_range(d, ndim) for d in wanted]
     if len(set(sources)) < len(sources) or len(set(places)) < len(places):
-        raise fail(
-            "E304",
-            f"movedim: a dim is named twice in {given} or {wanted}",
-            help="name each dim once",
-        )
+        raise fault("E304 movedim-dim-named-twice", given=given, wanted=wanted)
     if not ndim:
         return F.alias(input)
     rest = iter(d for d in range(ndim) if d not in sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.columns import Canvas, Steps, padded, positive, windows
 from ..graph.declare import Any, Ints, Size, Tensor, function, opaque
 from ..graph.registry import F
@@ -77,11 +77,8 @@ def _steps(name, kernel_size, dilation, padding, stride, spatial):
         for size, p, d, k, s in zip(spatial, pads, dilation, kernel, stride, strict=True)
     )
     if min(sizes) < 1 or min(pads) < 0:
-        raise fail(
-            "E308",
-            f"`{name}` with windows of {kernel}, dilation {dilation}, padding {pads} finds no "
-            f"place in {shape_text(spatial)}",
-            help="use smaller windows or more padding",
+        raise fault(
+            "E308 windows", name=name, kernel=kernel, dilation=dilation, pads=pads, spatial=spatial
         )
     return kernel, Steps(stride, pads, dilation, 1), sizes
 
@@ -97,11 +94,8 @@ def unfold_columns(
 ):
     """The windows of images (N, C, H, W) as columns (N, C * taps, places)."""
     if len(input.shape) not in (3, 4) or 0 in input.shape[-3:]:
-        raise fail(
-            "E308",
-            f"`unfold` needs images (N, C, H, W) or (C, H, W), got {shape_text(input.shape)}",
-            help="add dims with `reshape`",
-            raises="IndexError" if len(input.shape) < 3 else "",
+        raise fault(
+            "E308 unfold-needs-images", "IndexError" if len(input.shape) < 3 else "", input=input
         )
     kernel, steps, sizes = _steps(
         "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..graph.declare import Any, Ints, Tensor, composite, function
 from ..graph.dtypes import INT64
 from ..graph.registry import F
@@ -69,13 +69,7 @@ def _declare_unpool(n):
     ):
         lead_shape(name, input, n)
         if indices.shape != input.shape or indices.dtype != INT64:
-            raise fail(
-                "E308",
-                f"`{name}` needs one int64 index for each element of shape "
-                f"{shape_text(input.shape)}, got {indices.dtype.name} of shape "
-                f"{shape_text(indices.shape)}",
-                help="use the indices of a max_pool",
-            )
+            raise fault("E308 needs-int64-index-each", name=name, input=input, indices=indices)
         kernel = spread(kernel_size, n, name, "kernel_size")
         step = kernel if stride is None else spread(stride, n, name, "stride")
         pad = spread(padding, n, name, "padding")

@@ -16,7 +16,7 @@ from typing import Any
 from ..autograd.jacobians import history
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fault
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
@@ -352,9 +352,7 @@ class Interactive(Program):
         """The tree of one expression; E102 when the text is no expression."""
         trees = parse(Source(text, name)).body
         if len(trees) != 1 or not isinstance(trees[0], syntax.ExprStmt):
-            raise fail(
-                "E102", f"`{text.strip()[:60]}` is not an expression", help="write one value"
-            )
+            raise fault("E102 not-expression", text.strip()[:60])
         return trees[0].value
 
     def is_harmless(self, tree: syntax.Node, loops: bool = True) -> bool:

@@ -19,7 +19,7 @@ from ..autograd.reverse import gradients as cotangents
 from ..autograd.reverse import ones_like
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Exit, fail
+from ..errors import AutodiffError, Exit, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.sizes import not_single
@@ -214,11 +214,7 @@ def _objective(session: Interactive, of: str | None) -> Objective:
     if tensor is None:
         if of is not None:
             objective_of(session, of, "gradient")  # says what is wrong with the name
-        raise fail(
-            "E402",
-            "nothing was computed yet that has a gradient",
-            help="write `loss = ...` from a plain literal such as `x = [1.0, 2.0]`",
-        )
+        raise fault("E402 nothing-was-computed-yet")
     node = tensor.looked_at
     text = name or "the last expression"
     if not node.requires_grad:

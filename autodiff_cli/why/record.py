@@ -15,7 +15,7 @@ import numpy as np
 from ..autograd import gradients
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fail, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.state import READERS, STATE
@@ -176,9 +176,7 @@ def lookup(program: Recorder, name: str) -> Any:
     tree = parse(Source(name, "<name>"))
     expression = tree.body[0] if len(tree.body) == 1 else None
     if not isinstance(expression, syntax.ExprStmt) or not _is_path(expression.value):
-        raise fail(
-            "E201", f"`{name}` is not a name", help="for example `w`, `model.weight`, `layers[0]`"
-        )
+        raise fault("E201 not-name", name=name)
     if isinstance(expression.value, syntax.Name):
         value = _named(program, name)
     else:
