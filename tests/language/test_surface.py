@@ -91,7 +91,6 @@ class Reached:
 
         return binding
 
-
     def drawing(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that draws, and notes the arguments that are no defaults."""
 

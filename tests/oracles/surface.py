@@ -248,6 +248,7 @@ def distributions() -> Iterator[tuple[str, list[str]]]:
             f"{n} = T({v}).requires_grad_(); " for n, v in zip(names, values, strict=True)
         )
         given = f"({', '.join(names)},)"
+        unchecked = f"{made[:-1]}, validate_args=False)"
         if names:
             for e in [*DERIVED, "d.rsample((3,)) ** 2"]:
                 cells.append(f"{wants}d = {made}; o = {e}; print(o.detach(), o.requires_grad)")
@@ -255,7 +256,10 @@ def distributions() -> Iterator[tuple[str, list[str]]]:
             for n in names:
                 for bad in ("* float('nan')", "* 0 - 1", "* 0 + 2", "- 1000"):
                     cells.append(f"{plain}{n} = {n} {bad}; print(type({made}).__name__)")
-            cells.append(f"{plain}print({made[:-1]}, validate_args=False))")
+                cells.append(f"{plain}{n} = {n} * 0 - 1; print(type({unchecked}).__name__)")
+            cells.append(f"{plain}print({unchecked})")
+            far = f"attempt(lambda: d.log_prob(T({value}) - 100.5))"
+            cells.append(f"{plain}d = {unchecked}; {far}")
         yield made + value, cells
 
 
