@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zlib
 from array import array
 from binascii import b2a_base64
 from collections.abc import Iterable
@@ -138,14 +139,15 @@ class _Tables:
 
 
 def _encode(rows: list[dict[int, int]]) -> str:
-    """Rows of pairs as base64 of 16-bit numbers: how many rows, their lengths, then all pairs."""
+    """Rows as base64 of packed 16-bit numbers: how many rows, their lengths, then of each row its
+    keys and its values, for rows repeat one another."""
     flat = array("h", [len(rows), *(2 * len(row) for row in rows)])
     for row in rows:
-        for pair in row.items():
-            flat.extend(pair)
+        flat.extend(row)
+        flat.extend(row.values())
     if sys.byteorder == "big":
         flat.byteswap()
-    return b2a_base64(flat.tobytes(), newline=False).decode("ascii")
+    return b2a_base64(zlib.compress(flat.tobytes(), 9), newline=False).decode("ascii")
 
 
 def build(grammar: str) -> dict[str, str]:

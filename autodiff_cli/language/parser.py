@@ -7,6 +7,7 @@ The driver keeps its own stack, so that no text can exhaust Python's. The tables
 from __future__ import annotations
 
 import sys
+import zlib
 from binascii import a2b_base64
 from collections.abc import Callable
 from itertools import accumulate
@@ -34,7 +35,7 @@ class _Rows(dict[int, dict[int, int]]):
 
     def __init__(self, text: str):
         super().__init__()
-        data = a2b_base64(text)
+        data = zlib.decompress(a2b_base64(text))
         if sys.byteorder == "big":
             swapped = bytearray(data)
             swapped[::2], swapped[1::2] = data[1::2], data[::2]
@@ -46,7 +47,8 @@ class _Rows(dict[int, dict[int, int]]):
 
     def __missing__(self, state: int) -> dict[int, int]:
         start, end = self.starts[state], self.starts[state + 1]
-        row = dict(zip(self.flat[start:end:2], self.flat[start + 1 : end : 2], strict=True))
+        middle = (start + end) // 2
+        row = dict(zip(self.flat[start:middle], self.flat[middle:end], strict=True))
         self[state] = row
         return row
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zlib
+from binascii import a2b_base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,19 @@ from autodiff_cli.language.tokens import END, ERROR, TERMINALS
 from autodiff_cli.source import Source
 
 
+def _unpacked(text: str) -> dict[str, Any]:
+    """The constants of a text of tables, the packed ones as bytes: zlibs differ in how they pack."""
+    found: dict[str, Any] = {}
+    exec(text, found)
+    packed = {name: zlib.decompress(a2b_base64(found[name])) for name in ("ACTIONS", "GOTOS")}
+    return {name: packed.get(name, value) for name, value in found.items() if name.isupper()}
+
+
 def test_committed_tables_equal_a_fresh_build() -> None:
-    assert build.TABLES.read_text(encoding="utf-8") == build.generate()
+    committed = build.TABLES.read_text(encoding="utf-8")
+    fresh = build.generate()
+    assert committed.partition("ACTIONS =")[0] == fresh.partition("ACTIONS =")[0]
+    assert _unpacked(committed) == _unpacked(fresh)
 
 
 def test_an_edited_grammar_needs_no_build() -> None:
