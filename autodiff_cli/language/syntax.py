@@ -37,21 +37,13 @@ if TYPE_CHECKING:
 class Name(Node):
     """A name."""
 
-    __slots__ = ("id",)
-
-    def __init__(self, id: str, span: Span):
-        self.id = id
-        self.span = span
+    id: str
 
 
 class Constant(Node):
     """A number, string, True, False, None or `...`."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: int | float | bool | str | EllipsisType | None, span: Span):
-        self.value = value
-        self.span = span
+    value: int | float | bool | str | EllipsisType | None
 
 
 class NumList(Node):
@@ -61,6 +53,7 @@ class NumList(Node):
     """
 
     __slots__ = ("array", "listed")
+    fields = ("values",)
 
     def __init__(self, values: list[Any] | NumberArray, span: Span):
         self.listed = values if isinstance(values, list) else None
@@ -78,258 +71,161 @@ class NumList(Node):
 class List(Node):
     """`[elements]`."""
 
-    __slots__ = ("elements",)
-
-    def __init__(self, elements: list[Node], span: Span):
-        self.elements = elements
-        self.span = span
+    elements: list[Node]
 
 
 class Tuple(Node):
     """`(elements)`, with or without the parentheses."""
 
-    __slots__ = ("elements",)
-
-    def __init__(self, elements: list[Node], span: Span):
-        self.elements = elements
-        self.span = span
+    elements: list[Node]
 
 
 class Set(Node):
     """`{elements}`."""
 
-    __slots__ = ("elements",)
-
-    def __init__(self, elements: list[Node], span: Span):
-        self.elements = elements
-        self.span = span
+    elements: list[Node]
 
 
 class Dict(Node):
     """`{key: value}`; the key None unpacks the value (`**value`)."""
 
-    __slots__ = ("keys", "values")
-
-    def __init__(self, keys: list[Node | None], values: list[Node], span: Span):
-        self.keys = keys
-        self.values = values
-        self.span = span
+    keys: list[Node | None]
+    values: list[Node]
 
 
 class UnaryOp(Node):
     """`op` is one of `+ - ~ not`."""
 
-    __slots__ = ("op", "operand")
-
-    def __init__(self, op: str, operand: Node, span: Span):
-        self.op = op
-        self.operand = operand
-        self.span = span
+    op: str
+    operand: Node
 
 
 class BinOp(Node):
     """`left op right`; `op_span` is the operator's place."""
 
-    __slots__ = ("left", "op", "op_span", "right")
-
-    def __init__(self, left: Node, op: str, right: Node, op_span: Span, span: Span):
-        self.left = left
-        self.op = op
-        self.right = right
-        self.op_span = op_span
-        self.span = span
+    left: Node
+    op: str
+    right: Node
+    op_span: Span
 
 
 class BoolOp(Node):
     """`a and b and c`; two or more values."""
 
-    __slots__ = ("op", "values")
-
-    def __init__(self, op: str, values: list[Node], span: Span):
-        self.op = op
-        self.values = values
-        self.span = span
+    op: str
+    values: list[Node]
 
 
 class Compare(Node):
     """`left < b <= c`; `not in` and `is not` are one operator."""
 
-    __slots__ = ("comparators", "left", "op_spans", "ops")
-
-    def __init__(
-        self, left: Node, ops: list[str], comparators: list[Node], op_spans: list[Span], span: Span
-    ):
-        self.left = left
-        self.ops = ops
-        self.comparators = comparators
-        self.op_spans = op_spans
-        self.span = span
+    left: Node
+    ops: list[str]
+    comparators: list[Node]
+    op_spans: list[Span]
 
 
 class Call(Node):
     """`func(args, name=value)`; a Starred among `args`, a name None for `**value`."""
 
-    __slots__ = ("args", "func", "keywords")
-
-    def __init__(self, func: Node, args: list[Node], keywords: list[Keyword], span: Span):
-        self.func = func
-        self.args = args
-        self.keywords = keywords
-        self.span = span
+    func: Node
+    args: list[Node]
+    keywords: list[Keyword]
 
 
 class Starred(Node):
     """`*value`."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Node, span: Span):
-        self.value = value
-        self.span = span
+    value: Node
 
 
 class Attribute(Node):
     """`value.attr`."""
 
-    __slots__ = ("attr", "attr_span", "value")
-
-    def __init__(self, value: Node, attr: str, attr_span: Span, span: Span):
-        self.value = value
-        self.attr = attr
-        self.attr_span = attr_span
-        self.span = span
+    value: Node
+    attr: str
+    attr_span: Span
 
 
 class Subscript(Node):
     """`value[index]`; several indices are a Tuple."""
 
-    __slots__ = ("index", "value")
-
-    def __init__(self, value: Node, index: Node, span: Span):
-        self.value = value
-        self.index = index
-        self.span = span
+    value: Node
+    index: Node
 
 
 class Slice(Node):
     """`lower:upper:step`."""
 
-    __slots__ = ("lower", "step", "upper")
-
-    def __init__(self, lower: Node | None, upper: Node | None, step: Node | None, span: Span):
-        self.lower = lower
-        self.upper = upper
-        self.step = step
-        self.span = span
+    lower: Node | None
+    upper: Node | None
+    step: Node | None
 
 
 class IfExp(Node):
     """`body if test else orelse`."""
 
-    __slots__ = ("body", "orelse", "test")
-
-    def __init__(self, test: Node, body: Node, orelse: Node, span: Span):
-        self.test = test
-        self.body = body
-        self.orelse = orelse
-        self.span = span
+    test: Node
+    body: Node
+    orelse: Node
 
 
 class NamedExpr(Node):
     """`name := value`."""
 
-    __slots__ = ("target", "value")
-
-    def __init__(self, target: Name, value: Node, span: Span):
-        self.target = target
-        self.value = value
-        self.span = span
+    target: Name
+    value: Node
 
 
 class Lambda(Node):
     """`lambda params: body`."""
 
-    __slots__ = ("body", "params")
-
-    def __init__(self, params: list[Param], body: Node, span: Span):
-        self.params = params
-        self.body = body
-        self.span = span
+    params: list[Param]
+    body: Node
 
 
 class ListComp(Node):
     """`[elt for ...]`."""
 
-    __slots__ = ("elt", "generators")
-
-    def __init__(self, elt: Node, generators: list[Comprehension], span: Span):
-        self.elt = elt
-        self.generators = generators
-        self.span = span
+    elt: Node
+    generators: list[Comprehension]
 
 
 class SetComp(Node):
     """`{elt for ...}`."""
 
-    __slots__ = ("elt", "generators")
-
-    def __init__(self, elt: Node, generators: list[Comprehension], span: Span):
-        self.elt = elt
-        self.generators = generators
-        self.span = span
+    elt: Node
+    generators: list[Comprehension]
 
 
 class GeneratorExp(Node):
     """`(elt for ...)`."""
 
-    __slots__ = ("elt", "generators")
-
-    def __init__(self, elt: Node, generators: list[Comprehension], span: Span):
-        self.elt = elt
-        self.generators = generators
-        self.span = span
+    elt: Node
+    generators: list[Comprehension]
 
 
 class DictComp(Node):
     """`{key: value for ...}`."""
 
-    __slots__ = ("generators", "key", "value")
-
-    def __init__(self, key: Node, value: Node, generators: list[Comprehension], span: Span):
-        self.key = key
-        self.value = value
-        self.generators = generators
-        self.span = span
+    key: Node
+    value: Node
+    generators: list[Comprehension]
 
 
 class JoinedStr(Node):
     """An f-string: Constants and FormattedValues."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: list[Node], span: Span):
-        self.parts = parts
-        self.span = span
+    parts: list[Node]
 
 
 class FormattedValue(Node):
     """`{value!r:spec}`; `debug_text` is what `{value=}` shows before the value."""
 
-    __slots__ = ("conversion", "debug_text", "format_spec", "value")
-
-    def __init__(
-        self,
-        value: Node,
-        conversion: str | None,
-        format_spec: JoinedStr | None,
-        debug_text: str | None,
-        span: Span,
-    ):
-        self.value = value
-        self.conversion = conversion
-        self.format_spec = format_spec
-        self.debug_text = debug_text
-        self.span = span
+    value: Node
+    conversion: str | None
+    format_spec: JoinedStr | None
+    debug_text: str | None
 
 
 # ---- walking -----------------------------------------------------------------------------------

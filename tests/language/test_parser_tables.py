@@ -23,7 +23,7 @@ from autodiff_cli.source import Source
 
 
 def _unpacked(text: str) -> dict[str, Any]:
-    """The constants of a text of tables, the packed ones as bytes: zlibs differ in how they pack."""
+    """The constants of a text of tables, the packed ones as bytes: every zlib packs its own way."""
     found: dict[str, Any] = {}
     exec(text, found)
     packed = {name: zlib.decompress(a2b_base64(found[name])) for name in ("ACTIONS", "GOTOS")}
