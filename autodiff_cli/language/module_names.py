@@ -1,11 +1,12 @@
 """Which names of `torch.nn` and `torch.optim` exist, and where: light data, nothing is imported.
 
-`FILES` says what each file of the library written in the language defines; a test holds the two
-together.
+`FILES` says what each file of the library written in the language defines (`ConvNd`: of 1, 2 and 3
+dims); a test holds the two together.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 FILES: dict[str, str] = {
@@ -26,9 +27,8 @@ FILES: dict[str, str] = {
         MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss CTCLoss
     """,
     "normalization": """
-        LocalResponseNorm _Shaped LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNorm1d
-        BatchNorm2d BatchNorm3d _InstanceNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d
-        _Dropout Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout
+        LocalResponseNorm _Shaped LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNormNd
+        _InstanceNorm InstanceNormNd _Dropout Dropout DropoutNd AlphaDropout FeatureAlphaDropout
     """,
     "recurrent": """
         _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
@@ -60,8 +60,7 @@ FILES: dict[str, str] = {
         _infinite _kl_between
     """,
     "lazy": """
-        _Lazy LazyLinear _LazyConv LazyConv1d LazyConv2d LazyConv3d _LazyNorm LazyBatchNorm1d
-        LazyBatchNorm2d LazyBatchNorm3d
+        _Lazy LazyLinear _LazyConv LazyConvNd _LazyNorm LazyBatchNormNd
     """,
     "reparametrized": """
         ParametrizationList _as_parameter register_parametrization is_parametrized
@@ -98,18 +97,18 @@ FILES: dict[str, str] = {
         clip_grad_value_ parameters_to_vector vector_to_parameters
     """,
     "windows": """
-        _Conv Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d _MaxPool
-        MaxPool1d MaxPool2d MaxPool3d _MaxUnpool MaxUnpool1d MaxUnpool2d MaxUnpool3d AvgPool1d
-        _AvgPool AvgPool2d AvgPool3d _FractionalMaxPool FractionalMaxPool2d FractionalMaxPool3d
-        _LPPool LPPool1d LPPool2d LPPool3d _AdaptiveMaxPool AdaptiveMaxPool1d AdaptiveMaxPool2d
-        AdaptiveMaxPool3d _AdaptiveAvgPool AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d
-        _Pad _ConstantPad ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d
-        CircularPad1d CircularPad2d CircularPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
-        ReplicationPad1d ReplicationPad2d ReplicationPad3d
+        _Conv ConvNd ConvTransposeNd MaxPoolNd MaxUnpoolNd AvgPoolNd FractionalMaxPool2d
+        FractionalMaxPool3d LPPoolNd AdaptiveMaxPoolNd AdaptiveAvgPoolNd _Pad _ConstantPad
+        ConstantPadNd ZeroPadNd CircularPadNd ReflectionPadNd ReplicationPadNd
     """,
 }
 
-PRELUDE: dict[str, str] = {name: file for file, text in FILES.items() for name in text.split()}
+PRELUDE: dict[str, str] = {
+    re.sub(r"Nd$", f"{size}d", name): file
+    for file, text in FILES.items()
+    for name in text.split()
+    for size in (1, 2, 3)
+}
 
 _PREFIX = {
     "argparse": "python.argparse.",
@@ -126,21 +125,10 @@ _PREFIX = {
 }
 
 # Names that are no parts of a file of the library, by the Python module that has them.
-OPTIMIZERS = (
-    "Optimizer",
-    "SGD",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "NAdam",
-    "RAdam",
-    "RMSprop",
-    "Adagrad",
-    "Adadelta",
-    "Rprop",
-    "ASGD",
-    "LBFGS",
-)
+_OPTIMIZERS = """
+    Optimizer SGD Adam AdamW Adamax NAdam RAdam RMSprop Adagrad Adadelta Rprop ASGD LBFGS
+"""
+OPTIMIZERS = tuple(_OPTIMIZERS.split())
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 _STEPS = ("rnn_step", "lstm_step", "gru_step")
 

@@ -2,6 +2,15 @@
 
 Its files lie in `prelude/`. A class or function is parsed when a program first names it; what it
 computes and what goes wrong in it has the place of the program's call, never one in these files.
+
+What only keeps its arguments and calls a function is written as a row:
+
+    layer Softplus(beta=1.0, threshold=20.0)
+        forward(input) = F.softplus(input, .beta, .threshold)
+        shows beta={.beta}, threshold={.threshold}
+
+`.beta` is `self.beta`, `of Base(beta)` gives arguments to a base that keeps them, and other lines
+end the constructor. A definition of `MaxPoolNd` is one of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`.
 """
 
 from __future__ import annotations
@@ -27,7 +36,10 @@ from .statements import compile_block
 from .values import Namespace, Scope, UserFunction
 
 FOLDER = Path(__file__).parent / "prelude"
-_PART = re.compile(r"^(?:@.*\n)*(?:class|def) (\w+)(?:.*\n)(?:(?:[ #].*)?\n)*", re.MULTILINE)
+_PART = re.compile(r"^(?:@.*\n)*(?:class|def|layer) (\w+)(?:.*\n)(?:(?:[ #].*)?\n)*", re.MULTILINE)
+_ROW = re.compile(r"layer (\w+)(?:\((.*?)\))?(?: of (\w+)(?:\((.*)\))?)?")
+_SET = re.compile(r'^ +\.(?:register_buffer\(")?(\w+)', re.MULTILINE)
+_OF_SELF = re.compile(r"(?<![\w)\]])\.(?=[a-z_])")
 
 
 class PreludeSource(Source):
@@ -158,8 +170,38 @@ def _texts(file: str) -> dict[str, str]:
         whole = (FOLDER / f"{file}.expr").read_text("utf-8")
         texts = _TEXTS[file] = {}
         for match in _PART.finditer(whole):
-            texts[match[1]] = match[0]
+            for size in "123" if match[1].endswith("Nd") else "":
+                name = f"{match[1][:-2]}{size}d"
+                if PRELUDE.get(name) == file:
+                    texts.setdefault(name, re.sub(r"N(?=d\b)|\bN\b", size, match[0]))
+            if not match[1].endswith("Nd"):
+                texts[match[1]] = match[0]
     return texts
+
+
+def _written_out(row: str) -> str:
+    """The class that a row stands for."""
+    head, *lines = row.strip().splitlines()
+    match = _ROW.fullmatch(head)
+    assert match is not None, head
+    name, params, base, given = match.groups()
+    kept = set(re.findall(r"\w+", given or "") + _SET.findall(row))
+    start, methods = [f"super().__init__({given or ''})"], []
+    for field in re.findall(r"(\w+)(?:=[^,]*)?(?:, |$)", params or ""):
+        if field not in kept:
+            start.append(f"self.{field} = {field}")
+    for line in [_OF_SELF.sub("self.", line.strip()) for line in lines]:
+        if line.startswith("forward("):
+            taken, _, result = line.removeprefix("forward(").partition(") = ")
+            methods.append(f"def forward(self, {taken}):\n        return {result}")
+        elif line.startswith("shows"):
+            methods.append(f'def extra_repr(self):\n        return f"{line[6:]}"')
+        else:
+            start.append(line)
+    if params:
+        body = "\n        ".join(start)
+        methods.insert(0, f"def __init__(self, {params}):\n        {body}")
+    return "\n    ".join([f"class {name}({base or 'Module'}):", *(methods or ["pass"])]) + "\n"
 
 
 def names_of(file: str) -> list[str]:
@@ -178,7 +220,9 @@ def define(name: str) -> Any:
     file = PRELUDE[name]
     span = STATE.span
     try:
-        tree = parse(PreludeSource(_texts(file)[name], "<library>"))
+        text = _texts(file)[name]
+        text = _written_out(text) if text.startswith("layer ") else text
+        tree = parse(PreludeSource(text, "<library>"))
         compile_block(tree.body, Context(True))(_SCOPE)
     finally:
         STATE.span = span
