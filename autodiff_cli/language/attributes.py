@@ -25,7 +25,7 @@ from ..graph.sizes import check_size
 from ..graph.state import STATE, taken_out
 from ..graph.strides import is_contiguous
 from ..suggest import suggest
-from .kinds import MODE, kind_of
+from .kinds import MODE, kind_of, misfit
 from .operations import COMPARISONS, binary, compare, contains, flag, truth, unary
 from .random_names import RANDOM_METHOD_NAMES
 from .subscripts import index, slice_part
@@ -117,8 +117,9 @@ def _unbound(kind: TypeName, name: str) -> Any:
         from .functions import call_value
 
         if not kind.matches(value):
-            raise fail("E208", f"`{name}` is a method of {kind.name}, not of {kind_of(value)}",
-                       help=f"give a {kind.name}")  # fmt: skip
+            raise misfit(
+                f"`{name}` is a method of {kind.name}, not of", value, f"give a {kind.name}"
+            )
         return call_value(get_attribute(value, name), list(args), kwargs)
 
     return Builtin(name, run)
@@ -381,19 +382,11 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
         if isinstance(new, list | int | float) and not MODE.python:
             new = Tensor(cast(to_tensor(new), tensor.dtype))
         if new is not None and not isinstance(new, Tensor):
-            raise fail(
-                "E208",
-                f"a gradient is a tensor or None, not {kind_of(new)}",
-                help="assign None to clear it",
-            )
+            raise misfit("a gradient is a tensor or None, not", new, "assign None to clear it")
         tensor.grad = new
     elif name == "data":
         if not isinstance(new, Tensor):
-            raise fail(
-                "E208",
-                f".data must be a tensor, not {kind_of(new)}",
-                help="write `torch.tensor(...)`",
-            )
+            raise misfit(".data must be a tensor, not", new, "write `torch.tensor(...)`")
         if tensor.requires_grad and not is_float(new.dtype):
             raise fail(
                 "E307",
@@ -440,10 +433,10 @@ def _backward(
 
     if gradient is not None and not isinstance(gradient, Tensor):
         if MODE.python:
-            raise fail(
-                "E208",
-                f"the gradient given to backward() is a tensor or None, not {kind_of(gradient)}",
-                help="write `torch.ones_like(y)`, or `torch.tensor(...)` around it",
+            raise misfit(
+                "the gradient given to backward() is a tensor or None, not",
+                gradient,
+                "write `torch.ones_like(y)`, or `torch.tensor(...)` around it",
             )
         gradient = (
             Tensor(calls.node_of_list(gradient))
@@ -701,10 +694,8 @@ def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor
 
 def _tensor(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise fail(
-            "E208",
-            f"`{name}` argument `other` must be a tensor, not {kind_of(value)}",
-            help="write `torch.tensor(...)`",
+        raise misfit(
+            f"`{name}` argument `other` must be a tensor, not", value, "write `torch.tensor(...)`"
         )
     return value
 

@@ -20,7 +20,7 @@ from .classes import DECORATORS, OBJECT, Object, UserClass, special
 from .exhaustion import too_many_digits
 from .functions import call_value
 from .iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
-from .kinds import MODE, is_numeric_list, kind_of
+from .kinds import MODE, is_numeric_list, kind_of, misfit
 from .operations import binary, compare, count_nested, count_step, items_of, iterate, truth
 from .text import formatted, represent, text
 from .values import (
@@ -319,10 +319,8 @@ def _isinstance(value: Any, kinds: Any) -> bool:
             if kind.has_instance(value):
                 return True
         else:
-            raise fail(
-                "E208",
-                f"isinstance() needs a type, not {kind_of(kind)}",
-                help="for example torch.Tensor, int, float, list",
+            raise misfit(
+                "isinstance() needs a type, not", kind, "for example torch.Tensor, int, float, list"
             )
     return False
 

@@ -12,7 +12,7 @@ from .attributes import METHODS
 from .classes import UserClass, library_class
 from .factories import parameter
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .module_methods import MODULE, add_module
 from .modules import Module, laid_out
 from .operations import items_of
@@ -38,10 +38,10 @@ def _position(owner: Module, key: Any, count: int) -> int:
 
 def _checked(module: Any, owner: Module) -> Module:
     if not isinstance(module, Module):
-        raise fail(
-            "E208",
-            f"a {owner.cls.name} holds modules, not {kind_of(module)}",
-            help="for example nn.Linear(2, 2), with its parentheses",
+        raise misfit(
+            f"a {owner.cls.name} holds modules, not",
+            module,
+            "for example nn.Linear(2, 2), with its parentheses",
         )
     return module
 
@@ -322,10 +322,10 @@ MODULE_DICT = _class("ModuleDict", {"__init__": _dict_init, **_ENTRIES.methods()
 
 def _as_parameter(value: Any, owner: Module) -> Tensor:
     if not isinstance(value, Tensor):
-        raise fail(
-            "E208",
-            f"a {owner.cls.name} holds parameters, not {kind_of(value)}",
-            help="for example nn.Parameter(torch.zeros(2))",
+        raise misfit(
+            f"a {owner.cls.name} holds parameters, not",
+            value,
+            "for example nn.Parameter(torch.zeros(2))",
         )
     return value if value.is_parameter else parameter(value)
 

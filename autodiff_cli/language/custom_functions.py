@@ -24,7 +24,7 @@ from ..source import Span
 from . import function_maps
 from .classes import UserClass, bind
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import kind_of, misfit
 from .saved_values import beside
 from .values import Builtin
 
@@ -69,10 +69,11 @@ class Context:
         """Told of by the call of `apply`, as in PyTorch."""
         for tensor in self.saved:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise fail(
+                raise misfit(
+                    "save_for_backward takes tensors, not",
+                    tensor,
+                    "keep other values as `ctx.name = value`",
                     "E409",
-                    f"save_for_backward takes tensors, not {kind_of(tensor)}",
-                    help="keep other values as `ctx.name = value`",
                 )
 
     def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:

@@ -11,7 +11,7 @@ from .classes import Object, UserClass
 from .collected import signature
 from .exceptions import EXCEPTIONS
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import compare, equal, truth
 from .syntax import Param
 from .text import represent
@@ -108,7 +108,7 @@ def _dataclass(cls: Any = None, **options: Any) -> Any:
     if cls is None:
         return Builtin("dataclass", lambda given: _dataclass(given, **options))
     if not isinstance(cls, UserClass):
-        raise fail("E208", f"`dataclass` decorates classes, not {kind_of(cls)}", help="@dataclass")
+        raise misfit("`dataclass` decorates classes, not", cls, "@dataclass")
     known = ("init", "repr", "eq", "order", "unsafe_hash", "frozen", "match_args", "kw_only",
              "slots", "weakref_slot")  # fmt: skip
     for name in options:

@@ -17,7 +17,7 @@ from .factories import as_tensor, make_tensor
 from .functions import call_value
 from .generators import stream_of
 from .iterators import Lazy, iterator, make_iterator
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import count_step, items_of, truth
 from .subscripts import index, slice_part
 from .text import represent
@@ -351,10 +351,10 @@ def collate(batch: Any) -> Any:
         columns = [collate(column) for column in zip(*batch, strict=True)]
         kind = getattr(first, "kind", None)
         return columns if kind is None else kind.call(columns, {})
-    raise fail(
-        "E208",
-        f"a batch is made of tensors, numbers, lists, tuples and dicts, not of {kind_of(first)}",
-        help="give collate_fn=",
+    raise misfit(
+        "a batch is made of tensors, numbers, lists, tuples and dicts, not of",
+        first,
+        "give collate_fn=",
     )
 
 

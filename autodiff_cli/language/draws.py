@@ -17,7 +17,7 @@ from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.strides import is_row_major, strides_of
 from .generators import stream_of
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import as_operand
 
 Draw = Callable[[tuple[int, ...]], np.ndarray]
@@ -39,10 +39,11 @@ def tensor_argument(name: str, value: Any, argument: str = "input") -> Tensor:
     """`value`, which must be a tensor; native files may give a numeric list."""
     value = as_operand(value)
     if not isinstance(value, Tensor):
-        raise fail(
+        raise misfit(
+            f"`{name}` argument `{argument}` must be a tensor, not",
+            value,
+            "write `torch.tensor(...)` around it",
             "E205",
-            f"`{name}` argument `{argument}` must be a tensor, not {kind_of(value)}",
-            help="write `torch.tensor(...)` around it",
         )
     return value
 

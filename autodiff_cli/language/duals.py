@@ -8,12 +8,12 @@ from ..autograd.calls import Results
 from ..autograd.forward import Linearized, depends
 from ..autograd.levels import DEPTH, Opened
 from ..autograd.tensor import Tensor, lives, wrap_view
-from ..errors import AutodiffError, fail, refused
+from ..errors import AutodiffError, refused
 from ..graph.node import tick
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE
-from .kinds import kind_of
+from .kinds import kind_of, misfit
 from .managers import Manager
 from .values import Builtin
 
@@ -80,7 +80,7 @@ def tangent_of(tensor: Tensor) -> Tensor | None:
 
 def _unpack(tensor: Any, *, level: Any = None) -> Results:
     if not isinstance(tensor, Tensor):
-        raise fail("E208", f"unpack_dual() takes a tensor, not {kind_of(tensor)}", help="give one")
+        raise misfit("unpack_dual() takes a tensor, not", tensor, "give one")
     tangent, node = tangent_of(tensor), tensor.node
     primal = tensor
     if tangent is not None:

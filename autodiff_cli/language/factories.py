@@ -14,7 +14,7 @@ from ..graph.op import value_of
 from ..graph.params import to_dtype
 from ..graph.registry import F
 from ..graph.state import STATE, taken_out
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import flag, iterate
 from .values import Size
 
@@ -78,10 +78,8 @@ def _numbers(data: Any) -> Any:
         return data
     if isinstance(data, range):
         return list(iterate(data))
-    raise fail(
-        "E208",
-        f"a tensor is made of numbers, not of {kind_of(data)}",
-        help="write numbers or nested lists of numbers",
+    raise misfit(
+        "a tensor is made of numbers, not of", data, "write numbers or nested lists of numbers"
     )
 
 
@@ -137,10 +135,10 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
     if data is None:
         data = make_tensor([])
     if not isinstance(data, Tensor):
-        raise fail(
-            "E208",
-            f"a Parameter is made of a tensor, not of {kind_of(data)}",
-            help="write `torch.nn.Parameter(torch.tensor(...))`",
+        raise misfit(
+            "a Parameter is made of a tensor, not of",
+            data,
+            "write `torch.nn.Parameter(torch.tensor(...))`",
         )
     result = wrap_view(F.detach(data.node), data)
     if flag("requires_grad", requires_grad):

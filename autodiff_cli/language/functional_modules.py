@@ -14,7 +14,7 @@ from ..errors import fail, refused
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import kind_of, misfit
 from .modules import Module
 from .operations import items_of, truth
 
@@ -34,10 +34,10 @@ def functional_call(
     if truth(strict):
         _check_names(target, given)
     if kwargs is not None and not isinstance(kwargs, dict):
-        raise fail(
-            "E208",
-            f"`functional_call` needs kwargs as a dict, not {kind_of(kwargs)}",
-            help="give positional arguments as one tuple: `functional_call(model, params, (x, y))`",
+        raise misfit(
+            "`functional_call` needs kwargs as a dict, not",
+            kwargs,
+            "give positional arguments as one tuple: `functional_call(model, params, (x, y))`",
         )
     values = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(target, given, truth(tie_weights)):
@@ -46,10 +46,10 @@ def functional_call(
 
 def _module(name: str, value: Any) -> Module:
     if not isinstance(value, Module):
-        raise fail(
-            "E208",
-            f"`{name}` needs an nn.Module, not {kind_of(value)}",
-            help="give the module itself, for example `model`",
+        raise misfit(
+            f"`{name}` needs an nn.Module, not",
+            value,
+            "give the module itself, for example `model`",
         )
     return value
 
@@ -85,10 +85,10 @@ def _given(dicts: Any) -> dict[str, Tensor]:
                     "ValueError",
                 )
             if not isinstance(value, Tensor):
-                raise fail(
-                    "E208",
-                    f"`functional_call`: `{key}` must be a tensor, not {kind_of(value)}",
-                    help="give the tensors by their names in `named_parameters()`",
+                raise misfit(
+                    f"`functional_call`: `{key}` must be a tensor, not",
+                    value,
+                    "give the tensors by their names in `named_parameters()`",
                 )
             found[key] = value
     return found

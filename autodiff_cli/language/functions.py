@@ -18,7 +18,7 @@ from ..graph.params import LATE, NUMBERS, BindError
 from ..graph.state import STATE, grad_mode
 from . import syntax
 from .exhaustion import out_of_memory
-from .kinds import MODE, kind_of
+from .kinds import MODE, kind_of, misfit
 from .operations import count_nested, count_step
 from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
@@ -313,10 +313,10 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
             and params[0].annotation == "Tensor"
             and not any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
         ):
-            raise fail(
-                "E208",
-                f"`{callee.name}` needs a tensor, not {kind_of(args[0])}",
-                help="write `torch.tensor(...)` around it",
+            raise misfit(
+                f"`{callee.name}` needs a tensor, not",
+                args[0],
+                "write `torch.tensor(...)` around it",
             )
 
 

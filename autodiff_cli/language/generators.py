@@ -16,7 +16,7 @@ from ..autograd.tensor import Tensor, new_leaf
 from ..errors import fail
 from ..graph.dtypes import UINT8
 from ..graph.state import STATE
-from .kinds import kind_of
+from .kinds import misfit
 from .values import CPU, Builtin, TypeName
 
 # seed, words left, seeded, next word, 624 words of 64 bits, three doubles of which the second is
@@ -101,10 +101,11 @@ def stream_of(generator: Any) -> Generator:
         return default_stream()
     if isinstance(generator, RandomGenerator):
         return generator.stream
-    raise fail(
+    raise misfit(
+        "`generator` must be a torch.Generator, not",
+        generator,
+        "write `generator=torch.Generator().manual_seed(0)`",
         "E205",
-        f"`generator` must be a torch.Generator, not {kind_of(generator)}",
-        help="write `generator=torch.Generator().manual_seed(0)`",
     )
 
 
@@ -126,10 +127,11 @@ def _get_state(generator: RandomGenerator) -> Tensor:
 
 def _set_state(generator: RandomGenerator, state: Any) -> RandomGenerator:
     if not isinstance(state, Tensor) or state.dtype != UINT8 or state.shape != (_STATE.size,):
-        raise fail(
+        raise misfit(
+            "a state is what get_state() returned, not",
+            state,
+            "write `state = torch.get_rng_state()`",
             "E205",
-            f"a state is what get_state() returned, not {kind_of(state)}",
-            help="write `state = torch.get_rng_state()`",
         )
     generator.stream.set_state(_decoded(state.numpy().tobytes()))
     return generator

@@ -11,7 +11,7 @@ from ..errors import fail, refused
 from ..graph.node import Node
 from .attributes import Handle, special_name
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import kind_of, misfit
 from .values import Builtin, GradFn
 
 
@@ -78,10 +78,8 @@ def _nodes(name: str, values: Any, count: int) -> list[Node | None]:
         )
     for part in parts:
         if part is not None and not isinstance(part, Tensor):
-            raise fail(
-                "E208",
-                f"a hook returns tensors, not {kind_of(part)}",
-                help="return a tuple of tensors, or nothing",
+            raise misfit(
+                "a hook returns tensors, not", part, "return a tuple of tensors, or nothing"
             )
     return [None if part is None else part.node for part in parts]
 

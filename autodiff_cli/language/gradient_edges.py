@@ -7,13 +7,13 @@ from typing import Any
 from ..autograd.calls import Results
 from ..autograd.reverse import Pass
 from ..autograd.tensor import Tensor
-from ..errors import fail, refused
+from ..errors import refused
 from ..graph.node import Node
 from ..graph.op import OUTPUT, output
 from ..graph.state import grad_mode
 from .attributes import METHODS, Handle
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import items_of
 from .saved_values import beside
 from .values import Builtin, GradFn
@@ -30,10 +30,10 @@ class GradientEdge(Results):
 
 def _edge(node: Any, output_nr: Any, ownership_token: Any = None) -> GradientEdge:
     if not isinstance(node, GradFn) or type(output_nr) is not int:
-        raise fail(
-            "E208",
-            f"GradientEdge takes a grad_fn and a number, not {kind_of(node)}",
-            help="write `torch.autograd.graph.get_gradient_edge(y)`",
+        raise misfit(
+            "GradientEdge takes a grad_fn and a number, not",
+            node,
+            "write `torch.autograd.graph.get_gradient_edge(y)`",
         )
     made = GradientEdge((node, output_nr))
     at = node.node

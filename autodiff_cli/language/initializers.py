@@ -15,16 +15,17 @@ from ..graph.params import to_int
 from ..graph.state import grad_mode
 from .draws import converted, normal_, number_argument, uniform_
 from .generators import default_stream, stream_of
-from .kinds import kind_of
+from .kinds import misfit
 from .random_names import INITIALIZERS
 
 
 def _target(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
-        raise fail(
+        raise misfit(
+            f"`{name}` writes into a tensor, not into",
+            tensor,
+            f"write `w = torch.empty(2, 3)`, then `nn.init.{name}(w)`",
             "E205",
-            f"`{name}` writes into a tensor, not into {kind_of(tensor)}",
-            help=f"write `w = torch.empty(2, 3)`, then `nn.init.{name}(w)`",
         )
     return tensor
 
@@ -145,10 +146,11 @@ def _eye(tensor: Any) -> Tensor:
 
 def _gain(nonlinearity: Any, param: Any = None) -> float:
     if not isinstance(nonlinearity, str):
-        raise fail(
+        raise misfit(
+            "`calculate_gain` takes a name, not",
+            nonlinearity,
+            "write `calculate_gain('relu')`",
             "E205",
-            f"`calculate_gain` takes a name, not {kind_of(nonlinearity)}",
-            help="write `calculate_gain('relu')`",
         )
     if nonlinearity == "leaky_relu" and type(param) not in (int, float, type(None)):
         raise fail(

@@ -10,7 +10,7 @@ from ..graph.state import STATE
 from .classes import UserClass, special
 from .exceptions import EXCEPTIONS, ErrorValue, Raised, is_stop
 from .functions import DEPTH, call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import binary, compare, count_step, equal, iterate, truth
 from .subscripts import index, slice_part
 from .values import Builtin, TypeName
@@ -144,10 +144,10 @@ def advance(value: Any, *default: Any) -> Any:
             raise
     if isinstance(value, list):
         return value.pop(0) if value else default[0]
-    raise fail(
-        "E208",
-        f"next() needs an iterator with something left, not {kind_of(value)}",
-        help="write `next(iter(x))`, or use a for loop",
+    raise misfit(
+        "next() needs an iterator with something left, not",
+        value,
+        "write `next(iter(x))`, or use a for loop",
     )
 
 

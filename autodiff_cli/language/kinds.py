@@ -6,6 +6,7 @@ from types import MethodType
 from typing import Any
 
 from ..autograd.tensor import Tensor
+from ..errors import AutodiffError, fail
 from .values import Instance, Namespace, is_callable
 
 
@@ -48,6 +49,11 @@ def kind_of(value: Any) -> str:
         "set": "a set",
     }
     return names.get(type(value).__name__, f"a {type(value).__name__}")
+
+
+def misfit(words: str, value: Any, help: str, code: str = "E208", **facts: Any) -> AutodiffError:
+    """The failure of a value of the wrong kind; the message is the words and what the value is."""
+    return fail(code, f"{words} {kind_of(value)}", help=help, **facts)
 
 
 def is_numeric_list(value: Any) -> bool:

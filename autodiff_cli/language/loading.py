@@ -19,7 +19,7 @@ from ..graph.dtypes import is_float
 from ..graph.sizes import bytes_text
 from ..graph.state import STATE
 from .factories import with_grad
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import truth
 
 if TYPE_CHECKING:
@@ -62,11 +62,7 @@ def load(path: Any, requires_grad: Any = False, header: Any = False, *, dtype: A
     from ..graph.params import BindError, to_dtype
 
     if not isinstance(path, str):
-        raise fail(
-            "E208",
-            f"`load` takes the name of a file, not {kind_of(path)}",
-            help="write `load('x.npy')`",
-        )
+        raise misfit("`load` takes the name of a file, not", path, "write `load('x.npy')`")
     try:
         kind = None if dtype is None else to_dtype(dtype)
     except BindError as error:

@@ -15,7 +15,7 @@ from .expressions import Context, compile_expression
 from .functions import call_value
 from .housekeeping import ended
 from .iterators import Lazy
-from .kinds import kind_of
+from .kinds import misfit
 from .operand_labels import placed
 from .operations import truth
 from .values import Callee, GradMode, Method, Scope, UserFunction
@@ -110,10 +110,11 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
         return result
     enter, leave = special(value, "__enter__"), special(value, "__exit__")
     if enter is None or leave is None:
-        raise fail(
+        raise misfit(
+            "`with` takes torch.no_grad() and its kin, not",
+            value,
+            "write `with torch.no_grad():`",
             "E203",
-            f"`with` takes torch.no_grad() and its kin, not {kind_of(value)}",
-            help="write `with torch.no_grad():`",
         )
     result = call_value(enter, [], {})
     entered.exits.append(lambda error: _exit(leave, error))

@@ -10,7 +10,7 @@ from ..errors import fail
 from .attributes import Handle
 from .classes import library_class
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .modules import CALL, KeywordHook, Module, described
 from .operations import truth
 from .text import represent
@@ -73,20 +73,20 @@ def _register_parameter(self: Module, name: Any, param: Any) -> None:
     elif isinstance(param, Tensor) and param.is_parameter:
         self.set_attribute(name, param)
     else:
-        raise fail(
-            "E208",
-            f"`{name}` must be a Parameter or None, not {kind_of(param)}",
-            help="write `nn.Parameter(...)` around the tensor",
+        raise misfit(
+            f"`{name}` must be a Parameter or None, not",
+            param,
+            "write `nn.Parameter(...)` around the tensor",
         )
 
 
 def _register_buffer(self: Module, name: Any, tensor: Any, persistent: Any = True) -> None:
     name = check_name(self, name, "buffer")
     if tensor is not None and not isinstance(tensor, Tensor):
-        raise fail(
-            "E208",
-            f"the buffer `{name}` must be a tensor or None, not {kind_of(tensor)}",
-            help="write `torch.tensor(...)` around it",
+        raise misfit(
+            f"the buffer `{name}` must be a tensor or None, not",
+            tensor,
+            "write `torch.tensor(...)` around it",
         )
     self._forget(name, self.buffers)
     self.buffers[name] = tensor
@@ -98,10 +98,10 @@ def add_module(self: Module, name: Any, module: Any) -> None:
     """`add_module(name, module)`."""
     name = check_name(self, name, "module")
     if module is not None and not isinstance(module, Module):
-        raise fail(
-            "E208",
-            f"`{name}` must be a module, not {kind_of(module)}",
-            help="give a value such as `nn.Linear(2, 2)`, with its parentheses",
+        raise misfit(
+            f"`{name}` must be a module, not",
+            module,
+            "give a value such as `nn.Linear(2, 2)`, with its parentheses",
         )
     self._forget(name, self.modules)
     self.modules[name] = module

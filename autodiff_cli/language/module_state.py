@@ -17,7 +17,7 @@ from ..graph.state import grad_mode
 from .attributes import check_device
 from .classes import Object, special
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .modules import Module
 from .operations import truth
 from .values import Builtin, Device
@@ -92,10 +92,8 @@ def _load_state_dict(
 ) -> Matched:
     """Copy stored values into parameters and buffers of the same paths."""
     if not isinstance(state_dict, dict):
-        raise fail(
-            "E208",
-            f"a state is a dict of tensors, not {kind_of(state_dict)}",
-            help="give what `state_dict()` returned",
+        raise misfit(
+            "a state is a dict of tensors, not", state_dict, "give what `state_dict()` returned"
         )
     state_dict = OrderedDict(state_dict)
     for path, module in self.named_modules():
@@ -155,9 +153,7 @@ def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
     differing = []
     for name, tensor, value in given:
         if not isinstance(value, Tensor):
-            raise fail(
-                "E208", f"`{name}` must be a tensor, not {kind_of(value)}", help="store tensors"
-            )
+            raise misfit(f"`{name}` must be a tensor, not", value, "store tensors")
         there, here = tuple(value.shape), tuple(tensor.shape)
         if there != here:
             differing.append(f"{name} has shape {there} there, {here} here")
@@ -188,11 +184,7 @@ def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
         elif isinstance(value, str):
             check_device(value)
         elif not isinstance(value, bool | Device) and value is not None:
-            raise fail(
-                "E208",
-                f"`to` takes a dtype or a device, not {kind_of(value)}",
-                help="torch.float64",
-            )
+            raise misfit("`to` takes a dtype or a device, not", value, "torch.float64")
     return self
 
 

@@ -13,7 +13,7 @@ from ..autograd.tensor import Tensor
 from ..errors import fail
 from .classes import Object
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .text import represent
 from .values import Method
 
@@ -89,10 +89,10 @@ class Module(Object):
             self.parameters[name] = value
         elif name in self.parameters:
             if value is not None:
-                raise fail(
-                    "E208",
-                    f"`{name}` is a parameter, it cannot become {kind_of(value)}",
-                    help="write `nn.Parameter(...)` around the tensor, or change `.data`",
+                raise misfit(
+                    f"`{name}` is a parameter, it cannot become",
+                    value,
+                    "write `nn.Parameter(...)` around the tensor, or change `.data`",
                 )
             self.parameters[name] = None
         elif isinstance(value, Module):
@@ -101,18 +101,14 @@ class Module(Object):
             self.modules[name] = value
         elif name in self.modules:
             if value is not None:
-                raise fail(
-                    "E208",
-                    f"`{name}` is a module, it cannot become {kind_of(value)}",
-                    help="assign a module or None",
+                raise misfit(
+                    f"`{name}` is a module, it cannot become", value, "assign a module or None"
                 )
             self.modules[name] = None
         elif name in self.buffers:
             if value is not None and not isinstance(value, Tensor):
-                raise fail(
-                    "E208",
-                    f"`{name}` is a buffer, it cannot become {kind_of(value)}",
-                    help="assign a tensor or None",
+                raise misfit(
+                    f"`{name}` is a buffer, it cannot become", value, "assign a tensor or None"
                 )
             self.buffers[name] = value
         else:

@@ -14,7 +14,7 @@ from ..errors import AutodiffError, fail
 from ..graph.registry import overloads
 from ..suggest import did_you_mean, suggest, synonym
 from .builtins import BUILTINS
-from .kinds import MODE, kind_of
+from .kinds import MODE, kind_of, misfit
 from .math_names import MATH
 from .module_names import PATHS, library_member
 from .namespaces import MODULES, NAMESPACES, PREDEFINED
@@ -191,7 +191,7 @@ def _in_place(path: str, name: str) -> Builtin | None:
 
     def run(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Tensor):
-            raise fail("E208", f"`{name}` needs a tensor, not {kind_of(input)}", help="give one")
+            raise misfit(f"`{name}` needs a tensor, not", input, "give one")
         return calls.in_place(input, ops, name, args, kwargs)
 
     return Builtin(name, run)

@@ -19,7 +19,7 @@ from ..graph.params import to_dtype, to_size
 from ..graph.sizes import check_size
 from .arrays import ArrayType, given_back, plain
 from .generators import Stream
-from .kinds import kind_of
+from .kinds import misfit
 from .values import Builtin
 
 _OWN = np.random.RandomState()
@@ -73,9 +73,7 @@ def _shuffle(own: Callable[[], Any]) -> Builtin:
         elif isinstance(values, list):
             own().shuffle(values)
         else:
-            raise fail(
-                "E208", f"shuffle() takes an array, not {kind_of(values)}", help="np.array(x)"
-            )
+            raise misfit("shuffle() takes an array, not", values, "np.array(x)")
 
     return Builtin("shuffle", run)
 
@@ -153,7 +151,7 @@ OWN = Stream(None, lambda: [(g, g.state()) for g in GENERATORS], _put_back)
 
 def _seed(seed: Any) -> Any:
     if seed is not None and not isinstance(seed, int | list | tuple):
-        raise fail("E208", f"a seed is an int, not {kind_of(seed)}", help="default_rng(0)")
+        raise misfit("a seed is an int, not", seed, "default_rng(0)")
     return seed
 
 

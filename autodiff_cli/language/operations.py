@@ -24,7 +24,7 @@ from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.varying import Aside, Unread, Varying
 from .housekeeping import limit
-from .kinds import MODE, is_numeric_list, kind_of
+from .kinds import MODE, is_numeric_list, kind_of, misfit
 from .python_operators import (
     BINARY,
     MAX_ITEMS,
@@ -144,10 +144,10 @@ def _node(value: Any, symbol: str) -> Node:
         return calls.node_of_list(list(value))
     if isinstance(value, np.generic):
         return number(value.item())
-    raise fail(
-        "E208",
-        f"`{symbol}` cannot take {kind_of(value)}",
-        help="call it: add parentheses with its arguments"
+    raise misfit(
+        f"`{symbol}` cannot take",
+        value,
+        "call it: add parentheses with its arguments"
         if is_callable(value)
         else "write a number, without quotes"
         if isinstance(value, str)
@@ -199,11 +199,7 @@ def unary(symbol: str, value: Any) -> Any:
             return _UNARY[symbol](value)
         except TypeError:
             pass
-    raise fail(
-        "E208",
-        f"unary `{symbol}` cannot take {kind_of(value)}",
-        help="it takes tensors and numbers",
-    )
+    raise misfit(f"unary `{symbol}` cannot take", value, "it takes tensors and numbers")
 
 
 def compare(symbol: str, left: Any, right: Any) -> Any:
@@ -296,9 +292,7 @@ def contains(container: Any, item: Any) -> bool:
     """`item in container`."""
     if isinstance(container, str):
         if not isinstance(item, str):
-            raise fail(
-                "E208", f"`in` a string needs a string, not {kind_of(item)}", help="compare texts"
-            )
+            raise misfit("`in` a string needs a string, not", item, "compare texts")
         return item in container
     if isinstance(container, dict | set | frozenset):
         if isinstance(item, tuple):
@@ -324,11 +318,7 @@ def contains(container: Any, item: Any) -> bool:
         return item in container
     if isinstance(container, Instance | Iterator | ItemsView):
         return any(value is item or equal(value, item) for value in iterate(container))
-    raise fail(
-        "E208",
-        f"`in` cannot search {kind_of(container)}",
-        help="it searches lists, tuples, dicts and strings",
-    )
+    raise misfit("`in` cannot search", container, "it searches lists, tuples, dicts and strings")
 
 
 def truth(value: Any) -> bool:
@@ -354,11 +344,7 @@ def flag(name: str, value: Any) -> bool:
     """The value of an option that is True or False, and nothing else."""
     if isinstance(value, bool):
         return value
-    raise fail(
-        "E208",
-        f"{name} must be True or False, not {kind_of(value)}",
-        help=f"write `{name}=True`",
-    )
+    raise misfit(f"{name} must be True or False, not", value, f"write `{name}=True`")
 
 
 def count_nested(key: tuple[Any, ...]) -> None:

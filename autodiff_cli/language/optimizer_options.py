@@ -7,7 +7,7 @@ from typing import Any
 from ..autograd import optim
 from ..autograd.optim import real
 from ..errors import AutodiffError, fail
-from .kinds import kind_of
+from .kinds import misfit
 from .library import plain
 from .text import text
 
@@ -181,10 +181,11 @@ def _check(name: str, options: dict[str, Any]) -> None:
             continue
         value = real(options[key])
         if not isinstance(value, int | float):
-            raise fail(
+            raise misfit(
+                f"`{name}` argument `{key}` must be a number, not",
+                value,
+                f"for example `{key}=0.1`",
                 "E205",
-                f"`{name}` argument `{key}` must be a number, not {kind_of(value)}",
-                help=f"for example `{key}=0.1`",
             )
         if not value >= 0 or (key == "rho" and value > 1):
             raise fail(

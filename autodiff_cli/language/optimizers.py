@@ -26,7 +26,7 @@ from .builtins import TYPES
 from .classes import Object, UserClass, library_class
 from .functions import call_value
 from .housekeeping import HOUSEKEEPING
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import items_of, truth
 from .optimizer_options import SIGNATURES, options_of
 from .text import formatted
@@ -45,10 +45,11 @@ def _initialize(self: Object, params: Any, defaults: Any) -> None:
     self.fields["state"] = _states()
     self.fields["param_groups"] = []
     if isinstance(params, Tensor):
-        raise fail(
+        raise misfit(
+            "an optimizer takes a list of parameters, not",
+            params,
+            "write `[w]`, `[w, b]` or `model.parameters()`",
             "E205",
-            f"an optimizer takes a list of parameters, not {kind_of(params)}",
-            help="write `[w]`, `[w, b]` or `model.parameters()`",
         )
     found = list(items_of(params))
     if not found:
@@ -65,10 +66,11 @@ def _initialize(self: Object, params: Any, defaults: Any) -> None:
 def add_group(self: Object, param_group: Any) -> None:
     """`add_param_group`: a group's options are those given, else the optimizer's."""
     if not isinstance(param_group, dict) or "params" not in param_group:
-        raise fail(
+        raise misfit(
+            "a parameter group is a dict with `params`, not",
+            param_group,
+            "write `{'params': [w], 'lr': 0.1}`",
             "E205",
-            f"a parameter group is a dict with `params`, not {kind_of(param_group)}",
-            help="write `{'params': [w], 'lr': 0.1}`",
         )
     given = param_group["params"]
     params: list[Any] = [given] if isinstance(given, Tensor) else list(items_of(given))
@@ -86,9 +88,7 @@ def add_group(self: Object, param_group: Any) -> None:
 
 def _check_parameter(tensor: Any, known: set[int]) -> None:
     if not isinstance(tensor, Tensor):
-        raise fail(
-            "E208", f"an optimizer takes tensors, not {kind_of(tensor)}", help="give leaves: `[w]`"
-        )
+        raise misfit("an optimizer takes tensors, not", tensor, "give leaves: `[w]`")
     if not (tensor.is_leaf or isinstance(tensor.accumulator, GradSlot)):
         raise fail(
             "E411",
@@ -263,10 +263,11 @@ class _Parameters:
 def _number(loss: Any) -> float:
     value = real(loss)
     if not isinstance(value, int | float):
-        raise fail(
+        raise misfit(
+            "the closure of LBFGS must return the loss, not",
+            loss,
+            "end it with `return loss`",
             "E205",
-            f"the closure of LBFGS must return the loss, not {kind_of(loss)}",
-            help="end it with `return loss`",
         )
     return float(value)
 

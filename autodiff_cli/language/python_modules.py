@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import fail
 from .attributes import get_attribute
 from .builtin_bases import GENERIC
 from .classes import library_class
@@ -19,7 +18,7 @@ from .collected import COLLECTIONS, row_type
 from .functions import call_value
 from .generators import Stream
 from .iterators import CHAIN, ITERTOOLS, iterator, pick
-from .kinds import kind_of
+from .kinds import misfit
 from .managers import ExitStack, Manager, context_manager
 from .operations import COMPARISONS, binary, compare, items_of, truth, unary
 from .python_operators import BINARY
@@ -120,7 +119,7 @@ STREAM = Stream(_OWN, _OWN.getstate, _OWN.setstate)  # Python's
 
 def _seed(a: Any = None) -> None:
     if not isinstance(a, int | float | str | None):
-        raise fail("E208", f"a seed is a number, not {kind_of(a)}", help="random.seed(0)")
+        raise misfit("a seed is a number, not", a, "random.seed(0)")
     STREAM.own.seed(a)
 
 
@@ -130,7 +129,7 @@ def _drawn(name: str) -> Callable[..., Any]:
 
 def _shuffle(values: Any) -> None:
     if not isinstance(values, list):
-        raise fail("E208", f"shuffle() takes a list, not {kind_of(values)}", help="list(x)")
+        raise misfit("shuffle() takes a list, not", values, "list(x)")
     STREAM.own.shuffle(values)
 
 

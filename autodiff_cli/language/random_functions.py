@@ -37,7 +37,7 @@ from .draws import (
 from .factories import with_grad
 from .functions import written
 from .generators import DEFAULT, GENERATOR_TYPE, SEEDS, stream_of
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import truth
 from .values import Builtin
 
@@ -87,10 +87,11 @@ def _taken(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[i
 
 def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
     if not isinstance(size, list | tuple):
-        raise fail(
+        raise misfit(
+            f"`{name}` argument `size` must be a tuple of ints, not",
+            size,
+            f"write `torch.{name}(0, 10, (3,))`",
             "E205",
-            f"`{name}` argument `size` must be a tuple of ints, not {kind_of(size)}",
-            help=f"write `torch.{name}(0, 10, (3,))`",
         )
     return converted(name, "size", to_size, size)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..autograd.tensor import Array, Tensor
 from ..errors import AutodiffError, fail
 from .attributes import check_device
-from .kinds import kind_of
+from .kinds import kind_of, misfit
 from .loading import FILES
 from .module_state import deep_copy
 from .values import Size
@@ -41,7 +41,7 @@ def file_name(file: Any) -> Any:
     if getattr(getattr(file, "cls", None), "name", "") == "Path":
         file = file.describe_text()
     if not isinstance(file, str):
-        raise fail("E208", f"the name of a file is a string, not {kind_of(file)}", help='"x.pt"')
+        raise misfit("the name of a file is a string, not", file, '"x.pt"')
     if len(file) > LONGEST_NAME:
         raise fail("E208", f"a file name of {len(file)} characters", help="use a shorter one")
     return posixpath.normpath(file)

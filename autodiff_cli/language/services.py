@@ -16,7 +16,7 @@ from ..graph.state import STATE, grad_mode
 from .classes import FUNCTION, Object, library_class
 from .exceptions import EXCEPTIONS
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import kind_of, misfit
 from .managers import Manager
 from .namespaces import TORCH_VERSION
 from .operations import items_of, truth
@@ -165,9 +165,7 @@ def _default_device(device: Any) -> None:
 
 def _is_nonzero(input: Any) -> bool:
     if not isinstance(input, Tensor):
-        raise fail(
-            "E208", f"is_nonzero() takes a tensor, not {kind_of(input)}", help="write bool()"
-        )
+        raise misfit("is_nonzero() takes a tensor, not", input, "write bool()")
     return truth(input)
 
 

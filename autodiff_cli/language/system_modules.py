@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from .builtins import OUTPUT, TYPES
 from .functions import call_value
-from .kinds import kind_of
+from .kinds import misfit
 from .loading import FILES
 from .namespaces import TORCH_VERSION
 from .operations import count_step
@@ -40,7 +40,7 @@ class TextStream:
 
     def write(self, text: Any) -> int:
         if not isinstance(text, str):
-            raise fail("E208", f"write() takes a string, not {kind_of(text)}", help="str(x)")
+            raise misfit("write() takes a string, not", text, "str(x)")
         if self.name == "stdout":
             OUTPUT.write(text)
         return len(text)
@@ -87,7 +87,7 @@ def _texts(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*parts: Any) -> Any:
         for part in parts:
             if not isinstance(part, str):
-                raise fail("E208", f"a path is a string, not {kind_of(part)}", help="str(x)")
+                raise misfit("a path is a string, not", part, "str(x)")
         return function(*parts)
 
     return run

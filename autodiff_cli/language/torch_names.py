@@ -16,7 +16,7 @@ from ..graph.state import STATE
 from .attributes import LEGACY_NAMES, as_strided, check_device
 from .builtins import TENSOR_TYPE, TYPES
 from .factories import as_tensor, const, legacy_tensor, make_tensor, parameter
-from .kinds import MODE, kind_of
+from .kinds import MODE, kind_of, misfit
 from .operations import items_of, truth
 from .values import CPU, Builtin, Device, GradMode, Size, TypeName
 
@@ -27,10 +27,8 @@ def _tensors(value: Any, what: str) -> list[Tensor]:
     values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
     for item in values:
         if not isinstance(item, Tensor):
-            raise fail(
-                "E208",
-                f"{what} must be tensors, not {kind_of(item)}",
-                help="give a tensor or a tuple of tensors",
+            raise misfit(
+                f"{what} must be tensors, not", item, "give a tensor or a tuple of tensors"
             )
     return values
 
@@ -190,11 +188,7 @@ def _allclose(
 
 def _from_numpy(ndarray: Any) -> Tensor:
     if not isinstance(ndarray, Array) and MODE.python:
-        raise fail(
-            "E208",
-            f"from_numpy() takes a NumPy array, not {kind_of(ndarray)}",
-            help="write `torch.tensor(...)`",
-        )
+        raise misfit("from_numpy() takes a NumPy array, not", ndarray, "write `torch.tensor(...)`")
     return as_tensor(ndarray)
 
 

@@ -15,7 +15,7 @@ from ..graph.op import constant, number
 from ..graph.params import BindError, to_float
 from ..graph.state import STATE
 from .functions import call_value
-from .kinds import MODE, kind_of
+from .kinds import MODE, misfit
 from .operations import as_operand, count_step, truth
 from .values import Builtin
 
@@ -25,10 +25,10 @@ _RANDOMNESS = ("error", "same", "different")
 def _function(name: str, function: Any) -> transforms.Call:
     """A value of the language as a function that transforms run."""
     if not callable(function):
-        raise fail(
-            "E208",
-            f"`{name}` needs a function, not {kind_of(function)}",
-            help=f"write `{name}(f)`, with `def f(x): ...` or a lambda",
+        raise misfit(
+            f"`{name}` needs a function, not",
+            function,
+            f"write `{name}(f)`, with `def f(x): ...` or a lambda",
         )
 
     def run(args: list[Any], kwargs: dict[str, Any]) -> Any:

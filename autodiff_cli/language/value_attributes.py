@@ -14,7 +14,7 @@ from ..autograd import calls
 from ..errors import fail
 from ..graph.dtypes import is_float
 from ..graph.varying import Growing
-from .kinds import kind_of
+from .kinds import misfit
 from .operations import equal, items_of, truth
 from .subscripts import dict_key
 from .text import str_format
@@ -77,11 +77,7 @@ def _join(separator: str, parts: Any) -> str:
     found = items_of(parts)
     for part in found:
         if not isinstance(part, str):
-            raise fail(
-                "E208",
-                f"join() needs strings, not {kind_of(part)}",
-                help="convert with str(x) or f'{x}'",
-            )
+            raise misfit("join() needs strings, not", part, "convert with str(x) or f'{x}'")
     if sum(map(len, found)) + len(separator) * len(found) > 50_000_000:
         raise fail("E505", "the text would be too long", help="build it in smaller parts")
     return separator.join(found)
