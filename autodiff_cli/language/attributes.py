@@ -27,6 +27,7 @@ from ..graph.strides import is_contiguous
 from ..suggest import suggest
 from .kinds import MODE, kind_of, misfit
 from .operations import COMPARISONS, binary, compare, contains, flag, truth, unary
+from .python_operators import OPERATORS
 from .random_names import RANDOM_METHOD_NAMES
 from .subscripts import index, slice_part
 from .value_attributes import VALUE_ATTRIBUTES, Getter, function_fact, table_of
@@ -128,19 +129,6 @@ def _unbound(kind: TypeName, name: str) -> Any:
 LAYOUTS: dict[str, type] = {
     kind.__name__: kind for kind in VALUE_ATTRIBUTES if kind.__module__ == "builtins"
 }
-_BINARY_NAMES = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "pow": "**",
-    "matmul": "@",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-}
 
 
 def _operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
@@ -176,26 +164,10 @@ def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
 _BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
 # Special methods of values that are no values of classes: what the language itself would do.
 SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
-    **{f"__{name}__": _operator(symbol, False) for name, symbol in _BINARY_NAMES.items()},
-    **{f"__r{name}__": _operator(symbol, True) for name, symbol in _BINARY_NAMES.items()},
+    **{f"__{name}__": _operator(symbol, False) for name, symbol in OPERATORS.items()},
+    **{f"__r{name}__": _operator(symbol, True) for name, symbol in OPERATORS.items()},
     **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
-    **{
-        f"__{name}__": _by_builtin(name)
-        for name in [
-            "len",
-            "float",
-            "int",
-            "abs",
-            "hash",
-            "repr",
-            "str",
-            "iter",
-            "next",
-            "format",
-            "round",
-            "bool",
-        ]
-    },
+    **{f"__{name}__": _by_builtin(name) for name in _BY_BUILTIN.split()},
     "__index__": lambda value: slice_part(value),
     "__neg__": lambda value: unary("-", value),
     "__invert__": lambda value: unary("~", value),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -228,60 +229,37 @@ def _count(start: Any = 0, step: Any = 1) -> Lazy:
     return Lazy("count", items())
 
 
+def _stepped(items: Iterator[Any]) -> Iterator[Any]:
+    """Items that may have no end, each a step."""
+    for item in items:
+        count_step()
+        yield item
+
+
 def _cycle(values: Any) -> Lazy:
-    def items() -> Iterator[Any]:
-        kept = []
-        for value in iterator(values):
-            kept.append(value)
-            yield value
-        while kept:
-            for value in kept:
-                count_step()
-                yield value
-
-    return Lazy("cycle", items())
+    return Lazy("cycle", _stepped(itertools.cycle(iterator(values))))
 
 
-def _repeat(value: Any, times: Any = None) -> Lazy:
-    def items() -> Iterator[Any]:
-        left = slice_part(times)
-        while left is None or left > 0:
-            count_step()
-            yield value
-            left = None if left is None else left - 1
-
-    return Lazy("repeat", items())
+def _repeat(value: Any, *times: Any) -> Lazy:
+    counts = [slice_part(n) for n in times]
+    return Lazy("repeat", _stepped(itertools.repeat(value, *[n for n in counts if n is not None])))
 
 
 def _slice(values: Any, *parts: Any) -> Lazy:
-    from itertools import islice
-
-    return Lazy("islice", islice(iterator(values), *[slice_part(p) for p in parts]))
+    return Lazy("islice", itertools.islice(iterator(values), *[slice_part(p) for p in parts]))
 
 
 def _accumulate(values: Any, func: Any = None, *, initial: Any = None) -> Lazy:
-    def items() -> Iterator[Any]:
-        total = initial
-        if total is not None:
-            yield total
-        for i, value in enumerate(iterator(values)):
-            if i == 0 and initial is None:
-                total = value
-            elif func is None:
-                total = binary("+", total, value)
-            else:
-                total = call_value(func, [total, value], {})
-            yield total
+    def join(total: Any, value: Any) -> Any:
+        return binary("+", total, value) if func is None else call_value(func, [total, value], {})
 
-    return Lazy("accumulate", items())
+    return Lazy("accumulate", itertools.accumulate(iterator(values), join, initial=initial))
 
 
 def _counted(name: str) -> Callable[..., Lazy]:
     """A function of `itertools` that takes finite sources and plain numbers."""
 
     def make(*sources: Any, **options: Any) -> Lazy:
-        import itertools
-
         given = [s if isinstance(s, int) else list(iterator(s)) for s in sources]
         numbers = {
             key: value if key == "fillvalue" else slice_part(value)
@@ -292,19 +270,14 @@ def _counted(name: str) -> Callable[..., Lazy]:
     return make
 
 
-def _while(name: str, taking: bool) -> Callable[..., Lazy]:
-    def items(predicate: Any, values: Any) -> Iterator[Any]:
-        dropping = not taking
-        for value in iterator(values):
-            if taking or dropping:
-                held = truth(call_value(predicate, [value], {}))
-                if taking and not held:
-                    return
-                dropping = dropping and held
-            if not dropping:
-                yield value
+def _while(name: str) -> Callable[..., Lazy]:
+    def make(predicate: Any, values: Any) -> Lazy:
+        def holds(value: Any) -> bool:
+            return truth(call_value(predicate, [value], {}))
 
-    return lambda predicate, values: Lazy(name, items(predicate, values))
+        return Lazy(name, getattr(itertools, name)(holds, iterator(values)))
+
+    return make
 
 
 def _grouped(values: Any, key: Any = None) -> Lazy:
@@ -328,28 +301,20 @@ def _starmap(function: Any, values: Any) -> Lazy:
     return Lazy("starmap", (call_value(function, list(iterate(v)), {}) for v in iterator(values)))
 
 
+_FINITE = """
+    product permutations combinations combinations_with_replacement pairwise zip_longest batched
+"""
 ITERTOOLS: dict[str, Callable[..., Any]] = {
     "count": _count,
     "cycle": _cycle,
     "repeat": _repeat,
     "islice": _slice,
     "accumulate": _accumulate,
-    "takewhile": _while("takewhile", True),
-    "dropwhile": _while("dropwhile", False),
+    "takewhile": _while("takewhile"),
+    "dropwhile": _while("dropwhile"),
     "groupby": _grouped,
     "starmap": _starmap,
-    **{
-        name: _counted(name)
-        for name in (
-            "product",
-            "permutations",
-            "combinations",
-            "combinations_with_replacement",
-            "pairwise",
-            "zip_longest",
-            "batched",
-        )
-    },
+    **{name: _counted(name) for name in _FINITE.split()},
 }
 
 

@@ -9,6 +9,7 @@ import functools
 import random
 import time
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any
 
 from .attributes import get_attribute
@@ -21,7 +22,7 @@ from .iterators import CHAIN, ITERTOOLS, iterator, pick
 from .kinds import misfit
 from .managers import ExitStack, Manager, context_manager
 from .operations import COMPARISONS, binary, compare, items_of, truth, unary
-from .python_operators import BINARY
+from .python_operators import OPERATORS
 from .values import Builtin, TypeName, UserFunction
 
 # -- functools ------------------------------------------------------------------------------------
@@ -74,21 +75,11 @@ def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
     return lambda a, b: compare(symbol, a, b)
 
 
-_NAMES = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "pow": "**",
-    "matmul": "@",
-    "and_": "&",
-    "or_": "|",
-    "xor": "^",
-}
 OPERATOR: dict[str, Callable[..., Any]] = {
-    **{name: _operator(symbol) for name, symbol in _NAMES.items() if symbol in BINARY},
+    **{
+        f"{name}_" if iskeyword(name) else name: _operator(symbol)
+        for name, symbol in OPERATORS.items()
+    },
     **{name: _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
     "neg": lambda a: unary("-", a),
     "not_": lambda a: not truth(a),
@@ -137,24 +128,13 @@ def _choices(population: Any, weights: Any = None, *, cum_weights: Any = None, k
     return STREAM.own.choices(items_of(population), weights, cum_weights=cum_weights, k=k)
 
 
+_DRAWN = """
+    random randint uniform gauss normalvariate randrange expovariate betavariate triangular
+    lognormvariate getrandbits
+"""
 RANDOM: dict[str, Callable[..., Any]] = {
     "seed": _seed,
-    **{
-        name: _drawn(name)
-        for name in (
-            "random",
-            "randint",
-            "uniform",
-            "gauss",
-            "normalvariate",
-            "randrange",
-            "expovariate",
-            "betavariate",
-            "triangular",
-            "lognormvariate",
-            "getrandbits",
-        )
-    },
+    **{name: _drawn(name) for name in _DRAWN.split()},
     "choice": lambda values: STREAM.own.choice(items_of(values)),
     "choices": _choices,
     "sample": lambda values, k: STREAM.own.sample(items_of(values), k),

@@ -38,6 +38,13 @@ BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
+# The names of special methods and of Python's module `operator`, by themselves and with a `_`.
+OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+
+
 def python_binary(symbol: str, left: Any, right: Any) -> Any:
     """An operator on Python values, bounded."""
     a, b = type(left), type(right)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from functools import cache, partial
+from operator import attrgetter
 from types import MethodType
 from typing import Any
 
@@ -34,42 +35,39 @@ def _texts(method: str) -> Getter:
 
 
 def _bounded_text(result: Any) -> Any:
-    if isinstance(result, str) and len(result) > 50_000_000:
-        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    if isinstance(result, str):
+        _bound_length(len(result))
     return result
 
 
+def _bound_length(length: int) -> None:
+    if length > 50_000_000:
+        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+
+
 def _justify(method: str) -> Getter:
-    def run(value: str, width: int, fill: str = " ") -> str:
+    def run(value: str, width: int, *fill: str) -> str:
         if width > 100_000:
             raise fail("E505", f"a text of width {width}", help="use a smaller width")
-        return getattr(value, method)(width, fill)
+        return getattr(value, method)(width, *fill)
 
     return _bound(method, run)
 
 
-def _zfill(value: str, width: int) -> str:
-    if width > 100_000:
-        raise fail("E505", f"a text of width {width}", help="use a smaller width")
-    return value.zfill(width)
-
-
 def _replace(value: str, old: str, new: str, count: int = -1) -> str:
-    if len(value) * max(len(new), 1) > 50_000_000 and (value.count(old) * len(new)) > 50_000_000:
-        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    if len(value) * max(len(new), 1) > 50_000_000:
+        _bound_length(value.count(old) * len(new))
     return value.replace(old, new, count)
 
 
 def _expanded(value: str, tabsize: int = 8) -> str:
-    if len(value) + value.count("\t") * max(tabsize, 0) > 50_000_000:
-        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    _bound_length(len(value) + value.count("\t") * max(tabsize, 0))
     return value.expandtabs(tabsize)
 
 
 def _translated(value: str, table: dict[int, Any]) -> str:
     longest = max([len(new) for new in table.values() if isinstance(new, str)], default=1)
-    if len(value) * longest > 50_000_000:
-        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    _bound_length(len(value) * longest)
     return value.translate(table)
 
 
@@ -78,8 +76,7 @@ def _join(separator: str, parts: Any) -> str:
     for part in found:
         if not isinstance(part, str):
             raise misfit("join() needs strings, not", part, "convert with str(x) or f'{x}'")
-    if sum(map(len, found)) + len(separator) * len(found) > 50_000_000:
-        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+    _bound_length(sum(map(len, found)) + len(separator) * len(found))
     return separator.join(found)
 
 
@@ -97,11 +94,7 @@ def _extend(values: list[Any], items: Any) -> None:
 
 
 def _remove(values: list[Any], item: Any) -> None:
-    for i, value in enumerate(values):
-        if value is item or equal(value, item):
-            del values[i]
-            return
-    raise fail("E210", "the list does not hold that value", help="check with `in` first")
+    del values[_find(values, item)]
 
 
 def _find(values: Any, item: Any) -> int:
@@ -123,8 +116,18 @@ def _update(values: Any, other: Any = (), **kwargs: Any) -> None:
     values.update(pairs_of(other), **kwargs)
 
 
-def _plain(method: str) -> Getter:
-    return _bound(method, lambda value, *args: getattr(value, method)(*args))
+def _plain(names: str) -> dict[str, Getter]:
+    """Methods that take what Python's take."""
+
+    def plain(method: str) -> Getter:
+        return _bound(method, lambda value, *args: getattr(value, method)(*args))
+
+    return {name: plain(name) for name in names.split()}
+
+
+def _methods(**functions: Callable[..., Any]) -> dict[str, Getter]:
+    """Methods by the functions that they are."""
+    return {name: _bound(name, function) for name, function in functions.items()}
 
 
 def _get(values: dict[Any, Any], key: Any, default: Any = None) -> Any:
@@ -135,94 +138,47 @@ def _pop_key(values: dict[Any, Any], key: Any, *default: Any) -> Any:
     return values.pop(dict_key(key), *default)
 
 
-_STRINGS: dict[str, Getter] = (
-    {
-        name: _texts(name)
-        for name in (
-            "upper",
-            "lower",
-            "strip",
-            "lstrip",
-            "rstrip",
-            "split",
-            "rsplit",
-            "splitlines",
-            "startswith",
-            "endswith",
-            "find",
-            "rfind",
-            "count",
-            "title",
-            "capitalize",
-            "isdigit",
-            "isalpha",
-            "isalnum",
-            "isspace",
-            "isupper",
-            "islower",
-            "removeprefix",
-            "removesuffix",
-            "partition",
-            "rpartition",
-            "index",
-            "rindex",
-            "swapcase",
-            "casefold",
-            "isdecimal",
-            "isnumeric",
-            "isidentifier",
-            "isprintable",
-            "istitle",
-            "isascii",
-        )
-    }
-    | {name: _justify(name) for name in ("ljust", "rjust", "center")}
-    | {
-        "zfill": _bound("zfill", _zfill),
-        "expandtabs": _bound("expandtabs", _expanded),
-        "translate": _bound("translate", _translated),
-        "maketrans": _bound("maketrans", lambda value, *args: str.maketrans(*args)),
-        "replace": _bound("replace", _replace),
-        "join": _bound("join", _join),
-        "format": _bound("format", lambda value, *args, **kwargs: str_format(value, args, kwargs)),
-    }
-)
-
-_LISTS: dict[str, Getter] = {
-    "append": _bound("append", _append),
-    "extend": _bound("extend", _extend),
-    "insert": _bound("insert", lambda v, at, item: v.insert(at, item)),
-    "pop": _bound("pop", lambda v, at=-1: v.pop(at)),
-    "remove": _bound("remove", _remove),
-    "clear": _bound("clear", lambda v: v.clear()),
-    "copy": _bound("copy", lambda v: v.copy()),
-    "reverse": _bound("reverse", lambda v: v.reverse()),
-    "sort": _bound("sort", _sort),
-    "index": _bound("index", _find),
-    "count": _bound("count", lambda v, item: sum(1 for x in v if equal(x, item))),
-}
-
-_TUPLES: dict[str, Getter] = {"index": _LISTS["index"], "count": _LISTS["count"]}
-
-_DICTS: dict[str, Getter] = {
-    "items": _bound("items", lambda v: v.items()),
-    "keys": _bound("keys", lambda v: v.keys()),
-    "values": _bound("values", lambda v: v.values()),
-    "get": _bound("get", _get),
-    "pop": _bound("pop", _pop_key),
-    "setdefault": _bound(
-        "setdefault", lambda v, key, default=None: v.setdefault(dict_key(key), default)
+_TEXTS = """
+    upper lower strip lstrip rstrip split rsplit splitlines startswith endswith find rfind count
+    title capitalize isdigit isalpha isalnum isspace isupper islower removeprefix removesuffix
+    partition rpartition index rindex swapcase casefold isdecimal isnumeric isidentifier isprintable
+    istitle isascii
+"""
+_STRINGS: dict[str, Getter] = {
+    **{name: _texts(name) for name in _TEXTS.split()},
+    **{name: _justify(name) for name in ("ljust", "rjust", "center", "zfill")},
+    **_methods(
+        expandtabs=_expanded,
+        translate=_translated,
+        maketrans=lambda value, *args: str.maketrans(*args),
+        replace=_replace,
+        join=_join,
+        format=lambda value, *args, **kwargs: str_format(value, args, kwargs),
     ),
-    "update": _bound("update", _update),
-    "popitem": _bound("popitem", lambda v: v.popitem()),
-    "copy": _bound("copy", lambda v: v.copy()),
-    "clear": _bound("clear", lambda v: v.clear()),
 }
-
+_TUPLES: dict[str, Getter] = _methods(
+    index=_find, count=lambda v, item: sum(1 for x in v if equal(x, item))
+)
+_LISTS: dict[str, Getter] = {
+    **_TUPLES,
+    **_plain("insert pop clear copy reverse"),
+    **_methods(append=_append, extend=_extend, remove=_remove, sort=_sort),
+}
+_DICTS: dict[str, Getter] = {
+    **_plain("items keys values popitem copy clear"),
+    **_methods(
+        get=_get,
+        pop=_pop_key,
+        setdefault=lambda v, key, default=None: v.setdefault(dict_key(key), default),
+        update=_update,
+    ),
+}
 _ORDERED: dict[str, Getter] = {
     **_DICTS,
-    "popitem": _bound("popitem", lambda v, last=True: v.popitem(truth(last))),
-    "move_to_end": _bound("move_to_end", lambda v, key, last=True: v.move_to_end(key, truth(last))),
+    **_methods(
+        popitem=lambda v, last=True: v.popitem(truth(last)),
+        move_to_end=lambda v, key, last=True: v.move_to_end(key, truth(last)),
+    ),
 }
 
 
@@ -244,85 +200,51 @@ def _elements(value: Any) -> Any:
 
 _COUNTERS: dict[str, Getter] = {
     **_DICTS,
+    **_plain("total"),
     "update": _counted("update"),
     "subtract": _counted("subtract"),
-    "most_common": _bound("most_common", lambda v, n=None: v.most_common(n)),
-    "total": _bound("total", lambda v: v.total()),
-    "elements": _bound("elements", _elements),
+    **_methods(most_common=lambda v, n=None: v.most_common(n), elements=_elements),
 }
-
 _DEQUES: dict[str, Getter] = {
-    **{
-        name: _plain(name)
-        for name in (
-            "append",
-            "appendleft",
-            "clear",
-            "copy",
-            "pop",
-            "popleft",
-            "reverse",
-            "insert",
-        )
-    },
-    "extend": _bound("extend", lambda v, items: v.extend(items_of(items))),
-    "extendleft": _bound("extendleft", lambda v, items: v.extendleft(items_of(items))),
-    "rotate": _bound("rotate", lambda v, n=1: v.rotate(n)),
-    "remove": _bound("remove", _remove),
-    "index": _bound("index", _find),
-    "count": _LISTS["count"],
+    **_plain("append appendleft clear copy pop popleft reverse insert"),
+    **_TUPLES,
+    **_methods(
+        extend=lambda v, items: v.extend(items_of(items)),
+        extendleft=lambda v, items: v.extendleft(items_of(items)),
+        rotate=lambda v, n=1: v.rotate(n),
+        remove=_remove,
+    ),
     "maxlen": lambda v: v.maxlen,
 }
 
 
-def _of_sets(method: str) -> Getter:
-    """A method that takes the items of other sets or lists."""
-    return _bound(
-        method, lambda value, *others: getattr(value, method)(*[items_of(x) for x in others])
-    )
+def _of_sets(names: str) -> dict[str, Getter]:
+    """Methods that take the items of other sets or lists."""
+
+    def make(method: str) -> Getter:
+        return _bound(method, lambda value, *others: getattr(value, method)(*map(items_of, others)))
+
+    return {name: make(name) for name in names.split()}
 
 
 _FROZEN_SETS: dict[str, Getter] = {
-    "copy": _bound("copy", lambda v: v.copy()),
-    **{
-        name: _of_sets(name)
-        for name in (
-            "union",
-            "intersection",
-            "difference",
-            "symmetric_difference",
-            "issubset",
-            "issuperset",
-            "isdisjoint",
-        )
-    },
+    **_plain("copy"),
+    **_of_sets("union intersection difference symmetric_difference issubset issuperset isdisjoint"),
 }
 _SETS: dict[str, Getter] = {
     **_FROZEN_SETS,
-    "add": _bound("add", lambda v, item: v.add(dict_key(item))),
-    "discard": _bound("discard", lambda v, item: v.discard(item)),
-    "remove": _bound("remove", lambda v, item: v.remove(item)),
-    "pop": _bound("pop", lambda v: v.pop()),
-    "clear": _bound("clear", lambda v: v.clear()),
-    **{
-        name: _of_sets(name)
-        for name in (
-            "update",
-            "intersection_update",
-            "difference_update",
-            "symmetric_difference_update",
-        )
-    },
+    **_plain("discard remove pop clear"),
+    **_methods(add=lambda v, item: v.add(dict_key(item))),
+    **_of_sets("update intersection_update difference_update symmetric_difference_update"),
 }
 
-_PROPERTY: dict[str, Getter] = {
-    "setter": _bound("setter", lambda v, function: v.setter(function)),
-    "getter": _bound("getter", lambda v, function: v.getter(function)),
-    "deleter": _bound("deleter", lambda v, function: v.deleter(function)),
-    "fget": lambda v: v.fget,
-    "fset": lambda v: v.fset,
-    "fdel": lambda v: v.fdel,
-}
+
+def _facts(names: str) -> dict[str, Getter]:
+    """Attributes that are Python's own."""
+    return {name: attrgetter(name) for name in names.split()}
+
+
+_PROPERTY = {**_plain("setter getter deleter"), **_facts("fget fset fdel")}
 
 
 def _cache_facts(value: Any) -> Any:
@@ -333,15 +255,14 @@ def _cache_facts(value: Any) -> Any:
 
 
 _CACHED: dict[str, Getter] = {
-    "cache_info": _bound("cache_info", _cache_facts),
-    "cache_clear": _bound("cache_clear", lambda v: v.cache_clear()),
-    "__wrapped__": lambda v: v.__wrapped__,
+    **_methods(cache_info=_cache_facts),
+    **_plain("cache_clear"),
+    **_facts("__wrapped__"),
     "__name__": lambda v: getattr(v.__wrapped__, "name", "cached"),
 }
 
 _BOUND_METHOD: dict[str, Getter] = {
-    "__self__": lambda v: v.__self__,
-    "__func__": lambda v: v.__func__,
+    **_facts("__self__ __func__"),
     "__name__": lambda v: getattr(v.__func__, "name", "method"),
     "__qualname__": lambda v: getattr(v.__func__, "name", "method"),
     "__doc__": lambda v: function_fact(v.__func__, "__doc__"),
@@ -379,29 +300,25 @@ def _results_attribute(value: Any, name: str) -> Any:
 calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name
 
 _FLOATS: dict[str, Getter] = {
-    "is_integer": _bound("is_integer", lambda v: v.is_integer()),
-    "item": _bound("item", float),
+    **_plain("is_integer"),
+    **_methods(item=float),
     "real": lambda v: v,
 }
 
 VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     str: _STRINGS,
     list: _LISTS,
-    Growing: {"append": _bound("append", Growing.append)},
-    Size: {**_TUPLES, "numel": _bound("numel", lambda v: v.numel())},
+    Growing: _plain("append"),
+    Size: {**_TUPLES, **_plain("numel")},
     tuple: _TUPLES,
     OrderedDict: _ORDERED,
     Counter: _COUNTERS,
     defaultdict: {**_DICTS, "default_factory": lambda v: v.default_factory},
     deque: _DEQUES,
     property: _PROPERTY,
-    staticmethod: {"__func__": lambda v: v.__func__},
-    classmethod: {"__func__": lambda v: v.__func__},
-    partial: {
-        "func": lambda v: v.func,
-        "args": lambda v: v.args,
-        "keywords": lambda v: dict(v.keywords),
-    },
+    staticmethod: _facts("__func__"),
+    classmethod: _facts("__func__"),
+    partial: {**_facts("func args"), "keywords": lambda v: dict(v.keywords)},
     type(cache(len)): _CACHED,
     MethodType: _BOUND_METHOD,
     dict: _DICTS,
@@ -412,25 +329,18 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
         **_FLOATS,
         "dtype": lambda v: "float64",
         "shape": lambda v: (),
-        "round": _bound("round", lambda v, decimals=0: v.round(decimals)),
+        **_methods(round=lambda v, decimals=0: v.round(decimals)),
     },
     int: {
-        "bit_length": _bound("bit_length", lambda v: v.bit_length()),
-        "bit_count": _bound("bit_count", lambda v: v.bit_count()),
+        **_plain("bit_length bit_count"),
         "real": lambda v: v,
         "imag": lambda v: 0,
         "numerator": lambda v: v,
         "denominator": lambda v: 1,
-        "item": _bound("item", lambda v: v),
+        **_methods(item=lambda v: v),
     },
-    slice: {"start": lambda v: v.start, "stop": lambda v: v.stop, "step": lambda v: v.step},
-    range: {
-        "start": lambda v: v.start,
-        "stop": lambda v: v.stop,
-        "step": lambda v: v.step,
-        "index": _plain("index"),
-        "count": _plain("count"),
-    },
+    slice: _facts("start stop step"),
+    range: {**_facts("start stop step"), **_plain("index count")},
     np.dtype: {
         "is_floating_point": lambda v: is_float(v),
         "is_complex": lambda v: False,
