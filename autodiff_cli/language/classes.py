@@ -700,19 +700,3 @@ DECORATORS = {
     "classmethod": TypeName("classmethod", lambda v: type(v) is classmethod, classmethod),
     "property": TypeName("property", lambda v: type(v) is property, property),
 }
-
-__all__ = [
-    "DECORATORS",
-    "FUNCTION",
-    "OBJECT",
-    "SPECIAL",
-    "Instance",
-    "Object",
-    "Super",
-    "UserClass",
-    "bind",
-    "library_class",
-    "make_super",
-    "set_property",
-    "special",
-]

@@ -55,6 +55,3 @@ def _collect(tree: syntax.Node, bound: frozenset[str], found: set[str]) -> None:
             _collect(generator.iter, bound, found)
     else:
         _all(syntax.children(tree), bound, found)
-
-
-__all__ = ["free_names", "read_by"]

@@ -398,18 +398,7 @@ _SIMPLE = (
     syntax.Raise, syntax.Assert,
 )  # fmt: skip
 _STEPS: dict[type, Callable[[Any, Context], Steps]] = {
-    **dict.fromkeys(
-        (
-            syntax.ExprStmt,
-            syntax.Assign,
-            syntax.AugAssign,
-            syntax.AnnAssign,
-            syntax.Return,
-            syntax.Raise,
-            syntax.Assert,
-        ),
-        _simple,
-    ),
+    **dict.fromkeys(_SIMPLE, _simple),
     syntax.For: _for,
     syntax.While: _while,
     syntax.If: _if,

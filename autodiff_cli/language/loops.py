@@ -270,6 +270,3 @@ def undisturbed() -> bool:
     busy = inside or STATE.anomaly or STATE.recorder is not None
     watched = gradients.OBSERVERS or GRAD_READ or READERS or OVERRIDES.values or WATCH.wrt
     return not (busy or watched) and HOUSEKEEPING.replays
-
-
-__all__ = ["Replay", "Run", "undisturbed"]

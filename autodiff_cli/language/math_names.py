@@ -60,64 +60,18 @@ def _small_integers(name: str, limit: int) -> Callable[..., Any]:
     return bounded
 
 
+_FUNCTIONS = """
+    sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 sinh cosh tanh asinh
+    acosh atanh floor ceil trunc fabs pow hypot erf erfc gamma lgamma degrees radians isnan isinf
+    isfinite copysign fmod gcd isclose lcm isqrt
+"""
 MATH: dict[str, Any] = {
-    **{
-        name: Builtin(name, _math(name))
-        for name in (
-            "sqrt",
-            "exp",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "expm1",
-            "sin",
-            "cos",
-            "tan",
-            "asin",
-            "acos",
-            "atan",
-            "atan2",
-            "sinh",
-            "cosh",
-            "tanh",
-            "asinh",
-            "acosh",
-            "atanh",
-            "floor",
-            "ceil",
-            "trunc",
-            "fabs",
-            "pow",
-            "hypot",
-            "erf",
-            "erfc",
-            "gamma",
-            "lgamma",
-            "degrees",
-            "radians",
-            "isnan",
-            "isinf",
-            "isfinite",
-            "copysign",
-            "fmod",
-            "gcd",
-            "isclose",
-            "lcm",
-        )
-    },
-    "factorial": Builtin("factorial", _small_integers("factorial", 5000)),
-    "comb": Builtin("comb", _small_integers("comb", 5000)),
-    "perm": Builtin("perm", _small_integers("perm", 5000)),
-    "isqrt": Builtin("isqrt", _math("isqrt")),
+    **{name: Builtin(name, _math(name)) for name in _FUNCTIONS.split()},
+    **{name: Builtin(name, _small_integers(name, 5000)) for name in ("factorial", "comb", "perm")},
     "prod": Builtin("prod", lambda values, start=1: _product(values, start)),
     "fsum": Builtin("fsum", lambda values: math.fsum(_numbers(values))),
     "dist": Builtin("dist", lambda p, q: math.dist(_numbers(p), _numbers(q))),
-    "pi": math.pi,
-    "e": math.e,
-    "inf": math.inf,
-    "nan": math.nan,
-    "tau": math.tau,
+    **{name: getattr(math, name) for name in ("pi", "e", "inf", "nan", "tau")},
 }
 
 

@@ -25,6 +25,17 @@ UNUSED = """
     urllib.request zipfile tarfile hashlib re
 """
 
+# Modules of `torch.distributions` by themselves.
+_DISTRIBUTIONS = """
+    bernoulli beta categorical dirichlet distribution gamma independent laplace
+    multivariate_normal normal relaxed_bernoulli relaxed_categorical transformed_distribution
+    uniform
+"""
+_PYTHON = """
+    functools itertools operator dataclasses enum contextlib collections collections.abc time
+    random warnings abc typing os os.path sys argparse io gc timeit string unicodedata importlib
+    importlib.metadata pathlib
+"""
 MODULES: dict[str, str] = {
     "torch": "",
     "numpy": "np",
@@ -43,25 +54,7 @@ MODULES: dict[str, str] = {
     "torch.distributions": "distributions",
     "torch.distributions.kl": "distributions.kl",
     "torch.distributions.transforms": "distributions.transforms",
-    **{
-        f"torch.distributions.{name}": "distributions"
-        for name in (
-            "bernoulli",
-            "beta",
-            "categorical",
-            "dirichlet",
-            "distribution",
-            "gamma",
-            "independent",
-            "laplace",
-            "multivariate_normal",
-            "normal",
-            "relaxed_bernoulli",
-            "relaxed_categorical",
-            "transformed_distribution",
-            "uniform",
-        )
-    },
+    **{f"torch.distributions.{name}": "distributions" for name in _DISTRIBUTIONS.split()},
     "torch.masked": "masked",
     "torch.random": "random",
     "torch.autograd.function": "autograd",
@@ -86,37 +79,7 @@ MODULES: dict[str, str] = {
     "numpy.linalg": "np.linalg",
     "functorch": "func",
     "copy": "python.copy",
-    **{
-        name: f"python.{name}"
-        for name in (
-            "functools",
-            "itertools",
-            "operator",
-            "dataclasses",
-            "enum",
-            "contextlib",
-            "collections",
-            "collections.abc",
-            "time",
-            "random",
-            "warnings",
-            "abc",
-            "typing",
-            "os",
-            "os.path",
-            "sys",
-            "argparse",
-            "io",
-            "gc",
-            "timeit",
-            "string",
-            "unicodedata",
-            "importlib",
-            "importlib.metadata",
-            "pathlib",
-            *UNUSED.split(),
-        )
-    },
+    **{name: f"python.{name}" for name in (_PYTHON + UNUSED).split()},
 }
 
 NAMESPACES = frozenset(MODULES.values()) | {

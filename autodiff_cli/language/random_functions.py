@@ -455,5 +455,3 @@ RANDOM: dict[str, Any] = {
     "Generator": GENERATOR_TYPE,
     "default_generator": DEFAULT,
 }
-
-__all__ = ["RANDOM", "RANDOM_METHODS"]

@@ -2,84 +2,36 @@
 
 from __future__ import annotations
 
-_DROPOUTS = (
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "alpha_dropout",
-    "feature_alpha_dropout",
-    "feature_dropout",
-    "rrelu",
-    "gumbel_softmax",
-    "fractional_max_pool2d",
-    "fractional_max_pool3d",
-)
+_DROPOUTS = """
+    dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout
+    rrelu gumbel_softmax fractional_max_pool2d fractional_max_pool3d
+"""
 _SEEDS = ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state")
-INITIALIZERS = (
-    "uniform_",
-    "normal_",
-    "trunc_normal_",
-    "constant_",
-    "ones_",
-    "zeros_",
-    "eye_",
-    "dirac_",
-    "xavier_uniform_",
-    "xavier_normal_",
-    "kaiming_uniform_",
-    "kaiming_normal_",
-    "orthogonal_",
-    "sparse_",
-    "calculate_gain",
-    "uniform",
-    "normal",
-    "constant",
-    "eye",
-    "dirac",
-    "xavier_uniform",
-    "xavier_normal",
-    "kaiming_uniform",
-    "kaiming_normal",
-    "orthogonal",
-    "sparse",
-)
+_INITIALIZERS = """
+    uniform_ normal_ trunc_normal_ constant_ ones_ zeros_ eye_ dirac_ xavier_uniform_
+    xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ sparse_ calculate_gain uniform
+    normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal
+    orthogonal sparse
+"""
+INITIALIZERS = tuple(_INITIALIZERS.split())
 
+_FUNCTIONS = """
+    rand randn randint randperm normal bernoulli multinomial poisson binomial rand_like
+    randn_like randint_like empty empty_like Generator default_generator
+"""
 RANDOM_NAMES = frozenset(
     {
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "normal",
-        "bernoulli",
-        "multinomial",
-        "poisson",
-        "binomial",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "empty",
-        "empty_like",
-        "Generator",
-        "default_generator",
-        *_DROPOUTS,
-        *(f"nn.functional.{name}" for name in _DROPOUTS),
+        *_FUNCTIONS.split(),
+        *_DROPOUTS.split(),
+        *(f"nn.functional.{name}" for name in _DROPOUTS.split()),
         *_SEEDS,
         *(f"random.{name}" for name in _SEEDS),
         *(f"nn.init.{name}" for name in INITIALIZERS),
     }
 )
 
-RANDOM_METHOD_NAMES = (
-    "uniform_",
-    "normal_",
-    "random_",
-    "bernoulli_",
-    "exponential_",
-    "cauchy_",
-    "geometric_",
-    "log_normal_",
-    "bernoulli",
-    "multinomial",
-)
+_METHODS = """
+    uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_ bernoulli
+    multinomial
+"""
+RANDOM_METHOD_NAMES = tuple(_METHODS.split())

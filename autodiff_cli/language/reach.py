@@ -23,6 +23,7 @@ from .free_names import free_names
 from .functions import Parameters
 from .modules import Module
 from .prelude import LibraryFunction
+from .repeated import OUTSIDE
 from .values import (
     Builtin,
     Device,
@@ -182,15 +183,9 @@ def _read_outside(params: Parameters) -> tuple[str, ...]:
     tell."""
     if params.outside is None:
         tree = params.tree
-        hidden = tree is None or any(isinstance(node, OUTWARD) for node in syntax.walk(tree))
+        hidden = tree is None or any(isinstance(node, OUTSIDE) for node in syntax.walk(tree))
         params.outside = ("",) if tree is None or hidden else tuple(sorted(free_names(tree)))
     return params.outside
-
-
-OUTWARD = (
-    syntax.Global, syntax.Nonlocal, syntax.Import, syntax.ImportFrom, syntax.Yield,
-    syntax.ClassDef, syntax.Try,
-)  # fmt: skip
 
 
 BARE = (
@@ -213,6 +208,3 @@ def harmless(name: str, function: Callable[..., Any]) -> bool:
     if function is calls.call_ops or name in PURE:
         return True
     return bool(calls.method(name) or calls.method(name.removesuffix("_")))
-
-
-__all__ = ["TOLD", "Reach", "harmless", "named"]

@@ -561,6 +561,3 @@ def record(
         del COLLECTED[warned:]
         STATE.steps, DEPTH.now = steps, depth
         WATCH.last, SHOWN.value, SHOWN.span = watched
-
-
-__all__ = ["Recorded", "State", "of_step", "record"]

@@ -65,6 +65,3 @@ def repeated(tree: syntax.For, context: Context) -> Repeated | None:
     loop = Repeated(tree)
     outside = context.global_names | context.nonlocal_names
     return None if loop.assigned & outside else loop
-
-
-__all__ = ["BREAK", "CONTINUE", "Assign", "Body", "Repeated", "repeated"]

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..autograd.calls import Results
 from ..autograd.printing import format_tensor
+from ..autograd.tensor import Tensor
 from ..errors import fail
 from ..graph.op import value_of
 from ..graph.state import STATE
@@ -32,7 +33,6 @@ from .values import (
     Namespace,
     OpFunction,
     Size,
-    Tensor,
     TypeName,
     UserFunction,
 )

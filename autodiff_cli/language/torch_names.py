@@ -325,36 +325,13 @@ del TORCH["float"], TORCH["int"], TORCH["bool"]
 TORCH["float"], TORCH["int"], TORCH["bool"] = DTYPES["float32"], DTYPES["int32"], DTYPES["bool"]
 
 # Bare names of native files beside the ops.
+_NATIVE = """
+    tensor as_tensor no_grad enable_grad set_grad_enabled inference_mode allclose equal
+    set_default_dtype float64 float32 float16 int64 int32 int16 int8 uint8 double half long short
+    Size set_printoptions numel
+"""
 NATIVE: dict[str, Any] = {
-    **{
-        name: TORCH[name]
-        for name in (
-            "tensor",
-            "as_tensor",
-            "no_grad",
-            "enable_grad",
-            "set_grad_enabled",
-            "inference_mode",
-            "allclose",
-            "equal",
-            "set_default_dtype",
-            "float64",
-            "float32",
-            "float16",
-            "int64",
-            "int32",
-            "int16",
-            "int8",
-            "uint8",
-            "double",
-            "half",
-            "long",
-            "short",
-            "Size",
-            "set_printoptions",
-            "numel",
-        )
-    },
+    **{name: TORCH[name] for name in _NATIVE.split()},
     **_builtins(
         {
             "const": const,

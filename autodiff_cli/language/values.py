@@ -10,7 +10,6 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from ..autograd.tensor import Tensor
 from ..graph.dtypes import BOOL, FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import CAST, LEAF, OUTPUT, Op
@@ -249,24 +248,3 @@ def has(value: Any, name: str) -> bool:
 def is_callable(value: Any) -> bool:
     """Whether the value is a function or a type, which messages call by its name."""
     return isinstance(value, Builtin | OpFunction | UserFunction | TypeName)
-
-
-__all__ = [
-    "CPU",
-    "Builtin",
-    "Callee",
-    "Device",
-    "GradFn",
-    "GradMode",
-    "Instance",
-    "Method",
-    "Namespace",
-    "OpFunction",
-    "Scope",
-    "Size",
-    "Tensor",
-    "TypeName",
-    "UserFunction",
-    "has",
-    "is_callable",
-]
