@@ -10,7 +10,8 @@ What only keeps its arguments and calls a function is written as a row:
         shows beta={.beta}, threshold={.threshold}
 
 `.beta` is `self.beta`, `of Base(beta)` gives arguments to a base that keeps them, and other lines
-end the constructor. A definition of `MaxPoolNd` is one of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`.
+end the constructor. `name(x) = ...` is a method that returns one value, in any class. A definition
+of `MaxPoolNd` is one of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ from .values import Namespace, Scope, UserFunction
 FOLDER = Path(__file__).parent / "prelude"
 _PART = re.compile(r"^(?:@.*\n)*(?:class|def|layer) (\w+)(?:.*\n)(?:(?:[ #].*)?\n)*", re.MULTILINE)
 _ROW = re.compile(r"layer (\w+)(?:\((.*?)\))?(?: of (\w+)(?:\((.*)\))?)?")
+_METHOD = re.compile(r"^    (\w+)\((.*?)\) = (.*)$", re.MULTILINE)
 _SET = re.compile(r'^ +\.(?:register_buffer\(")?(\w+)', re.MULTILINE)
-_OF_SELF = re.compile(r"(?<![\w)\]])\.(?=[a-z_])")
+_OF_SELF = re.compile(r"""(?<![\w)\]}"'])\.(?=[a-z_])""")
 
 
 class PreludeSource(Source):
@@ -179,29 +181,37 @@ def _texts(file: str) -> dict[str, str]:
     return texts
 
 
-def _written_out(row: str) -> str:
-    """The class that a row stands for."""
-    head, *lines = row.strip().splitlines()
+def _method(row: re.Match[str]) -> str:
+    """`name(x) = ...` as a method."""
+    name, taken, result = row.groups()
+    return f"    def {name}(self, {taken}):\n        return {_OF_SELF.sub('self.', result)}"
+
+
+def _written_out(text: str) -> str:
+    """A definition without rows."""
+    if not text.startswith("layer "):
+        return _METHOD.sub(_method, text)
+    head, *lines = text.strip().splitlines()
     match = _ROW.fullmatch(head)
     assert match is not None, head
     name, params, base, given = match.groups()
-    kept = set(re.findall(r"\w+", given or "") + _SET.findall(row))
+    kept = set(re.findall(r"\w+", given or "") + _SET.findall(text))
     start, methods = [f"super().__init__({given or ''})"], []
     for field in re.findall(r"(\w+)(?:=[^,]*)?(?:, |$)", params or ""):
         if field not in kept:
             start.append(f"self.{field} = {field}")
-    for line in [_OF_SELF.sub("self.", line.strip()) for line in lines]:
-        if line.startswith("forward("):
-            taken, _, result = line.removeprefix("forward(").partition(") = ")
-            methods.append(f"def forward(self, {taken}):\n        return {result}")
-        elif line.startswith("shows"):
-            methods.append(f'def extra_repr(self):\n        return f"{line[6:]}"')
+    for line in lines:
+        if _METHOD.match(line):
+            methods.append(_METHOD.sub(_method, line))
+        elif line.startswith("    shows"):
+            shown = _OF_SELF.sub("self.", line[10:])
+            methods.append(f'    def extra_repr(self):\n        return f"{shown}"')
         else:
-            start.append(line)
+            start.append(_OF_SELF.sub("self.", line.strip()))
     if params:
         body = "\n        ".join(start)
-        methods.insert(0, f"def __init__(self, {params}):\n        {body}")
-    return "\n    ".join([f"class {name}({base or 'Module'}):", *(methods or ["pass"])]) + "\n"
+        methods.insert(0, f"    def __init__(self, {params}):\n        {body}")
+    return "\n".join([f"class {name}({base or 'Module'}):", *(methods or ["    pass"]), ""])
 
 
 def names_of(file: str) -> list[str]:
@@ -220,9 +230,7 @@ def define(name: str) -> Any:
     file = PRELUDE[name]
     span = STATE.span
     try:
-        text = _texts(file)[name]
-        text = _written_out(text) if text.startswith("layer ") else text
-        tree = parse(PreludeSource(text, "<library>"))
+        tree = parse(PreludeSource(_written_out(_texts(file)[name]), "<library>"))
         compile_block(tree.body, Context(True))(_SCOPE)
     finally:
         STATE.span = span
