@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .checks.model import FileResult
-    from .language.array_functions import Kind
+    from .language.program.array_functions import Kind
     from .source import Source
 
 
@@ -41,7 +41,7 @@ def source_of(program: str | Path | Source) -> Source:
         AutodiffError: E701 when the file cannot be read, E109 when it is no UTF-8.
     """
     from .errors import fault
-    from .language.decode import decode
+    from .language.syntax.decode import decode
     from .source import Source
 
     if isinstance(program, Source):
@@ -120,7 +120,7 @@ Names = str | Sequence[str] | None
 def _function(
     program: str | Path, wrt: Names, of: str, kind: Kind, given: dict[str, Any]
 ) -> Callable[..., Any]:
-    from .language.compiled import Compiled, Limits
+    from .language.program.compiled import Compiled, Limits
 
     names = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
     if given.pop("isolate", False):
@@ -149,7 +149,7 @@ def value_and_grad(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.array_functions import ValueAndGrad
+    from .language.program.array_functions import ValueAndGrad
 
     return _function(program, wrt, loss, ValueAndGrad(), given)
 
@@ -174,7 +174,7 @@ def jacobian(
     >>> J(x=np.ones(4), W=np.ones((3, 4))).shape
     (3, 4)
     """
-    from .language.array_functions import Jacobian
+    from .language.program.array_functions import Jacobian
 
     return _function(program, wrt, of, Jacobian(mode), given)
 
@@ -198,7 +198,7 @@ def hessian(
     >>> H(x=np.ones(4)).shape
     (4, 4)
     """
-    from .language.array_functions import Hessian
+    from .language.program.array_functions import Hessian
 
     return _function(program, wrt, of, Hessian(), given)
 
@@ -218,7 +218,7 @@ def hvp(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.array_functions import Hvp
+    from .language.program.array_functions import Hvp
 
     return _function(program, wrt, of, Hvp(), given)
 
@@ -238,7 +238,7 @@ def jvp(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.array_functions import Jvp
+    from .language.program.array_functions import Jvp
 
     return _function(program, wrt, of, Jvp(), given)
 
@@ -257,7 +257,7 @@ def vjp(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.array_functions import Vjp
+    from .language.program.array_functions import Vjp
 
     return _function(program, wrt, of, Vjp(), given)
 
@@ -340,7 +340,7 @@ def gradcheck(
     import numpy as np
 
     from .checks.claims import mismatch, named
-    from .language.compiled import Compiled
+    from .language.program.compiled import Compiled
 
     arrays = {name: np.asarray(value) for name, value in inputs.items()}
     claimed = named(grads(**inputs) if callable(grads) else grads, list(inputs))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .language.report import Options, Report, TensorRecord
+from .language.program.report import Options, Report, TensorRecord
 
 if TYPE_CHECKING:
     from .source import Source
@@ -19,7 +19,7 @@ def run(source: Source, options: Options | None = None) -> Report:
     Programs of several threads run one after the other.
     """
     from .graph.state import LOCK
-    from .language.program import run_program
+    from .language.program.running import run_program
 
     with LOCK:
         return run_program(source, options or Options())

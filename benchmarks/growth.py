@@ -18,8 +18,8 @@ import numpy as np
 
 from autodiff_cli import value_and_grad
 from autodiff_cli.engine import evaluate as engine
+from autodiff_cli.engine.fused.tiles import Tiled
 from autodiff_cli.engine.threads import WORKERS
-from autodiff_cli.engine.tiles import Tiled
 
 from .tables import time_text
 from .with_autodiff import SCALARS

@@ -72,12 +72,13 @@ def page() -> str:
     database = load()
     variants = Counter(family_of(calls[0]["name"]) for calls in database.values())
     public = Counter(op.family for op in OPS.values() if op.public)
-    rows = [f"| {name} | {public[name]} | {variants[name] or ''} |\n" for name in index()[2]]
+    families = [path.rpartition(".")[2] for path in index()[2]]
+    rows = [f"| {name} | {public[name]} | {variants[name] or ''} |\n" for name in families]
     total = f"| all | {public.total()} | {variants.total()} |\n"
     head = INTRODUCTION.format(
         public=public.total(),
         inner=len(OPS) - public.total(),
-        families=len(index()[2]),
+        families=len(families),
         primitives=sum(map(is_primitive, OPS.values())),
         covered=len(database),
         variants=VARIANTS,

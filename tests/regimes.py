@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from autodiff_cli.engine import evaluate as engine
-from autodiff_cli.engine import groups, schedule, tiles
+from autodiff_cli.engine.fused import groups, tiles
+from autodiff_cli.engine.plan import schedule
 from autodiff_cli.engine.threads import WORKERS
 from autodiff_cli.graph.node import Node
 

@@ -1,0 +1,1 @@
+"""Tensors with gradients: handles of graph nodes, reverse and forward mode, views."""

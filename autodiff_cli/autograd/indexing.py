@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import fault
-from ..graph.indices import check_weak
 from ..graph.node import Node, Shape
 from ..graph.op import cast, number
 from ..graph.registry import F
+from ..ops.kernels.indices import check_weak
 from .tensor import Tensor, wrap_view
 
 
@@ -19,7 +19,7 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     Raises E305 for a wrong index, E302 when the value does not fit, E405 for leaves that require
     grad.
     """
-    from ..ops.indexing import basic_part, index_items
+    from ..ops.indexing.indexing import basic_part, index_items
 
     items = index_items(index)
     if False in [i for i in items if type(i) is bool]:

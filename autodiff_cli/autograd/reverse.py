@@ -31,7 +31,7 @@ from ..graph.op import (
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
-from . import function_hooks, replaced
+from . import data_mutation, function_hooks
 
 SEQUENCE = attrgetter("seq")
 
@@ -235,9 +235,9 @@ class Pass:
         if marks.hooks:
             Pass.hooked += 1
         for hook in list(marks.hooks.values()):
-            replaced = hook(g)
-            if replaced is not None:
-                g = replaced
+            data_mutation = hook(g)
+            if data_mutation is not None:
+                g = data_mutation
         for slot in marks.slots:
             slot.receive(g, self.create_graph)
         return g
@@ -276,8 +276,8 @@ class Pass:
         if STATE.overwriting and not keeps:
             since = tick()
             if STATE.replaced or self.since:
-                seen = replaced.shown(node, node) if out is node else out
-                found = rule(g, seen, *replaced.arguments(node, self.since))
+                seen = data_mutation.shown(node, node) if out is node else out
+                found = rule(g, seen, *data_mutation.arguments(node, self.since))
             else:
                 found = rule(g, out, *args)
             if any(map(overwritten_at, (node, *node.inputs))):
@@ -361,7 +361,7 @@ class Pass:
     def _open_again(self, node: Node, g: Node) -> bool:
         """Differentiate the body of a composite whose operands have other values now: PyTorch saved
         those alone, not what is computed from them."""
-        args = replaced.arguments(node)
+        args = data_mutation.arguments(node)
         if all(now is arg for now, arg in zip(args, node.args, strict=True) if type(arg) is Node):
             return False
         with grad_mode(True):
@@ -507,7 +507,7 @@ def check_saved(node: Node, saved: list[Node]) -> None:
             if read is node:
                 continue  # results are saved without their history
             raise _detached(node, read)
-        if not replaced.kept(overwritten[1], node, read):
+        if not data_mutation.kept(overwritten[1], node, read):
             raise changed_since(node, read, overwritten)
 
 

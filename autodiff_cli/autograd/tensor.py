@@ -19,7 +19,7 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
-from . import replaced, reverse
+from . import data_mutation, reverse
 from .views import (
     NO_STEPS,
     ONE_BY_ONE,
@@ -117,7 +117,7 @@ class Storage:
         self.node = node
         self.version = 0
         self.aliased = False
-        self.content: replaced.Content | None = None
+        self.content: data_mutation.Content | None = None
         self.apart: dict[int, tuple[Step, Node, int]] = {}
 
     def seen_through(self, steps: Iterable[Step]) -> Node:
@@ -146,8 +146,8 @@ class Storage:
     def note_change(self, by: Node | None) -> None:
         """Let rules that read what the memory held see what it will hold."""
         if self.content is None:
-            self.content = replaced.Content(self.node)
-        replaced.note(self.node, self.content, by=by)
+            self.content = data_mutation.Content(self.node)
+        data_mutation.note(self.node, self.content, by=by)
 
     def set_apart(self, step: Step, node: Node) -> None:
         """Give what a detaching step shows a history of its own."""
@@ -462,7 +462,7 @@ class Tensor:
                     if step[0].key != "data_alias":
                         mark_overwritten(own, by, version)
                     elif own.handle is not None and (handle := own.handle()) is not None:
-                        replaced.note(own, handle, by=by)
+                        data_mutation.note(own, handle, by=by)
             if storage.aliased:
                 storage.note_change(by)
         self.count_change()
@@ -535,7 +535,7 @@ class Tensor:
     def adopt(self, other: Tensor) -> None:
         """`x.data = y`: look at the memory of another tensor, with the history of this one."""
         old, node = self.node, other.node
-        replaced.note(old, self, memory=False)
+        data_mutation.note(old, self, memory=False)
         self.storage = storage = other.share()
         self.steps = other.steps.then((F.data_alias, (), -1))
         self.seen = storage.version

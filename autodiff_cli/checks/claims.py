@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import fault
-from .departures import differs
+from .beside_torch.departures import differs
 
 
 def named(grads: Any, names: list[str]) -> dict[str, Any]:

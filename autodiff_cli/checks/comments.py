@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from ..errors import fail
-from ..language.lexer import tokenize
+from ..language.syntax.lexer import tokenize
 from ..source import Source, Span
 from ..suggest import suggest
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..language.contrast import both
-from ..language.text import text as shown_text
+from ..language.errors.array_diff import both
+from ..language.values.formatting import text as shown_text
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan|True\b|False\b)")
 _GAP = re.compile(r"[\s,]*")

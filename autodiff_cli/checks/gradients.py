@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import AutodiffError, Diagnostic, Label
 from ..graph.node import Node
 from ..graph.sizes import shape_text
-from ..language.assertions import close_mask
+from ..language.runtime.assertions import close_mask
 from . import model
 from .blame import blamed
 from .cuts import convention

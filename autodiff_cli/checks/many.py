@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import AutodiffError
-from ..language.collector import collect_seldom
+from ..language.program.gc_control import collect_seldom
 from ..outside import OUTSIDE, Lost, death, stubborn
 from .deadline import alarms
 from .model import ERROR, FileResult, Item, Settings

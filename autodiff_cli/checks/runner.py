@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import AutodiffError, Diagnostic, fail, fault
-from ..language.decode import decode
-from ..language.exhaustion import out_of_memory
-from ..language.report import Options, Report
-from ..language.warnings import COLLECTED
+from ..language.errors.exhaustion import out_of_memory
+from ..language.errors.warnings import COLLECTED
+from ..language.program.report import Options, Report
+from ..language.syntax.decode import decode
 from ..source import Source
 from . import expectations, snapshots
 from .collect import matches
@@ -148,7 +148,7 @@ class FileCheck:
 
             gradient_items(self)
         if self.settings.against:
-            from .against_torch import against_item
+            from .beside_torch.against_torch import against_item
 
             against_item(self)
 

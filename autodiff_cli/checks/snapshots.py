@@ -14,10 +14,10 @@ import numpy as np
 from ..errors import AutodiffError, Diagnostic, fail
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
-from ..language.assertions import TOLERANCE, close_mask
-from ..language.decode import decode
-from ..language.program import run_program
-from ..language.report import Options, Report, TensorRecord
+from ..language.program.report import Options, Report, TensorRecord
+from ..language.program.running import run_program
+from ..language.runtime.assertions import TOLERANCE, close_mask
+from ..language.syntax.decode import decode
 from ..source import Source, Span
 
 SUFFIX = ".snap"

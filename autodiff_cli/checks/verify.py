@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import AutodiffError, Diagnostic, Label
 from ..graph.node import Node
 from ..graph.op import value_of
-from ..language import syntax
+from ..language.syntax import tree as syntax
 from ..source import Span
 from .differences import GraphCheck, generator_of, signed_direction
 from .slopes import WRONG, Line

@@ -16,13 +16,13 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF
-from ..language import syntax
-from ..language.expressions import Context
-from ..language.program import Program, redefined
-from ..language.report import Options
-from ..language.statements import STATEMENTS
-from ..language.values import Scope
-from ..language.watching import OVERRIDES, SHOWN
+from ..language.program.report import Options
+from ..language.program.running import Program, redefined
+from ..language.runtime.expressions import Context
+from ..language.runtime.statements import STATEMENTS
+from ..language.syntax import tree as syntax
+from ..language.values.run_hooks import OVERRIDES, SHOWN
+from ..language.values.values import Scope
 from ..source import Source, Span
 
 

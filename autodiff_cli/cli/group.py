@@ -32,7 +32,7 @@ class Converted(click.ParamType):
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> Any:
-        from .completion import of_option
+        from .commands.completion import of_option
 
         return of_option(self.option, ctx, incomplete)
 
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> Any:
         """Commands and options; else a file, which is run."""
-        from .completion import files
+        from .commands.completion import files
 
         found = super().shell_complete(ctx, incomplete)
         return found or files(incomplete)
@@ -127,7 +127,7 @@ def make_command(
     key, metavar = arguments
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
-        from .completion import of_argument
+        from .commands.completion import of_argument
 
         return of_argument(key, ctx, incomplete)
 

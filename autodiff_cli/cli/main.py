@@ -112,7 +112,7 @@ def _interrupted(env: Environment) -> int:
 def _dispatch(words: list[str], env: Environment) -> int:
     if not words:
         if is_terminal(env.stdin):
-            from .repl import repl, start
+            from .commands.repl import repl, start
 
             return repl(start(), [], env)
         words = ["run"]
@@ -125,8 +125,8 @@ def _dispatch(words: list[str], env: Environment) -> int:
             return _unknown_command(first, env)
         words = ["run", *words]
     if words[0] == "run":
+        from .commands.run import run_files
         from .options import RUN_OPTIONS, parse
-        from .run import run_files
 
         parsed = parse(words[1:], RUN_OPTIONS)
         if parsed is not None:
@@ -138,7 +138,7 @@ def _dispatch(words: list[str], env: Environment) -> int:
 
 def _complete(asked: str, env: Environment) -> int:
     """A shell asks what may come next on a command line."""
-    from .completion import answer
+    from .commands.completion import answer
 
     return answer(asked, env)
 
@@ -172,4 +172,4 @@ def load_command(name: str) -> Any:
     """The click command of a subcommand, from its module."""
     from importlib import import_module
 
-    return import_module(f"{__package__}.{COMMANDS[name][0]}").command()
+    return import_module(f"{__package__}.commands.{COMMANDS[name][0]}").command()

@@ -34,7 +34,7 @@ class Reader:
 
     def source(self, name: str | None, shown_name: str) -> Source:
         """The program of a FILE with the texts of `-e` after it; only those without a name."""
-        from ..language.decode import decode
+        from ..language.syntax.decode import decode
 
         parts = [os.fsencode(text) for text in self.expressions]
         if name is not None:

@@ -202,7 +202,7 @@ class Runner:
         return code if shown or code is not Exit.OK else Exit.USAGE
 
     def _note_data_files(self) -> None:
-        from ..language.loading import FILES
+        from ..language.python.loading import FILES
 
         self.read.update(FILES.read)
 
@@ -256,7 +256,7 @@ class Runner:
     @cached_property
     def settings(self) -> Options:
         """The options, the same for all programs: made for the first one."""
-        from ..language.collector import collect_seldom
+        from ..language.program.gc_control import collect_seldom
 
         options = self.options()
         collect_seldom()
@@ -342,7 +342,7 @@ def _failure(name: str, error: AutodiffError) -> Any:
 
 
 def _out_of_memory() -> AutodiffError:
-    from ..language.exhaustion import out_of_memory
+    from ..language.errors.exhaustion import out_of_memory
 
     return out_of_memory("showing the results")
 

@@ -19,15 +19,15 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.state import LOCK, STATE
 from . import blas
-from .groups import FUSE_FROM
+from .fused.groups import FUSE_FROM
 from .memory import too_large
 from .observing import OBSERVED
-from .parts import is_cut
+from .plan.structure import structure
 from .scalars import all_scalars, run_scalars
-from .structure import structure
+from .threaded_kernels import is_cut
 
 if TYPE_CHECKING:
-    from .schedule import Plan
+    from .plan.schedule import Plan
 
 MOVEMENT, SOURCE, CONTRACTION = Kind.MOVEMENT, Kind.SOURCE, Kind.CONTRACTION
 FUSED = frozenset({Kind.POINTWISE, Kind.REDUCTION})
@@ -207,7 +207,7 @@ def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
         return False
     made = PLANS.get(found.key)
     if made is None:
-        from .schedule import planned  # small programs need no plan
+        from .plan.schedule import planned  # small programs need no plan
 
         if len(PLANS) >= MOST_PLANS:
             del PLANS[next(iter(PLANS))]

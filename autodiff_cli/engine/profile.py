@@ -18,11 +18,11 @@ import numpy as np
 from ..graph import op as ops
 from ..graph.node import Node, tick
 from . import evaluate as evaluation
-from . import groups
-from .describe import Described, DescribedTiled, PlanData, describe
-from .fixed import Fixed
+from .fused import groups
 from .observing import OBSERVED
-from .schedule import Step
+from .plan.describe import Described, DescribedTiled, PlanData, describe
+from .plan.resident_plan import Fixed
+from .plan.schedule import Step
 
 
 @dataclass(frozen=True, slots=True)

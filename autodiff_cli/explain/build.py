@@ -17,7 +17,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, value_of
 from ..graph.registry import F
 from ..graph.state import grad_mode
-from ..language.variables import Variable
+from ..language.program.variables import Variable
 from ..symbolic.expression import Infix, Name, expression_of, text
 from ..symbolic.latex import latex
 from .check import compared
@@ -39,7 +39,7 @@ from .units import Statements, Unit, Units, by_statement, leading_to
 from .words import readable, rule_of, sign_of, through
 
 if TYPE_CHECKING:
-    from ..language.program import Program
+    from ..language.program.running import Program
 
 MOST_STEPS = 40  # more are grouped by statement
 LONGEST = 72  # characters of a formula; longer ones only say what they go through

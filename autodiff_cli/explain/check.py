@@ -11,7 +11,7 @@ from ..errors import AutodiffError
 from .model import Verified
 
 if TYPE_CHECKING:
-    from ..language.variables import Variable
+    from ..language.program.variables import Variable
     from .record import Seeds
 
 PATIENCE = 10.0  # seconds for all

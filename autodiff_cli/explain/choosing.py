@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from ..errors import AutodiffError, Diagnostic, fail
 from ..graph.op import LEAF
-from ..language.variables import Objective, Variable, variables_of
+from ..language.program.variables import Objective, Variable, variables_of
 from ..suggest import suggest
 from .naming import Names
 from .record import Recording
 from .units import Unit, Units
 
 if TYPE_CHECKING:
-    from ..language.program import Program
+    from ..language.program.running import Program
 
 
 def check_opened(recording: Recording, wanted: Iterable[str]) -> None:

@@ -17,11 +17,11 @@ from ..errors import AutodiffError, Diagnostic, Ended, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
 from ..graph.state import grad_mode
-from ..language.expressions import Context, compile_expression
-from ..language.kinds import MODE
-from ..language.parser import parse
-from ..language.syntax import ExprStmt
-from ..language.values import Scope
+from ..language.runtime.expressions import Context, compile_expression
+from ..language.syntax.parser import parse
+from ..language.syntax.tree import ExprStmt
+from ..language.values.dialect import MODE
+from ..language.values.values import Scope
 from ..source import Source
 from ..symbolic.expression import Expression, expression_of, text
 from ..symbolic.latex import latex, name
@@ -35,7 +35,7 @@ from .units import Units
 from .words import readable
 
 if TYPE_CHECKING:
-    from ..language.report import Options
+    from ..language.program.report import Options
 
 LONGEST = 2000  # characters of a formula
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ..autograd.tensor import Tensor
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT
-from ..language.variables import named_tensors
+from ..language.program.variables import named_tensors
 
 if TYPE_CHECKING:
-    from ..language.program import Program
+    from ..language.program.running import Program
     from .record import Recording
 
 LONGEST = 24  # characters of a constant expression that is shown as it is written

@@ -12,19 +12,19 @@ from ..errors import AutodiffError, fail, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.sizes import not_single
-from ..language.attributes import GRAD_READ
-from ..language.builtins import OUTPUT
-from ..language.exhaustion import Exhaustion
-from ..language.program import calls_backward
-from ..language.variables import named_tensors, objective_of
-from ..language.warnings import COLLECTED
+from ..language.errors.exhaustion import Exhaustion
+from ..language.errors.warnings import COLLECTED
+from ..language.program.running import calls_backward
+from ..language.program.variables import named_tensors, objective_of
+from ..language.python.builtins import OUTPUT
+from ..language.runtime.attributes import GRAD_READ
 from ..source import Span
 from .build import explain
 from .model import Explanation, Request
 from .record import Seeds
 
 if TYPE_CHECKING:
-    from ..language.report import Options
+    from ..language.program.report import Options
     from ..source import Source
 
 

@@ -12,8 +12,8 @@ from ..engine.evaluate import dependencies
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
-from ..language import syntax
-from ..language.parser import parse
+from ..language.syntax import tree as syntax
+from ..language.syntax.parser import parse
 from ..source import Source, Span
 from .record import Given, Recording
 

@@ -22,7 +22,7 @@ from .node import Node, Shape
 from .params import REQUIRED, BindError
 from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
 from .state import CALLERS, STATE
-from .varying import Given, Varying
+from .symbolic_numbers import Given, Varying
 
 # NumPy's names of keywords.
 NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": "correction"}

@@ -29,7 +29,7 @@ class State:
     the values that nodes save, the innermost last, `unpacked`, why they may not be packed;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
-    `recorder`: what a step of a loop is being recorded by (language/recording.py); `allow`: who is
+    `recorder`: what a step of a loop is being recorded by (language/replay); `allow`: who is
     told of functions written in Python before they are called;
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
     a loop evaluated what it has. `addresses`: the `seq` of nodes that were printed, in their order.

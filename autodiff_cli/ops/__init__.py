@@ -1,6 +1,6 @@
 """The table: one file per family, loaded when a program first uses a name of it.
 
-`index.txt` has a line for each family: its file, its public names and, behind a bar, keys that
+`index.txt` has a line for each family: its module, its public names and, behind a bar, keys that
 only rules use. `python -m autodiff_cli.ops.build` writes the names.
 """
 

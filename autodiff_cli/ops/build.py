@@ -14,8 +14,9 @@ def index_text() -> str:
     load_all()
     lines = []
     for family in index()[2]:
-        public = {name for name, ops in NAMES.items() if ops[0].family == family}
-        private = {key for key, op in OPS.items() if op.family == family} - set(NAMES)
+        name = family.rpartition(".")[2]
+        public = {key for key, ops in NAMES.items() if ops[0].family == name}
+        private = {key for key, op in OPS.items() if op.family == name} - set(NAMES)
         rules = f" | {' '.join(sorted(private))}" if private else ""
         lines.append(f"{family}: {' '.join(sorted(public))}{rules}\n")
     return "".join(lines)

@@ -19,7 +19,7 @@ from .text import broken, format_number, format_shape, printable
 from .values import Look, strict, strict_number
 
 if TYPE_CHECKING:
-    from ..language.derivatives import Derivatives, Spectrum
+    from ..language.program.derivatives import Derivatives, Spectrum
 
 SCHEMAS = {"jacobian": "autodiff.jacobian/1", "hessian": "autodiff.hessian/1"}
 

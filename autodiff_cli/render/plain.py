@@ -83,8 +83,8 @@ def _lines(
         if report.shown is not None and not asserts:
             yield from (f"# {line}" for line in report.shown.split("\n"))
     if "graph" in only and report.graph is not None:
-        from .outline import Outline
-        from .tree import Bounds, Tree, everything, tree_lines
+        from .graphs.outline import Outline
+        from .graphs.tree import Bounds, Tree, everything, tree_lines
 
         column = None
         if report.profile is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..engine.describe import GroupPlan
+from ..engine.plan.describe import GroupPlan
 from .profile import (
     DIM,
     NAME,
@@ -22,7 +22,7 @@ from .profile import (
 from .text import clip, format_count, format_shape, pad
 
 if TYPE_CHECKING:
-    from ..engine.describe import Array, KernelPlan, PlanData
+    from ..engine.plan.describe import Array, KernelPlan, PlanData
 
 MOST = 40  # groups and kernels that are shown unless all are asked for
 OP = "cyan"

@@ -12,12 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from .graphs.outline import Outline
+from .graphs.tree import Bounds, Row, Tree, cells, columns_of, everything, fitted
 from .heat import heated, scale_of
-from .outline import Outline
 from .selection import important, matching
 from .text import ascii_text, format_number, format_shape, printable
 from .text import text_width as width_of
-from .tree import Bounds, Row, Tree, cells, columns_of, everything, fitted
 from .values import Look, cell_lines, finite_range, fit_lines, norm
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.registry import overloads
-from ..language.attributes import ATTRIBUTES, OP_ATTRIBUTES
-from ..language.names import builtin, known_names, member, op_function
-from ..language.values import Namespace, OpFunction, UserFunction
+from ..language.runtime.attributes import ATTRIBUTES, OP_ATTRIBUTES
+from ..language.runtime.names import builtin, known_names, member, op_function
+from ..language.values.values import Namespace, OpFunction, UserFunction
 from ..render.text import clip, format_shape
-from .commands import COMMANDS
-from .settings import SETTINGS
+from .commands.settings import SETTINGS
+from .commands.table import COMMANDS
 from .show import summary
 
 if TYPE_CHECKING:
@@ -231,9 +231,9 @@ def _tensor_methods() -> list[str]:
 
 
 def _members(space: Namespace, word: str, match: Matcher) -> Iterator[Candidate]:
-    from ..language.math_names import MATH
-    from ..language.module_names import PATHS
-    from ..language.torch_names import TORCH
+    from ..language.nn.module_names import PATHS
+    from ..language.python.math_names import MATH
+    from ..language.torch.names import TORCH
     from ..ops import public_names
 
     if space.path == "math":

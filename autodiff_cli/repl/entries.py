@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Diagnostic
-from ..language import syntax
-from ..language.program import calls_backward
-from ..language.scoping import assigned_names, target_names
+from ..language.program.running import calls_backward
+from ..language.syntax import tree as syntax
+from ..language.syntax.scoping import assigned_names, target_names
 from ..source import Source
-from .world import World
+from .session_state import World
 
 
 @dataclass(slots=True)

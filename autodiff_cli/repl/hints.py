@@ -13,12 +13,12 @@ from ..engine.evaluate import plan
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import value_of
-from ..language import syntax
-from ..language.parser import parse
+from ..language.syntax import tree as syntax
+from ..language.syntax.parser import parse
 from ..render.text import clip, format_shape, printable
 from ..render.values import Look, cell_lines
 from ..source import Source
-from .commands import COMMANDS
+from .commands.table import COMMANDS
 from .complete import call_signature
 from .pasted import without_prompts
 from .show import summary

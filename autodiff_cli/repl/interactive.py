@@ -13,35 +13,35 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..autograd.jacobians import history
 from ..autograd.tensor import Tensor
+from ..autograd.transforms.jacobians import history
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, fault
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64
 from ..graph.node import Node as GraphNode
 from ..graph.op import LEAF
 from ..graph.state import STATE
-from ..language import syntax
-from ..language.exhaustion import Exhaustion
-from ..language.expressions import Context, compile_expression
-from ..language.functions import DEPTH
-from ..language.housekeeping import contents
-from ..language.kinds import MODE
-from ..language.loading import FILES
-from ..language.names import builtin
-from ..language.parser import parse
-from ..language.program import Program
-from ..language.report import Options
-from ..language.scoping import assigned_names
-from ..language.statements import compile_block
-from ..language.unknown_names import unknown_name
-from ..language.values import Scope
-from ..language.watching import SHOWN, WATCH
+from ..language.errors.exhaustion import Exhaustion
+from ..language.program.report import Options
+from ..language.program.running import Program
+from ..language.python.loading import FILES
+from ..language.runtime.expressions import Context, compile_expression
+from ..language.runtime.names import builtin
+from ..language.runtime.statements import compile_block
+from ..language.runtime.unknown_names import unknown_name
+from ..language.syntax import tree as syntax
+from ..language.syntax.parser import parse
+from ..language.syntax.scoping import assigned_names
+from ..language.values.dialect import MODE
+from ..language.values.functions import DEPTH
+from ..language.values.housekeeping import contents
+from ..language.values.run_hooks import SHOWN, WATCH
+from ..language.values.values import Scope
 from ..source import Source
 from .entries import Entry, Outcome, bound_names, differentiates, names_read
 from .interrupts import interruptible, uninterrupted
 from .purity import Definitions, Purity
-from .world import World
+from .session_state import World
 
 _MISSING = object()
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError, Diagnostic, Exit
-from ..language.finite import first_guilty
-from ..language.parser import is_incomplete, parse
-from ..language.report import Options
-from ..language.values import Namespace
+from ..language.program.nonfinite_origin import first_guilty
+from ..language.program.report import Options
+from ..language.syntax.parser import is_incomplete, parse
+from ..language.values.values import Namespace
 from ..outside import OUTSIDE
 from ..render.diagnostics import render
 from ..render.text import for_encoding, prose
@@ -179,7 +179,7 @@ class Loop:
             self.run(Source(text, name))
 
     def _percent(self, text: str) -> Problem:
-        from .commands import COMMANDS
+        from .commands.table import COMMANDS
 
         word = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
         known = word in COMMANDS
@@ -191,7 +191,7 @@ class Loop:
 
     def command(self, line: str) -> None:
         """Run a line that begins with `:`."""
-        from .commands import find
+        from .commands.table import find
 
         word, _, rest = line[1:].strip().partition(" ")
         find(word).run(self, rest.strip())

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..language import syntax
-from ..language.namespaces import MODULES, PREDEFINED
-from ..language.scoping import assigned_names, target_names
+from ..language.runtime.namespaces import MODULES, PREDEFINED
+from ..language.syntax import tree as syntax
+from ..language.syntax.scoping import assigned_names, target_names
 from .entries import Entry
 
 

@@ -14,12 +14,12 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.op import Op
 from ..graph.registry import overloads
-from ..language import syntax
-from ..language.builtins import TYPES
-from ..language.names import builtin, member
-from ..language.random_names import RANDOM_METHOD_NAMES
-from ..language.scoping import assigned_names, target_names
-from ..language.values import Builtin, Device, Namespace, OpFunction, TypeName, UserFunction
+from ..language.python.builtins import TYPES
+from ..language.random.names import RANDOM_METHOD_NAMES
+from ..language.runtime.names import builtin, member
+from ..language.syntax import tree as syntax
+from ..language.syntax.scoping import assigned_names, target_names
+from ..language.values.values import Builtin, Device, Namespace, OpFunction, TypeName, UserFunction
 from ..source import Span
 
 # Functions of the language that only look at their arguments and make something new.

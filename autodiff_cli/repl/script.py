@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..language.lexer import tokenize
-from ..language.tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE
+from ..language.syntax.lexer import tokenize
+from ..language.syntax.tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE
 from ..source import Source
 from .pasted import without_prompts
 

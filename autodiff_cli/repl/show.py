@@ -13,9 +13,9 @@ import numpy as np
 
 from ..autograd.tensor import Tensor
 from ..graph.op import value_of
-from ..language.kinds import kind_of
-from ..language.text import represent, text
-from ..language.values import Namespace, OpFunction, UserFunction
+from ..language.values.dialect import kind_of
+from ..language.values.formatting import represent, text
+from ..language.values.values import Namespace, OpFunction, UserFunction
 from ..render.text import clip, format_number, format_shape, pad, printable, text_width
 from ..render.values import Look, cell_lines, fit_lines, norm
 

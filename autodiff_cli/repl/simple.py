@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .editor import edit_in_editor
+from .commands.editor import edit_in_editor
 from .words import LEAVE, banner
 
 if TYPE_CHECKING:

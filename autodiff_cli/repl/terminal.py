@@ -27,7 +27,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Style
 
 from ..outside import OUTSIDE
-from .editor import edit_in_editor
+from .commands.editor import edit_in_editor
 from .history import open_history
 from .pasted import without_prompts
 from .words import LEAVE, Hint, banner
@@ -228,7 +228,7 @@ class Terminal:
         return keys
 
     def _needs_more(self, text: str) -> bool:
-        from ..language.parser import is_incomplete
+        from ..language.syntax.parser import is_incomplete
 
         stripped = without_prompts(text).lstrip()
         if not stripped or stripped.startswith((":", "%", "?")) or stripped.rstrip()[-1] == "?":

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..language.report import Options
+    from ..language.program.report import Options
     from ..source import Source
     from .model import Answer
 

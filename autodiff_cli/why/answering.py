@@ -12,7 +12,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF, value_of
-from ..language.report import Options
+from ..language.program.report import Options
 from ..source import Source
 from .flow import Flow
 from .model import Answer, Cause

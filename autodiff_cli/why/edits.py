@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from ..language import syntax as s
-from ..language.parser import parse
+from ..language.syntax import tree as s
+from ..language.syntax.parser import parse
 from ..source import Source, Span
 
 T = TypeVar("T", bound=s.Node)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..language import syntax as s
+from ..language.syntax import tree as s
 from ..source import Span
 from .edits import Edit, Text, callee
 

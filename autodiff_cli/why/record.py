@@ -19,16 +19,16 @@ from ..errors import AutodiffError, fail, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.state import READERS, STATE
-from ..language import syntax
-from ..language.attributes import GRAD_READ
-from ..language.builtins import OUTPUT
-from ..language.classes import Object
-from ..language.kinds import kind_of
-from ..language.parser import parse
-from ..language.program import calls_backward
-from ..language.report import Options
-from ..language.values import Scope
-from ..language.variables import named_tensors
+from ..language.program.report import Options
+from ..language.program.running import calls_backward
+from ..language.program.variables import named_tensors
+from ..language.python.builtins import OUTPUT
+from ..language.runtime.attributes import GRAD_READ
+from ..language.syntax import tree as syntax
+from ..language.syntax.parser import parse
+from ..language.values.dialect import kind_of
+from ..language.values.user_classes import Object
+from ..language.values.values import Scope
 from ..source import Source, Span
 
 MOST_BINDINGS = 100_000

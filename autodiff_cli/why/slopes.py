@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..language import syntax as s
+from ..language.syntax import tree as s
 from ..source import Span
 from .edits import Text, callee
 from .finite import operand_of

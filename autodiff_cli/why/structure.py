@@ -18,8 +18,8 @@ from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.state import grad_mode
-from ..language import syntax
-from ..language.kinds import kind_of
+from ..language.syntax import tree as syntax
+from ..language.values.dialect import kind_of
 from ..source import Span
 from .flow import Flow, pullback
 from .model import Cause
@@ -351,7 +351,7 @@ class Missing:
 def assigned_at(program: Recorder, name: str) -> Span | None:
     """The last statement of the module that assigns a name."""
     from ..checks.watched import target_names
-    from ..language.syntax import walk
+    from ..language.syntax.tree import walk
 
     found = None
     for statement in walk(program.tree) if program.tree is not None else ():

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd.batch_rules import RULES
-from autodiff_cli.autograd.batching import Trace
+from autodiff_cli.autograd.batching.examples import Trace
+from autodiff_cli.autograd.batching.rules import RULES
 from autodiff_cli.autograd.reverse import gradients
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values

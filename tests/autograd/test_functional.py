@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd.functional import hessian, jacobian
-from autodiff_cli.autograd.levels import Opened, forward_jacobian_of, jacobian_of
 from autodiff_cli.autograd.tensor import AccumulateGrad, Tensor, new_leaf
+from autodiff_cli.autograd.transform_levels import Opened, forward_jacobian_of, jacobian_of
+from autodiff_cli.autograd.transforms.functional import hessian, jacobian
 from autodiff_cli.engine import evaluate  # noqa: F401  # nodes get values
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node

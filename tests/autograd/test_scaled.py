@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd import jacobians
-from autodiff_cli.autograd.levels import jacobian_of
 from autodiff_cli.autograd.tensor import AccumulateGrad
+from autodiff_cli.autograd.transform_levels import jacobian_of
+from autodiff_cli.autograd.transforms import jacobians
 from autodiff_cli.engine.evaluate import plan
-from autodiff_cli.engine.replay import Recording, argument
+from autodiff_cli.engine.plan.rerun import Recording, argument
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf, value_of
 from autodiff_cli.graph.registry import F

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.checks import against_torch
+from autodiff_cli.checks.beside_torch import against_torch
 from autodiff_cli.checks.model import Item, Settings
 from autodiff_cli.checks.runner import check_source
 from autodiff_cli.graph.registry import op

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autodiff_cli.render.drawing import Drawing, Wanted, drawing
+from autodiff_cli.render.graphs.drawing import Drawing, Wanted, drawing
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from autodiff_cli import session
-from autodiff_cli.autograd import jacobians
-from autodiff_cli.cli.hessian import OPTIONS
-from autodiff_cli.language.derivatives import Request, derivatives
+from autodiff_cli.autograd.transforms import jacobians
+from autodiff_cli.cli.commands.hessian import OPTIONS
+from autodiff_cli.language.program.derivatives import Request, derivatives
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 

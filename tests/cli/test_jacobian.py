@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from autodiff_cli import session
-from autodiff_cli.autograd import jacobians
-from autodiff_cli.cli.jacobian import OPTIONS
-from autodiff_cli.language import derivatives as module
-from autodiff_cli.language.derivatives import Request, derivatives
+from autodiff_cli.autograd.transforms import jacobians
+from autodiff_cli.cli.commands.jacobian import OPTIONS
+from autodiff_cli.language.program import derivatives as module
+from autodiff_cli.language.program.derivatives import Request, derivatives
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 

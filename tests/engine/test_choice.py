@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.engine import choice
+from autodiff_cli.engine import bitwise_where
 
 ODD = [0.0, -0.0, 1.5, -np.inf, np.inf, np.nan, -np.nan, 5e-324]
 
@@ -20,7 +20,7 @@ def bits(x):
     return x.view(f"i{x.itemsize}")
 
 
-def masked(condition, dtype, spread=choice.spread):
+def masked(condition, dtype, spread=bitwise_where.spread):
     return spread(condition, np.empty(condition.shape, f"i{np.dtype(dtype).itemsize}"))
 
 
@@ -31,7 +31,7 @@ def test_chosen(dtype, into):
     condition, x, y = sides(dtype)
     wanted = np.where(condition, x, y)
     out = {"new": np.empty_like(x), "first": x, "second": y}[into]
-    assert choice.chosen(masked(condition, dtype), x, y, out) is out
+    assert bitwise_where.chosen(masked(condition, dtype), x, y, out) is out
     assert np.array_equal(bits(out), bits(wanted))
 
 
@@ -39,9 +39,9 @@ def test_chosen(dtype, into):
 def test_kept(dtype):
     condition, x, _ = sides(dtype)
     zero = np.zeros((), dtype)
-    out = choice.kept(masked(condition, dtype), x, np.empty_like(x))
+    out = bitwise_where.kept(masked(condition, dtype), x, np.empty_like(x))
     assert np.array_equal(bits(out), bits(np.where(condition, x, zero)))
-    out = choice.kept(masked(condition, dtype, choice.spread_not), x, x)
+    out = bitwise_where.kept(masked(condition, dtype, bitwise_where.spread_not), x, x)
     assert np.array_equal(bits(out), bits(np.where(condition, zero, sides(dtype)[1])))
 
 
@@ -49,10 +49,10 @@ def test_operands_are_as_narrow_as_they_come():
     condition, x, _ = sides("float64")
     narrow = condition[:, :1]
     number = np.array(2.5)
-    out = choice.chosen(masked(narrow, "float64"), x, number, np.empty_like(x))
+    out = bitwise_where.chosen(masked(narrow, "float64"), x, number, np.empty_like(x))
     assert np.array_equal(bits(out), bits(np.where(narrow, x, number)))
 
 
 def test_zero_is_known_by_its_bits():
-    assert choice.is_zero(np.array(0.0))
-    assert not choice.is_zero(np.array(-0.0))
+    assert bitwise_where.is_zero(np.array(0.0))
+    assert not bitwise_where.is_zero(np.array(-0.0))

@@ -11,8 +11,8 @@ import pytest
 
 from autodiff_cli.api import run as api_run
 from autodiff_cli.engine import evaluate as engine
-from autodiff_cli.engine.describe import GroupPlan, KernelPlan, PlanData
 from autodiff_cli.engine.observing import OBSERVED
+from autodiff_cli.engine.plan.describe import GroupPlan, KernelPlan, PlanData
 from autodiff_cli.engine.profile import Profile, fresh
 from autodiff_cli.engine.threads import WORKERS
 from autodiff_cli.session import Options, Report, run

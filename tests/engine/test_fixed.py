@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import autodiff_cli.engine.evaluate as engine
-from autodiff_cli.engine import fixed, kept, schedule
-from autodiff_cli.engine.replay import Recording, argument
+from autodiff_cli.engine.plan import plan_memory_budget, resident_plan, schedule
+from autodiff_cli.engine.plan.rerun import Recording, argument
 from autodiff_cli.errors import AutodiffError, fail
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
@@ -68,13 +68,13 @@ def test_results_are_the_callers_own() -> None:
     x, w = arrays(5, 4), arrays(5, 3)
     made, _ = recording(mixed, x, w)
     held = made.run([x, w])
-    kept = [value.copy() for value in held]
+    plan_memory_budget = [value.copy() for value in held]
     for value in made.run([x * 2, w]):
         value[...] = np.nan
-    for value, wanted in zip(held, kept, strict=True):
+    for value, wanted in zip(held, plan_memory_budget, strict=True):
         same(value, wanted)
         value[...] = np.nan
-    for value, wanted in zip(made.run([x, w]), kept, strict=True):
+    for value, wanted in zip(made.run([x, w]), plan_memory_budget, strict=True):
         same(value, wanted)
     same(x, arrays(5, 4))
 
@@ -91,7 +91,7 @@ def test_targets_that_are_views_of_one_another_and_of_inputs() -> None:
 
 
 def test_big_inputs_are_bound_and_others_taken() -> None:
-    big = np.ones((fixed.COPIED // 8 // 4 + 1, 4))
+    big = np.ones((resident_plan.COPIED // 8 // 4 + 1, 4))
     w = np.arange(4.0)
     made, _ = recording(lambda x, y: [F.sum(F.matmul(x, y))], big, w)
     assert made.plan.fixed is not None
@@ -105,7 +105,7 @@ def test_big_inputs_are_bound_and_others_taken() -> None:
 
 
 def test_what_a_plan_keeps_is_bounded() -> None:
-    huge = np.ones((fixed.MOST_BYTES // 8 // 4 + 1, 4))
+    huge = np.ones((resident_plan.MOST_BYTES // 8 // 4 + 1, 4))
     for given in (huge, huge[:20]):  # the second shows a little of much memory
         made, _ = recording(lambda x: [F.matmul(x, constant(np.ones(4)))], given)
         for _ in range(4):
@@ -115,22 +115,22 @@ def test_what_a_plan_keeps_is_bounded() -> None:
 
 
 def test_what_all_plans_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "HOLDING", {})
-    monkeypatch.setattr(kept, "MOST_HELD", 40_000)
+    monkeypatch.setattr(plan_memory_budget, "HOLDING", {})
+    monkeypatch.setattr(plan_memory_budget, "MOST_HELD", 40_000)
     x = np.ones(1000)
     made = [recording(lambda a: [F.cumsum(F.mul(a, 1.5), 0)], x[: 1000 - at])[0] for at in range(8)]
-    assert sum(kept.HOLDING.values()) <= 40_000
+    assert sum(plan_memory_budget.HOLDING.values()) <= 40_000
     holding = [one for one in made if one.plan.fixed is not None]
     assert made[-1] in holding
     assert len(holding) < len(made)
     for at, one in enumerate(made * 3):
         same(one.run([x[: 1000 - at % 8]])[0], np.cumsum(x[: 1000 - at % 8] * 1.5))
-        assert sum(kept.HOLDING.values()) <= 40_000
+        assert sum(plan_memory_budget.HOLDING.values()) <= 40_000
     del made, holding, one
     gc.collect()
     last, _ = recording(lambda a: [F.cumsum(F.mul(a, 1.5), 0)], x)
     assert last.plan.fixed is not None
-    assert len(kept.HOLDING) == 1
+    assert len(plan_memory_budget.HOLDING) == 1
 
 
 def test_a_failure_leaves_the_memory_usable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.autograd import reverse
-from autodiff_cli.engine import tiles
-from autodiff_cli.engine.tiles import Tiled
+from autodiff_cli.engine.fused import tiles
+from autodiff_cli.engine.fused.tiles import Tiled
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F

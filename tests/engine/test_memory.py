@@ -14,7 +14,9 @@ import pytest
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import AccumulateGrad
-from autodiff_cli.engine import fixed, kept, memory, tiles
+from autodiff_cli.engine import memory
+from autodiff_cli.engine.fused import tiles
+from autodiff_cli.engine.plan import plan_memory_budget, resident_plan
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf
 from autodiff_cli.graph.registry import F
@@ -216,6 +218,6 @@ def test_many_structures_do_not_fill_memory() -> None:
 def test_what_is_kept_is_bounded() -> None:
     assert engine.MOST_PLANS * 2 * 8 < 2048
     assert tiles.SCRATCH_BYTES <= 8 << 20
-    assert fixed.MOST_BYTES <= kept.MOST_HELD <= 64 << 20
+    assert resident_plan.MOST_BYTES <= plan_memory_budget.MOST_HELD <= 64 << 20
     for worker in tiles.SCRATCH.values():
         assert worker.nbytes <= 4 * tiles.SCRATCH_BYTES

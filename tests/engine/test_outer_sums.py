@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.engine import outer_sums
-from autodiff_cli.engine.replay import Recording, argument
+from autodiff_cli.engine.plan.rerun import Recording, argument
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.registry import F
 from autodiff_cli.ops import load_all

@@ -9,11 +9,11 @@ import autodiff_cli as ad
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import AccumulateGrad
 from autodiff_cli.engine.evaluate import evaluate, plan
-from autodiff_cli.engine.replay import Recording, argument, looked_at
+from autodiff_cli.engine.plan.rerun import Recording, argument, looked_at
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import leaf
 from autodiff_cli.graph.registry import F
-from autodiff_cli.language.compiled import Compiled
+from autodiff_cli.language.program.compiled import Compiled
 from autodiff_cli.source import Source
 
 from ..table import Case, apply, arrays_of, cases, nodes_of, specs

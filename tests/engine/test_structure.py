@@ -10,7 +10,7 @@ import pytest
 import autodiff_cli as ad
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.autograd.tensor import AccumulateGrad
-from autodiff_cli.engine.schedule import Plan
+from autodiff_cli.engine.plan.schedule import Plan
 from autodiff_cli.graph.dtypes import FLOAT32, FLOAT64
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.op import constant, leaf

@@ -15,7 +15,7 @@ import autodiff_cli as ad
 import autodiff_cli.engine.evaluate as engine
 from autodiff_cli.autograd import reverse
 from autodiff_cli.autograd.tensor import AccumulateGrad
-from autodiff_cli.engine import parts
+from autodiff_cli.engine import threaded_kernels
 from autodiff_cli.engine.threads import WORKERS, Workers, available
 from autodiff_cli.errors import fail
 from autodiff_cli.graph.node import Node
@@ -74,7 +74,7 @@ def results(program: Callable[[Node, Node], Node], *arrays: np.ndarray) -> list[
 def test_numbers_do_not_depend_on_threads(
     program: Any, x: np.ndarray, w: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "CUT_FROM", 1)
+    monkeypatch.setattr(threaded_kernels, "CUT_FROM", 1)
     answers = []
     for threads in (1, 2, 3, 2, 5):
         with fused(256, threads):

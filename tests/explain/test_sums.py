@@ -16,7 +16,7 @@ from autodiff_cli.explain.build import explain as explain_graph
 from autodiff_cli.explain.model import Explanation, Request
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.state import grad_mode
-from autodiff_cli.language.program import Program
+from autodiff_cli.language.program.running import Program
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 

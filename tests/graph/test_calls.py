@@ -10,8 +10,8 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.op import constant, number, value_of
 from autodiff_cli.graph.registry import F
 from autodiff_cli.graph.state import STATE
-from autodiff_cli.language.compiled import Compiled
-from autodiff_cli.language.housekeeping import HOUSEKEEPING
+from autodiff_cli.language.program.compiled import Compiled
+from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
 from autodiff_cli.source import Source
 
 X = np.arange(6.0).reshape(2, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.graph.cascade import LIMIT, cascade_sum
+from autodiff_cli.ops.kernels.pytorch_sum_order import LIMIT, cascade_sum
 
 # dtype, size, the sum that PyTorch gave.
 RECORDED = [

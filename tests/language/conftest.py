@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autodiff_cli.language import loops
+from autodiff_cli.language.replay import replay_driver
 
 
 @pytest.fixture
@@ -14,11 +14,11 @@ def replayed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each step that was replayed."""
     found: list[int] = []
 
-    class Counted(loops.Replay):
+    class Counted(replay_driver.Replay):
         def step(self, item: Any) -> bool:
             done = super().step(item)
             found.extend([1] * done)
             return done
 
-    monkeypatch.setattr(loops, "Replay", Counted)
+    monkeypatch.setattr(replay_driver, "Replay", Counted)
     return found

@@ -7,17 +7,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from autodiff_cli.language import loops, repeated
-from autodiff_cli.language.housekeeping import HOUSEKEEPING
+from autodiff_cli.language.replay import replay_driver
+from autodiff_cli.language.runtime import replay_gate
+from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
 
 
 @contextmanager
 def early() -> Iterator[None]:
     """Loops of any length are replayed, however often they depart."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeated, "WORTH", 0)
+        patch.setattr(replay_gate, "WORTH", 0)
         for name in ("MOST_TRIES", "MOST_LOOKS", "MOST_LEFT"):
-            patch.setattr(loops, name, 10**9)
+            patch.setattr(replay_driver, name, 10**9)
         yield
 
 

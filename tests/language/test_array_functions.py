@@ -130,8 +130,8 @@ def test_hessians_are_differences_of_gradients(case: dict[str, Any]) -> None:
 
 def test_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ad.jacobian(NET, mode="reverse")(x=X, W=W), ad.hessian(LOSS)(x=X, W=W)
-    monkeypatch.setattr("autodiff_cli.autograd.jacobians.BATCH", 24)
-    monkeypatch.setattr("autodiff_cli.autograd.jacobians.MOST", 24)
+    monkeypatch.setattr("autodiff_cli.autograd.transforms.jacobians.BATCH", 24)
+    monkeypatch.setattr("autodiff_cli.autograd.transforms.jacobians.MOST", 24)
     for mode in ("reverse", "forward"):
         function = ad.jacobian(NET, mode=mode)
         for _ in range(3):

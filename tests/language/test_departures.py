@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from autodiff_cli.language import loops
+from autodiff_cli.language.replay import replay_driver
 
 from .departing_loops import DEPARTURES, LOOPS, program, programs
 from .replaying import early
@@ -39,7 +39,7 @@ def test_a_step_that_does_not_fit_touches_nothing(monkeypatch: pytest.MonkeyPatc
     """Whatever runs of a step that does not fit, names and containers stay as they were."""
     seen: list[bool] = []
 
-    class Watched(loops.Replay):
+    class Watched(replay_driver.Replay):
         def step(self, item: object) -> bool:
             names = self.scope.names
             before = dict(names), repr(names["losses"]), names["w"].node, names["w"].grad
@@ -50,7 +50,7 @@ def test_a_step_that_does_not_fit_touches_nothing(monkeypatch: pytest.MonkeyPatc
                 assert before == after
             return fits
 
-    monkeypatch.setattr(loops, "Replay", Watched)
+    monkeypatch.setattr(replay_driver, "Replay", Watched)
     text = program("lists that grow", DEPARTURES[0], 2, 7)
     with early():
         report = outcome(text, True, "")

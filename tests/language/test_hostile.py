@@ -7,8 +7,8 @@ import json
 import pytest
 
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language.report import Options
-from autodiff_cli.language.warnings import COLLECTED
+from autodiff_cli.language.errors.warnings import COLLECTED
+from autodiff_cli.language.program.report import Options
 from autodiff_cli.render.document import document
 from autodiff_cli.session import run
 from autodiff_cli.source import Source

@@ -21,7 +21,7 @@ from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import FLOAT32
 from autodiff_cli.graph.state import STATE
-from autodiff_cli.language.loading import FILES, load, read_array
+from autodiff_cli.language.python.loading import FILES, load, read_array
 
 ARRAY = np.arange(6.0).reshape(2, 3)
 

@@ -12,7 +12,7 @@ import pytest
 
 from autodiff_cli.checks.deadline import deadline
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language.program import Program
+from autodiff_cli.language.program.running import Program
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
@@ -78,7 +78,7 @@ def test_the_limit_on_steps_holds(name: str, most: int) -> None:
     reports = []
     for replays in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("autodiff_cli.language.housekeeping.HOUSEKEEPING.replays", replays)
+            patch.setattr("autodiff_cli.language.values.housekeeping.HOUSEKEEPING.replays", replays)
             options = Options(backward=False, max_steps=most)
             reports.append(run(Source(LOOPS[name], "program.py"), options))
     assert reports[0].error is not None

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autodiff_cli.language import loops, recording
-from autodiff_cli.language.housekeeping import HOUSEKEEPING
+from autodiff_cli.language.replay import recorded_step, replay_driver
+from autodiff_cli.language.values.housekeeping import HOUSEKEEPING
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
@@ -210,11 +210,11 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
 
     def counted(*args: Any) -> Any:
-        made = recording.record(*args)
+        made = recorded_step.record(*args)
         found.extend([1] * (made is not None))
         return made
 
-    monkeypatch.setattr(loops, "record", counted)
+    monkeypatch.setattr(replay_driver, "record", counted)
     return found
 
 

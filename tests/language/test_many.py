@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
 from autodiff_cli.graph.state import STATE
-from autodiff_cli.language import numbers, syntax
-from autodiff_cli.language.collector import HELD, MOST_BYTES, NEW_OBJECTS, collect_seldom
-from autodiff_cli.language.parser import parse
-from autodiff_cli.language.program import calls_backward
-from autodiff_cli.language.report import FEW, Options, is_finite
+from autodiff_cli.language.program.gc_control import HELD, MOST_BYTES, NEW_OBJECTS, collect_seldom
+from autodiff_cli.language.program.report import FEW, Options, is_finite
+from autodiff_cli.language.program.running import calls_backward
+from autodiff_cli.language.syntax import tree as syntax
+from autodiff_cli.language.syntax.literals import numbers
+from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from benchmarks.snippets import MAKERS, snippets

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from autodiff_cli.language import module_names, prelude
-from autodiff_cli.language.classes import UserClass
+from autodiff_cli.language.nn import module_names, prelude
+from autodiff_cli.language.values.user_classes import UserClass
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 from tests.recorded import cases, check

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import autodiff_cli
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language import numbers
-from autodiff_cli.language import syntax as s
-from autodiff_cli.language.number_arrays import NumberArray, read_array
-from autodiff_cli.language.numbers import find_ragged
-from autodiff_cli.language.parser import parse_expression
+from autodiff_cli.language.syntax import tree as s
+from autodiff_cli.language.syntax.literals import numbers
+from autodiff_cli.language.syntax.literals.number_arrays import NumberArray, read_array
+from autodiff_cli.language.syntax.literals.numbers import find_ragged
+from autodiff_cli.language.syntax.parser import parse_expression
 from autodiff_cli.source import Source
 
 

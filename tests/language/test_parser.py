@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language import syntax as s
-from autodiff_cli.language.parser import is_incomplete, parse, parse_all, parse_expression
+from autodiff_cli.language.syntax import tree as s
+from autodiff_cli.language.syntax.parser import is_incomplete, parse, parse_all, parse_expression
 from autodiff_cli.source import Source, Span
 
 from .unparse import unparse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from autodiff_cli.errors import AutodiffError, Exit
-from autodiff_cli.language.decode import decode
-from autodiff_cli.language.parser import Machine, parse, parse_all
+from autodiff_cli.language.syntax.decode import decode
+from autodiff_cli.language.syntax.parser import Machine, parse, parse_all
 from autodiff_cli.source import Source
 
 # text, code, line, column, words of the message, words of the help

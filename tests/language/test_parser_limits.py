@@ -8,8 +8,8 @@ import time
 import pytest
 
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language import syntax as s
-from autodiff_cli.language.parser import parse
+from autodiff_cli.language.syntax import tree as s
+from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.source import Source
 
 from .unparse import unparse

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autodiff_cli.errors import AutodiffError
-from autodiff_cli.language import syntax as s
-from autodiff_cli.language.lexer import tokenize
-from autodiff_cli.language.numbers import find_ragged
-from autodiff_cli.language.parser import parse, parse_expression
-from autodiff_cli.language.tokens import KIND
+from autodiff_cli.language.syntax import tree as s
+from autodiff_cli.language.syntax.lexer import tokenize
+from autodiff_cli.language.syntax.literals.numbers import find_ragged
+from autodiff_cli.language.syntax.parser import parse, parse_expression
+from autodiff_cli.language.syntax.tokens import KIND
 from autodiff_cli.source import Source
 
 

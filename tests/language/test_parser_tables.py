@@ -15,10 +15,10 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 from lark.lexer import Lexer
 
-from autodiff_cli.language import actions, build, grammar, tables
-from autodiff_cli.language.lexer import tokenize
-from autodiff_cli.language.parser import Machine, SyntaxProblem
-from autodiff_cli.language.tokens import END, ERROR, TERMINALS
+from autodiff_cli.language.syntax import actions, build, grammar, tables
+from autodiff_cli.language.syntax.lexer import tokenize
+from autodiff_cli.language.syntax.parser import Machine, SyntaxProblem
+from autodiff_cli.language.syntax.tokens import END, ERROR, TERMINALS
 from autodiff_cli.source import Source
 
 
@@ -128,7 +128,7 @@ def test_lark_accepts_the_same(lark_parser: Lark, text: str) -> None:
 
 def test_parsing_does_not_import_lark(project: Path) -> None:
     program = (
-        "import sys; from autodiff_cli.language.parser import parse;"
+        "import sys; from autodiff_cli.language.syntax.parser import parse;"
         "from autodiff_cli.source import Source; parse(Source('x = [1, 2]\\n'));"
         "print([m for m in ('lark', 'json', 'rich', 'numpy') if m in sys.modules])"
     )

@@ -10,10 +10,11 @@ import pytest
 
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.state import STATE
-from autodiff_cli.language import attributes, random_names
-from autodiff_cli.language.functions import call_value
-from autodiff_cli.language.program import run_program
-from autodiff_cli.language.random_functions import RANDOM, RANDOM_METHODS
+from autodiff_cli.language.program.running import run_program
+from autodiff_cli.language.random import names
+from autodiff_cli.language.random.functions import RANDOM, RANDOM_METHODS
+from autodiff_cli.language.runtime import attributes
+from autodiff_cli.language.values.functions import call_value
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
@@ -40,8 +41,8 @@ def test_as_pytorch(case: dict[str, str]) -> None:
 
 
 def test_names_are_those_that_exist() -> None:
-    assert set(RANDOM) == random_names.RANDOM_NAMES
-    assert set(RANDOM_METHODS) == set(random_names.RANDOM_METHOD_NAMES) <= set(attributes.METHODS)
+    assert set(RANDOM) == names.RANDOM_NAMES
+    assert set(RANDOM_METHODS) == set(names.RANDOM_METHOD_NAMES) <= set(attributes.METHODS)
 
 
 def test_unseeded_programs_repeat() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autodiff_cli.language.exceptions import kinds
+from autodiff_cli.language.values.exceptions import kinds
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from tests.oracles.refusals import program

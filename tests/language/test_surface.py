@@ -18,10 +18,12 @@ import pytest
 from autodiff_cli.graph.op import Op
 from autodiff_cli.graph.params import REQUIRED
 from autodiff_cli.graph.registry import OPS
-from autodiff_cli.language import prelude, statements, syntax
-from autodiff_cli.language.functions import Parameters
-from autodiff_cli.language.module_names import FILES, PRELUDE
-from autodiff_cli.language.random_functions import RANDOM
+from autodiff_cli.language.nn import prelude
+from autodiff_cli.language.nn.module_names import FILES, PRELUDE
+from autodiff_cli.language.random.functions import RANDOM
+from autodiff_cli.language.runtime import statements
+from autodiff_cli.language.syntax import tree as syntax
+from autodiff_cli.language.values.functions import Parameters
 from autodiff_cli.ops import load_all
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from autodiff_cli.language import syntax as s
+from autodiff_cli.language.syntax import tree as s
 
 # How tightly an expression binds; a piece that binds less tightly than its place gets parentheses.
 (

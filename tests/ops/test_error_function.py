@@ -10,7 +10,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from autodiff_cli.ops.error_function import BLOCK, TABLES, erf
+from autodiff_cli.ops.pointwise.error_function import BLOCK, TABLES, erf
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 

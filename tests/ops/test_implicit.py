@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.ops.implicit import _dirichlet_slopes, _gamma_slopes
+from autodiff_cli.ops.random.implicit import _dirichlet_slopes, _gamma_slopes
 
 # concentration, value, what `torch._standard_gamma_grad` gives
 GAMMA = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.graph.windows import taps
-from autodiff_cli.ops import pooling
+from autodiff_cli.ops.kernels.windows import taps
+from autodiff_cli.ops.nn import pooling
 
 RULES = {
     "strided": ((2, 3, 9, 10), (("max", 4, 3, 2, 0, 1), ("max", 4, 3, 2, 0, 1))),

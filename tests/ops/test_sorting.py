@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.ops import sorting
+from autodiff_cli.ops.indexing import sorting
 
 SHAPES = [(3000,), (40, 50), (4, 30, 20)]
 

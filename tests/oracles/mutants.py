@@ -386,7 +386,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         file = name.removeprefix("autodiff_cli.").replace(".", "/") + ".py"
         if not (PACKAGE / file).is_file():
             file = file.removesuffix(".py") + "/__init__.py"
-        known = (*self.mutants.files, *self.mutants.firsts, "language/prelude.py")
+        known = (*self.mutants.files, *self.mutants.firsts, "language/nn/prelude.py")
         if file not in known:
             return None
         inner = [str((PACKAGE / file).parent)] if file.endswith("__init__.py") else None
@@ -409,7 +409,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__dict__[CALL] = module.__dict__["__hit__"] = self.mutants
         module.__dict__[HITS] = self.mutants.hits
         exec(code, module.__dict__)
-        if module.__name__ == "autodiff_cli.language.prelude":
+        if module.__name__ == "autodiff_cli.language.nn.prelude":
             self._library(module)
 
     def _code(self, file: str, path: str) -> Any:
@@ -422,7 +422,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _library(self, module: ModuleType) -> None:
         """Let the library in the language be read from the folder with the rewritten texts."""
-        from autodiff_cli.language.values import Builtin
+        from autodiff_cli.language.values.values import Builtin
 
         module.__dict__["FOLDER"] = Path(self.mutants.folder)
         module.__dict__["SUPPORT"] = {

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from autodiff_cli.autograd.tensor import Tensor
-from autodiff_cli.cli.repl import run_tool, start
+from autodiff_cli.cli.commands.repl import run_tool, start
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.graph.op import value_of
-from autodiff_cli.language.values import Namespace
+from autodiff_cli.language.values.values import Namespace
 from autodiff_cli.repl.loop import Loop, Surroundings
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from autodiff_cli.repl.commands import COMMANDS, find
-from autodiff_cli.repl.settings import SETTINGS
+from autodiff_cli.repl.commands.settings import SETTINGS
+from autodiff_cli.repl.commands.table import COMMANDS, find
 
 DEMO = ["A = [[1, 2], [3, 4]]", "B = [[1, 1], [1, 1]]", "loss = sum((A + B) * A)"]
 

@@ -1,0 +1,1 @@
+"""vmap on graphs: what was recorded for one example, for all examples at once."""

@@ -1,0 +1,298 @@
+"""vmap on graphs: what was recorded for one example becomes the same for all examples at once.
+
+A `Trace` hands out placeholders, nodes that stand for one example of many, and `lift`s nodes made
+from them: each gets a counterpart with the examples in dim 0. The rules are in `batch_rules`; an op
+without one is applied example by example, and its derivative is the lifted derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...errors import fail
+from ...graph.kinds import Kind
+from ...graph.node import Node
+from ...graph.op import LEAF, OUTPUT, PLACEHOLDER, Op, constant, output, results_of
+from ...graph.params import REQUIRED, Param
+from ...graph.registry import F
+from ...graph.sizes import check_size
+from ...graph.state import STATE, grad_mode
+from ..reverse import fitted, zeros_like
+
+
+def _refuse_value() -> Any:
+    raise fail(
+        "E203",
+        "the value of a tensor is needed inside vmap, where it stands for one example of many",
+        STATE.span,
+        help=(
+            "write `torch.where(condition, a, b)` instead of `if` and `while`",
+            "`.item()`, `.tolist()` and printing belong outside of the function given to vmap",
+        ),
+    )
+
+
+PLACEHOLDER.kernel = _refuse_value
+
+
+# The traces of `vmap(..., randomness="different")` that are running, the outermost first.
+DIFFERENT: list[Trace] = []
+
+
+def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray]) -> Node:
+    """Random numbers, for each example its own where a vmap asks for that."""
+    array = draw((*(trace.size for trace in DIFFERENT), *shape))
+    node = constant(array)
+    for trace in DIFFERENT:
+        node = trace.placeholder(node)
+    return node
+
+
+class Trace:
+    """One batched run: `memo` maps nodes for one example to nodes for all (a tuple of them for a
+    node with several results); `plain` are nodes known to be the same for all examples; `scaled`,
+    where unit vectors are followed, are batches kept as products (`scaled.Scaled`).
+    `dims` count the examples of arguments, `randomness` is how a program's vmap draws."""
+
+    __slots__ = ("dims", "memo", "plain", "randomness", "scaled", "since", "size")
+
+    def __init__(self, size: int):
+        self.size = size
+        self.scaled: dict[Node, Any] = {}
+        self.memo: dict[Node, Any] = {}
+        self.plain: set[Node] = set()
+        self.dims: dict[Node, int] = {}
+        self.randomness = "error"
+        self.since = Node.counter()
+
+    def placeholder(self, source: Node) -> Node:
+        """A node that stands for one example of `source`, whose dim 0 counts examples."""
+        needs = source.requires_grad and STATE.grad
+        node = Node(PLACEHOLDER, (), (), source.shape[1:], source.dtype, needs)
+        self.memo[node] = source
+        return node
+
+    @contextmanager
+    def running(self, draws: bool | None = None, different: bool = False) -> Iterator[None]:
+        """While placeholders of this trace may be asked for values, in vain."""
+        before = STATE.batching, STATE.draws
+        count = len(DIFFERENT)
+        if different:
+            DIFFERENT.append(self)
+        STATE.batching = min(before[0] or self.since, self.since)
+        if draws is not None:
+            STATE.draws = draws and before[1]
+        try:
+            yield
+        finally:
+            STATE.batching, STATE.draws = before
+            del DIFFERENT[count:]
+
+    # -- lifting ------------------------------------------------------------------------------
+
+    def lift(self, nodes: list[Node]) -> list[Node | None]:
+        """For each node its counterpart for all examples; None when it is the same for all."""
+        span = STATE.span
+        for node in self._pending(nodes):
+            if any(x in self.memo for x in _needs(node)):
+                STATE.span = node.span
+                with grad_mode(node.requires_grad):
+                    self.memo[node] = self._lifted(node)
+            else:
+                self.plain.add(node)
+        STATE.span = span
+        return [self.memo.get(node) for node in nodes]
+
+    def _pending(self, nodes: list[Node]) -> list[Node]:
+        """Nodes not looked at yet that the given ones are made of, in order."""
+        seen: set[Node] = set()
+        found: list[Node] = []
+        pending = list(nodes)
+        while pending:
+            node = pending.pop()
+            if node.seq < self.since or node in seen or node in self.memo or node in self.plain:
+                continue
+            seen.add(node)
+            found.append(node)
+            pending.extend(_needs(node))
+        found.sort(key=lambda n: n.seq)
+        return found
+
+    def _lifted(self, node: Node) -> Any:
+        op = node.op
+        if op is OUTPUT:
+            return self.memo[node.args[0]][node.args[1]]
+        if op is LEAF or op.key == "level":
+            return self.memo[node.inputs[0]]
+        body = node.body
+        if body is not None:
+            if op.vjp_rule is None:
+                return self.full(body) if type(body) is Node else tuple(map(self.full, body))
+            return self.mapped(node, body)
+        if op.key == "custom_function":
+            outputs = node.args[1]
+            return self.mapped(node, outputs if node.outputs else outputs[0])
+        if self.scaled:
+            from .factored_batches import scaled_rule
+
+            found = scaled_rule(self, node)
+            if found is not None:
+                return found
+        from .rules import rule_of
+
+        rule = rule_of(op)
+        if rule is not None:
+            found = rule(self, node)
+            if found is not None:
+                return found
+        return self.mapped(node, None)
+
+    def full(self, node: Node) -> Node:
+        """The counterpart of a node, a repetition when it is the same for all examples."""
+        found = self.memo.get(node)
+        return repeated(node, self.size) if found is None else found
+
+    def mapped(self, node: Node, body: Any) -> Any:
+        """A node that applies an op to each example; `body`, when there is one, for one example."""
+        inputs = tuple(self.memo.get(x, x) for x in node.inputs)
+        result = Node(MAPPED, (inputs, _Example(self, node)), inputs, (), node.dtype)
+        result.requires_grad = MAPPED._recorded(inputs) and node.requires_grad
+        if node.outputs is None:
+            result.shape = (self.size, *node.shape)
+            check_size(result.shape, result.dtype)
+            if body is not None:
+                result.body = self.full(body)
+            return result
+        result.outputs = tuple(((self.size, *shape), dtype) for shape, dtype in node.outputs)
+        for shape, dtype in result.outputs:
+            check_size(shape, dtype)
+        if body is not None:
+            result.body = tuple(map(self.full, body))
+        return results_of(result)
+
+
+def repeated(node: Node, size: int) -> Node:
+    """The same for `size` examples."""
+    return F.expand.apply([F.unsqueeze.apply([node, 0]), (size, *node.shape), False])
+
+
+def _needs(node: Node) -> tuple[Node, ...]:
+    body = node.body
+    if body is None:
+        return node.inputs
+    parts = body if type(body) is tuple else (body,)
+    return parts if node.op.vjp_rule is None else (*node.inputs, *parts)
+
+
+# -- ops example by example ------------------------------------------------------------------------
+
+
+class _Example:
+    """The application for one example that a `mapped` node stands for."""
+
+    __slots__ = ("node", "trace")
+
+    def __init__(self, trace: Trace, node: Node):
+        self.trace = trace
+        self.node = node
+
+    def arguments(self, values: list[Any]) -> list[Any]:
+        """The op's arguments with `values` where its inputs stand."""
+        rest = iter(values)
+        args = list(self.node.args)
+        for at in self.node.op.tensor_params:
+            value = args[at]
+            if type(value) is tuple:
+                args[at] = tuple(None if v is None else next(rest) for v in value)
+            elif value is not None:
+                args[at] = next(rest)
+        return args
+
+    def cotangents(self, found: tuple[Any, ...]) -> list[Node | None]:
+        """What a rule returned, one for each input, in its shape and dtype."""
+        op = self.node.op
+        flat: list[Node | None] = []
+        for at, g in zip(op.tensor_params, found, strict=True):
+            value = self.node.args[at]
+            if value is None:
+                continue
+            parts = value if type(value) is tuple else (value,)
+            given = (None,) * len(parts) if g is None else g if type(value) is tuple else (g,)
+            for x, part in zip(parts, given, strict=True):
+                if x is not None:
+                    unused = part is None or not x.requires_grad
+                    flat.append(None if unused else fitted(op.kind, part, x, op))
+        return flat
+
+    def __repr__(self) -> str:
+        return self.node.op.name
+
+
+def _each(inputs: tuple[np.ndarray, ...], example: _Example) -> Any:
+    """Apply the kernel to every example and stack the results."""
+    node, trace = example.node, example.trace
+    kernel = node.op.kernel
+    assert kernel is not None
+    batched = [x in trace.memo for x in node.inputs]
+    several = node.outputs is not None
+    outputs = node.outputs or ((node.shape, node.dtype),)
+    results = [np.empty((trace.size, *shape), dtype) for shape, dtype in outputs]
+    for i in range(trace.size):
+        values = [x[i] if own else x for x, own in zip(inputs, batched, strict=True)]
+        found = kernel(*example.arguments([np.asarray(v) for v in values]))
+        for result, value in zip(results, found if several else (found,), strict=True):
+            result[i] = value
+    return tuple(results) if several else results[0]
+
+
+def _mapped_rule(g: Any, out: Any, inputs: tuple[Node, ...], example: _Example) -> tuple[Any]:
+    """The lifted derivative of the op for one example."""
+    trace, node = example.trace, example.node
+    rule = node.op.vjp_rule
+    if rule is None:
+        raise fail(
+            "E404",
+            f"`{node.op.name}` has no derivative here",
+            node.span,
+            help="detach the value if its gradient is not wanted",
+        )
+    with trace.running():
+        if node.outputs is None:
+            found = rule(trace.placeholder(g), node, *node.args)
+        else:
+            given = tuple(None if part is None else trace.placeholder(part) for part in g)
+            own = tuple(output(node, i) for i in range(len(node.outputs)))
+            found = rule(given, own, *node.args)
+        flat = example.cotangents(found if type(found) is tuple else (found,))
+        lifted = trace.lift([part for part in flat if part is not None])
+    rest = iter(lifted)
+    result: list[Node | None] = []
+    for x, value, part in zip(node.inputs, inputs, flat, strict=True):
+        if part is None:
+            result.append(None)
+            continue
+        all_parts = next(rest)
+        if all_parts is None:
+            result.append(zeros_like(value))
+        elif x in trace.memo:
+            result.append(all_parts)
+        else:
+            result.append(F.sum(all_parts, (0,)))
+    return (tuple(result),)
+
+
+MAPPED = Op("mapped", Kind.OPAQUE)
+MAPPED.declare_params(
+    (
+        Param("inputs", "Tensors", REQUIRED, False),
+        Param("example", "Any", REQUIRED, False),
+    )
+)
+MAPPED.kernel = _each
+MAPPED.vjp_rule = _mapped_rule
+MAPPED.grad_fn = lambda inputs, example: example.node.grad_name
+MAPPED.method = False

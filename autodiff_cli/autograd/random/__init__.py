@@ -1,0 +1,1 @@
+"""PyTorch's CPU random stream, and initial values drawn from it."""

@@ -1,0 +1,389 @@
+"""PyTorch's CPU random numbers, drawn word by word from the same Mersenne twister.
+
+Every method consumes exactly the 32-bit words that PyTorch 2.13 consumes, so that any sequence
+of draws after `manual_seed` goes on as it does there. Integers, float32 uniforms and everything
+computed in float64 are equal bit for bit; float32 normals of 16 or more elements agree to 5e-7,
+because PyTorch's vectorised `log`, `sin` and `cos` are approximations of their own.
+Sources: PyTorch's `DistributionsHelper.h` and `DistributionTemplates.h`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import fail, fault
+from .arguments import (
+    INT64_MIN,
+    DType,
+    Shape,
+    check_probability,
+    checked_size,
+    floating_dtype,
+    largest_integer,
+    representable_bounds,
+    whole_number,
+    wrong_argument,
+)
+from .arithmetic import Uniforms, cast_quietly, filled, fused, poisson_count, swapped, weak
+from .words import DEFAULT_SEED as DEFAULT_SEED
+from .words import GeneratorState as GeneratorState
+from .words import Words
+
+MAX_PERMUTATION = 1 << 26
+WIDE_RANGE = 1 << 28  # from here on an integer takes 64 random bits
+
+
+class Generator(Words):
+    """A stream of random numbers of all distributions."""
+
+    __slots__ = ()
+
+    # Uniforms and normals.
+
+    def rand(self, shape: Shape, dtype: DType = np.float32) -> np.ndarray:
+        """`torch.rand`: uniform in [0, 1)."""
+        return self.uniform(shape, dtype)
+
+    def uniform(
+        self, shape: Shape, dtype: DType = np.float32, low: float = 0.0, high: float = 1.0
+    ) -> np.ndarray:
+        """`uniform_(low, high)`: uniform in [low, high); float16 is drawn in float32."""
+        kind = floating_dtype(dtype, "uniform_")
+        limit = float(np.finfo(kind).max)
+        if not low <= high:
+            raise wrong_argument(
+                f"uniform_ needs from <= to, not from={low} and to={high}", "uniform_(0, 1)"
+            )
+        if not high - low <= limit:
+            raise wrong_argument(
+                f"uniform_: the range from {low} to {high} overflows", "uniform_(-1, 1)"
+            )
+        work = kind if kind == np.float64 else np.dtype(np.float32)
+        start, stop = work.type(low), work.type(high)
+        draw = self._float64 if work == np.float64 else self._float32
+
+        def fill(count: int) -> np.ndarray:
+            values = fused(draw(count), stop - start, start).astype(kind, copy=False)
+            # Rounding may reach the upper bound, which is not in the range.
+            values[values == kind.type(high)] = kind.type(low)
+            return values
+
+        return filled(shape, kind, fill)
+
+    def randn(self, shape: Shape, dtype: DType = np.float32) -> np.ndarray:
+        """`torch.randn`: standard normals."""
+        return self._normal(shape, dtype, 0.0, 1.0)
+
+    def normal(
+        self,
+        mean: float | np.ndarray = 0.0,
+        std: float | np.ndarray = 1.0,
+        shape: Shape | None = None,
+        dtype: DType | None = None,
+    ) -> np.ndarray:
+        """`normal_(mean, std)` and the four forms of `torch.normal`.
+
+        Two numbers need a `shape` (and take a `dtype`, float32 if left out); with arrays the
+        result has their broadcast shape and the dtype of `mean`, or of `std` if only that is one.
+        """
+        means, stds = isinstance(mean, np.ndarray), isinstance(std, np.ndarray)
+        if not means and not stds:
+            size = () if shape is None else shape
+            return self._normal(size, np.float32 if dtype is None else dtype, mean, std)
+        if stds and not (np.asarray(std) >= 0).all():
+            raise wrong_argument("normal needs every std >= 0", "torch.normal(mean, std.abs())")
+        if not stds:
+            drawn = self._normal(np.shape(mean), np.asarray(mean).dtype, 0.0, float(std))
+            return drawn + mean
+        try:
+            size = np.broadcast_shapes(np.shape(mean), np.shape(std))
+        except ValueError:
+            raise fault("E302 normal-mean-shape-std", np.shape(mean), np.shape(std)) from None
+        kind = np.asarray(mean if means else std).dtype
+        scaled = self._normal(size, kind, 0.0, 1.0) * weak(std, kind)
+        return (scaled.astype(kind, copy=False) + weak(mean, kind)).astype(kind, copy=False)
+
+    def _normal(self, shape: Shape, dtype: DType, mean: Any, std: Any) -> np.ndarray:
+        kind = floating_dtype(dtype, "normal")
+        mean, std = float(mean), float(std)
+        if not std >= 0:
+            raise wrong_argument(f"normal needs std >= 0, not {std}", "std=1.0")
+        size = checked_size(shape, kind)
+        count = math.prod(size)
+        if count >= 16:
+            return self._normal_blocks(count, kind, mean, std).reshape(size)
+        values = fused(self._pairs(count), std, mean)
+        return cast_quietly(values, kind).reshape(size)
+
+    def _normal_blocks(self, count: int, kind: np.dtype, mean: float, std: float) -> np.ndarray:
+        """Box-Muller on blocks of 16; a remainder redraws the last 16 places."""
+        work = kind if kind == np.float64 else np.dtype(np.float32)
+        draw = self._float64 if work == np.float64 else self._float32
+        whole = count - count % 16
+
+        def fill(amount: int) -> np.ndarray:
+            pairs = draw(amount).reshape(-1, 2, 8)
+            radius = np.sqrt(work.type(-2) * np.log(1 - pairs[:, 0]))
+            angle = work.type(2 * math.pi) * pairs[:, 1]
+            pairs[:, 0] = radius * np.cos(angle)
+            pairs[:, 1] = radius * np.sin(angle)
+            return fused(pairs.reshape(-1), work.type(std), work.type(mean))
+
+        values = np.empty(count, kind)
+        values[:whole] = filled(whole, kind, fill)
+        if whole < count:
+            if kind != np.float16:  # float16 goes through a buffer that skips these draws
+                draw(count - whole)
+            values[-16:] = cast_quietly(fill(16), kind)
+        return values
+
+    def _pairs(self, count: int) -> np.ndarray:
+        """Standard normals in float64, in pairs whose second half is kept for the next draw."""
+        values = np.empty(count)
+        at = 0
+        if self._kept is not None and count:
+            values[0], self._kept, at = self._kept, None, 1
+        missing = count - at
+        if missing:
+            couples = (missing + 1) // 2
+            uniform = self._float64(2 * couples).reshape(couples, 2)
+            radius = np.sqrt(-2.0 * np.log1p(-uniform[:, 1]))
+            angle = 2.0 * math.pi * uniform[:, 0]
+            both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+            values[at:] = both[:missing]
+            if missing % 2:
+                self._kept = float(both[-1])
+        return values
+
+    # Whole numbers.
+
+    def randint(self, low: int, high: int, shape: Shape, dtype: DType = np.int64) -> np.ndarray:
+        """`torch.randint`: whole numbers in [low, high), in any dtype that can hold them."""
+        return self.random(shape, dtype, low, high)
+
+    def random(
+        self,
+        shape: Shape,
+        dtype: DType = np.int64,
+        low: int | None = None,
+        high: int | None = None,
+    ) -> np.ndarray:
+        """`random_()`, `random_(to)` (low 0) and `random_(from, to)`.
+
+        Without bounds: 0 up to the largest value of an integer dtype, or 2**digits of a float.
+        With `low` alone: up to that largest value too.
+        """
+        kind = np.dtype(dtype)
+        if kind.kind not in "biuf":
+            raise fail("E307", f"random_ cannot make {kind.name}", help="dtype=torch.int64")
+        largest = 1 << (np.finfo(kind).nmant + 1) if kind.kind == "f" else largest_integer(kind)
+        if low is None and high is None:
+            wide = kind in (np.float64, np.int64)
+            return self._modulo(shape, kind, largest + 1, 0, wide)
+        start = 0 if low is None else whole_number(low, "low")
+        if high is not None:
+            stop = whole_number(high, "high")
+        elif start == INT64_MIN and kind.itemsize >= 4 and kind != np.int32:
+            return filled(shape, kind, lambda count: self._long_words(count).view(np.int64))
+        else:
+            stop = largest + 1
+        if start >= stop:
+            raise wrong_argument(
+                f"random numbers need low < high, not low={start} and high={stop}",
+                "torch.randint(0, 10, (3,))",
+            )
+        if kind.kind == "f":
+            start, stop = representable_bounds(start, stop, kind)
+        elif start < np.iinfo(kind).min if kind != np.bool_ else start < 0:
+            raise wrong_argument(f"low={start} does not fit {kind.name}", "dtype=torch.int64")
+        elif stop - 1 > largest:
+            raise wrong_argument(
+                f"high - 1 = {stop - 1} does not fit {kind.name}", "dtype=torch.int64"
+            )
+        return self._modulo(shape, kind, stop - start, start, stop - start >= WIDE_RANGE)
+
+    def _modulo(self, shape: Shape, kind: np.dtype, span: int, base: int, wide: bool) -> np.ndarray:
+        divisor, offset = np.uint64(span), np.uint64(base & ((1 << 64) - 1))
+        draw = self._long_words if wide else self._words
+
+        def fill(count: int) -> np.ndarray:
+            words = draw(count)
+            if kind == np.bool_ and span == 2 and base == 0:
+                return (words & np.uint64(1)).astype(np.bool_)
+            return (words % divisor + offset).view(np.int64)
+
+        return filled(shape, kind, fill)
+
+    def randperm(self, n: int, dtype: DType = np.int64) -> np.ndarray:
+        """`torch.randperm`: Fisher-Yates, step i swapping places i and i + u % (n - i).
+
+        PyTorch changes its algorithm at n = 2**32 / 20; this stops before that (E505).
+        """
+        count = whole_number(n, "n of randperm")
+        if count < 0:
+            raise fail("E309", f"randperm needs n >= 0, not {count}", help="torch.randperm(10)")
+        if count > MAX_PERMUTATION:
+            raise fault("E505 permutation-elements-too-large", MAX_PERMUTATION, count=count)
+        if count < 2:
+            return np.arange(count).astype(dtype)
+        step = np.arange(count - 1)
+        place = step + (self._words(count - 1) % (count - step).view(np.uint64)).view(np.int64)
+        return swapped(step, place).astype(dtype, copy=False)
+
+    # Other distributions.
+
+    def bernoulli(
+        self, p: float | np.ndarray, shape: Shape | None = None, dtype: DType | None = None
+    ) -> np.ndarray:
+        """`torch.bernoulli(p)`, `bernoulli_(p)`: ones with probability `p`, else zeros.
+
+        A number `p` is compared with float64 uniforms whatever the dtype is, an array with
+        uniforms of its own dtype (float16 as float32) in the order of the broadcast result.
+        """
+        if not isinstance(p, np.ndarray):
+            check_probability(p, "bernoulli_")
+            kind = np.dtype(np.float32 if dtype is None else dtype)
+            return filled(() if shape is None else shape, kind, lambda n: self._float64(n) < p)
+        kind = floating_dtype(p.dtype, "bernoulli")
+        if not ((p >= 0) & (p <= 1)).all():
+            raise wrong_argument("bernoulli needs every probability in [0, 1]", "p.clamp(0, 1)")
+        size = p.shape if shape is None else checked_size(shape)
+        chances = np.broadcast_to(p, size)
+        draw = self._float64 if kind == np.float64 else self._float32
+        drawn = filled(size, draw(0).dtype, draw) < chances
+        return drawn.astype(kind if dtype is None else dtype)
+
+    def exponential(self, shape: Shape, dtype: DType = np.float32, rate: float = 1.0) -> np.ndarray:
+        """`exponential_(lambd)`."""
+        if not rate > 0:
+            raise wrong_argument(f"exponential_ needs lambd > 0, not {rate}", "exponential_(1.0)")
+        factor = -1.0 / rate
+        kind = floating_dtype(dtype, "exponential_")
+        return filled(shape, kind, lambda count: factor * np.log1p(-self._float64(count)))
+
+    def geometric(self, shape: Shape, dtype: DType = np.float32, p: float = 0.5) -> np.ndarray:
+        """`geometric_(p)`: the number of trials up to the first success."""
+        if not 0 < p < 1:
+            raise wrong_argument(f"geometric_ needs p in (0, 1), not {p}", "geometric_(0.5)")
+        scale = math.log1p(-p)
+
+        def fill(count: int) -> np.ndarray:
+            with np.errstate(divide="ignore"):  # a uniform of exactly 0
+                return np.ceil(np.log(self._float64(count)) / scale)
+
+        return filled(shape, np.dtype(dtype), fill)
+
+    def log_normal(
+        self, shape: Shape, dtype: DType = np.float32, mean: float = 1.0, std: float = 2.0
+    ) -> np.ndarray:
+        """`log_normal_(mean, std)`: exponentials of normals made in pairs, at any size."""
+        if not std > 0:
+            raise wrong_argument(f"log_normal_ needs std > 0, not {std}", "log_normal_(0, 1)")
+        kind = floating_dtype(dtype, "log_normal_")
+        return filled(shape, kind, lambda n: np.exp(fused(self._pairs(n), std, mean)))
+
+    def cauchy(
+        self, shape: Shape, dtype: DType = np.float32, median: float = 0.0, sigma: float = 1.0
+    ) -> np.ndarray:
+        """`cauchy_(median, sigma)`."""
+        if not sigma > 0:
+            raise wrong_argument(f"cauchy_ needs sigma > 0, not {sigma}", "cauchy_(0, 1)")
+        kind = floating_dtype(dtype, "cauchy_")
+
+        def fill(count: int) -> np.ndarray:
+            return fused(np.tan(math.pi * (self._float64(count) - 0.5)), sigma, median)
+
+        return filled(shape, kind, fill)
+
+    def multinomial(self, weights: np.ndarray, count: int, replacement: bool = False) -> np.ndarray:
+        """`torch.multinomial`: int64 categories of shape (..., count) from weights of 1 or 2 dims.
+
+        One draw, or draws without replacement, race exponentials; else the cumulative sum is
+        searched. Wrong weights raise E205, wrong shapes E308.
+        """
+        kind = floating_dtype(weights.dtype, "multinomial")
+        if weights.ndim not in (1, 2):
+            raise fault("E308 multinomial-needs-weights-dimensions", weights=weights)
+        number = whole_number(count, "num_samples")
+        categories = weights.shape[-1]
+        if number <= 0:
+            raise wrong_argument(f"multinomial cannot draw {number} samples", "num_samples=1")
+        if not replacement and number > categories:
+            raise wrong_argument(
+                f"multinomial cannot draw {number} of {categories} categories without replacement",
+                "replacement=True",
+            )
+        if not ((weights >= 0) & np.isfinite(weights)).all():
+            raise wrong_argument(
+                "multinomial needs finite weights >= 0", "torch.softmax(logits, -1)"
+            )
+        if weights.size and (weights.sum(-1) <= 0).any():
+            raise wrong_argument("multinomial needs weights with a sum > 0", "torch.ones(3)")
+        if not replacement or number == 1:
+            race = weights / self.exponential(weights.shape, kind)
+            return np.argsort(-race, axis=-1, kind="stable")[..., :number]
+        rows = np.atleast_2d(weights)
+        checked_size((len(rows), 2 * number), np.int64)  # the words drawn must fit too
+        uniform = self._float64(len(rows) * number).reshape(len(rows), number)
+        drawn = np.empty(uniform.shape, np.int64)
+        for row, sample, result in zip(rows, uniform, drawn, strict=True):
+            heights = np.cumsum(row, dtype=kind)
+            heights /= heights[-1]
+            heights[-1] = 1
+            result[:] = np.searchsorted(heights.astype(np.float64), sample)
+        return drawn.reshape(*weights.shape[:-1], number)
+
+    def poisson(self, rates: np.ndarray) -> np.ndarray:
+        """`torch.poisson`: counts in the dtype and shape of `rates`; E205 unless finite, >= 0."""
+        kind = floating_dtype(rates.dtype, "poisson")
+        if not ((rates >= 0) & (rates <= 2.0**53)).all():
+            raise wrong_argument("poisson needs every rate >= 0 and finite", "rates.abs()")
+        before = self._twister().state
+        stream = Uniforms(self._float64)
+        counts = [poisson_count(rate, stream) for rate in rates.ravel().tolist()]
+        self._twister().state = before
+        self._words(2 * stream.used)
+        return np.array(counts, dtype=kind).reshape(rates.shape)
+
+    # Noise of layers.
+
+    def dropout(self, shape: Shape, p: float = 0.5, dtype: DType = np.float32) -> np.ndarray:
+        """What `F.dropout` multiplies its input by: 0, or 1 / (1 - p). p of 0 or 1 draws nothing.
+
+        `dropout1d/2d/3d` draw one value a channel: give the shape (N, C, 1, ...).
+        """
+        check_probability(p, "dropout")
+        kind = floating_dtype(dtype, "dropout")
+        if p in (0, 1):
+            return np.full(checked_size(shape, kind), 1 - p, kind)
+        return self.bernoulli(1 - p, shape, kind) / kind.type(1 - p)
+
+    def alpha_dropout(
+        self, shape: Shape, p: float = 0.5, dtype: DType = np.float32
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Factor and summand of `F.alpha_dropout`; with shape (N, C, 1, ...) the feature form."""
+        check_probability(p, "alpha_dropout")
+        kind = floating_dtype(dtype, "alpha_dropout")
+        if p in (0, 1):
+            return np.full(checked_size(shape, kind), 1 - p, kind), np.zeros(
+                checked_size(shape, kind), kind
+            )
+        alpha = 1.7580993408473766  # the fixed point of SELU
+        scale = 1 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+        noise = self.bernoulli(1 - p, shape, kind)
+        summand = (noise - 1) * kind.type(alpha * scale) + kind.type(alpha * scale * p)
+        return noise * kind.type(scale), summand
+
+    def rrelu(self, values: np.ndarray, lower: float = 1 / 8, upper: float = 1 / 3) -> np.ndarray:
+        """The slopes of `F.rrelu` in training: drawn where `values` <= 0, 1 elsewhere."""
+        if not lower <= upper:
+            raise wrong_argument(
+                f"rrelu needs lower <= upper, not {lower} and {upper}", "F.rrelu(x)", "RuntimeError"
+            )
+        noise = np.ones(values.shape, floating_dtype(values.dtype, "rrelu"))
+        below = values <= 0
+        noise[below] = self.uniform(int(below.sum()), np.float64, lower, upper)
+        return noise

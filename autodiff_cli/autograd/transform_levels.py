@@ -1,0 +1,286 @@
+"""What a transform differentiates: copies of its inputs that require grad while it runs.
+
+Results leave a transform `settled`: they require grad only when they depend on something outside
+that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..errors import fail, fault, refused
+from ..graph.dtypes import is_float
+from ..graph.kinds import Kind
+from ..graph.node import Node
+from ..graph.op import Op, constant
+from ..graph.params import REQUIRED, Param
+from ..graph.registry import F
+from ..graph.sizes import check_size
+from ..graph.state import STATE, grad_mode
+from ..graph.strides import same_strides
+from .batching.examples import Trace
+from .forward import Linearized
+from .reverse import gradients, ones_like, zeros_like
+from .tensor import Tensor, lives
+from .trees import flatten, tree_map
+
+LEVEL = Op("level", Kind.MOVEMENT)
+LEVEL.declare_params(
+    (Param("input", "Tensor", REQUIRED, False), Param("opened", "Any", REQUIRED, False))
+)
+LEVEL.kernel = lambda x, opened: x
+LEVEL.vjp_rule = lambda g, out, input, opened: (g,)
+LEVEL.strides_rule = same_strides
+LEVEL.grad_fn = "AliasBackward0"
+LEVEL.method = False
+LEVEL.counterpart = lambda input: input
+
+
+class Depth:
+    """How many functions being differentiated are running inside one another; `forward`, how many
+    of those in forward mode."""
+
+    __slots__ = ("forward", "now")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.forward = 0
+
+    @contextmanager
+    def moving(self, nests: bool) -> Iterator[None]:
+        """While a function runs in forward mode: where that nests, those inside of it are in its
+        dual level."""
+        if not (nests and self.forward):
+            self.enter()
+        self.forward += nests
+        self.now += 1
+        try:
+            yield
+        finally:
+            self.now -= 1
+            self.forward -= nests
+            STATE.dual = self.forward > 0
+
+    def enter(self) -> None:
+        """Enter the one dual level that there is; E409 inside of it."""
+        if STATE.dual:
+            raise fault("E409 dual-level-inside-another")
+        STATE.dual = True
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """While such a function runs; what it does is recorded."""
+        self.now += 1
+        try:
+            with grad_mode(True):
+                yield
+        finally:
+            self.now -= 1
+
+
+DEPTH = Depth()
+
+
+_NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
+
+
+class Opened:
+    """Values whose tensors are variables of one transform: `tree`, and their `nodes` in order.
+    `running` tells whether the function of the variables has not returned yet; `reverse`, whether
+    they are leaves there, as they are in reverse mode; `nests`, whether forward mode may be used
+    inside of forward mode."""
+
+    __slots__ = ("nests", "nodes", "reverse", "running", "since", "sources", "tree")
+
+    def __init__(self, tree: Any, name: str, reverse: bool = False):
+        self.since = Node.counter()
+        self.reverse = reverse
+        self.nests = name != "linearize"
+        self.nodes: list[Node] = []
+        self.sources: list[Tensor] = []
+        self.running = False
+        self.tree = tree_map(lambda leaf: self._variable(leaf, name), tree)
+
+    def _variable(self, value: Any, name: str) -> Tensor:
+        if not isinstance(value, Tensor):
+            words = f"Thing passed to transform API must be Tensor, got {type(value)}"
+            raise fault("E208 differentiates-tensors-not", _kind(value), name=name, words=words)
+        if not is_float(value.dtype):
+            words = (
+                "only Tensors of floating point dtype can require gradients"
+                if self.reverse
+                else "Expected primal to be floating point or complex, but got: "
+                f"torch.{value.dtype.name}"
+            )
+            raise fail(
+                "E306",
+                f"`{name}` differentiates floating point tensors, this one is {value.dtype.name}",
+                help="write `.to(torch.float64)` first, or use floats",
+                notes=(f"PyTorch: {words}",),
+                raises="RuntimeError" if self.reverse else "ValueError",
+            )
+        x = value.node
+        node = Node(LEVEL, (x, self), (x,), x.shape, x.dtype, True)  # also under no_grad
+        self.nodes.append(node)
+        self.sources.append(value)  # it lives as long: its memory may be asked for
+        return Tensor(node)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """While the function of the variables runs; changes that it made to them in place are made
+        to what they were given for."""
+        if self.reverse and STATE.packing:
+            raise refused(
+                "E411",
+                "transforms do not go through hooks of saved tensors",
+                _NO_HOOKS,
+                "call it outside of `saved_tensors_hooks`",
+            )
+        outer, STATE.opened = STATE.opened, self.since
+        self.running = True
+        STATE.levels.append(self)
+        if self.reverse:
+            STATE.unpacked.append(_NO_HOOKS)
+        try:
+            with DEPTH.deeper() if self.reverse else DEPTH.moving(self.nests):
+                yield
+        finally:
+            STATE.opened = outer
+            self.running = False
+            STATE.levels.pop()
+            if self.reverse:
+                STATE.unpacked.pop()
+        variables = [leaf for leaf in flatten(self.tree) if isinstance(leaf, Tensor)]
+        for variable, node, source in zip(variables, self.nodes, self.sources, strict=True):
+            if variable.node is not node:
+                source.write(self.settled(variable.node))
+
+    def settled(self, node: Node) -> Node:
+        """A result as it is seen outside: it requires grad when it depends on something that does
+        and that is no variable of a transform that is over."""
+        if node.op is LEVEL and node.args[1] is self:
+            return node.args[0]
+        if not node.requires_grad or (STATE.grad and lives(node)):
+            return node
+        return self.unrecorded(node)
+
+    @staticmethod
+    def unrecorded(node: Node) -> Node:
+        """The same values without history."""
+        with grad_mode(False):
+            return F.alias(node)
+
+    def matters(self, nodes: list[Node]) -> bool:
+        """Whether derivatives of nodes may be differentiated again."""
+        return STATE.grad and (DEPTH.now > 0 or any(map(lives, nodes)))
+
+    def settled_tree(self, tree: Any) -> Any:
+        """All tensors of a tree as they are seen outside."""
+        return tree_map(
+            lambda leaf: Tensor(self.settled(leaf.node)) if isinstance(leaf, Tensor) else leaf, tree
+        )
+
+    def linearized(self, outputs: list[Node]) -> Linearized:
+        """The derivative of outputs with respect to the variables."""
+        return Linearized(outputs, self.nodes, True)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r}"[:60]
+
+
+def wrapped(tensor: Tensor) -> tuple[list[str], Tensor]:
+    """What PyTorch shows around a tensor inside of transforms, the innermost first, and the tensor
+    that it shows there."""
+    node = tensor.node
+    wrappers = []
+    for at in range(len(STATE.levels), 0, -1):
+        level = STATE.levels[at - 1]
+        if isinstance(level, Opened):
+            if tensor.node.seq > level.since:
+                wrappers.append(f"GradTrackingTensor(lvl={at}, value=")
+            if node.op is LEVEL and node.args[1] is level:
+                node = node.args[0]
+        elif level is not None:
+            (lifted,) = level.lift([node])
+            if lifted is not None:
+                dim = level.dims.get(node, 0)
+                node = F.movedim(lifted, 0, dim) if dim else lifted
+                wrappers.append(f"BatchedTensor(lvl={at}, bdim={dim}, value=")
+    if not wrappers:
+        return wrappers, tensor
+    return wrappers, Tensor(node if lives(node, lambda opened: False) else Opened.unrecorded(node))
+
+
+# -- Jacobians -------------------------------------------------------------------------------------
+
+
+def directions(node: Node) -> Node:
+    """All unit vectors of the shape of a node, one in each row."""
+    n = node.numel
+    check_size((n, *node.shape), node.dtype)
+    return constant(np.eye(n, dtype=node.dtype).reshape(n, *node.shape))
+
+
+def jacobian_of(
+    outputs: list[Node], inputs: list[Node], *, create_graph: bool = False
+) -> list[list[Node | None]]:
+    """For each output and input the derivative, of the output's shape followed by the input's; None
+    where there is none. One reverse pass for each output, with a batch of all its cotangents."""
+    return [_rows(out, inputs, create_graph) for out in outputs]
+
+
+def _rows(out: Node, inputs: list[Node], create_graph: bool) -> list[Node | None]:
+    if not out.requires_grad:
+        return [None] * len(inputs)
+    if out.numel == 1:
+        one = ones_like(out)
+        found = gradients([(out, one)], inputs, create_graph=create_graph, retain_graph=True)
+        lifted = found
+    else:
+        trace = Trace(out.numel)
+        with trace.running(), grad_mode(create_graph):
+            seed = trace.placeholder(directions(out))
+            found = gradients([(out, seed)], inputs, create_graph=create_graph, retain_graph=True)
+        trace.lift([g for g in found if g is not None])
+        lifted = [None if g is None else trace.full(g) for g in found]
+    return [
+        None if g is None else F.reshape(g, (*out.shape, *x.shape))
+        for g, x in zip(lifted, inputs, strict=True)
+    ]
+
+
+def forward_jacobian_of(opened: Opened, outputs: list[Node]) -> list[list[Node]]:
+    """The same with one pass along all unit directions of each variable."""
+    derivative = opened.linearized(outputs)
+    columns: list[list[Node]] = []
+    for at, x in enumerate(opened.nodes):
+        trace = Trace(x.numel)
+        with trace.running():
+            tangents: list[Node | None] = [None] * len(opened.nodes)
+            tangents[at] = trace.placeholder(directions(x))
+            found = derivative.along(tangents)
+        trace.lift(found)
+        columns.append([_column(trace.full(f), x) for f in found])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(batch: Node, x: Node) -> Node:
+    shape = batch.shape[1:]
+    moved = F.permute(batch, (*range(1, len(batch.shape)), 0))
+    return F.reshape(moved, (*shape, *x.shape))
+
+
+def or_zeros(g: Node | None, out: Node, x: Node) -> Node:
+    """A block of a Jacobian; zeros where nothing depends."""
+    if g is not None:
+        return g
+    check_size((*out.shape, *x.shape), x.dtype)
+    return F.expand(zeros_like(F.sum(x)), (*out.shape, *x.shape))

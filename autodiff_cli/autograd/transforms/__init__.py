@@ -1,0 +1,1 @@
+"""Functions made of functions: `torch.func`, `torch.autograd.functional`, Jacobians."""

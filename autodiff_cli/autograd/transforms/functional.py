@@ -1,0 +1,260 @@
+"""`torch.autograd.functional`: derivatives of a function at tensors, nested as PyTorch nests them.
+
+`call` runs the function on tensors. Results have no history unless `create_graph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import fault, refused
+from ...graph.node import Node
+from ...graph.op import cast
+from ...graph.registry import F
+from ...graph.sizes import shape_text
+from ...graph.state import grad_mode
+from ..forward import Linearized
+from ..reverse import gradients, ones_like
+from ..tensor import Tensor, without_history
+from ..transform_levels import DEPTH, Opened, forward_jacobian_of, jacobian_of, or_zeros
+
+Call = Callable[[list[Any], dict[str, Any]], Any]
+
+
+class _Applied:
+    """A function applied to fresh variables: `inputs` and `outputs` are nodes, `single_input` and
+    `single_output` tell whether they were given as one tensor."""
+
+    __slots__ = (
+        "create_graph",
+        "inputs",
+        "name",
+        "opened",
+        "outputs",
+        "single_input",
+        "single_output",
+        "strict",
+    )
+
+    def __init__(self, name: str, call: Call, inputs: Any, create_graph: bool, strict: bool):
+        self.name = name
+        self.create_graph = create_graph
+        self.strict = strict
+        self.single_input = isinstance(inputs, Tensor)
+        self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name, name != "hessian")
+        self.opened.running = True  # these stay variables: results may keep their history
+        self.inputs = self.opened.nodes
+        with DEPTH.deeper():
+            result = call(list(self.opened.tree), {})
+        self.single_output = isinstance(result, Tensor)
+        self.outputs = [t.node for t in tensors_in(name, "what the function returned", result)]
+        if strict:
+            self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        for i, out in enumerate(self.outputs):
+            if not out.requires_grad:
+                raise fault("E402 output-function-given-does", self.name, i=i)
+
+    def one_number(self) -> Node:
+        """The output of a function that must return one number."""
+        if not self.single_output:
+            raise fault("E401 needs-function-returns-tensor", self.name, len(self.outputs))
+        out = self.outputs[0]
+        if out.numel != 1:
+            raise fault("E401 needs-function-returns-number", self.name, out=out)
+        return out
+
+    def pulled(self, outputs: list[Node], cotangents: list[Node], graph: bool) -> list[Node]:
+        """Cotangents of the inputs, zeros (in strict mode an error) where nothing depends."""
+        seeds = [(out, g) for out, g in zip(outputs, cotangents, strict=True) if out.requires_grad]
+        with grad_mode(graph):
+            found = gradients(seeds, self.inputs, create_graph=graph, retain_graph=True)
+        for at, g in enumerate(found):
+            if g is None and self.strict:
+                raise self.independent("the output", at)
+        return [
+            F.zeros(x.shape, dtype=x.dtype) if g is None else g
+            for g, x in zip(found, self.inputs, strict=True)
+        ]
+
+    def independent(self, what: str, at: int) -> Exception:
+        words = (
+            "While computing the hessian, found that the jacobian of the user-provided function "
+            f"with respect to input {at} is independent of the input. This is not allowed in "
+            "strict mode. You should ensure that your function is twice differentiable and that "
+            "the jacobian depends on the inputs (this would be violated by a linear function for "
+            "example)."
+            if self.name in ("hessian", "hvp", "vhp")
+            else f"{what[0].upper()}{what[1:]} of the user-provided function is independent of "
+            f"input {at}. This is not allowed in strict mode."
+        )
+        return refused(
+            "E410",
+            f"`{self.name}`: {what} of the function is independent of input {at}, which "
+            "strict=True does not allow",
+            words,
+            "leave strict out to get zeros",
+        )
+
+    def finished(self, node: Node) -> Tensor:
+        """A result as the program gets it."""
+        return Tensor(node if self.create_graph else without_history(node))
+
+    def like_inputs(self, nodes: list[Node]) -> Any:
+        found = tuple(map(self.finished, nodes))
+        return found[0] if self.single_input else found
+
+    def like_outputs(self, nodes: list[Node]) -> Any:
+        found = tuple(map(self.finished, nodes))
+        return found[0] if self.single_output else found
+
+
+_GIVEN = ("inputs", "v")
+_OUTPUTS = "outputs of the user-provided function"
+
+
+def tensors_in(name: str, what: str, value: Any) -> list[Tensor]:
+    """The tensors of a value that is one or a tuple of them."""
+    values = (value,) if isinstance(value, Tensor) else value
+    shown = what if what in _GIVEN else _OUTPUTS
+    words = f"The {shown} given to {name} must be either a Tensor or a tuple of Tensors but the "
+    if not isinstance(values, tuple):
+        words += f"given {shown} has type {type(value)}."
+    else:
+        at = next((i for i, v in enumerate(values) if not isinstance(v, Tensor)), -1)
+        if at < 0:
+            return list(values)
+        words += f"value at index {at} has type {type(values[at])}."
+    raise refused(
+        "E208",
+        f"`{name}`: {what} must be a tensor or a tuple of tensors, not {type(value).__name__}",
+        words,
+        "give tensors: `torch.tensor([1.0, 2.0])`",
+        "TypeError",
+    )
+
+
+def _vector(name: str, v: Any, like: list[Node], single: bool, what: str) -> list[Node]:
+    """The given vector as nodes shaped like inputs or outputs; a 1 for a single number."""
+    if v is None:
+        if not single or like[0].numel != 1:
+            needs = (
+                "user-provided function returns a single Tensor with a single element."
+                if what == "output"
+                else "input to the user-provided function is a single Tensor with a single element."
+            )
+            raise fault("E401 needs-vector-v-unless", name=name, what=what, needs=needs)
+        return [ones_like(like[0])]
+    given = tensors_in(name, "v", v)
+    if len(given) != len(like):
+        raise refused(
+            "E205",
+            f"`{name}` got {len(given)} tensors in v for {len(like)} {what}s",
+            "The given v should contain a single Tensor."
+            if len(like) == 1
+            else f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}.",
+            "give one for each",
+        )
+    for at, (g, x) in enumerate(zip(given, like, strict=True)):
+        if g.shape != x.shape:
+            which = f"Entry {at} in v" if len(like) > 1 else "v"
+            raise refused(
+                "E308",
+                f"`{name}`: v has shape {shape_text(g.shape)}, the {what} {shape_text(x.shape)}",
+                f"{which} has invalid size: should be torch.Size({list(x.shape)}) but got "
+                f"torch.Size({list(g.shape)}).",
+                "both must have the same shape",
+            )
+    return [cast(g.node, x.dtype) for g, x in zip(given, like, strict=True)]
+
+
+def jacobian(
+    call: Call,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """For each output a tuple with the derivative to each input; single ones without tuples."""
+    run = _Applied("jacobian", call, inputs, create_graph, strict)
+    rows: list[Any]
+    if strategy == "forward-mode":
+        rows = forward_jacobian_of(run.opened, run.outputs)
+    else:
+        rows = jacobian_of(run.outputs, run.inputs, create_graph=create_graph)
+    return _blocks(run, run.outputs, rows, run.single_output)
+
+
+def _blocks(run: _Applied, outputs: list[Node], rows: list[Any], single: bool) -> Any:
+    result = []
+    for i, (out, row) in enumerate(zip(outputs, rows, strict=True)):
+        for at, g in enumerate(row):
+            if g is None and run.strict:
+                raise run.independent(f"output {i}", at)
+        filled = [or_zeros(g, out, x) for g, x in zip(row, run.inputs, strict=True)]
+        result.append(run.like_inputs(filled))
+    return result[0] if single else tuple(result)
+
+
+def hessian(
+    call: Call,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """Second derivatives of one number: a tensor for a single input, else a tuple of tuples."""
+    run = _Applied("hessian", call, inputs, create_graph, strict)
+    out = run.one_number()
+    firsts = run.pulled([out], [ones_like(out)], True)
+    if strategy == "forward-mode":
+        run.create_graph = True  # PyTorch keeps the history here
+        rows: list[Any] = forward_jacobian_of(run.opened, firsts)
+    else:
+        rows = jacobian_of(firsts, run.inputs, create_graph=create_graph)
+    return _blocks(run, firsts, rows, run.single_input)
+
+
+def vjp(
+    call: Call, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> Any:
+    """The outputs, and v times the Jacobian."""
+    run = _Applied("vjp", call, inputs, create_graph, strict)
+    weights = _vector("vjp", v, run.outputs, run.single_output, "output")
+    found = run.pulled(run.outputs, weights, create_graph)
+    return run.like_outputs(run.outputs), run.like_inputs(found)
+
+
+def jvp(
+    call: Call, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> Any:
+    """The outputs, and the Jacobian times v."""
+    run = _Applied("jvp", call, inputs, create_graph, strict)
+    moves = _vector("jvp", v, run.inputs, run.single_input, "input")
+    found = Linearized(run.outputs, run.inputs).along(list(moves))
+    return run.like_outputs(run.outputs), run.like_outputs(found)
+
+
+def vhp(
+    call: Call, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> Any:
+    """The output, and v times the Hessian."""
+    return _second("vhp", call, inputs, v, create_graph, strict)
+
+
+def hvp(
+    call: Call, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> Any:
+    """The output, and the Hessian times v; the Hessian is symmetric, so it is the same as vhp."""
+    return _second("hvp", call, inputs, v, create_graph, strict)
+
+
+def _second(name: str, call: Call, inputs: Any, v: Any, create_graph: bool, strict: bool) -> Any:
+    run = _Applied(name, call, inputs, create_graph, strict)
+    out = run.one_number()
+    weights = _vector(name, v, run.inputs, run.single_input, "input")
+    firsts = run.pulled([out], [ones_like(out)], True)
+    found = run.pulled(firsts, weights, create_graph)
+    return run.like_outputs([out]), run.like_inputs(found)

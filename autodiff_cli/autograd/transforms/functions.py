@@ -1,0 +1,618 @@
+"""`torch.func`: functions made of functions, nested in any order.
+
+`call` runs the function to transform on values of the language. Variables are opened as levels, so
+an inner transform never sees the variables of an outer one as its own; results are settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import fault, refused
+from ...graph.dtypes import is_float
+from ...graph.node import Node
+from ...graph.op import cast
+from ...graph.op import leaf as new_leaf
+from ...graph.registry import F
+from ...graph.sizes import shape_text
+from ...graph.state import STATE, grad_mode
+from ..batching.examples import Trace
+from ..forward import Linearized, depends
+from ..gradients import grad
+from ..reverse import gradients, ones_like, zeros_like
+from ..tensor import AccumulateGrad, Tensor, wrap_view
+from ..transform_levels import Opened, forward_jacobian_of, jacobian_of, or_zeros
+from ..trees import flatten, rebuilt, spec, spread, tree_map, tree_spec
+
+Call = Callable[[list[Any], dict[str, Any]], Any]
+Argnums = int | tuple[int, ...]
+
+
+class _Run:
+    """A function applied to opened arguments: its variables, its output and what it returned
+    beside it. `words` is what PyTorch's messages about the function begin with."""
+
+    __slots__ = ("aux", "name", "opened", "output", "words")
+    aux: Any
+
+    def __init__(
+        self,
+        name: str,
+        call: Call,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        argnums: Argnums,
+        has_aux: bool,
+    ):
+        self.name = name
+        self.words = _WORDS[name]
+        places = (argnums,) if isinstance(argnums, int) else argnums
+        wrapped = [_place(name, place, len(args)) for place in places]
+        if not wrapped and args:
+            raise fault("E205 got-argnums", name=name)
+        if len(set(wrapped)) < len(wrapped):
+            raise fault("E205 got-argnums-twice", name=name, argnums=argnums)
+        chosen: Any = (
+            args[wrapped[0]] if isinstance(argnums, int) else tuple(args[i] for i in wrapped)
+        )
+        self.opened = Opened(chosen, name, name not in ("jvp", "jacfwd", "linearize"))
+        args = list(args)
+        parts = (self.opened.tree,) if isinstance(argnums, int) else self.opened.tree
+        for place, value in zip(wrapped, parts, strict=True):
+            args[place] = value
+        with self.opened.entered():
+            result = call(args, kwargs)
+        self.output, self.aux = result, None
+        if has_aux:
+            self.output, self.aux = self._split(result)
+
+    def _split(self, result: Any) -> tuple[Any, Any]:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise fault("E208 has_aux-true-needs-function", self.name, self.words)
+        for leaf in flatten(result[1]):
+            if not isinstance(leaf, Tensor):
+                raise fault(
+                    "E208 has_aux-true-takes-tensors", self.name, type(leaf).__name__, _class(leaf)
+                )
+        return result
+
+    def outputs(self) -> list[Tensor]:
+        """The tensors that the function returned: at least one, and nothing else."""
+        leaves = flatten(self.output)
+        if not leaves or leaves == [None]:
+            raise refused(
+                "E208",
+                f"a function given to `{self.name}` must return tensors, not {self.output!r}",
+                f"{self.words}: Expected f to be a function that has non-empty output (got output "
+                f"= {leaves})",
+                "return a tensor, or a tuple, list or dict of tensors",
+            )
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise fault(
+                    "E208 function-given-return-tensors",
+                    self.name,
+                    type(leaf).__name__,
+                    self.words,
+                    _class(leaf),
+                )
+        if self.opened.reverse:
+            for leaf in leaves:
+                if not is_float(leaf.dtype):
+                    raise fault("E306 differentiates-floating-point-results", self.name, leaf=leaf)
+        return leaves
+
+    def in_shape_of_inputs(self, leaves: list[Node]) -> Any:
+        """A tree like that of the variables."""
+        return rebuilt(self.opened.tree, [Tensor(leaf) for leaf in leaves])
+
+
+_WORDS = {
+    "grad": "grad_and_value(f)(*args)",
+    "grad_and_value": "grad_and_value(f)(*args)",
+    "vjp": "vjp(f, *primals)",
+    "jacrev": "vjp(f, *primals)",
+    "jvp": "jvp(f, primals, tangents)",
+    "jacfwd": "jvp(f, primals, tangents)",
+    "linearize": "jvp(f, primals, tangents)",
+}
+
+
+def _class(value: Any) -> str:
+    """A value's class as Python shows it."""
+    return f"<class '{'torch.Tensor' if isinstance(value, Tensor) else type(value).__name__}'>"
+
+
+def _place(name: str, place: Any, count: int) -> int:
+    if type(place) is not int or not -count <= place < count:
+        raise refused(
+            "E205",
+            f"`{name}` got argnum={place}, but {count} positional argument"
+            f"{' was' if count == 1 else 's were'} given",
+            f"Got argnum={place}, but only {count} positional inputs",
+            "argnums counts positional arguments from 0",
+        )
+    return place % count
+
+
+# -- grad ------------------------------------------------------------------------------------------
+
+
+def grad_and_value(
+    call: Call,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    name: str = "grad_and_value",
+) -> tuple[Any, Any, Any]:
+    """Gradients in the structure of the chosen arguments, the value, and the aux."""
+    run = _Run(name, call, args, kwargs, argnums, has_aux)
+    output, opened = run.output, run.opened
+    if not isinstance(output, Tensor):
+        raise refused(
+            "E208",
+            f"`{name}` needs a function that returns a tensor, this one returned "
+            f"{type(output).__name__}",
+            f"{run.words}: Expected f(*args) to return a Tensor, got {_class(output)}",
+            "return one scalar tensor; use has_aux=True for (loss, other)",
+        )
+    node = output.node
+    if node.shape:
+        raise fault(
+            "E401 needs-function-returns-scalar", len(node.shape), name=name, node=node, run=run
+        )
+    found = _cotangents([(node, ones_like(node))], opened)
+    grads = run.in_shape_of_inputs([opened.settled(g) for g in found])
+    return grads, Tensor(opened.settled(node)), opened.settled_tree(run.aux)
+
+
+def _cotangents(
+    seeds: list[tuple[Node, Node]],
+    opened: Opened,
+    retain_graph: bool = True,
+    create_graph: bool | None = None,
+) -> list[Node]:
+    if create_graph is None:
+        create_graph = opened.matters([n for pair in seeds for n in pair])
+    seeds = [(node, g) for node, g in seeds if node.requires_grad]
+    with grad_mode(create_graph):
+        found = gradients(
+            seeds,
+            opened.nodes,
+            create_graph=create_graph,
+            retain_graph=retain_graph,
+            since=opened.since,
+        )
+    return [
+        F.zeros(x.shape, dtype=x.dtype) if g is None else g
+        for g, x in zip(found, opened.nodes, strict=True)
+    ]
+
+
+# -- vjp and jvp -----------------------------------------------------------------------------------
+
+
+def vjp(call: Call, primals: list[Any], has_aux: bool) -> tuple[Any, Callable[..., Any], Any]:
+    """The output, the function of cotangents that pulls them back, and the aux."""
+    run = _Run("vjp", call, primals, {}, tuple(range(len(primals))), has_aux)
+    outputs = run.outputs()
+    opened = run.opened
+
+    def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        if spec(cotangents) != spec(run.output):
+            raise fault("E205 vjp_fn-cotangents-do-not", spec(cotangents), spec(run.output))
+        seeds = []
+        for at, (g, out) in enumerate(zip(flatten(cotangents), outputs, strict=True)):
+            if not isinstance(g, Tensor) or g.shape != out.shape:
+                raise _misfit("vjp_fn", at, g, out)
+            seeds.append((out.node, cast(g.node, out.dtype)))
+        found = _cotangents(seeds, opened, retain_graph, create_graph)
+        return run.in_shape_of_inputs([opened.settled(g) for g in found])
+
+    return opened.settled_tree(run.output), pull, opened.settled_tree(run.aux)
+
+
+def _misfit(name: str, at: int, given: Any, wanted: Tensor) -> Exception:
+    """The failure of a cotangent or a tangent that is no tensor, or of another shape."""
+    if not isinstance(given, Tensor):
+        return refused(
+            "E208",
+            f"`{name}` takes tensors, not {type(given).__name__}",
+            f"{_WORDS['jvp']}: Expected tangents to only contain Tensors, got {_class(given)}"
+            if name != "vjp_fn"
+            else f"gradients can be either Tensors or None, but got {type(given).__name__}",
+            "write `torch.tensor(1.0)`",
+            "TypeError" if name == "vjp_fn" else "RuntimeError",
+        )
+    shapes = shape_text(given.shape), shape_text(wanted.shape)
+    sizes = list(given.shape), list(wanted.shape)
+    words = {
+        "vjp_fn": f"Mismatch in shape: grad_output[{at}] has a shape of torch.Size({sizes[0]}) and "
+        f"output[{at}] has a shape of torch.Size({sizes[1]}).",
+        "jvp_fn": f"tangent:{at} with shape torch.Size({sizes[0]}) in flattened pytree doesn't "
+        f"match the shape torch.Size({sizes[1]}) of the corresponding primal.",
+        "jvp": "Trying to set a forward gradient that has a different size than that of the "
+        f"original Tensor, this is not supported. Tensor is of size {sizes[1]} while the given "
+        f"forward gradient is of size {sizes[0]}.",
+    }
+    return refused(
+        "E308",
+        f"`{name}`: shape {shapes[0]} is given where {shapes[1]} is differentiated",
+        words[name],
+        "the shapes must be equal",
+    )
+
+
+def jvp(
+    call: Call, primals: Any, tangents: Any, strict: bool, has_aux: bool
+) -> tuple[Any, Any, Any]:
+    """The output, its change along the tangents, and the aux."""
+    words = _WORDS["jvp"]
+    if not isinstance(primals, tuple):
+        raise fault("E205 jvp-needs-primals-tuple", type(primals).__name__, words=words)
+    if spec(primals) != spec(tangents):
+        raise fault(
+            "E205 jvp-tangents-do-not",
+            spec(tangents),
+            spec(primals),
+            tree_spec(primals),
+            tree_spec(tangents),
+            words=words,
+        )
+    if not flatten(primals):
+        raise fault("E205 jvp-got-no-primals", words=words)
+    for primal in flatten(primals):
+        if not isinstance(primal, Tensor):
+            raise fault(
+                "E208 jvp-takes-tensors-primals", type(primal).__name__, _class(primal), words=words
+            )
+    moves: list[Node | None] = []
+    for at, (v, x) in enumerate(zip(flatten(tangents), flatten(primals), strict=True)):
+        if not isinstance(v, Tensor) or v.shape != x.shape:
+            raise _misfit("jvp", at, v, x)
+        moves.append(cast(v.node, x.dtype))
+    run = _Run("jvp", call, list(primals), {}, tuple(range(len(primals))), has_aux)
+    nodes = [out.node for out in run.outputs()]
+    opened = run.opened
+    if strict and not all(depends(node, opened.nodes) for node in nodes):
+        raise fault("E410 jvp-output-function-independent")
+    changes = opened.linearized(nodes).along(moves)
+    change = rebuilt(run.output, [Tensor(opened.settled(c)) for c in changes])
+    # PyTorch takes the values out of its dual tensors as views.
+    values = rebuilt(run.output, [Tensor(F.alias(opened.settled(node))) for node in nodes])
+    return values, change, opened.settled_tree(run.aux)
+
+
+def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
+    """The output, and the function of tangents that is its derivative here: a linear function
+    whose constants have no history."""
+    output = call(primals, {})
+    run = _Run("linearize", call, primals, {}, tuple(range(len(primals))), False)
+    opened = run.opened
+    symbols = [new_leaf(zeros_like(x), None) for x in opened.nodes]
+    changes = opened.linearized([out.node for out in run.outputs()]).along(list(symbols))
+    fixed: dict[Node, Node] = {}
+
+    def constant(node: Node) -> Node:
+        if node.requires_grad and node not in fixed:
+            value = opened.settled(node)
+            fixed[node] = new_leaf(value, AccumulateGrad(), value.requires_grad)
+        return fixed.get(node, node)
+
+    derivative = Linearized(changes, symbols, True, constant)
+
+    def push(*tangents: Any) -> Any:
+        if spec(tangents) != spec(tuple(primals)):
+            raise fault(
+                "E205 jvp_fn-tangents-do-not",
+                spec(tangents),
+                spec(tuple(primals)),
+                tree_spec(tangents),
+                tree_spec(tuple(primals)),
+            )
+        moves: list[Node | None] = []
+        for at, (v, x) in enumerate(zip(flatten(tangents), opened.sources, strict=True)):
+            if not isinstance(v, Tensor) or v.shape != x.shape:
+                raise _misfit("jvp_fn", at, v, x)
+            if v.dtype != x.dtype:
+                raise fault("E307 jvp_fn-tangent-where-differentiated", v=v, x=x, at=at)
+            moves.append(v.node)
+        changes = [opened.settled(c) for c in derivative.along(moves)]
+        return rebuilt(run.output, [Tensor(c) for c in changes])
+
+    return output, push
+
+
+# -- Jacobians -------------------------------------------------------------------------------------
+
+
+def jacobian(
+    call: Call,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    forward: bool,
+    randomness: str = "error",
+) -> tuple[Any, Any]:
+    """Jacobians in the structure of the output, in each place that of the chosen arguments.
+    `randomness` is that of the directions of forward mode."""
+    if forward:
+        if randomness == "different":
+            raise fault("E203 jacfwd-randomness-different-not")
+        # PyTorch maps over directions outside of the function, which says nothing of its values.
+        draws, STATE.draws = STATE.draws, randomness != "error"
+        STATE.levels.append(None)
+    try:
+        run = _Run("jacfwd" if forward else "jacrev", call, args, kwargs, argnums, has_aux)
+    finally:
+        if forward:
+            STATE.levels.pop()
+            STATE.draws = draws
+    outputs = [out.node for out in run.outputs()]
+    opened = run.opened
+    found: Any = (
+        forward_jacobian_of(opened, outputs)
+        if forward
+        else jacobian_of(outputs, opened.nodes, create_graph=opened.matters(outputs))
+    )
+    blocks = []
+    for out, row in zip(outputs, found, strict=True):
+        filled = [or_zeros(g, out, x) for g, x in zip(row, opened.nodes, strict=True)]
+        blocks.append(run.in_shape_of_inputs([opened.settled(g) for g in filled]))
+    rest = iter(blocks)
+    return tree_map(lambda leaf: next(rest), run.output), opened.settled_tree(run.aux)
+
+
+# -- vmap ------------------------------------------------------------------------------------------
+
+
+def vmap(
+    call: Call,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    in_dims: Any,
+    out_dims: Any,
+    randomness: str = "error",
+    name: str = "f",
+    chunk_size: int | None = None,
+) -> Any:
+    """Run the function once, on placeholders for one example, and lift its results. `name` is that
+    of the function. With `chunk_size` it runs once for so many examples at a time."""
+    leaves = flatten(args)
+    if not all(map(_is_dim, flatten(out_dims))):
+        raise refused(
+            "E205",
+            f"`vmap` got out_dims={out_dims!r}"[:120],
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+            "collection of ints representing where in the outputs the vmapped dimension should "
+            "appear.",
+            "out_dims is an int, or has an entry for each result",
+            "ValueError",
+        )
+    dims = _input_dims(in_dims, args, leaves, name)
+    size = _batch_size(leaves, dims)
+    if chunk_size is not None and chunk_size < size:
+        return _in_chunks(
+            leaves,
+            dims,
+            size,
+            chunk_size,
+            out_dims,
+            lambda chunk: vmap(
+                call, rebuilt(args, chunk), kwargs, in_dims, out_dims, randomness, name
+            ),
+            randomness == "same",
+        )
+    sources = [
+        None if dim is None else _front(leaf.node, dim)
+        for leaf, dim in zip(leaves, dims, strict=True)
+    ]
+    trace = Trace(size)
+    trace.randomness = randomness
+    with trace.running(randomness != "error", randomness == "different"):
+        examples = [
+            leaf if source is None else Tensor(trace.placeholder(source))
+            for leaf, source in zip(leaves, sources, strict=True)
+        ]
+        started = [
+            e.node if s is not None else None for e, s in zip(examples, sources, strict=True)
+        ]
+        trace.dims = {e.node: dim for e, dim in zip(examples, dims, strict=True) if dim is not None}
+        result = _at_level(trace, call, rebuilt(args, examples), kwargs)
+    results = list(zip(flatten(result), _output_dims(out_dims, result, name), strict=True))
+    nodes = [out.node for out, _ in results if isinstance(out, Tensor)]
+    changed = [
+        (leaf, example.node, dim)
+        for leaf, example, dim, start in zip(leaves, examples, dims, started, strict=True)
+        if start is not None and example.node is not start
+    ]
+    trace.lift([*nodes, *(node for _, node, _ in changed)])
+    for leaf, node, dim in changed:
+        leaf.write(_back(trace.full(node), dim))
+    return rebuilt(result, [_placed(trace, out, dim, name) for out, dim in results])
+
+
+def _in_chunks(
+    leaves: list[Any],
+    dims: list[int | None],
+    size: int,
+    chunk_size: int,
+    out_dims: Any,
+    mapped: Callable[[list[Any]], Any],
+    same: bool,
+) -> Any:
+    """Join what a mapped function returns for a few examples at a time; `same` random numbers for
+    all."""
+    found = []
+    drawing = STATE.default_generator
+    state = drawing.get_state() if same else None
+    for start in range(0, size, chunk_size):
+        if state is not None:
+            drawing.set_state(state)
+        count = min(chunk_size, size - start)
+        chunk = [
+            leaf if dim is None else wrap_view(F.narrow(leaf.node, dim, start, count), leaf)
+            for leaf, dim in zip(leaves, dims, strict=True)
+        ]
+        found.append(mapped(chunk))
+    columns = zip(*map(flatten, found), strict=True)
+    joined = [
+        Tensor(F.cat([part.node for part in parts], dim))
+        if isinstance(parts[0], Tensor)
+        else parts[0]
+        for parts, dim in zip(columns, _output_dims(out_dims, found[0], "f"), strict=True)
+    ]
+    return rebuilt(found[0], joined)
+
+
+def _at_level(level: Trace | None, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a function inside of a transform."""
+    STATE.levels.append(level)
+    try:
+        return call(args, kwargs)
+    finally:
+        STATE.levels.pop()
+
+
+def batched_grad(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    grad_outputs: list[Tensor | None],
+    **options: Any,
+) -> tuple[Tensor | None, ...]:
+    """`torch.autograd.grad` with `is_grads_batched`: dim 0 of the cotangents counts examples."""
+    given = [g for g in grad_outputs if g is not None]
+    dims: list[int | None] = [0 if g.shape else None for g in given]
+    trace = Trace(_batch_size(given, dims))
+    with trace.running():
+        seeds = [None if g is None else Tensor(trace.placeholder(g.node)) for g in grad_outputs]
+        found = grad(outputs, inputs, seeds, **options)
+    trace.lift([g.node for g in found if g is not None])
+    return tuple(None if g is None else Tensor(trace.full(g.node)) for g in found)
+
+
+def _is_dim(value: Any) -> bool:
+    return value is None or type(value) is int
+
+
+def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> list[int | None]:
+    words = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
+    if type(in_dims) is not int and not isinstance(in_dims, tuple):
+        raise refused(
+            "E205",
+            f"`vmap` got in_dims={in_dims!r}"[:120],
+            f"{words}expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            f"structure of inputs, got: {_class(in_dims)}.",
+            "in_dims is an int, or a tuple with an entry for each argument",
+            "ValueError",
+        )
+    if not args:
+        raise fault("E205 vmap-no-arguments-map", name=name)
+    found = spread(in_dims, tuple(args), lambda value: not isinstance(value, tuple | list | dict))
+    if found is None:
+        raise refused(
+            "E205",
+            f"`vmap`: in_dims={in_dims!r} does not have the structure of the {len(args)} "
+            f"argument{'' if len(args) == 1 else 's'}"[:200],
+            f"{words}in_dims is not compatible with the structure of `inputs`. in_dims has "
+            f"structure {tree_spec(in_dims)} but inputs has structure {tree_spec(tuple(args))}.",
+            "give an entry for each argument; None for one that is the same for all examples",
+            "ValueError",
+        )
+    dims: list[int | None] = []
+    for leaf, dim in zip(leaves, found, strict=True):
+        if dim is None:
+            dims.append(None)
+            continue
+        if type(dim) is not int:
+            raise refused(
+                "E205",
+                f"`vmap` got in_dim={dim!r}"[:120],
+                f"{words}Got in_dim={dim} for an input but in_dim must be either an integer "
+                "dimension or None.",
+                "in_dims has ints and None",
+                "ValueError",
+            )
+        if not isinstance(leaf, Tensor):
+            raise fault(
+                "E208 vmap-got-in_dim-argument",
+                type(leaf).__name__,
+                _class(leaf),
+                dim=dim,
+                words=words,
+            )
+        ndim = len(leaf.shape)
+        if not -ndim <= dim < ndim:
+            raise fault(
+                "E304 vmap-got-in_dim-tensor",
+                "" if ndim == 1 else "s",
+                dim=dim,
+                ndim=ndim,
+                leaf=leaf,
+                words=words,
+            )
+        dims.append(dim % ndim)
+    return dims
+
+
+def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
+    sizes = [leaf.shape[dim] for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
+    if not sizes:
+        raise fault("E205 vmap-no-tensor-map")
+    if len(set(sizes)) > 1:
+        raise fault("E308 vmap-expects-all-tensors", sizes=sizes)
+    return sizes[0]
+
+
+def _front(node: Node, dim: int) -> Node:
+    return node if dim == 0 else F.movedim(node, dim, 0)
+
+
+def _back(node: Node, dim: int | None) -> Node:
+    return node if not dim else F.movedim(node, 0, dim)
+
+
+def _output_dims(out_dims: Any, result: Any, name: str) -> list[Any]:
+    if isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    found = spread(out_dims, result, _is_dim)
+    if found is None:
+        raise refused(
+            "E205",
+            f"`vmap`: out_dims={out_dims!r} does not have the structure of what the function "
+            "returned"[:200],
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
+            f"the structure of `outputs`. out_dims has structure {tree_spec(out_dims)} but outputs "
+            f"has structure {tree_spec(result)}.",
+            "give an int, or an entry for each result",
+            "ValueError",
+        )
+    return found
+
+
+def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
+    """A result with the dim of the examples where it is wanted."""
+    if dim is None:
+        if isinstance(out, Tensor) and trace.memo.get(out.node) is not None:
+            raise fault("E205 vmap-got-out_dims-none", name=name)
+        return out
+    if not isinstance(out, Tensor):
+        raise fault("E208 function-given-vmap-return", type(out).__name__, _class(out), name=name)
+    lifted = trace.full(out.node)
+    ndim = len(lifted.shape)
+    if not -ndim <= dim < ndim:
+        raise fault("E304 vmap-got-out_dim-result", -ndim, ndim - 1, dim=dim, ndim=ndim)
+    return Tensor(_back(lifted, dim % ndim))
+
+
+__all__ = [
+    "grad_and_value",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "vjp",
+    "vmap",
+]

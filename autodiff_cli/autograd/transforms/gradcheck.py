@@ -1,0 +1,185 @@
+"""`torch.autograd.gradcheck`: derivatives against central differences, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import AutodiffError, fail, fault
+from ...graph.node import Node
+from ...graph.op import constant, value_of
+from ...graph.registry import F
+from ...graph.state import STATE, grad_mode
+from ..printing import format_tensor
+from ..reverse import gradients
+from ..tensor import Tensor
+from ..transform_levels import Opened, jacobian_of
+from .functional import tensors_in
+
+Call = Callable[[list[Any], dict[str, Any]], Any]
+
+
+class Tolerance:
+    """How far apart two derivatives may be; `eps` is the step of the differences."""
+
+    __slots__ = ("atol", "eps", "rtol")
+
+    def __init__(self, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3):
+        self.eps = eps
+        self.atol = atol
+        self.rtol = rtol
+
+
+def gradcheck(call: Call, inputs: Any, tolerance: Tolerance, name: str = "gradcheck") -> None:
+    """E602 with the worst element when a derivative differs from the difference quotient."""
+    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
+    if not places:
+        raise fault("E402 needs-least-input-requires", name=name)
+    opened = Opened([given[i] for i in places], name, True)
+    outputs = [out for out in _outputs(name, call, given, places, opened.tree) if _differs(out)]
+    rows = jacobian_of(outputs, opened.nodes)
+    for at, x in enumerate(opened.nodes):
+        numeric = _differences(name, call, given, places, at, tolerance.eps)
+        for i, out in enumerate(outputs):
+            g = rows[i][at]
+            analytic = (
+                np.zeros((*out.shape, *x.shape)) if g is None else np.asarray(value_of(g))
+            ).reshape(out.numel, x.numel)
+            _compare(name, analytic, numeric[i].T, i, places[at], out, x, tolerance)
+
+
+def _differs(out: Node) -> bool:
+    return out.dtype.kind == "f"
+
+
+def _outputs(
+    name: str, call: Call, given: list[Any], places: list[int], values: list[Any]
+) -> list[Node]:
+    args = list(given)
+    for place, value in zip(places, values, strict=True):
+        args[place] = value
+    with grad_mode(True):
+        result = call(args, {})
+    return [t.node for t in tensors_in(name, "what the function returned", result)]
+
+
+def _differences(
+    name: str, call: Call, given: list[Any], places: list[int], at: int, eps: float
+) -> list[np.ndarray]:
+    """For each output the difference quotients, a row for each element of one input."""
+    base = np.array(given[places[at]].numpy())
+    rows: list[list[np.ndarray]] = []
+    for index in np.ndindex(base.shape):
+        sides = []
+        for step in (eps, -eps):
+            moved = base.copy()
+            moved[index] += step
+            values = [
+                Tensor(constant(moved if i == at else np.array(given[p].numpy())))
+                for i, p in enumerate(places)
+            ]
+            for value in values:
+                value.set_requires_grad(True)
+            outs = _outputs(name, call, given, places, values)
+            sides.append([np.array(value_of(out)).reshape(-1) for out in outs if _differs(out)])
+        with np.errstate(all="ignore"):
+            rows.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
+    if not rows:
+        outs = _outputs(name, call, given, places, [given[p] for p in places])
+        return [np.zeros((0, out.numel)) for out in outs if _differs(out)]
+    return [np.stack(column) for column in zip(*rows, strict=True)]
+
+
+def _compare(
+    name: str,
+    analytic: np.ndarray,
+    numeric: np.ndarray,
+    output: int,
+    input: int,
+    out: Node,
+    x: Node,
+    tolerance: Tolerance,
+) -> None:
+    bound = tolerance.atol + tolerance.rtol * np.abs(numeric)
+    with np.errstate(all="ignore"):
+        off = np.abs(analytic - numeric)
+        wrong = ~((off <= bound) | (analytic == numeric) | np.isnan(analytic) & np.isnan(numeric))
+    if not wrong.any():
+        return
+    worst = np.where(np.isnan(off), np.inf, off - bound)
+    order = np.argsort(-worst.reshape(-1), kind="stable")[: min(3, int(wrong.sum()))]
+    notes = []
+    for flat in order:
+        i, j = divmod(int(flat), analytic.shape[1])
+        notes.append(
+            f"d output{output}{_place(i, out)} / d input{input}{_place(j, x)}: "
+            f"{analytic[i, j]:.8g} by autodiff, {numeric[i, j]:.8g} by differences"
+        )
+    both = "".join(
+        f"\n{kind}:{format_tensor(found.T.astype(x.dtype), default_dtype=STATE.default_dtype)}"
+        for kind, found in (("numerical", numeric), ("analytical", analytic))
+    )
+    words = f"Jacobian mismatch for output {output} with respect to input {input},{both}\n"
+    raise fail(
+        "E602",
+        f"`{name}`: the derivative of output {output} with respect to input {input} is wrong in "
+        f"{int(wrong.sum())} of {wrong.size} places",
+        notes=(*notes, f"PyTorch: {words}"),
+        help=(
+            "is a backward written by hand wrong, or is there a kink or a float32 input?",
+            "change eps=, atol= or rtol= when the function is steep",
+        ),
+    )
+
+
+def _place(flat: int, node: Node) -> str:
+    if not node.shape:
+        return ""
+    return "[" + ", ".join(str(int(i)) for i in np.unravel_index(flat, node.shape)) + "]"
+
+
+def gradgradcheck(call: Call, inputs: Any, grad_outputs: Any, tolerance: Tolerance) -> None:
+    """The same for first derivatives: second derivatives against differences of the first."""
+    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    with grad_mode(True):
+        result = call(given, {})
+    outputs = tensors_in("gradgradcheck", "what the function returned", result)
+    if grad_outputs is None:
+        weights = [_weights(out) for out in outputs]
+    else:
+        weights = tensors_in("gradgradcheck", "grad_outputs", grad_outputs)
+    count = len(given)
+
+    def first(args: list[Any], kwargs: dict[str, Any]) -> Any:
+        values, seeds = args[:count], args[count:]
+        outs = tensors_in("gradgradcheck", "what the function returned", call(values, {}))
+        wanted = [x.node for x in values if isinstance(x, Tensor) and x.requires_grad]
+        pairs = [(o.node, s.node) for o, s in zip(outs, seeds, strict=True) if o.node.requires_grad]
+        found = gradients(pairs, wanted, create_graph=True, retain_graph=True)
+        return tuple(Tensor(g) for g in found if g is not None)
+
+    gradcheck(first, [*given, *weights], tolerance, "gradgradcheck")
+
+
+def _weights(out: Tensor) -> Tensor:
+    """Fixed weights of an output, none of them special."""
+    n = out.node.numel
+    values = 0.3 + 0.7 * np.cos(1.7 * np.arange(n) + 0.4)
+    tensor = Tensor(F.reshape(constant(values.astype(out.dtype)), out.shape))
+    if out.dtype.kind == "f":
+        tensor.set_requires_grad(True)
+    return tensor
+
+
+def holds(check: Callable[[], None], raise_exception: bool) -> bool:
+    """Run a check: True, or its error, or False when errors are not wanted."""
+    try:
+        check()
+    except AutodiffError as error:
+        if raise_exception or error.code not in ("E602", "E402"):
+            raise
+        return False
+    return True

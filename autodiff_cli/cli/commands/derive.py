@@ -1,0 +1,95 @@
+"""`autodiff derive`: derivatives as formulas in the names of the program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Exit
+from ..options import RUN_OPTIONS, Option
+from ..runner import run_programs
+from ..streams import Environment
+from .explain import Documents
+from .jacobian import wrt_of
+
+if TYPE_CHECKING:
+    from ...explain.derive import Derived
+    from ...session import Options
+    from ...source import Source
+
+EXAMPLES = """\
+  autodiff derive demo.expr
+  autodiff derive -e 'x = 2; loss = sin(x)**2 / x' --latex
+  autodiff derive model.expr --wrt W --raw
+  autodiff derive demo.expr --statements -o demo.txt
+"""
+
+OPTIONS = (
+    Option(("--latex",), "latex", "LaTeX, in an align* environment."),
+    Option(("--statements",), "statements", "Program text: a statement for each derivative."),
+    Option(("--simplify",), "simplify", "Add like terms and multiply factors (the default)."),
+    Option(("--raw",), "raw", "As the derivative rules gave it."),
+    *(option for option in RUN_OPTIONS if option.key in (
+        "expr", "define", "loss", "wrt", "grad_output", "dtype", "format", "out", "color",
+        "diagnostics", "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "quiet",
+        "verbose", "debug",
+    )),
+)  # fmt: skip
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+
+    return make_command(
+        "derive",
+        OPTIONS,
+        ("files", "[FILE|-]..."),
+        derive,
+        "Derivatives as formulas, in the names of the program.\n\n"
+        "A formula is evaluated where the program's values are and compared with the gradient. "
+        "What has none is E404, what is too long E505; `autodiff explain` shows any derivative "
+        "step by step.",
+        EXAMPLES,
+    )
+
+
+def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
+    """The derivatives of every program of a command line; the worst exit code."""
+    for one, other in (("latex", "statements"), ("simplify", "raw")):
+        if values[one] and values[other]:
+            env.complain(
+                f"--{one} and --{other} cannot be given together",
+                "`autodiff derive --help` lists the options",
+            )
+            return Exit.USAGE
+    unused = {"nan": "ignore", "precision": 17, "sci": False, "max_elements": 64}
+    values = {**unused, **values}
+    return run_programs(values, files, env, lambda: Deriver(values, env), "derive", "derive")
+
+
+class Deriver(Documents):
+    """Finds formulas and writes them."""
+
+    forms = ("latex", "statements")
+
+    def compute(self, source: Source, options: Options) -> Derived:
+        from ...explain.derive import derive_source
+        from ...explain.model import Request
+
+        request = Request(self.values["loss"], wrt_of(self.values))
+        return derive_source(source, options, request, self.values["raw"])
+
+    def show(self, report: Derived, several: bool) -> bool:
+        from ...render.explanations import derive as shown
+
+        if self.form == "json":
+            self.emit(shown.dump(report))
+        elif report.error is None:
+            if self.form == "latex":
+                self.emit(shown.latex(report))
+            elif self.form == "statements":
+                self.emit(shown.statements(report))
+            else:
+                width = self.look().width if self.form == "rich" else None
+                self.emit(shown.lines(report, color=self.plain_color, width=width))
+        return True

@@ -1,0 +1,176 @@
+"""`autodiff explain`: the chain rule step by step, with the program's names and numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Exit
+from ..options import RUN_OPTIONS, Option, names
+from ..runner import Guarded, Runner, run_programs
+from ..streams import Environment, is_terminal
+from .jacobian import wrt_of
+
+if TYPE_CHECKING:
+    from ...explain.model import Explanation
+    from ...render.explanations.explain import Style
+    from ...session import Options
+    from ...source import Source
+
+EXAMPLES = """\
+  autodiff explain demo.expr
+  autodiff explain -e 'x = 2; loss = sin(x)**2' --step
+  autodiff explain model.expr --wrt W --node 'h' --open softmax
+  autodiff explain demo.expr --latex -o demo.tex
+"""
+
+OPTIONS = (
+    Option(("--node",), "node", "Only the step that computes EXPR: a name, a text of the program, "
+           "or the number of a step.", "EXPR"),
+    Option(("--step",), "step", "One step a key, on a terminal."),
+    Option(("--open",), "open", "Go through what these composite operations are made of, in place "
+           "of their own rule.", "OP,...", names, repeat=True),
+    Option(("--symbolic",), "symbolic", "Formulas without numbers."),
+    Option(("--markdown",), "markdown", "A Markdown document."),
+    Option(("--latex",), "latex", "A LaTeX document."),
+    Option(("--all",), "all", "A step for each operation, however many there are; more than 40 "
+           "are grouped by statement without it."),
+    *(option for option in RUN_OPTIONS if option.key in (
+        "expr", "define", "loss", "wrt", "grad_output", "dtype", "format", "out", "precision",
+        "max_elements", "sci", "color", "diagnostics", "max_memory", "max_steps", "max_depth",
+        "allow_read", "timeout", "quiet", "verbose", "debug",
+    )),
+)  # fmt: skip
+SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".json": "json"}
+KEYS = "any key: next   a: all   q: quit"
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+
+    return make_command(
+        "explain",
+        OPTIONS,
+        ("files", "[FILE|-]..."),
+        explain,
+        "The chain rule step by step: forward values, what each operation gives to its operands "
+        "and why, the paths added up, and a check with central differences.\n\n"
+        "What is explained is the backward pass that the program ran last, else that of --of "
+        "NAME, `loss`, or the last number that was computed.",
+        EXAMPLES,
+    )
+
+
+def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
+    """Explain every program of a command line; the worst exit code."""
+    forms = [form for form in ("markdown", "latex") if values[form]]
+    if values["format"] in ("json", "rich", "plain"):
+        forms.append(f"format {values['format']}")
+    if len(forms) > 1:
+        env.complain(
+            f"--{forms[0]} and --{forms[1]} cannot be given together",
+            "`autodiff explain --help` lists the options",
+        )
+        return Exit.USAGE
+    values = {"nan": "ignore", **values}
+    return run_programs(values, files, env, lambda: Explainer(values, env), "explain", "explain")
+
+
+class Documents(Runner):
+    """What is also written as documents: an option or the suffix of a file chooses which."""
+
+    forms: tuple[str, ...] = ()
+
+    def _form(self) -> str:
+        for form in self.forms:
+            if self.values[form]:
+                return form
+        if self.to_file:
+            import os
+
+            form = SUFFIXES.get(os.path.splitext(str(self.out))[1].lower(), "plain")
+            return form if form == "json" or form in self.forms else "plain"
+        return super()._form()
+
+    def check_file(self, path: str, programs: int) -> None:
+        from ...render.files import check_place
+
+        check_place(path)
+
+    def options(self) -> Options:
+        """Documents are only the document."""
+        options = super().options()
+        return replace(options, write=None) if self.form in self.forms else options
+
+
+class Explainer(Documents):
+    """Explains programs and shows it in the form that is asked for."""
+
+    forms = ("markdown", "latex")
+
+    def compute(self, source: Source, options: Options) -> Explanation:
+        from ...explain.model import Request
+        from ...explain.source import explain_source
+
+        values = self.values
+        opened = tuple(name for group in values["open"] for name in group)
+        request = Request(
+            values["loss"], wrt_of(values), values["node"], opened, values["all"],
+            not values["symbolic"],
+        )  # fmt: skip
+        return explain_source(source, options, request)
+
+    def show(self, report: Explanation, several: bool) -> bool:
+        from ...render.explanations import explain_documents as documents
+        from ...render.explanations.explain import Style, plain
+
+        if self.form == "json":
+            self.emit(documents.dump(report))
+            return True
+        if report.error is not None:
+            return True
+        symbolic = self.values["symbolic"]
+        if self.form in ("markdown", "latex"):
+            write = documents.markdown if self.form == "markdown" else documents.latex
+            self.emit(write(report, self.look(), symbolic))
+            return True
+        style = Style(self.look(), symbolic)
+        if self.form == "rich" or (self.plain_color and not self.to_file):
+            self._blocks(report, style, several)
+        else:
+            self.emit(plain(report, Style(style.look._replace(width=10_000), symbolic)))
+        return True
+
+    def _blocks(self, report: Explanation, style: Style, several: bool) -> None:
+        from ...render.explanations.explain import blocks, print_block
+
+        env = self.env
+        if several:
+            self.title(report)
+        if self.form == "plain":
+            style = style._replace(look=style.look._replace(width=10_000))
+        color = env.colors(env.stdout, self.values["color"])
+        stream: Any = Guarded(env)
+        asking = self.values["step"] and is_terminal(env.stdout) and is_terminal(env.stdin)
+        for block in blocks(report, style):
+            print_block(block, stream, style.look, color, dict(env.variables))
+            if asking:
+                answer = self._next()
+                if answer == "q":
+                    break
+                asking = answer != "a"
+        if several:
+            env.write("\n")
+
+    def _next(self) -> str:
+        """Wait for a key below what is shown; the prompt is gone afterwards."""
+        from ..keys import read_key
+
+        env = self.env
+        prompt = KEYS if env.width(env.stdout) > len(KEYS) else "key: next"
+        env.write(prompt)
+        env.flush()
+        key = read_key(env.stdin)
+        env.write("\r" + " " * len(prompt) + "\r")
+        return key

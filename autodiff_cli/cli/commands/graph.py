@@ -1,0 +1,146 @@
+"""`autodiff graph`: the graph of a result as a tree, for Graphviz or Mermaid, or as data."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Exit
+from ..options import RUN_OPTIONS, Option, choice, whole
+from ..runner import Guarded, Runner, run_programs
+from ..streams import Environment, is_unicode
+
+if TYPE_CHECKING:
+    from ...render.graphs.drawing import Drawing
+    from ...session import Options
+    from ...source import Source
+
+EXAMPLES = """\
+  autodiff graph demo.expr
+  autodiff graph demo.expr -f mermaid --values --grads
+  autodiff graph model.expr -o model.dot && dot -Tsvg model.dot -o model.svg
+  autodiff graph model.expr -f json | jq '.nodes[].text'
+"""
+
+OPTIONS = (
+    Option(("-f", "--form"), "graph_form", "tree, dot, mermaid or json; without it what the suffix "
+           "of -o says, else a tree.", "FORM", choice("tree", "dot", "mermaid", "json")),
+    Option(("-o", "--out"), "out", "Write to FILE: .dot, .gv, .mmd, .mermaid, .json, .txt; - is "
+           "stdout.", "FILE"),
+    Option(("--values",), "values", "Values on the nodes."),
+    Option(("--grads",), "grads", "Gradients: of a node on the node, what an operation gave to an "
+           "operand on the edge."),
+    Option(("--direction",), "direction", "Where the drawing grows: BT (up) or LR (to the right).",
+           "DIRECTION", choice("BT", "LR"), "BT"),
+    Option(("--all",), "all", "Every node, constants one by one."),
+    Option(("--max-nodes",), "max_nodes", "Draw the N nodes nearest to the result; json draws all "
+           "without it.", "N", whole(1, 10**9)),
+    *(option for option in RUN_OPTIONS if option.key in (
+        "expr", "define", "loss", "dtype", "nan", "precision", "color", "diagnostics",
+        "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "quiet", "verbose",
+        "debug",
+    )),
+)  # fmt: skip
+MOST = 200
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+
+    return make_command(
+        "graph",
+        OPTIONS,
+        ("files", "[FILE|-]..."),
+        graph,
+        "The graph behind a result: operations with the expressions that made them, shapes, and if "
+        "wanted values and gradients.\n\nThe result is --of NAME, else `loss`, else what the "
+        "program computed last. The same program gives the same bytes.",
+        EXAMPLES,
+    )
+
+
+def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
+    """The graphs of all programs of a command line; the worst exit code."""
+    suffix = os.path.splitext(values["out"] or "")[1].lower()
+    if values["graph_form"] is None:
+        from ...render.graphs.forms import SUFFIXES
+
+        if values["out"] not in (None, "-") and suffix not in SUFFIXES:
+            env.complain(
+                "cannot tell the form of the graph from the name of its file",
+                f"give it with -f, or end the name in {', '.join(SUFFIXES)}",
+            )
+            return Exit.USAGE
+        values["graph_form"] = SUFFIXES.get(suffix, "tree")
+    unused = {"format": "auto", "sci": False, "max_elements": 64, "wrt": ()}
+    values = {**unused, **values}
+    return run_programs(values, files, env, lambda: Graphs(values, env), "graph", "draw")
+
+
+class Graphs(Runner):
+    """Collects the graph behind the objective and writes it."""
+
+    def _form(self) -> str:
+        form = self.values["graph_form"]
+        if form != "tree":
+            return str(form)
+        return "plain" if self.to_file else super()._form()
+
+    def check_file(self, path: str, programs: int) -> None:
+        from ...render.files import check_place
+
+        check_place(path)
+
+    def _most(self) -> int | None:
+        values = self.values
+        if values["max_nodes"] is not None or values["all"] or self.form == "json":
+            most: int | None = values["max_nodes"]
+            return most
+        return MOST
+
+    def compute(self, source: Source, options: Options) -> Drawing:
+        from ...render.graphs.drawing import Wanted, drawing
+
+        values = self.values
+        # A tree that is too large is counted instead, and its nodes are not needed.
+        wanted = Wanted(
+            values["loss"], values["values"], values["grads"], values["all"], self._most()
+        )
+        return drawing(source, options, wanted)
+
+    def show(self, report: Drawing, several: bool) -> bool:
+        from ...render.graphs import forms
+
+        if report.error is not None and self.form != "json":
+            return True
+        if self.form in ("rich", "plain"):
+            self._tree(report, several)
+        else:
+            precision = self.values["precision"]
+            direction = self.values["direction"]
+            self.emit(forms.graph_text(report, self.form, direction=direction, precision=precision))
+        return True
+
+    def _tree(self, report: Drawing, several: bool) -> None:
+        from ...render.graphs.forms import tree_of
+
+        values, env = self.values, self.env
+        width = self.look().width if self.form == "rich" else 10_000
+        rows = tree_of(
+            report, most=self._most(), all=values["all"], width=width - 1,
+            precision=values["precision"],
+        )  # fmt: skip
+        if self.form == "rich":
+            from ...render.tables import Page, terminal
+
+            if several:
+                self.title(report)
+            stream: Any = Guarded(env)
+            color = env.colors(env.stdout, values["color"])
+            Page(terminal(stream, width, color, dict(env.variables)), self.look(), False).tree(rows)
+        else:
+            from ...render.graphs.tree import tree_lines
+
+            unicode = self.to_file or is_unicode(env.stdout)
+            self.emit("\n".join(tree_lines(rows, width=width, unicode=unicode)) + "\n")

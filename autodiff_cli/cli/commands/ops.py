@@ -1,0 +1,356 @@
+"""`autodiff ops [NAME|GLOB]`: the table of operations as a list, a page, or JSON."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Exit
+from ..main import COMMANDS
+from ..options import RUN_OPTIONS, Option, choice, names
+from ..streams import Environment
+
+if TYPE_CHECKING:
+    from ...graph.op import Op
+
+EXAMPLES = """\
+  autodiff ops softmax
+  autodiff ops 'log*'
+  autodiff ops --category loss
+  autodiff ops --search "along a dim"
+"""
+
+_COLOR = next(option for option in RUN_OPTIONS if option.key == "color")
+OPTIONS = (
+    Option(("--category",), "category", "Only these families.", "FAMILY,...", names, repeat=True),
+    Option(("--search",), "search", "Only what mentions TEXT in its name or description.", "TEXT"),
+    Option(("--torch",), "torch", "What PyTorch's NAME is called here.", "NAME"),
+    Option(("--missing",), "missing", "List PyTorch's functions that are not here."),
+    Option(("--format",), "format", "The form of the output: plain or json.", "FORM",
+           choice("auto", "plain", "json"), "auto"),
+    _COLOR,
+)  # fmt: skip
+
+PREFIXES = ("torch.", "F.", "nn.functional.", "np.", "numpy.", "Tensor.")
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+
+    return make_command(
+        "ops", OPTIONS, ("patterns", "[NAME|GLOB]..."), show, COMMANDS["ops"][1], EXAMPLES
+    )
+
+
+@cache
+def public_ops() -> dict[str, list[Op]]:
+    """Overloads by every name they answer to. What has no name in PyTorch is used by rules only."""
+    from ...graph.registry import NAMES, OPS
+    from ...ops import load_all
+
+    load_all()
+    shown = {key for key, op in OPS.items() if op.public and torch_names(op)}
+    table: dict[str, list[Op]] = {}
+    for name in sorted(NAMES):
+        overloads = [op for op in NAMES[name] if op.key in shown]
+        if any(op.method for op in overloads):  # the others are nodes that a front records
+            overloads = [op for op in overloads if op.method]
+        if overloads:
+            table[name] = overloads
+    return table
+
+
+def short_name(op: Op) -> str:
+    """The name a program would write."""
+    return op.name.removeprefix("nn.functional.")
+
+
+def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
+    """List or describe operations."""
+    if values["missing"]:
+        return _missing(values, env)
+    wanted = [*patterns, *([values["torch"]] if values["torch"] else [])]
+    chosen, unknown = select(wanted)
+    if unknown is not None:
+        return _unknown(unknown, env)
+    families = {name for group in values["category"] for name in group}
+    if families:
+        known = sorted({op.family for ops in public_ops().values() for op in ops})
+        for family in sorted(families):
+            if family not in known:
+                env.complain(f"there is no family `{family}`", f"families are {', '.join(known)}")
+                return Exit.USAGE
+        chosen = [op for op in chosen if op.family in families]
+    if values["search"]:
+        text = values["search"].lower()
+        chosen = [op for op in chosen if text in " ".join((op.name, *op.aliases, op.doc)).lower()]
+    if values["format"] == "json":
+        import json
+
+        env.write(json.dumps([as_data(op) for op in chosen], allow_nan=False) + "\n")
+        return Exit.OK
+    described = wanted and not any(_is_glob(word) for word in wanted)
+    if described:
+        env.page("\n".join(describe(op) for op in chosen))
+    else:
+        env.page("".join(f"{line}\n" for line in listing(chosen)))
+    return Exit.OK
+
+
+def _is_glob(word: str) -> bool:
+    return any(char in word for char in "*?[")
+
+
+def select(wanted: list[str]) -> tuple[list[Op], str | None]:
+    """The ops of names and globs, each once; and the first word that matches nothing."""
+    table = public_ops()
+    if not wanted:
+        return list(dict.fromkeys(op for ops in table.values() for op in ops)), None
+    chosen: dict[Op, None] = {}
+    for word in wanted:
+        found: list[Op] = []
+        for name in (word, *(word.removeprefix(prefix) for prefix in PREFIXES)):
+            if _is_glob(name):
+                found = [op for n, ops in table.items() if fnmatchcase(n, name) for op in ops]
+            else:
+                found = table.get(name) or table.get(f"nn.functional.{name}") or []
+            if found:
+                break
+        if not found:
+            return [], word
+        chosen.update(dict.fromkeys(found))
+    return list(chosen), None
+
+
+def _unknown(word: str, env: Environment) -> int:
+    from ...render.text import printable
+    from ...suggest import did_you_mean, suggest, synonym
+
+    close = suggest(word, public_ops())
+    other = synonym(word)
+    if other and other not in close:
+        close = [other, *close][:3]
+    env.complain(
+        f"there is no operation `{printable(word, 200)}`",
+        *did_you_mean(close),
+        "`autodiff ops` lists them all",
+    )
+    return Exit.USAGE
+
+
+# ------------------------------------------------------------------ one op
+
+
+def listing(ops: list[Op]) -> list[str]:
+    """One line an op: family, name, first sentence; overloads of a name together."""
+    rows: dict[tuple[str, str], str] = {}
+    for op in ops:
+        rows.setdefault((op.family, short_name(op)), first_line(op))
+    width = max((len(name) for _, name in rows), default=0) + 2
+    lines: list[str] = []
+    family = ""
+    for (of, name), text in sorted(rows.items()):
+        if of != family:
+            lines += [*([""] if lines else []), of]
+            family = of
+        lines.append(f"  {name:<{width}}{text}")
+    return lines
+
+
+def first_line(op: Op) -> str:
+    return op.doc.split("\n\n")[0].replace("\n", " ").strip()
+
+
+def describe(op: Op) -> str:
+    """The page of an op."""
+    torch = torch_names(op)
+    lines = [op.signature()]
+    lines += [f"  {' '.join(paragraph.split())}" for paragraph in op.doc.split("\n\n")]
+    lines.append("")
+    if torch:
+        lines.append(f"  torch      {', '.join(torch)}")
+    aliases = [name for name in op.aliases if not name.startswith("nn.functional.")]
+    if aliases:
+        lines.append(f"  also       {', '.join(aliases)}")
+    from ...symbolic.formula import derivative_of, value_of_composite
+
+    value = value_of_composite(op)
+    if value:
+        lines.append(f"  value      {value}")
+    gradient = grad_name(op)
+    if op.differentiable and gradient:
+        kink = "; has a kink, where the slope is PyTorch's" if op.kink is not None else ""
+        lines.append(f"  backward   {gradient}{kink}")
+    elif not op.differentiable and op.kind.value != "function":
+        lines.append("  backward   none: gradients do not flow through")
+    rule = derivative_of(op)
+    if rule:
+        lines += [f"  rule       {rule[0]}", *(f"             {line}" for line in rule[1:])]
+    lines.append(f"  family     {op.family}: `autodiff ops --category {op.family}` lists it")
+    example = example_of(op)
+    if example:
+        lines.append(f"  example    {example[0]}")
+        if example[1]:
+            lines.append(f"             {example[1]}")
+    return "\n".join(lines) + "\n"
+
+
+def grad_name(op: Op) -> str | None:
+    """PyTorch's name of the backward function, when it does not depend on the arguments."""
+    return op.grad_fn if isinstance(op.grad_fn, str) and op.kind.value != "function" else None
+
+
+@cache
+def torch_functions() -> frozenset[str]:
+    """PyTorch 2.13's public functions, without the `torch.` in front; methods as `Tensor.x`."""
+    from importlib.resources import files
+
+    return frozenset(files(__package__).joinpath("torch_names.txt").read_text("utf-8").split())
+
+
+def torch_names(op: Op) -> list[str]:
+    """PyTorch's names of an op."""
+    known = torch_functions()
+    found: list[str] = []
+    for name in (op.name, *op.aliases):
+        for path in (name, f"nn.functional.{name}"):
+            if path in known:
+                found.append(
+                    "F." + path.removeprefix("nn.functional.")
+                    if path.startswith("nn.functional.")
+                    else f"torch.{path}"
+                )
+        if op.method and "." not in name and (name in known or f"Tensor.{name}" in known):
+            found.append(f"x.{name}()")
+    return list(dict.fromkeys(found))
+
+
+def as_data(op: Op) -> dict[str, Any]:
+    """An op for `--format json`."""
+    return {
+        "name": short_name(op),
+        "signature": op.signature(),
+        "doc": op.doc,
+        "family": op.family,
+        "kind": op.kind.value,
+        "aliases": list(op.aliases),
+        "torch": torch_names(op),
+        "grad_fn": grad_name(op),
+        "differentiable": op.differentiable,
+        "kink": op.kink is not None,
+    }
+
+
+# ------------------------------------------------------------------ examples
+
+
+def example_of(op: Op) -> tuple[str, str] | None:
+    """A call made of the op's first sample, and what it gives."""
+    from ...errors import AutodiffError
+
+    if not op.samples:
+        return None
+    sample = op.samples[0]
+    try:
+        words = [_argument(value) for value in sample.args]
+        words += [f"{name}={_argument(value)}" for name, value in sample.kwargs.items()]
+    except ValueError:
+        return None
+    call = f"{short_name(op)}({', '.join(words)})"
+    if len(call) > 100:
+        return None
+    from ...session import run
+    from ...source import Source
+
+    try:
+        report = run(Source(call + "\n", "<example>"))
+    except AutodiffError:
+        return call, ""
+    shown = report.shown
+    if report.error is not None or shown is None or "\n" in shown:
+        return call, ""
+    shown = _rounded(shown)
+    return call, f"-> {shown}" if len(shown) <= 100 else ""
+
+
+def _argument(value: Any) -> str:
+    """A sample's argument as program text; ValueError when it has none."""
+    from ...graph.samples import T
+
+    if isinstance(value, T):
+        return _tensor(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_argument, value))}]"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    raise ValueError("this argument has no text")
+
+
+def _tensor(sample: Any) -> str:
+    """A small tensor of the sample's kind, with round numbers spread over its range."""
+    import numpy as np
+
+    if sample.values is not None:
+        text = repr(np.asarray(sample.values).tolist())
+    else:
+        size = int(np.prod(sample.shape))
+        if size > 12:
+            raise ValueError("too large to read")
+        if sample.dtype.startswith("float"):
+            low = sample.low * (0.6 if sample.low < 0 else 1)  # their sum is not zero
+            numbers = np.linspace(low, sample.high, size + 2)[1:-1].round(1)
+        else:
+            numbers = np.arange(size) % max(1, int(sample.high - sample.low)) + int(sample.low)
+            numbers = numbers.astype(sample.dtype)
+        text = repr(numbers.reshape(sample.shape).tolist())
+    return f"tensor({text})"
+
+
+def _rounded(text: str) -> str:
+    """Numbers of a result to six digits."""
+    import re
+
+    from ...render.text import format_number
+
+    return re.sub(r"-?\d+\.\d+(?:e[+-]?\d+)?", lambda match: format_number(float(match[0])), text)
+
+
+# ------------------------------------------------------------------ what is missing
+
+
+def missing_names() -> list[str]:
+    """PyTorch's functions and methods that mean nothing here."""
+    from ...autograd.tensor import Tensor
+    from ...errors import AutodiffError
+    from ...graph.op import number
+    from ...language.runtime.attributes import get_attribute
+    from ...language.runtime.names import member
+    from ...language.values.values import Namespace
+
+    missing = []
+    some = Tensor(number(1.0))
+    for path in sorted(torch_functions()):
+        namespace, _, name = path.rpartition(".")
+        try:
+            if namespace == "Tensor":
+                get_attribute(some, name)
+            else:
+                member(Namespace(namespace), name)
+        except AutodiffError:
+            missing.append(path)
+    return missing
+
+
+def _missing(values: dict[str, Any], env: Environment) -> int:
+    missing = missing_names()
+    if values["format"] == "json":
+        import json
+
+        env.write(json.dumps({"missing": missing, "known": len(torch_functions())}) + "\n")
+        return Exit.OK
+    shown = (name if name.startswith("Tensor.") else f"torch.{name}" for name in missing)
+    env.write("".join(f"{name}\n" for name in shown))
+    env.note(f"{len(missing)} of {len(torch_functions())} functions and methods are missing")
+    return Exit.OK

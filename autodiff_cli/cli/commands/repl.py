@@ -1,0 +1,303 @@
+"""`autodiff repl [FILE...]`: the session, on a terminal or fed from standard input."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AutodiffError, Exit
+from ...outside import OUTSIDE
+from ..main import COMMANDS
+from ..options import RUN_OPTIONS, Option
+from ..streams import Environment, OutputFailed, is_terminal
+
+if TYPE_CHECKING:
+    from ...language.program.report import Options
+    from ...repl.loop import Loop, Surroundings
+
+EXAMPLES = """\
+  autodiff
+  autodiff repl demo.expr
+  autodiff repl --simple
+  autodiff repl < script.txt
+"""
+
+SHARED = tuple(
+    option
+    for option in RUN_OPTIONS
+    if option.key in (
+        "expr", "dtype", "nan", "precision", "max_elements", "sci", "color", "max_memory",
+        "max_steps", "max_depth", "allow_read", "quiet", "debug",
+    )
+)  # fmt: skip
+OPTIONS = (
+    Option(("--simple",), "simple", "Read lines without editing or colours (also: TERM=dumb)."),
+    *SHARED,
+)
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+
+    return make_command(
+        "repl",
+        OPTIONS,
+        ("files", "[FILE]..."),
+        repl,
+        "Open a session: statements are run as they are entered, `:help` lists commands.\n\n"
+        "Each FILE is loaded first. When standard input is not a terminal its statements are run "
+        "one by one; the first error ends it with its exit code.",
+        EXAMPLES,
+    )
+
+
+def start() -> dict[str, Any]:
+    """The settings of a session that was opened without options."""
+    return {option.key: option.start for option in OPTIONS}
+
+
+def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
+    """A session to its end; the exit code."""
+    gc.enable()  # a session may last for days
+    preloaded = [(":load", name) for name in files]
+    preloaded += [("", text) for text in values["expr"]]
+    if env.stdin is None:
+        env.complain("standard input is closed")
+        return Exit.USAGE
+    if not is_terminal(env.stdin):
+        return _script(values, preloaded, env)
+    if values["simple"] or env.dumb() or not is_terminal(env.stdout):
+        from ...repl.simple import converse
+    else:
+        from ...repl.terminal import converse
+    variables = dict(env.variables)
+    if not env.colors(env.stdout, values["color"]):
+        variables["NO_COLOR"] = "1"
+
+    if OUTSIDE.lost is not None:
+        return _converse_again(converse, values, preloaded, env, variables)
+
+    def make() -> Loop:
+        return _loop(values, preloaded, env)
+
+    return converse(make, values["quiet"], bool(preloaded), variables)
+
+
+def _converse_again(
+    converse: Any, values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment,
+    variables: dict[str, str],
+) -> int:  # fmt: skip
+    """Go on with a session whose process was lost."""
+    from ...repl.restored import before, put_back
+
+    found = before()
+    lost = OUTSIDE.take()
+
+    def make() -> Loop:
+        loop = _loop(values, [], env)
+        assert lost is not None
+        put_back(loop, found, lost)
+        _feed(loop, preloaded[len(found.inputs) :])
+        return loop
+
+    code: int = converse(make, True, True, variables, found.typed)
+    return code
+
+
+def _loop(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment) -> Loop:
+    """The session with what the command line asks for; NumPy is imported here, not before."""
+    from ...repl.loop import Loop
+
+    around = _surroundings(values, env)
+    around.write = lambda text: _emit(env, text)
+    loop = Loop(_options(values), around)
+    _feed(loop, preloaded)
+    return loop
+
+
+def _feed(loop: Loop, preloaded: list[tuple[str, str]]) -> None:
+    for kind, text in preloaded:
+        if kind:
+            loop.feed(f"{kind} {_quoted(text)}")
+        else:
+            loop.feed(text + "\n\n", "<expr>")
+
+
+def _quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
+
+
+def _emit(env: Environment, text: str) -> None:
+    env.write(text)
+    env.flush()
+
+
+def _options(values: dict[str, Any]) -> Options:
+    from pathlib import Path
+
+    from ...language.program.report import Options
+
+    return Options(
+        dtype=values["dtype"],
+        allow_read=tuple(map(Path, values["allow_read"])),
+        max_memory=values["max_memory"],
+        max_steps=values["max_steps"],
+        max_depth=values["max_depth"],
+    )
+
+
+def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
+    from ...repl.loop import Settings, Surroundings
+    from ..crash import crashed
+
+    settings = Settings(
+        precision=values["precision"],
+        max_elements=values["max_elements"],
+        sci=values["sci"],
+        nan=values["nan"],
+    )
+    return Surroundings(
+        width=lambda: env.width(env.stdout),
+        message_width=lambda: env.width(env.stdout) if is_terminal(env.stdout) else None,
+        color=env.colors(env.stdout, values["color"]),
+        encoding=getattr(env.stdout, "encoding", None) or "utf-8",
+        crashed=lambda error: crashed(error, env, values["debug"]).diagnostic,
+        tool=lambda words, program: run_tool(words, program, values, env),
+        settings=settings,
+    )
+
+
+# -- standard input is no terminal ----------------------------------------------------------------
+
+
+def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment) -> int:
+    """Statements of standard input one by one: output, no echo, no prompt."""
+    if OUTSIDE.lost is not None:
+        return _lost(env)
+    from ...language.syntax.decode import decode
+    from ...repl.script import pieces
+
+    try:
+        text = decode(getattr(env.stdin, "buffer", env.stdin).read(), "<stdin>").text
+    except (OSError, ValueError) as error:
+        env.complain(f"cannot read standard input: {error}")
+        return Exit.USAGE
+    from ...repl.loop import Loop
+
+    around = _surroundings(values, env)
+    around.settings.echo = "none"
+    loop = Loop(_options(values), around)
+    inputs = [f"{kind} {_quoted(text)}" if kind else f"{text}\n\n" for kind, text in preloaded]
+    for piece in (*inputs, *pieces(text)):
+        reply = loop.feed(piece, "<stdin>", complete=True)
+        if reply.status == "error":
+            env.note(reply.output.rstrip("\n"))
+            return loop.code
+        env.write(reply.output)
+        if reply.status == "quit":
+            break
+    return Exit.OK
+
+
+def _lost(env: Environment) -> int:
+    """The process that ran a script is gone: the input that did it ends the script."""
+    from ...repl.restored import before, what_happened
+
+    found = before()
+    lost = OUTSIDE.take()
+    assert lost is not None
+    error = what_happened(found, lost, "<stdin>")
+    env.write(found.shown)
+    env.diagnose(error.diagnostic)
+    return error.diagnostic.exit_code
+
+
+# -- other commands -------------------------------------------------------------------------------
+
+
+class _Captured:
+    """A stream that keeps what is written to it."""
+
+    def __init__(self, encoding: str, data: bytes = b""):
+        import io
+
+        self.encoding = encoding
+        self.buffer = io.BytesIO(data)
+        self.pieces: list[str] = []
+
+    def read(self, size: int = -1) -> bytes:
+        return self.buffer.read(size)
+
+    def write(self, text: str) -> int:
+        self.pieces.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+
+def run_tool(
+    words: list[str], program: str, values: dict[str, Any], env: Environment
+) -> tuple[int, str]:
+    """Another command, on the session's program: its exit code and everything it wrote."""
+    if words[0] not in COMMANDS:
+        return Exit.USAGE, f"error: `autodiff {words[0]}` does not exist\n"
+    encoding = getattr(env.stdout, "encoding", None) or "utf-8"
+    out = _Captured(encoding)
+    color = env.colors(env.stdout, values["color"])
+    variables = {
+        **env.variables,
+        "COLUMNS": str(env.width(env.stdout)),
+        "NO_COLOR": "" if color else "1",
+        "FORCE_COLOR": "1" if color else "",
+    }
+    inner = Environment(_Captured("utf-8", program.encode("utf-8", "replace")), out, out, variables)
+    inner.seen = is_terminal(env.stdout)
+    code = _call(words, program, inner)
+    shown = "".join(out.pieces).replace("<stdin>", "<session>").rstrip("\n")
+    return code, f"{shown}\n" if shown else ""
+
+
+def _call(words: list[str], program: str, env: Environment) -> int:
+    from ..group import run_group
+
+    name = words[0]
+    if name == "help":
+        return run_group(words, env)
+    read = ["--allow-read", os.getcwd()]
+    if name == "check":
+        return _check(words, program, env)
+    form = ["--format", "rich"] if name in ("jacobian", "hessian", "explain", "why") else []
+    # A session has leaves for several results: that one does not depend on another is no news.
+    quiet = [] if name in ("why", "graph") else ["-q"]
+    try:
+        return run_group([*words, *form, *quiet, *read, "-"], env)
+    except AutodiffError as error:
+        env.diagnose(error.diagnostic)
+        return error.diagnostic.exit_code
+    except OutputFailed:
+        return Exit.EVALUATION
+
+
+def _check(words: list[str], program: str, env: Environment) -> int:
+    """The checks take files, so the session becomes one for a moment."""
+    import tempfile
+
+    from ..group import run_group
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "session.expr")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(program)
+        code = run_group([*words, path], env)
+    stream = env.stdout
+    text = "".join(stream.pieces)
+    stream.pieces[:] = [text.replace(folder + os.sep, "").replace(os.path.basename(folder), "")]
+    return code

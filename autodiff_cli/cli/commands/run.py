@@ -1,0 +1,218 @@
+"""`autodiff run`: programs in, results on standard output, diagnostics on standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..runner import Runner, run_programs
+from ..streams import Environment
+
+if TYPE_CHECKING:
+    from ...errors import Diagnostic
+    from ...session import Options, Report
+    from ...source import Source
+
+EXAMPLES = """\
+  autodiff run demo.expr
+  autodiff run -e 'x = 3; loss = x**2 + sin(x)'
+  autodiff run demo.expr -D lr=0.1 -D W=@weights.npy --format json
+  autodiff run a.expr b.expr --only gradients
+"""
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+    from ..options import RUN_OPTIONS
+
+    return make_command(
+        "run",
+        RUN_OPTIONS,
+        ("files", "[FILE|-]..."),
+        run_files,
+        "Evaluate programs, differentiate them, print the results.\n\n"
+        "FILE is program text; - is standard input, which is also read when there is neither FILE "
+        "nor -e and it is not a terminal.",
+        EXAMPLES,
+    )
+
+
+def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int:
+    """Run every program of a command line; the worst exit code."""
+    return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
+
+
+WIDTH = 120  # cells of plans and profiles where there is no terminal
+
+
+class Run(Runner):
+    """Evaluates and differentiates; shows values, graph and gradients."""
+
+    def __init__(self, values: dict[str, Any], env: Environment):
+        super().__init__(values, env)
+        self.only = tuple(part for group in values["only"] for part in group)
+        self.globs = tuple(glob for group in values["show"] for glob in group)
+
+    def _form(self) -> str:
+        form = super()._form()
+        return "plain" if form == "rich" and self.values["asserts"] else form
+
+    def compute(self, source: Source, options: Options) -> Report:
+        from ... import session
+
+        if self.values["fix"]:
+            return self._corrected(source, options)
+        return session.run(source, options)
+
+    def _corrected(self, source: Source, options: Options) -> Report:
+        """Run with `--fix`: what was printed on the way to an error that is gone is not shown."""
+        from dataclasses import replace
+
+        from ... import session
+        from ..fixing import corrected
+
+        silent = replace(options, write=None)
+        report, changed = corrected(source, lambda text: session.run(text, silent))
+        if changed is not source:
+            self._keep(source, changed)
+        if options.write is not None:
+            options.write(report.stdout)
+        return report
+
+    def worded(self, diagnostic: Diagnostic, report: Report) -> Diagnostic:
+        """An error that `--fix` corrects says so."""
+        from dataclasses import replace
+
+        from ..fixing import edit_of
+
+        span = diagnostic.span
+        correctable = not (self.values["fix"] or self.values["expr"] or report.file[:1] == "<")
+        if not correctable or span is None or span.source.name != report.file:
+            return diagnostic
+        if edit_of(diagnostic, span.source) is None:
+            return diagnostic
+        help = f"`autodiff run --fix {report.file}` applies this"
+        return replace(diagnostic, helps=(*diagnostic.helps, help))
+
+    def _keep(self, source: Source, changed: Source) -> None:
+        """Show the corrections and write them into the file."""
+        from ...render.checks import diff_text
+        from ...render.files import CannotWrite, write_bytes
+        from ..fixing import written_back
+
+        if not self.values["quiet"]:
+            self.env.note(diff_text(source.name, source.text, changed.text).rstrip("\n"))
+        if self.values["expr"] or source.name.startswith("<"):
+            return
+        try:
+            with open(source.name, "rb") as file:
+                data = file.read()
+            write_bytes(source.name, written_back(data, changed.text))
+        except (CannotWrite, OSError) as problem:
+            self.env.complain(f"the corrections are not kept: {problem}", severity="warning")
+
+    def show(self, report: Report, several: bool) -> bool:
+        if self.form == "json":
+            from ...render.document import dump
+
+            self.emit(dump(report, self.values["plan"]))
+            return True
+        if report.error is not None:
+            return True
+        return self._results(report, several) and self._measured(report)
+
+    def _results(self, report: Report, several: bool) -> bool:
+        if self.values["heat"]:
+            return self._pictures(report)
+        if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
+            return self._arrays(report)
+        if self.globs and not self.values["quiet"]:
+            self._unmatched(report)
+        if self.form == "rich":
+            self._tables(report, several)
+        else:
+            from ...render.plain import plain
+
+            self.emit(plain(
+                report, only=self.only, show=self.globs, asserts=self.values["asserts"],
+                all=self.values["all"] or bool(self.out), color=self.plain_color,
+            ))  # fmt: skip
+        return True
+
+    def _measured(self, report: Report) -> bool:
+        """The plan and the profile, after the results."""
+        values, env = self.values, self.env
+        if not (values["plan"] or values["profile"]):
+            return True
+        from ...render.plain import comments
+        from ...render.plan import plan_lines
+        from ...render.profile import profile_lines
+
+        rich = self.form == "rich"
+        width = self.look().width if rich else WIDTH
+        parts = []
+        if values["plan"]:
+            parts.append(plan_lines(report.plan, width, values["all"], values["verbose"]))
+        if report.profile is not None:
+            parts.append(profile_lines(report.profile, report.file, width, values["all"]))
+        for lines in parts:
+            if rich:
+                from ...render.tables import print_lines
+
+                env.write("\n")
+                self.draw(lines, False, print_lines)
+            elif self.to_file and not str(self.out).lower().endswith(".txt"):
+                env.write(comments(lines, False))
+            else:
+                self.emit(comments(lines, self.plain_color))
+        return True
+
+    def _arrays(self, report: Report) -> bool:
+        from ...render.files import CannotWrite, write_arrays
+
+        try:
+            write_arrays(str(self.out), report, self.only, self.globs)
+        except CannotWrite as problem:
+            return self.refused(problem)
+        return True
+
+    def _pictures(self, report: Report) -> bool:
+        from io import StringIO
+
+        from ...render.pictures import NoPicture, print_pictures
+
+        env, text = self.env, StringIO()
+        wanted = [name for group in self.values["heat"] for name in group]
+        try:
+            print_pictures(report, wanted, text, self.look(), self.plain_color, dict(env.variables))
+        except NoPicture as problem:
+            return self.refused(problem)
+        self.emit(text.getvalue())
+        return True
+
+    def _unmatched(self, report: Report) -> None:
+        from fnmatch import fnmatchcase
+
+        from ...render.text import printable
+        from ...suggest import did_you_mean, suggest
+
+        for glob in self.globs:
+            wanted = glob.removesuffix(".grad")
+            if not any(fnmatchcase(name, wanted) for name in report.tensors):
+                self.env.complain(
+                    f"--show {printable(glob, 100)} matches nothing",
+                    *did_you_mean(suggest(wanted, report.tensors, 1)),
+                    severity="warning",
+                )
+
+    def _tables(self, report: Report, several: bool) -> None:
+        from ...render.tables import print_report
+        from ...render.text import printable
+
+        chosen: dict[str, Any] = {"only": self.only, "show": self.globs, "all": self.values["all"]}
+        self.draw(report, several, print_report, **chosen)
+        said = report.tensors or report.scalars or report.stdout or report.shown is not None
+        if not said and not self.values["quiet"]:
+            self.env.note(
+                f"{printable(report.file, 300)} computes nothing: there is nothing to show"
+            )

@@ -1,0 +1,124 @@
+"""`autodiff why`: why a gradient is missing, zero or not finite, with a repair that was run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import AutodiffError, Diagnostic, Exit
+from ..options import RUN_OPTIONS, Option
+from ..runner import Runner, run_programs
+from ..streams import Environment, is_unicode
+
+if TYPE_CHECKING:
+    from ...session import Options
+    from ...source import Source
+    from ...why.model import Answer
+
+EXAMPLES = """\
+  autodiff why w train.py
+  autodiff why model.fc.weight train.py --format json
+  autodiff why x -e 'x = [0, 4]; loss = sum(where(x > 0, sqrt(x), 0))'
+  autodiff why w train.py --fixed > repaired.py
+"""
+
+OPTIONS = (
+    Option(("--fixed",), "fixed", "Print the repaired program, nothing else."),
+    Option(("--no-fix",), "no_fix", "Look for no repair."),
+    *(option for option in RUN_OPTIONS if option.key in (
+        "expr", "define", "loss", "grad_output", "dtype", "format", "out", "color", "diagnostics",
+        "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "quiet", "verbose",
+        "debug",
+    )),
+)  # fmt: skip
+
+
+def command() -> Any:
+    """The click command."""
+    from ..group import make_command
+
+    return make_command(
+        "why",
+        OPTIONS,
+        ("words", "NAME [FILE|-]..."),
+        why,
+        "Why NAME.grad is None, zero, NaN or infinite when the program has ended: the first cause "
+        "on the way from the loss to NAME, with its line.\n\nA repair is shown only after it was "
+        "run and the gradient came out, with the loss as it was.",
+        EXAMPLES,
+    )
+
+
+def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
+    """Ask every program of a command line about one name; the worst exit code."""
+    if not words:
+        env.complain(
+            "whose gradient?", "autodiff why NAME FILE, for example `autodiff why w train.py`"
+        )
+        return Exit.USAGE
+    name, *files = words
+    name = name.removesuffix(".grad")
+    unused = {"wrt": (), "nan": "ignore", "precision": 6, "sci": False, "max_elements": 64}
+    values = {**unused, **values}
+    return run_programs(
+        values, files, env, lambda: Asker(values, env, name), f"why {name}", "ask about"
+    )
+
+
+class Reply(NamedTuple):
+    """What a program answered."""
+
+    file: str
+    source: Source | None
+    answer: Answer | None
+    error: AutodiffError | None = None
+    status: str = "ok"
+    warnings: tuple[Diagnostic, ...] = ()
+    more_errors: tuple[AutodiffError, ...] = ()
+    exit_code: Exit = Exit.OK
+
+
+class Asker(Runner):
+    """Asks programs about the gradient of one name."""
+
+    def __init__(self, values: dict[str, Any], env: Environment, name: str):
+        super().__init__(values, env)
+        self.name = name
+
+    def compute(self, source: Source, options: Options) -> Reply:
+        from ...why import why as ask
+
+        repair = not self.values["no_fix"] or self.values["fixed"]
+        return Reply(source.name, source, ask(source, self.name, options, repair=repair))
+
+    def show(self, report: Any, several: bool) -> bool:
+        from ...render.explanations.why import dump, page, plain
+
+        answer = getattr(report, "answer", None)
+        if self.values["fixed"]:
+            return self._fixed(report)
+        if self.form == "json":
+            self.emit(dump(report.file, answer, report.error))
+        elif answer is not None and self.form == "rich":
+            if several:
+                self.title(report)
+            env = self.env
+            color = env.colors(env.stdout, self.values["color"])
+            unicode = is_unicode(env.stdout)
+            text = page(
+                answer, report.source, color=color, width=self.look().width, unicode=unicode
+            )
+            env.write(text + ("\n" if several else ""))
+        elif answer is not None:
+            self.emit(plain(answer, report.source))
+        return True
+
+    def _fixed(self, report: Any) -> bool:
+        answer = getattr(report, "answer", None)
+        if answer is None:
+            return True
+        if answer.fix is None:
+            self.env.note(f"no repair was found: {answer.message}")
+            self.emit(report.source.text)
+        else:
+            self.emit(answer.fix)
+        return True

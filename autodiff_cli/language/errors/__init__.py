@@ -1,0 +1,1 @@
+"""From what an error knows to words: labels of operands, advice, PyTorch's words."""

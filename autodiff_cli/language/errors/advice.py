@@ -1,0 +1,176 @@
+"""Advice about a call in the program's own words: what to type in place of it.
+
+Invariant: only texts of the program that fit on a line are used; an error that nothing better is
+known about keeps the general advice of the operation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, Label
+from ...graph.sizes import shape_text
+from ..syntax import tree as syntax
+
+LONGEST = 50
+_NOT_RESHAPED = re.compile(r"^cannot reshape \(.*?\) with (\d+) elements? into \((.*?)\)")
+_MISSED_DIM = re.compile(r"misses its argument `dim`")
+_DIM = re.compile(r"^dim (-?\d+) is out of range")
+_LINEAR = re.compile(r"^`linear` cannot apply a weight of shape \((\d+), \d+\) .* got (\d+)$")
+_CHANNELS = re.compile(r"with groups=1: it takes (\d+) channels?, the input has (\d+)$")
+
+
+def advise(
+    error: AutodiffError, tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any
+) -> AutodiffError:
+    """Put the program's own names into the advice of a call's error; `owner` is the expression of
+    the tensor `first` whose method was called."""
+    help = _own_words(error, tree, args, owner, first)
+    if help:
+        error.amend(helps=(help,))
+    if error.code == "E302":
+        _parts(error, tree, args)
+    if error.code == "E304":
+        _mark_dim(error, tree)
+    return error
+
+
+def _own_words(
+    error: AutodiffError, tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any
+) -> str:
+    text = tree.span.text
+    if "\n" in text or len(text) > 2 * LONGEST:
+        return ""
+    name = owner.span.text if owner is not None else ""
+    code, message = error.code, error.message
+    if code == "E205" and _MISSED_DIM.search(message):
+        return f"write `{text[:-1]}{'' if text.endswith('(') else ', '}dim=-1)`"
+    if code == "E307" and "needs floating point" in message:
+        return _as_float(tree, name, text)
+    if code == "E301":
+        if tree.func.span.text.endswith("linear"):
+            return ""
+        return _linear(message) or _product(tree, args, owner, first)
+    if code == "E308":
+        found = _CHANNELS.search(message)
+        return "" if found is None else (
+            f"for this input make the layer with {found[2]} input channel"
+            f"{'' if found[2] == '1' else 's'}, or give it an input of {found[1]}"
+        )  # fmt: skip
+    if not name:
+        return ""
+    if code == "E408" and text.endswith(".item()"):
+        return f"reduce it first: `{name}.sum().item()`, or use `{name}.tolist()`"
+    if code == "E402" and text.endswith(".numpy()"):
+        return f"write `{name}.detach().numpy()`"
+    if code == "E401" and text.endswith(".backward()"):
+        path = "torch." if "torch" in tree.span.source.text[:2000] else ""
+        return (
+            f"reduce it: `{name}.sum().backward()`; or give a gradient: "
+            f"`{name}.backward({path}ones_like({name}))`"
+        )
+    if code == "E303":
+        return _reshaped(message, tree, name)
+    return ""
+
+
+def _as_float(tree: syntax.Call, name: str, text: str) -> str:
+    if name:
+        return f"write `{name}.float(){text[len(name) :]}`"
+    if tree.args and isinstance(tree.args[0], syntax.Name):
+        first = tree.args[0].span
+        at = first.end - tree.span.start
+        return f"write `{text[:at]}.float(){text[at:]}`"
+    return ""
+
+
+def _linear(message: str) -> str:
+    found = _LINEAR.search(message)
+    return (
+        "" if found is None else f"for this input the layer is `nn.Linear({found[2]}, {found[1]})`"
+    )
+
+
+def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, first: Any) -> str:
+    """For `torch.matmul(x, y)` and `x.mm(y)`: the transposition that fits, or the size needed."""
+    parts = [*([] if owner is None else [owner]), *tree.args][:2]
+    values = [*([] if owner is None else [first]), *args][:2]
+    if len(parts) < 2 or not all(isinstance(v, Tensor) and len(v.shape) == 2 for v in values):
+        return ""
+    if not all(isinstance(p, syntax.Name) for p in parts):
+        return ""
+    a, b = (p.span.text for p in parts)
+    x, y = (tuple(v.shape) for v in values)
+    function = tree.func.span.text
+    for left, s, right, t in ((f"{a}.T", x[::-1], b, y), (a, x, f"{b}.T", y[::-1])):
+        if s[1] == t[0]:
+            call = f"{function}({left}, {right})"
+            if owner is not None:
+                call = f"{left}{function[len(a) :]}({right})"
+            shapes = f"{shape_text(s)} @ {shape_text(t)} -> {shape_text((s[0], t[1]))}"
+            return f"`{call}` has shapes {shapes}"
+    return f"`{a}` has {x[1]} columns, so `{b}` needs {x[1]} rows, not {y[0]}"
+
+
+def _divisors(n: int) -> list[int]:
+    return [d for d in range(1, min(n, 10_000) + 1) if n % d == 0]
+
+
+def _reshaped(message: str, tree: syntax.Call, name: str) -> str:
+    found = _NOT_RESHAPED.search(message)
+    if found is None or not isinstance(tree.func, syntax.Attribute):
+        return ""
+    n = int(found[1])
+    wanted = [int(v) for v in re.findall(r"-?\d+", found[2])]
+    method = f"{name}.{tree.func.attr}"
+    fitting = _divisors(n)
+    if not fitting or not wanted:
+        return ""
+    last = min(fitting, key=lambda d: abs(d - abs(wanted[-1])))
+    return (
+        f"{n} elements fit `{method}(-1, {last})`, shape ({n // last}, {last}), or `{method}(-1)`"
+    )
+
+
+def _parts(error: AutodiffError, tree: syntax.Call, args: list[Any]) -> None:
+    """Label the tensors of a list, as `cat` and `stack` take it."""
+    if not tree.args or not isinstance(tree.args[0], syntax.List) or not args:
+        return
+    parts = tree.args[0].elements
+    if not isinstance(args[0], list | tuple) or len(args[0]) != len(parts):
+        return
+    labels = [
+        Label(part.span, _named(part) + shape_text(tuple(value.shape)))
+        for part, value in zip(parts, args[0], strict=True)
+        if isinstance(value, Tensor)
+    ]
+    error.amend(labels=(*error.diagnostic.labels, *labels[:4]))
+    shapes = [tuple(v.shape) for v in args[0] if isinstance(v, Tensor)]
+    if error.message.startswith("cat along dim ") and len({len(s) for s in shapes}) == 1:
+        given = int(error.message.split()[3].rstrip(":"))
+        for dim in range(len(shapes[0])):
+            rest = {s[:dim] + s[dim + 1 :] for s in shapes}
+            if dim != given and len(rest) == 1:
+                call = f"{tree.func.span.text}({tree.args[0].span.text}, dim={dim})"
+                if "\n" not in call and len(call) <= 2 * LONGEST:
+                    error.amend(helps=(f"they fit along dim {dim}: `{call}`",))
+
+
+def _named(part: syntax.Node) -> str:
+    return f"{part.id}: " if isinstance(part, syntax.Name) else ""
+
+
+def _mark_dim(error: AutodiffError, tree: syntax.Call) -> None:
+    """Put the caret under the dim that is out of range."""
+    found = _DIM.search(error.message)
+    if found is None:
+        return
+    places = [k.value for k in tree.keywords if k.name in ("dim", "axis", "dim0", "dim1", "dims")]
+    for part in [*places, *tree.args]:
+        inner = part.elements if isinstance(part, syntax.Tuple | syntax.List) else [part]
+        for one in inner:
+            if one.span.text == found[1] and one.span.line == tree.span.line:
+                error.amend(span=one.span)
+                return

@@ -1,0 +1,91 @@
+"""Two arrays that should be equal, shown to a person: where they differ most, and both of them.
+
+Invariant: the work is bounded by what is shown, besides one pass over the elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...graph.sizes import shape_text
+from ...numerals import matrix_lines
+
+MAX_ROWS = 5
+MAX_ELEMENTS = 64  # larger arrays are shown by their corners
+MAX_LINES = 12
+WIDTH = 72  # wider blocks stand below each other
+GAP = "         "
+
+
+def elements(
+    x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float, atol: float
+) -> tuple[str, str]:
+    """How many elements differ, and a table of those that differ most."""
+    bad = np.flatnonzero(~near)
+    with np.errstate(all="ignore"):
+        error = np.abs(x - y).reshape(-1)
+        relative = error / np.maximum(np.abs(x), np.abs(y)).reshape(-1)
+    order = np.argsort(-np.nan_to_num(error[bad], nan=np.inf), kind="stable")[:MAX_ROWS]
+    rows = [("index", "left", "right", "abs diff", "rel diff", "allowed")]
+    for flat in bad[order]:
+        at = tuple(int(i) for i in np.unravel_index(int(flat), x.shape))
+        rows.append(
+            (
+                str(list(at)) if at else "()", f"{x[at]:.9g}", f"{y[at]:.9g}",
+                f"{error[flat]:.3g}", f"{relative[flat]:.2g}",
+                f"{atol + rtol * abs(float(y[at])):.2g}",
+            )
+        )  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    if len(bad) > len(order):
+        lines.append(f"... and {len(bad) - len(order)} more")
+    summary = f"{len(bad)} of {x.size} elements differ"
+    if not x.shape:
+        summary = f"{float(x):.9g} is not {float(y):.9g}"
+    return summary, "\n" + "\n".join(lines)
+
+
+def both(
+    x: np.ndarray,
+    y: np.ndarray,
+    near: np.ndarray | None = None,
+    titles: tuple[str, str] = ("left", "right"),
+) -> str:
+    """Both arrays side by side, and, where `near` says which elements agree, their difference."""
+    blocks = [_block(titles[0], x), _block(titles[1], y)]
+    if near is not None and x.size <= MAX_ELEMENTS:
+        with np.errstate(all="ignore"):
+            difference = (x - y).astype(object)
+        difference[near] = "."
+        blocks.append([" - ".join(titles), *matrix_lines(difference.tolist())])
+    widths = [max(map(len, block)) for block in blocks]
+    if sum(widths) + len(GAP) * (len(blocks) - 1) > WIDTH:
+        return "\n" + "\n".join(line for block in blocks for line in block)
+    height = max(map(len, blocks))
+    lines = []
+    for at in range(height):
+        cells = [block[at] if at < len(block) else "" for block in blocks]
+        lines.append(GAP.join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip())
+    return "\n" + "\n".join(lines)
+
+
+def _block(title: str, array: np.ndarray) -> list[str]:
+    """A title with the shape, and the elements: all of them, or those at the ends of every dim."""
+    head = f"{title}  {shape_text(array.shape)}"
+    if array.size == 0:
+        return [head]
+    if array.size <= MAX_ELEMENTS:
+        return [head, *matrix_lines(array.tolist())]
+    edge = max(1, 4 - array.ndim)
+    for dim, size in enumerate(array.shape):
+        if size > 2 * edge + 1:
+            ends: Any = [*range(edge + 1), *range(size - edge, size)]
+            array = np.take(array, ends, axis=dim)
+    lines = matrix_lines(array.tolist(), edge=edge)
+    return [head, *lines[:MAX_LINES], *(["..."] if len(lines) > MAX_LINES else [])]

@@ -1,0 +1,59 @@
+"""What a program that uses up stack, memory or digits ends with: E507 and E505."""
+
+from __future__ import annotations
+
+from ...errors import AutodiffError, fail
+from ...graph.sizes import bytes_text
+from ...graph.state import STATE
+from ...outside import OUTSIDE, no_memory
+from ..syntax.literals.numbers import MAX_DIGITS
+
+
+def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
+    """E505 for Python's MemoryError, at the expression that is being evaluated."""
+    OUTSIDE.relieve()
+    error = no_memory(what, smaller).amend(span=STATE.span)
+    if OUTSIDE.watched:
+        error.amend(message=f"{what} needs more than {bytes_text(STATE.max_bytes)}")
+    return error
+
+
+def too_many_digits(done: str) -> AutodiffError:
+    """The failure of Python's bound, which programs may catch."""
+    return fail(
+        "E504",
+        f"an integer of more than {MAX_DIGITS} digits cannot be {done}",
+        STATE.span,
+        help="use a float, or print a part of it",
+        raises="ValueError",
+    )
+
+
+class Exhaustion:
+    """A context in which Python's errors of recursion and memory become diagnostics; `what` is
+    being made there, `smaller` says what to do about its memory."""
+
+    __slots__ = ("smaller", "what")
+
+    def __init__(self, what: str, smaller: str = "use less at a time"):
+        self.what = what
+        self.smaller = smaller
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None:
+            return
+        if issubclass(kind, RecursionError):
+            raise fail(
+                "E507", "the program recurses too deeply", help="use a loop instead of recursion"
+            ) from None
+        if issubclass(kind, ValueError) and str(error).startswith("Exceeds the limit ("):
+            raise too_many_digits("written out") from None
+        if issubclass(kind, OverflowError):
+            raise fail(
+                "E504", f"a number is too large: {error}", STATE.span, help="use smaller numbers"
+            ) from None
+        if issubclass(kind, MemoryError):
+            raise out_of_memory(self.what, self.smaller) from None

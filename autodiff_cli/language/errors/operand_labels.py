@@ -1,0 +1,220 @@
+"""Errors of operations get their place here: the source text that failed, the operands with their
+names and shapes, and a correction in the program's own words.
+
+Invariant: an error that has a place already is passed on as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, Label
+from ...graph.sizes import shape_text
+from ..syntax import tree as syntax
+
+LONGEST_NAME = 30
+
+# How lower layers, which know no names, call a tensor; and the codes whose messages do.
+_SUBJECTS = {
+    "E401": ("the tensor of backward()",),
+    "E402": ("the tensor of backward()",),
+    "E405": ("a view of a leaf that requires grad", "a leaf that requires grad"),
+    "E411": ("requires_grad",),
+}
+
+
+def placed(error: AutodiffError, span: Any) -> AutodiffError:
+    """Give an error a place when it has none."""
+    return error if error.span is not None else error.amend(span=span)
+
+
+def shown_name(tree: syntax.Node) -> str:
+    """The text of an expression if it is short enough to stand in a message, else empty."""
+    text = tree.span.text
+    return text if len(text) <= LONGEST_NAME and "\n" not in text else ""
+
+
+def labelled(tree: syntax.Node, tensor: Tensor, code: str) -> Label:
+    """An operand with its shape, and for errors of dtypes its dtype."""
+    name = f"{tree.id}: " if isinstance(tree, syntax.Name) else ""
+    dtype = f" {tensor.dtype.name}" if code == "E307" else ""
+    return Label(tree.span, f"{name}{shape_text(tuple(tensor.shape))}{dtype}")
+
+
+def placed_operator(
+    error: AutodiffError, tree: syntax.BinOp, left: Any, right: Any
+) -> AutodiffError:
+    """Give an operator's error its place and label both operands with their shapes."""
+    if error.span is not None:
+        return error
+    tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
+    if not tensors or not (error.code[:2] == "E3" or error.code == "E208"):
+        error = with_subject(error, tree.left)
+        return error.amend(span=tree.op_span if error.code == "E105" else tree.span)
+    labels = [
+        labelled(part, value, error.code)
+        for part, value in ((tree.left, left), (tree.right, right))
+        if isinstance(value, Tensor)
+    ]
+    error.amend(span=tree.op_span, labels=(*labels, *error.diagnostic.labels))
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
+        if error.code == "E302":
+            _explain_broadcast(error, tree, left.shape, right.shape)
+        elif error.code == "E301" and tree.op == "@":
+            _explain_product(error, tree, left.shape, right.shape)
+    return error
+
+
+def placed_call(
+    error: AutodiffError,
+    tree: syntax.Call,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    owner: Tensor | None = None,
+) -> AutodiffError:
+    """Give a call's error its place, and label the tensors given with their shapes; `owner` is
+    the tensor whose method was called."""
+    before = int(owner is not None)
+    error.amend(span=tree.span)
+    if isinstance(tree.func, syntax.Attribute):
+        error = with_subject(error, tree.func.value)
+    parts = [*zip(tree.args, args, strict=False)] if len(tree.args) == len(args) else []
+    parts += [(k.value, kwargs.get(k.name)) for k in tree.keywords if k.name is not None]
+    if error.code[:2] == "E3" or error.code in ("E205", "E408", "E503"):
+        labels = [
+            labelled(part, value, error.code)
+            for part, value in parts
+            if isinstance(value, Tensor) and not isinstance(part, syntax.Starred)
+        ]
+        if owner is not None and before and error.code[:2] == "E3":
+            labels.insert(0, labelled(tree.func.value, owner, error.code))  # type: ignore[attr-defined]  # a method's
+        error.amend(labels=(*labels[:3], *error.diagnostic.labels))
+    from .advice import advise
+    from .argument_places import marked
+
+    if error.code == "E205":
+        error = marked(error, tree, before)
+    return advise(error, tree, args, tree.func.value if before else None, owner)  # type: ignore[attr-defined]  # a method's
+
+
+def placed_comparison(
+    error: AutodiffError,
+    span: Any,
+    sides: tuple[tuple[syntax.Node, Any], tuple[syntax.Node, Any]],
+) -> AutodiffError:
+    """Give a comparison's error its place, and label tensors that do not fit."""
+    if error.span is None and error.code == "E302":
+        error.amend(
+            labels=tuple(
+                labelled(part, value, error.code)
+                for part, value in sides
+                if isinstance(value, Tensor)
+            )
+        )
+    return placed(error, span)
+
+
+def placed_index(error: AutodiffError, tree: syntax.Subscript, value: Any) -> AutodiffError:
+    """Give an index's error its place, and label the tensor with its shape."""
+    if error.span is None and isinstance(value, Tensor):
+        error.amend(labels=(labelled(tree.value, value, error.code),))
+        return error.amend(span=tree.index.span)
+    return placed(error, tree.span)
+
+
+def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:
+    """Name the tensor that a message of a lower layer could only describe."""
+    name = shown_name(tree)
+    subjects = _SUBJECTS.get(error.code, ())
+    subject = next((s for s in subjects if error.message.startswith(s)), None)
+    if not name or subject is None:
+        return error
+    rest = error.message.removeprefix(subject)
+    if error.code == "E405":
+        what = f"`{name}`, {subject}," + rest
+        path = "torch." if "torch" in tree.span.source.text[:2000] else ""
+        error.amend(
+            helps=(
+                f"put it into a `with {path}no_grad():` block, or change a copy: "
+                f"`{name.partition('[')[0]}.clone()`",
+            )
+        )
+    elif error.code == "E411":
+        what = f"`{name}` is a result: {subject}{rest}"
+    else:
+        what = f"`{name}`{rest}"
+    return error.amend(message=what)
+
+
+def _explain_broadcast(
+    error: AutodiffError, tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    """A table of the sizes under the operands' names, and the index that makes them fit."""
+    a, b = shown_name(tree.left), shown_name(tree.right)
+    if not a or not b:
+        return
+    ndim = max(len(left), len(right))
+    rows = [("",) * (ndim - len(s)) + tuple(map(str, s)) for s in (left, right)]
+    at = next(
+        i for i in reversed(range(ndim)) if rows[0][i] != rows[1][i] and
+        all(r[i] not in ("", "1") for r in rows)
+    )  # fmt: skip
+    cells = max(len(v) for row in rows for v in row)
+    names = max(len(a), len(b))
+    lines = [
+        f"{name:<{names}}   " + "  ".join(v.rjust(cells) for v in row)
+        for name, row in ((a, rows[0]), (b, rows[1]))
+    ]
+    lines[1] += f"    <- {rows[0][at]} against {rows[1][at]}"
+    lead = "shapes align from the right:   "
+    error.amend(notes=(lead + lines[0] + "\n" + " " * len(lead) + lines[1],))
+    if len(left) == 2 and right == (left[0],):
+        fix = f"for one value per row write `{a} {tree.op} {b}[:, None]`  -> {left}"
+        error.amend(helps=(fix,))
+    elif len(right) == 2 and left == (right[0],):
+        fix = f"for one value per row write `{a}[:, None] {tree.op} {b}`  -> {right}"
+        error.amend(helps=(fix,))
+
+
+def _with_inner_sizes(
+    labels: tuple[Label, ...],
+    tree: syntax.BinOp,
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+) -> tuple[Label, ...]:
+    """The operands' labels with the sizes that a product compares, in words."""
+    words = {}
+    if len(left) > 1:
+        words[tree.left.span] = f", columns = {left[-1]}"
+    if len(right) > 1:
+        words[tree.right.span] = f", rows = {right[-2]}"
+    return tuple(Label(one.span, one.text + words.get(one.span, "")) for one in labels)
+
+
+def _explain_product(
+    error: AutodiffError, tree: syntax.BinOp, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    """Name the sizes that differ, and the transposition that would fit."""
+    a, b = shown_name(tree.left), shown_name(tree.right)
+    error.amend(
+        message=f"`@` needs matching inner sizes: {shape_text(left)} @ {shape_text(right)}",
+        label=f"{left[-1]} != {right[-2] if len(right) > 1 else right[0]}" if left else "",
+        labels=_with_inner_sizes(error.diagnostic.labels, tree, left, right),
+    )
+    if not (a and b) or len(left) != 2 or len(right) not in (1, 2):
+        return
+    a = a if isinstance(tree.left, syntax.Name) else f"({a})"
+    b = b if isinstance(tree.right, syntax.Name) else f"({b})"
+    for first, x, second, y in (
+        (f"{a}.T", left[::-1], b, right),
+        (a, left, f"{b}.T", right[::-1] if len(right) == 2 else ()),
+    ):
+        if y and x[1] == y[0]:
+            shapes = f"{shape_text(x)} @ {shape_text(y)} -> {shape_text((x[0], *y[1:]))}"
+            error.amend(helps=(f"`{first} @ {second}` has shapes {shapes}",))
+            return
+    inner = right[-2] if len(right) > 1 else right[0]
+    what = "rows" if len(right) > 1 else "elements"
+    wanted = f"`{b}` needs {left[-1]} {what}, not {inner}"
+    error.amend(helps=(f"`{a}` has {left[-1]} columns, so {wanted}",))

@@ -1,0 +1,1 @@
+"""Modules, optimizers and data sets, and the library written in the language itself."""

@@ -1,0 +1,425 @@
+"""`nn.Sequential`, `ModuleList`, `ModuleDict`, `ParameterList` and `ParameterDict`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import fail
+from ...graph.params import BindError, to_int
+from ..runtime.attributes import METHODS
+from ..values.dialect import misfit
+from ..values.factories import parameter
+from ..values.formatting import represent
+from ..values.functions import call_value
+from ..values.operations import items_of
+from ..values.subscripts import slice_part
+from ..values.user_classes import UserClass, library_class
+from .module_methods import MODULE, add_module
+from .modules import Module, laid_out
+
+Table = dict[str, Any]
+
+
+def _position(owner: Module, key: Any, count: int) -> int:
+    try:
+        at = to_int(key)
+    except BindError as error:
+        raise fail("E305", f"an index {error.message}", help="use an int: `layers[0]`") from None
+    if not -count <= at < count:
+        raise fail(
+            "E210",
+            f"index {at} is out of range for a {owner.cls.name} of length {count}",
+            help=f"use 0 to {count - 1}" if count else "it is empty",
+        )
+    return at % count
+
+
+def _checked(module: Any, owner: Module) -> Module:
+    if not isinstance(module, Module):
+        raise misfit(
+            f"a {owner.cls.name} holds modules, not",
+            module,
+            "for example nn.Linear(2, 2), with its parentheses",
+        )
+    return module
+
+
+def _renumber(table: Table, values: Iterable[Any]) -> None:
+    found = list(values)
+    table.clear()
+    table.update({str(i): value for i, value in enumerate(found)})
+
+
+class Items:
+    """The list methods of a container that numbers its items: where they are, and what they are."""
+
+    def __init__(
+        self, table: Callable[[Module], Table], check: Callable[[Any, Module], Any]
+    ) -> None:
+        self.table = table
+        self.check = check
+
+    def length(self, owner: Module) -> int:
+        return len(self.table(owner))
+
+    def items(self, owner: Module) -> list[Any]:
+        return list(self.table(owner).values())
+
+    def get(self, owner: Module, key: Any) -> Any:
+        table = self.table(owner)
+        values = list(table.values())
+        if isinstance(key, slice):
+            part = slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
+            made: Any = owner.cls.__new__(owner.cls)
+            made.ready = True
+            if owner.cls.lookup("forward") is not MODULE.names["forward"]:
+                self.table(made).update(list(table.items())[part])
+            else:
+                _renumber(self.table(made), values[part])
+            return made
+        return values[_position(owner, key, len(values))]
+
+    def set(self, owner: Module, key: Any, value: Any) -> None:
+        table = self.table(owner)
+        name = list(table)[_position(owner, key, len(table))]
+        table[name] = self.check(value, owner)
+
+    def append(self, owner: Module, value: Any) -> Module:
+        table = self.table(owner)
+        table[str(len(table))] = self.check(value, owner)
+        return owner
+
+    def extend(self, owner: Module, values: Any) -> Module:
+        for value in list(items_of(values)):
+            self.append(owner, value)
+        return owner
+
+    def insert(self, owner: Module, index: Any, value: Any) -> None:
+        table = self.table(owner)
+        values = list(table.values())
+        values.insert(to_int(index), self.check(value, owner))
+        _renumber(table, values)
+
+    def pop(self, owner: Module, key: Any = -1) -> Any:
+        table = self.table(owner)
+        values = list(table.values())
+        value = values.pop(_position(owner, key, len(values)))
+        _renumber(table, values)
+        return value
+
+    def delete(self, owner: Module, key: Any) -> None:
+        table = self.table(owner)
+        values = list(table.values())
+        if isinstance(key, slice):
+            del values[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
+        else:
+            del values[_position(owner, key, len(values))]
+        _renumber(table, values)
+
+    def joined(self, owner: Module, others: Any) -> Module:
+        made: Any = owner.cls.__new__(owner.cls)
+        made.ready = True
+        _renumber(self.table(made), self.items(owner))
+        return self.extend(made, others)
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "__len__": self.length,
+            "__iter__": lambda owner: iter(self.items(owner)),
+            "__getitem__": self.get,
+            "__setitem__": self.set,
+            "__delitem__": self.delete,
+            "__add__": self.joined,
+            "__iadd__": self.extend,
+            "append": self.append,
+            "extend": self.extend,
+            "insert": self.insert,
+            "pop": self.pop,
+        }
+
+
+class Entries:
+    """The dict methods of a container that names its items."""
+
+    def __init__(
+        self, table: Callable[[Module], Table], check: Callable[[Any, Module], Any]
+    ) -> None:
+        self.table = table
+        self.check = check
+
+    def get(self, owner: Module, key: Any) -> Any:
+        table = self.table(owner)
+        if key not in table:
+            raise fail(
+                "E210",
+                f"a {owner.cls.name} has no key {represent(key)[:60]}",
+                help=f"it has: {', '.join(table)}",
+            )
+        return table[key]
+
+    def set(self, owner: Module, key: Any, value: Any) -> None:
+        if not isinstance(key, str) or "." in key or not key:
+            raise fail(
+                "E205",
+                "a key is a string without a dot",
+                help="for example 'a'",
+                raises="KeyError" if isinstance(key, str) else "TypeError",
+            )
+        self.table(owner)[key] = self.check(value, owner)
+
+    def update(self, owner: Module, values: Any) -> None:
+        if isinstance(values, Module):
+            pairs: Any = self.table(values).items()
+        elif isinstance(values, dict):
+            pairs = values.items()
+        else:
+            pairs = [items_of(pair) for pair in items_of(values)]
+        for key, value in list(pairs):
+            self.set(owner, key, value)
+
+    def pop(self, owner: Module, key: Any) -> Any:
+        value = self.get(owner, key)
+        del self.table(owner)[key]
+        return value
+
+    def delete(self, owner: Module, key: Any) -> None:
+        self.pop(owner, key)
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        table = self.table
+        return {
+            "__len__": lambda owner: len(table(owner)),
+            "__iter__": lambda owner: iter(list(table(owner))),
+            "__contains__": lambda owner, key: key in table(owner),
+            "__getitem__": self.get,
+            "__setitem__": self.set,
+            "__delitem__": self.delete,
+            "keys": lambda owner: table(owner).keys(),
+            "values": lambda owner: table(owner).values(),
+            "items": lambda owner: table(owner).items(),
+            "update": self.update,
+            "pop": self.pop,
+            "clear": lambda owner: table(owner).clear(),
+        }
+
+
+def _class(name: str, methods: dict[str, Callable[..., Any]]) -> UserClass:
+    return library_class(name, [MODULE], methods)
+
+
+def _modules(owner: Module) -> Table:
+    return owner.modules
+
+
+_ITEMS = Items(_modules, _checked)
+_ENTRIES = Entries(_modules, _checked)
+
+# -- Sequential -----------------------------------------------------------------------------------
+
+
+def _sequential_init(self: Module, *args: Any) -> None:
+    self.ready = True
+    if len(args) == 1 and isinstance(args[0], dict):
+        for name, module in args[0].items():
+            add_module(self, name, _checked(module, self))
+    else:
+        for i, module in enumerate(args):
+            self.modules[str(i)] = _checked(module, self)
+
+
+def _sequential_forward(self: Module, input: Any) -> Any:
+    for module in list(self.modules.values()):
+        input = call_value(module, [input], {})
+    return input
+
+
+def _sequential_add(self: Module, other: Any) -> Module:
+    made: Any = self.cls.__new__(self.cls)
+    made.ready = True
+    _renumber(made.modules, [*self.modules.values(), *_checked(other, self).modules.values()])
+    return made
+
+
+def _sequential_times(self: Module, times: Any) -> Module:
+    count = to_int(times)
+    if count < 1:
+        raise fail(
+            "E205",
+            f"a Sequential is repeated once or more, not {count} times",
+            help="write `layers * 2`",
+            raises="ValueError",
+        )
+    made: Any = self.cls.__new__(self.cls)
+    made.ready = True
+    _renumber(made.modules, [m for _ in range(count) for m in self.modules.values()])
+    return made
+
+
+def _sequential_repeat(self: Module, times: Any) -> Module:
+    _renumber(self.modules, _sequential_times(self, times).modules.values())
+    return self
+
+
+SEQUENTIAL = _class(
+    "Sequential",
+    {
+        "__init__": _sequential_init,
+        "forward": _sequential_forward,
+        **_ITEMS.methods(),
+        "__add__": _sequential_add,
+        "__mul__": _sequential_times,
+        "__rmul__": _sequential_times,
+        "__imul__": _sequential_repeat,
+    },
+)
+
+# -- ModuleList and ModuleDict --------------------------------------------------------------------
+
+
+def _list_init(self: Module, modules: Any = None) -> None:
+    self.ready = True
+    if modules is not None:
+        _ITEMS.extend(self, modules)
+
+
+def _list_repr(self: Module) -> str:
+    """Equal neighbours are written once, with how many they are."""
+    texts = [represent(module) for module in self.modules.values()]
+    runs: list[tuple[int, int]] = []
+    for i, piece in enumerate(texts):
+        if runs and piece == texts[runs[-1][0]]:
+            runs[-1] = (runs[-1][0], i)
+        else:
+            runs.append((i, i))
+    lines = []
+    for first, last in runs:
+        body = texts[first].replace("\n", "\n  ")
+        if first == last:
+            lines.append(f"({first}): {body}")
+        else:
+            lines.append(f"({first}-{last}): {last - first + 1} x {body}")
+    return laid_out(self.cls.name, "", lines)
+
+
+MODULE_LIST = _class(
+    "ModuleList",
+    {"__init__": _list_init, "__repr__": _list_repr, **_ITEMS.methods()},
+)
+
+
+def _dict_init(self: Module, modules: Any = None) -> None:
+    self.ready = True
+    if modules is not None:
+        _ENTRIES.update(self, modules)
+
+
+MODULE_DICT = _class("ModuleDict", {"__init__": _dict_init, **_ENTRIES.methods()})
+
+# -- ParameterList and ParameterDict --------------------------------------------------------------
+
+
+def _as_parameter(value: Any, owner: Module) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise misfit(
+            f"a {owner.cls.name} holds parameters, not",
+            value,
+            "for example nn.Parameter(torch.zeros(2))",
+        )
+    return value if value.is_parameter else parameter(value)
+
+
+def _parameters(owner: Module) -> Table:
+    return owner.parameters
+
+
+_PARAMETER_ITEMS = Items(_parameters, _as_parameter)
+_PARAMETER_ENTRIES = Entries(_parameters, _as_parameter)
+
+
+def _parameter_lines(kind: Callable[[Tensor], str]) -> Callable[[Module], str]:
+    def extra_repr(self: Module) -> str:
+        lines = []
+        for name, tensor in self.parameters.items():
+            if tensor is not None:
+                size = "x".join(map(str, tensor.shape))
+                lines.append(f"  ({name}): Parameter containing: [{kind(tensor)} of size {size}]")
+        return "\n".join(lines)
+
+    return extra_repr
+
+
+def _parameter_list_init(self: Module, values: Any = None) -> None:
+    self.ready = True
+    if isinstance(values, Tensor):
+        raise fail("E208", "a ParameterList is made of a list of tensors", help="write `[...]`")
+    if values is not None:
+        _PARAMETER_ITEMS.extend(self, values)
+
+
+def _parameter_dict_update(self: Module, parameters: Any) -> None:
+    """As PyTorch, a plain dict is taken in the order of its keys."""
+    if type(parameters) is dict:
+        parameters = dict(sorted(parameters.items()))
+    _PARAMETER_ENTRIES.update(self, parameters)
+
+
+def _parameter_dict_init(self: Module, parameters: Any = None) -> None:
+    self.ready = True
+    if parameters is not None:
+        _parameter_dict_update(self, parameters)
+
+
+def _parameter_dict_of(self: Module, entries: Table) -> Module:
+    made: Any = self.cls.__new__(self.cls)
+    made.ready = True
+    for key, value in entries.items():
+        made.parameters[key] = None if value is None else _as_parameter(value, self)
+    return made
+
+
+def _parameter_dict_default(self: Module, key: Any, default: Any = None) -> Any:
+    if key not in self.parameters:
+        self.parameters[key] = None if default is None else _as_parameter(default, self)
+    return self.parameters[key]
+
+
+def _parameter_dict_join(self: Module, other: Any) -> Module:
+    _parameter_dict_update(self, other)
+    return self
+
+
+PARAMETER_LIST = _class(
+    "ParameterList",
+    {
+        "__init__": _parameter_list_init,
+        "extra_repr": _parameter_lines(lambda tensor: f"torch.{tensor.dtype.name}"),
+        **_PARAMETER_ITEMS.methods(),
+    },
+)
+PARAMETER_DICT = _class(
+    "ParameterDict",
+    {
+        "__init__": _parameter_dict_init,
+        "extra_repr": _parameter_lines(lambda tensor: METHODS["type"](tensor)),
+        **_PARAMETER_ENTRIES.methods(),
+        "update": _parameter_dict_update,
+        "copy": lambda self: _parameter_dict_of(self, self.parameters),
+        "fromkeys": lambda self, keys, default=None: _parameter_dict_of(
+            self, dict.fromkeys(items_of(keys), default)
+        ),
+        "setdefault": _parameter_dict_default,
+        "popitem": lambda self: self.parameters.popitem(),
+        "__or__": lambda self, other: _parameter_dict_of(
+            self, {**self.parameters, **other.parameters}
+        ),
+        "__ior__": _parameter_dict_join,
+        "__reversed__": lambda self: list(reversed(self.parameters)),
+        "get": lambda self, key, default=None: self.parameters.get(key, default),
+    },
+)
+
+CLASSES: dict[str, UserClass] = {
+    cls.name: cls for cls in (SEQUENTIAL, MODULE_LIST, MODULE_DICT, PARAMETER_LIST, PARAMETER_DICT)
+}

@@ -1,0 +1,582 @@
+"""`torch.utils.data`: datasets, samplers and the loader, which draw PyTorch's order of examples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import accumulate, islice
+from typing import Any
+
+from ...autograd.random.stream import Generator
+from ...autograd.tensor import Tensor
+from ...errors import fail
+from ...graph.dtypes import DTYPES
+from ...graph.registry import F
+from ..random.generators import stream_of
+from ..values.dialect import misfit
+from ..values.factories import as_tensor, make_tensor
+from ..values.formatting import represent
+from ..values.functions import call_value
+from ..values.iterators import Lazy, iterator, make_iterator
+from ..values.operations import count_step, items_of, truth
+from ..values.subscripts import index, slice_part
+from ..values.user_classes import Object, library_class
+from ..values.values import Builtin
+
+Method = Callable[..., Any]
+
+
+def _length(value: Any) -> int:
+    from ..python.builtins import FUNCTIONS
+
+    return FUNCTIONS["len"](value)
+
+
+Check = tuple[str, Callable[[Any], bool], str, str]
+
+
+def _kept(*names: str, checks: tuple[Check, ...] = (), **defaults: Any) -> Method:
+    """An `__init__` that keeps its arguments, after checks of them: an argument's name, what must
+    hold, in words, and PyTorch's exception where it does not."""
+
+    def init(self: Object, *args: Any, **kwargs: Any) -> None:
+        given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+        missing = [name for name in names if name not in given]
+        if missing or len(args) > len(names) or set(given) - set(names):
+            raise fail(
+                "E205",
+                f"`{self.cls.name}` takes {', '.join(names)}",
+                help=f"write `{self.cls.name}({', '.join(f'{n}=...' for n in names)})`",
+            )
+        for name, holds, wanted, raises in checks:
+            if not holds(given[name]):
+                raise fail(
+                    "E205",
+                    f"{name} should be {wanted}, but got {name}={represent(given[name])[:40]}",
+                    help=f"write `{self.cls.name}(..., {name}=...)` with another value",
+                    raises=raises,
+                )
+        self.fields.update(given)
+
+    return init
+
+
+def _positive(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _boolean(value: Any) -> bool:
+    return type(value) is bool
+
+
+# -- datasets -------------------------------------------------------------------------------------
+
+
+def _no_items(self: Object, key: Any) -> Any:
+    raise fail(
+        "E207",
+        f"`{self.cls.name}` defines no `__getitem__`",
+        help="define `def __getitem__(self, index):`",
+        raises="NotImplementedError",
+    )
+
+
+def _tensors(self: Object, *tensors: Any) -> None:
+    sizes = {_length(t) for t in tensors}
+    if len(sizes) > 1:
+        raise fail(
+            "E308",
+            "Size mismatch between tensors",
+            help=f"the first dims are {sorted(sizes)}; they must be equal",
+        )
+    self.fields["tensors"] = tuple(tensors)
+
+
+def _subset_item(self: Object, key: Any) -> Any:
+    indices = self.fields["indices"]
+    if isinstance(key, list):
+        return index(self.fields["dataset"], [index(indices, k) for k in key])
+    return index(self.fields["dataset"], index(indices, key))
+
+
+def _joined(self: Object, datasets: Any) -> None:
+    parts = self.fields["datasets"] = items_of(datasets)
+    if not parts:
+        raise fail(
+            "E205",
+            "datasets should not be an empty iterable",
+            help="give one dataset at least",
+            raises="AssertionError",
+        )
+    self.fields["cumulative_sizes"] = list(accumulate(_length(part) for part in parts))
+
+
+def _joined_item(self: Object, key: Any) -> Any:
+    at = slice_part(key) or 0
+    total = self.fields["cumulative_sizes"][-1]
+    if at < 0:
+        if -at > total:
+            raise fail(
+                "E205",
+                "absolute value of index should not exceed dataset length",
+                help=f"the datasets have {total} examples",
+                raises="ValueError",
+            )
+        at += total
+    for part in self.fields["datasets"]:
+        size = _length(part)
+        if at < size:
+            return index(part, at)
+        at -= size
+    raise fail("E210", f"index {key} is out of range", help="use a smaller index")
+
+
+DATASET = library_class("Dataset", [], {"__getitem__": _no_items})
+ITERABLE = library_class("IterableDataset", [DATASET], {})
+SUBSET = library_class(
+    "Subset",
+    [DATASET],
+    {
+        "__init__": _kept("dataset", "indices"),
+        "__getitem__": _subset_item,
+        "__len__": lambda self: _length(self.fields["indices"]),
+    },
+)
+
+
+def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Object]:
+    """`random_split`."""
+    total = _length(dataset)
+    parts = items_of(lengths)
+    whole = sum(parts)
+    if math.isclose(whole, 1) and whole <= 1:
+        parts = [math.floor(total * fraction) for fraction in parts]
+        for i in range(total - sum(parts)):
+            parts[i % len(parts)] += 1
+    if sum(parts) != total:
+        raise fail(
+            "E205",
+            "Sum of input lengths does not equal the length of the input dataset!",
+            help=f"the dataset has {total} examples, the lengths sum to {sum(parts)}",
+        )
+    order = stream_of(generator).randperm(total).tolist()
+    found = []
+    for end, length in zip(accumulate(parts), parts, strict=True):
+        found.append(SUBSET(dataset, order[end - length : end]))
+    return found
+
+
+# -- samplers -------------------------------------------------------------------------------------
+
+
+def _source_length(self: Object) -> int:
+    given = self.fields.get("_num_samples")
+    return _length(self.fields["data_source"]) if given is None else given
+
+
+def _random_order(self: Object) -> Lazy:
+    def items() -> Iterator[int]:
+        n = _length(self.fields["data_source"])
+        stream = (
+            _fresh() if self.fields["generator"] is None else stream_of(self.fields["generator"])
+        )
+        wanted = _source_length(self)
+        if truth(self.fields["replacement"]):
+            for at in range(0, wanted, 32):
+                size = min(32, wanted - at)
+                yield from stream.randint(0, n, (size,), DTYPES["int64"]).tolist()
+            if wanted % 32 == 0:
+                stream.randint(0, n, (0,), DTYPES["int64"])
+        else:
+            for at in range(0, wanted, max(n, 1)):
+                yield from stream.randperm(n).tolist()[: wanted - at]
+            if n and wanted % n == 0:
+                stream.randperm(n)
+
+    return Lazy("generator", items())
+
+
+def _fresh() -> Any:
+    """A generator seeded by a draw from the default one."""
+    seed = _drawn_seed(None)
+    stream = Generator()
+    stream.manual_seed(seed)
+    return stream
+
+
+def _drawn_seed(generator: Any) -> int:
+    """`torch.empty((), dtype=torch.int64).random_(generator=generator).item()`."""
+    return int(stream_of(generator).random(()))
+
+
+def _some_order(self: Object) -> Lazy:
+    indices = items_of(self.fields["indices"])
+
+    def items() -> Iterator[Any]:
+        for i in stream_of(self.fields["generator"]).randperm(len(indices)).tolist():
+            yield indices[i]
+
+    return Lazy("generator", items())
+
+
+def _weighted_order(self: Object) -> Lazy:
+    from ..random.functions import RANDOM
+
+    weights = as_tensor(self.fields["weights"], dtype=DTYPES["float64"])
+    drawn = RANDOM["multinomial"].function(
+        weights,
+        self.fields["num_samples"],
+        truth(self.fields["replacement"]),
+        generator=self.fields["generator"],
+    )
+    return Lazy("generator", iter(drawn.numpy().tolist()))
+
+
+def _batches(self: Object) -> Lazy:
+    def items() -> Iterator[list[Any]]:
+        source = iterator(make_iterator(self.fields["sampler"]))
+        size, drop = self.fields["batch_size"], truth(self.fields["drop_last"])
+        while batch := list(islice(source, size)):
+            if len(batch) < size and drop:
+                return
+            yield batch
+
+    return Lazy("generator", items())
+
+
+def _batch_count(self: Object) -> int:
+    n, size = _length(self.fields["sampler"]), self.fields["batch_size"]
+    return n // size if truth(self.fields["drop_last"]) else (n + size - 1) // size
+
+
+SAMPLER = library_class("Sampler", [], {"__init__": lambda self, data_source=None: None})
+SEQUENTIAL = library_class(
+    "SequentialSampler",
+    [SAMPLER],
+    {
+        "__init__": _kept("data_source"),
+        "__iter__": lambda self: Lazy("range_iterator", iter(range(_source_length(self)))),
+        "__len__": _source_length,
+    },
+)
+
+
+def _random_sampler(keep: Method) -> Method:
+    def init(self: Object, *args: Any, **kwargs: Any) -> None:
+        keep(self, *args, **kwargs)
+        self.fields["_num_samples"] = self.fields.pop("num_samples")
+        if not _source_length(self):
+            raise fail(
+                "E205",
+                "num_samples should be a positive integer value, but got num_samples=0",
+                help="the data source is empty",
+                raises="ValueError",
+            )
+
+    return init
+
+
+RANDOM_ORDER = library_class(
+    "RandomSampler",
+    [SAMPLER],
+    {
+        "__init__": _random_sampler(
+            _kept(
+                "data_source",
+                "replacement",
+                "num_samples",
+                "generator",
+                checks=(
+                    ("replacement", _boolean, "a boolean value", "TypeError"),
+                    (
+                        "num_samples",
+                        lambda n: n is None or _positive(n),
+                        "a positive integer value",
+                        "ValueError",
+                    ),
+                ),
+                replacement=False,
+                num_samples=None,
+                generator=None,
+            )
+        ),
+        "num_samples": property(Builtin("num_samples", _source_length)),
+        "__iter__": _random_order,
+        "__len__": _source_length,
+    },
+)
+BATCHES = library_class(
+    "BatchSampler",
+    [SAMPLER],
+    {
+        "__init__": _kept(
+            "sampler",
+            "batch_size",
+            "drop_last",
+            checks=(
+                ("batch_size", _positive, "a positive integer value", "ValueError"),
+                ("drop_last", _boolean, "a boolean value", "ValueError"),
+            ),
+        ),
+        "__iter__": _batches,
+        "__len__": _batch_count,
+    },
+)
+
+
+# -- the loader -----------------------------------------------------------------------------------
+
+
+def collate(batch: Any) -> Any:
+    """`default_collate`: examples become one batch, tensors are stacked."""
+    count_step()
+    first = batch[0]
+    if isinstance(first, Tensor):
+        return Tensor(F.stack(tuple([as_tensor(item).node for item in batch]), 0))
+    if isinstance(first, float):
+        return make_tensor(list(batch), dtype=DTYPES["float64"])
+    if isinstance(first, int):
+        return make_tensor(list(batch))
+    if isinstance(first, str):
+        return batch
+    if isinstance(first, dict):
+        return {key: collate([item[key] for item in batch]) for key in first}
+    if isinstance(first, list | tuple):
+        if len({len(item) for item in batch}) > 1:
+            raise fail(
+                "E308",
+                "each element in list of batch should be of equal size",
+                help="give collate_fn= to pad them",
+            )
+        columns = [collate(column) for column in zip(*batch, strict=True)]
+        kind = getattr(first, "kind", None)
+        return columns if kind is None else kind.call(columns, {})
+    raise misfit(
+        "a batch is made of tensors, numbers, lists, tuples and dicts, not of",
+        first,
+        "give collate_fn=",
+    )
+
+
+def _converted(item: Any) -> Any:
+    """`default_convert`: an example by itself, tuples as lists."""
+    if isinstance(item, dict):
+        return {key: _converted(part) for key, part in item.items()}
+    return [_converted(part) for part in item] if isinstance(item, list | tuple) else item
+
+
+_OPTIONS: dict[str, Any] = {
+    "batch_size": 1,
+    "shuffle": None,
+    "sampler": None,
+    "batch_sampler": None,
+    "num_workers": 0,
+    "collate_fn": None,
+    "pin_memory": False,
+    "drop_last": False,
+    "timeout": 0,
+    "worker_init_fn": None,
+    "multiprocessing_context": None,
+    "generator": None,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "pin_memory_device": "",
+    "in_order": True,
+}
+
+
+def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
+    given = {**dict(zip(_OPTIONS, args, strict=False)), **kwargs}
+    for name in given:
+        if name not in _OPTIONS:
+            raise fail(
+                "E205",
+                f"`DataLoader` got an unexpected keyword argument `{name}`",
+                help=f"it takes {', '.join(list(_OPTIONS)[:8])}",
+            )
+    options = {**_OPTIONS, **given}
+    sampler, batches, shuffle = options["sampler"], options["batch_sampler"], options["shuffle"]
+    if sampler is not None and shuffle:
+        raise fail(
+            "E205",
+            "sampler option is mutually exclusive with shuffle",
+            help="leave one of them out",
+        )
+    if batches is not None and (set(given) & {"batch_size", "shuffle", "sampler", "drop_last"}):
+        raise fail(
+            "E205",
+            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
+            "drop_last",
+            help="leave the others out",
+        )
+    if batches is not None:
+        options["batch_size"] = None
+    stream = ITERABLE.has_instance(dataset)
+    for holds, words in (
+        (type(options["num_workers"]) is not int or options["num_workers"] >= 0, "num_workers"),
+        (options["timeout"] >= 0, "timeout"),
+    ):
+        if not holds:
+            raise fail(
+                "E205",
+                f"{words} option should be non-negative",
+                help="leave it out",
+                raises="ValueError",
+            )
+    if stream and (shuffle not in (None, False) or sampler is not None or batches is not None):
+        raise fail(
+            "E205",
+            "a loader of an IterableDataset takes no shuffle, sampler or batch_sampler",
+            help="the dataset's own `__iter__` gives the order",
+            raises="ValueError",
+        )
+    if sampler is None and batches is None and not stream:
+        if shuffle is not None and truth(shuffle):
+            sampler = RANDOM_ORDER(dataset, generator=options["generator"])
+        else:
+            sampler = SEQUENTIAL(dataset)
+    size = options["batch_size"]
+    if size is None and batches is None and options["drop_last"]:
+        raise fail(
+            "E205",
+            "batch_size=None disables batching and is mutually exclusive with drop_last",
+            help="leave drop_last out",
+            raises="ValueError",
+        )
+    if size is not None and not _positive(size):
+        raise fail(
+            "E205",
+            f"batch_size should be a positive integer value, but got batch_size={size}",
+            help="give an int of at least 1",
+        )
+    if size is not None and batches is None and sampler is not None:
+        batches = BATCHES(sampler, size, truth(options["drop_last"]))
+    self.fields.update(options)
+    self.fields.update(dataset=dataset, sampler=sampler, batch_sampler=batches)
+    if options["collate_fn"] is None:
+        self.fields["collate_fn"] = (
+            Builtin("default_collate", collate)
+            if size is not None or batches is not None
+            else Builtin("default_convert", _converted)
+        )
+
+
+class _Batches(Lazy):
+    """One run through a loader; `len()` counts the batches of a whole one."""
+
+    __slots__ = ("loader",)
+
+    def __init__(self, name: str, source: Iterator[Any], loader: Object):
+        super().__init__(name, source)
+        self.loader = loader
+
+    def __len__(self) -> int:
+        return _loader_length(self.loader)
+
+
+def _loaded(self: Object) -> Lazy:
+    """Starting an iteration draws a seed for workers, as PyTorch does without any."""
+    fields = self.fields
+    dataset = fields["dataset"]
+    stream = ITERABLE.has_instance(dataset)
+    order = None if stream else fields["batch_sampler"] or fields["sampler"]
+    keys = None if order is None else iterator(make_iterator(order))
+    _drawn_seed(fields["generator"])
+
+    def batches() -> Iterator[Any]:
+        gather = fields["collate_fn"]
+        single = fields["batch_sampler"] is None
+        if keys is None:
+            yield from _streamed(dataset, fields["batch_size"], truth(fields["drop_last"]), gather)
+            return
+        for key in keys:
+            found = index(dataset, key) if single else [index(dataset, k) for k in key]
+            yield call_value(gather, [found], {})
+
+    return _Batches("_SingleProcessDataLoaderIter", batches(), self)
+
+
+def _streamed(dataset: Any, size: int | None, drop: bool, gather: Any) -> Iterator[Any]:
+    source = iterator(make_iterator(dataset))
+    if size is None:
+        for item in source:
+            yield call_value(gather, [item], {})
+        return
+    while batch := list(islice(source, size)):
+        if len(batch) < size and drop:
+            return
+        yield call_value(gather, [batch], {})
+
+
+def _loader_length(self: Object) -> int:
+    order = self.fields["batch_sampler"] or self.fields["sampler"]
+    if order is not None:
+        return _length(order)
+    n, size = _length(self.fields["dataset"]), self.fields["batch_size"]
+    if size is None:
+        return n
+    return n // size if truth(self.fields["drop_last"]) else -(-n // size)
+
+
+NAMES: dict[str, Any] = {
+    "Dataset": DATASET,
+    "IterableDataset": ITERABLE,
+    "Subset": SUBSET,
+    "TensorDataset": library_class(
+        "TensorDataset",
+        [DATASET],
+        {
+            "__init__": _tensors,
+            "__getitem__": lambda self, key: tuple([index(t, key) for t in self.fields["tensors"]]),
+            "__len__": lambda self: _length(self.fields["tensors"][0]),
+        },
+    ),
+    "ConcatDataset": library_class(
+        "ConcatDataset",
+        [DATASET],
+        {
+            "__init__": _joined,
+            "__getitem__": _joined_item,
+            "__len__": lambda self: sum(_length(d) for d in self.fields["datasets"]),
+        },
+    ),
+    "Sampler": SAMPLER,
+    "SequentialSampler": SEQUENTIAL,
+    "RandomSampler": RANDOM_ORDER,
+    "SubsetRandomSampler": library_class(
+        "SubsetRandomSampler",
+        [SAMPLER],
+        {
+            "__init__": _kept("indices", "generator", generator=None),
+            "__iter__": _some_order,
+            "__len__": lambda self: _length(self.fields["indices"]),
+        },
+    ),
+    "WeightedRandomSampler": library_class(
+        "WeightedRandomSampler",
+        [SAMPLER],
+        {
+            "__init__": _kept(
+                "weights",
+                "num_samples",
+                "replacement",
+                "generator",
+                checks=(
+                    ("num_samples", _positive, "a positive integer value", "ValueError"),
+                    ("replacement", _boolean, "a boolean value", "ValueError"),
+                ),
+                replacement=True,
+                generator=None,
+            ),
+            "__iter__": _weighted_order,
+            "__len__": lambda self: self.fields["num_samples"],
+        },
+    ),
+    "BatchSampler": BATCHES,
+    "DataLoader": library_class(
+        "DataLoader", [], {"__init__": _loader, "__iter__": _loaded, "__len__": _loader_length}
+    ),
+    "random_split": Builtin("random_split", _split),
+    "default_collate": Builtin("default_collate", collate),
+    "default_convert": Builtin("default_convert", _converted),
+}

@@ -1,0 +1,173 @@
+"""`torch.func.functional_call` and `stack_module_state`: modules that run with other tensors.
+
+A module is as it was when the call is over, whatever happened in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...autograd.tensor import Tensor, without_history
+from ...errors import fail, refused
+from ...graph.registry import F
+from ...graph.sizes import shape_text
+from ..values.dialect import kind_of, misfit
+from ..values.functions import call_value
+from ..values.operations import items_of, truth
+from .modules import Module
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: Any = None,
+    *,
+    tie_weights: Any = True,
+    strict: Any = False,
+) -> Any:
+    """Call a module with other tensors in place of its parameters and buffers."""
+    target = _module("functional_call", module)
+    given = _given(parameter_and_buffer_dicts)
+    if truth(strict):
+        _check_names(target, given)
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise misfit(
+            "`functional_call` needs kwargs as a dict, not",
+            kwargs,
+            "give positional arguments as one tuple: `functional_call(model, params, (x, y))`",
+        )
+    values = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(target, given, truth(tie_weights)):
+        return call_value(target, list(values), {} if kwargs is None else kwargs)
+
+
+def _module(name: str, value: Any) -> Module:
+    if not isinstance(value, Module):
+        raise misfit(
+            f"`{name}` needs an nn.Module, not",
+            value,
+            "give the module itself, for example `model`",
+        )
+    return value
+
+
+def _given(dicts: Any) -> dict[str, Tensor]:
+    if not isinstance(dicts, dict | tuple | list):
+        raise refused(
+            "E208",
+            f"`functional_call` needs a dict of tensors, not {kind_of(dicts)}",
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(dicts)}",
+            "write `dict(model.named_parameters())`",
+            "ValueError",
+        )
+    found: dict[str, Tensor] = {}
+    for part in dicts if isinstance(dicts, tuple | list) else (dicts,):
+        if not isinstance(part, dict):
+            raise refused(
+                "E208",
+                f"`functional_call` needs a dict of tensors, not {kind_of(part)}",
+                "Expected all elements of parameter_and_buffer_dicts to be dictionaries",
+                "write `dict(model.named_parameters())`",
+                "ValueError",
+            )
+        for key, value in part.items():
+            if key in found:
+                raise refused(
+                    "E205",
+                    f"`functional_call` got `{key}` in two dicts",
+                    f"['{key}'] appeared in multiple dictionaries; behavior of functional call is "
+                    "ambiguous",
+                    "give each tensor once",
+                    "ValueError",
+                )
+            if not isinstance(value, Tensor):
+                raise misfit(
+                    f"`functional_call`: `{key}` must be a tensor, not",
+                    value,
+                    "give the tensors by their names in `named_parameters()`",
+                )
+            found[key] = value
+    return found
+
+
+def _tables(module: Module) -> Iterator[tuple[str, dict[str, Tensor | None], str]]:
+    """Every place of a tensor: its path, the table and the name in it."""
+    for path, inner in module.named_modules():
+        for table in (inner.parameters, inner.buffers):
+            for name in table:
+                yield (f"{path}.{name}" if path else name), table, name
+
+
+def _check_names(module: Module, given: dict[str, Tensor]) -> None:
+    names = [path for path, table, name in _tables(module) if table[name] is not None]
+    missing = [name for name in names if name not in given]
+    unknown = [name for name in given if name not in names]
+    if missing or unknown:
+        word, wrong = ("misses", missing) if missing else ("got unknown", unknown)
+        parts = [f"Error(s) in reparametrizing for {module.cls.name}:"]
+        for kind, found in (("Unexpected", unknown), ("Missing", missing)):
+            if found:
+                parts.append(f"\t{kind} key(s): {', '.join(map(repr, sorted(found)))}.")
+        raise refused(
+            "E205",
+            f"`functional_call` with strict=True {word} {', '.join(wrong)}"[:200],
+            "\n".join(parts),
+            f"the module has: {', '.join(names)}"[:200],
+        )
+
+
+@contextmanager
+def _replaced(module: Module, given: dict[str, Tensor], tied: bool) -> Iterator[None]:
+    places = list(_tables(module))
+    before = [(table, name, table[name]) for _, table, name in places]
+    same = {id(table[name]): given[path] for path, table, name in places if path in given}
+    try:
+        for path, table, name in places:
+            value = given.get(path)
+            if value is None and tied and table[name] is not None:
+                value = same.get(id(table[name]))
+            if value is not None:
+                table[name] = value
+        yield
+    finally:
+        for table, name, tensor in before:
+            table[name] = tensor
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Parameters and buffers of modules of one kind, stacked in a first dim that counts modules."""
+    modules = [_module("stack_module_state", m) for m in items_of(models)]
+    if not modules:
+        raise fail(
+            "E205", "`stack_module_state` needs at least one model", help="give a list of models"
+        )
+    if len({id(m.cls) for m in modules}) > 1:
+        raise fail(
+            "E205", "`stack_module_state` needs models of one class", help="stack each kind alone"
+        )
+    parameters = [dict(m.named(lambda inner: inner.parameters)) for m in modules]
+    buffers = [dict(m.named(lambda inner: inner.buffers)) for m in modules]
+    return _stacked(parameters), _stacked(buffers)
+
+
+def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    for name, first in states[0].items():
+        tensors = [state[name] for state in states if name in state]
+        shapes = {t.shape for t in tensors}
+        if len(tensors) != len(states) or len(shapes) > 1:
+            raise fail(
+                "E308",
+                f"`stack_module_state`: `{name}` has shapes "
+                f"{', '.join(shape_text(s) for s in sorted(shapes))}",
+                help="the models must have the same layers",
+            )
+        stacked = Tensor(F.stack(tuple(without_history(t.node) for t in tensors), 0))
+        if first.requires_grad:
+            stacked.set_requires_grad(True)
+        found[name] = stacked
+    return found

@@ -1,0 +1,289 @@
+"""What the library's files call besides the language: declaring and drawing parameters, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd.random import initial_parameters
+from ...autograd.tensor import Tensor, new_leaf
+from ...errors import fail
+from ...graph.dtypes import is_float
+from ...graph.op import constant
+from ...graph.params import BindError, to_dtype, to_int
+from ...graph.sizes import check_size
+from ...graph.state import STATE, grad_mode
+from ..random.distribution_draws import FUNCTIONS as DRAWS
+from ..random.generators import default_stream
+from ..values.dialect import MODE
+from ..values.functions import call_value
+from ..values.user_classes import Object, UserClass
+from ..values.values import Builtin
+from .modules import Module
+
+
+def plain(value: Any) -> Any:
+    """The number of a literal of a native file; other values as they are."""
+    if isinstance(value, Tensor) and not value.shape and value.accumulator is not None:
+        slot = value.accumulator
+        if slot.literal:
+            return int(value.item()) if slot.written_as_int else value.item()
+    return value
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+def _require(condition: Any, message: str, raises: str = "ValueError") -> None:
+    if not condition:
+        raise fail("E205", message, help="check the arguments given", raises=raises)
+
+
+def _require_dims(condition: Any, message: str, raises: str = "ValueError") -> None:
+    if not condition:
+        raise fail(
+            "E308",
+            message,
+            help="print(x.shape) before the call shows what is given",
+            raises=raises,
+        )
+
+
+def _whole(value: Any, name: str) -> int:
+    """An int argument."""
+    try:
+        return to_int(plain(value) if not MODE.python else value)
+    except BindError as error:
+        raise fail("E205", f"`{name}` {error.message}", help="give an int") from None
+
+
+def _sizes(value: Any, name: str) -> tuple[int, ...]:
+    """A shape: an int or several."""
+    if isinstance(value, list | tuple):
+        return tuple([_whole(v, name) for v in value])
+    return (_whole(value, name),)
+
+
+def _spread(value: Any, count: int, name: str) -> tuple[int, ...]:
+    """One int for each of `count` dims, or as many as given."""
+    if not isinstance(value, list | tuple):
+        return (_whole(value, name),) * count
+    if len(value) != count:
+        raise fail(
+            "E205",
+            f"`{name}` needs {count} value{'' if count == 1 else 's'}, got {len(value)}",
+            help="give an int for all dims, or one for each",
+        )
+    return _sizes(value, name)
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+def _declare(module: Module, name: str, shape: Any, dtype: Any = None) -> None:
+    """Register a parameter of zeros, or None; its values are drawn by `reset_parameters`."""
+    if shape is None:
+        module.parameters[name] = None
+        return
+    kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
+    for size in shape:
+        if size < 0:
+            raise fail(
+                "E309",
+                f"a parameter of shape {tuple(shape)}: sizes are not negative",
+                help="check the arguments given",
+            )
+    check_size(tuple(shape), kind)
+    if not is_float(kind):
+        raise fail(
+            "E306",
+            f"only floating point tensors can require grad, this one is {kind.name}",
+            help="write dtype=torch.float64",
+        )
+    tensor = new_leaf(np.zeros(shape, kind), True)
+    tensor.is_parameter = True
+    module.parameters[name] = tensor
+
+
+def _write(module: Module, values: dict[str, np.ndarray]) -> None:
+    with grad_mode(False):
+        for name, array in values.items():
+            tensor = module.parameters.get(name)
+            if tensor is not None:
+                tensor.overwrite(constant(np.ascontiguousarray(array, tensor.dtype)))
+
+
+def _fill(tensor: Tensor, value: float) -> None:
+    with grad_mode(False):
+        tensor.overwrite(constant(np.full(tensor.shape, value, tensor.dtype)))
+
+
+def _weight(module: Module, name: str = "weight") -> Tensor:
+    tensor = module.parameters.get(name)
+    if tensor is None:
+        raise fail("E207", f"a {module.cls.name} has no `{name}`", help="it was removed")
+    return tensor
+
+
+def _draw_linear(self: Module) -> None:
+    weight = _weight(self)
+    rows, columns = weight.shape
+    bias = self.parameters["bias"] is not None
+    _write(
+        self, initial_parameters.init_linear(default_stream(), rows, columns, bias, weight.dtype)
+    )
+
+
+def _draw_bilinear(self: Module) -> None:
+    weight = _weight(self)
+    bias = self.parameters["bias"] is not None
+    out, left, right = weight.shape
+    _write(
+        self,
+        initial_parameters.init_bilinear(default_stream(), out, left, right, bias, weight.dtype),
+    )
+
+
+def _draw_conv(self: Module) -> None:
+    weight = _weight(self)
+    fields = self.fields
+    _write(
+        self,
+        initial_parameters.init_conv(
+            default_stream(),
+            fields["out_channels"],
+            fields["in_channels"],
+            fields["kernel_size"],
+            fields["groups"],
+            self.parameters["bias"] is not None,
+            fields["transposed"],
+            weight.dtype,
+        ),
+    )
+
+
+def _draw_embedding(self: Module) -> None:
+    weight = _weight(self)
+    count, length = weight.shape
+    padding = self.fields["padding_idx"]
+    _write(
+        self,
+        initial_parameters.init_embedding(default_stream(), count, length, padding, weight.dtype),
+    )
+
+
+def _draw_cell(self: Module, kind: str) -> None:
+    made = initial_parameters.init_recurrent_cell(
+        default_stream(),
+        kind,
+        self.fields["input_size"],
+        self.fields["hidden_size"],
+        self.parameters["bias_ih"] is not None,
+        _weight(self, "weight_ih").dtype,
+    )
+    _write(self, made)
+
+
+def _draw_recurrent(self: Module) -> None:
+    fields = self.fields
+    made = initial_parameters.init_recurrent(
+        default_stream(),
+        fields["mode"].partition("_")[0],
+        fields["input_size"],
+        fields["hidden_size"],
+        fields["num_layers"],
+        bool(fields["bias"]),
+        bool(fields["bidirectional"]),
+        fields["proj_size"],
+        _weight(self, "weight_ih_l0").dtype,
+    )
+    _write(self, made)
+
+
+# -- schedulers -----------------------------------------------------------------------------------
+
+
+def _is_optimizer(value: Any) -> bool:
+    from .optimizers import OPTIMIZER
+
+    return OPTIMIZER.has_instance(value)
+
+
+def _scheduler_state(scheduler: Object) -> dict[str, Any]:
+    return {name: value for name, value in scheduler.fields.items() if name != "optimizer"}
+
+
+def _restore_scheduler(scheduler: Object, state: dict[str, Any]) -> None:
+    scheduler.fields.update(state)
+
+
+def _deep_copy(value: Any) -> Any:
+    from .module_state import deep_copy
+
+    return deep_copy(value)
+
+
+# -- modules that change ---------------------------------------------------------------------------
+
+
+def _become(module: Module, cls: UserClass) -> None:
+    """The module is of another class from now on."""
+    module.cls = cls
+
+
+def _forget(module: Module, name: str) -> None:
+    module._forget(name)
+
+
+def _computed(module: Module, name: str, part: Module) -> None:
+    """An attribute is what `part()` gives; the module's class gets a class of its own."""
+    cls = module.cls
+    if not cls.name.startswith("Parametrized"):
+        module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {})
+    cls.names[name] = property(
+        Builtin(name, lambda self: part.call([], {})),
+        Builtin(name, lambda self, value: call_value(part.get_attribute("write"), [value], {})),
+    )
+
+
+def _plain_again(module: Module, name: str) -> None:
+    del module.cls.names[name]
+    if not module.cls.names:
+        module.cls = module.cls.bases[0]
+
+
+def _named(tensor: Tensor, name: str) -> Tensor:
+    """The tensor, its backward function called so."""
+    if tensor.requires_grad:
+        tensor.node.mark().name = name
+    return tensor
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "named": _named,
+    "become": _become,
+    "forget": _forget,
+    "computed": _computed,
+    "plain_again": _plain_again,
+    "require": _require,
+    "require_dims": _require_dims,
+    "whole": _whole,
+    "sizes": _sizes,
+    "spread": _spread,
+    "declare": _declare,
+    "fill": _fill,
+    "draw_linear": _draw_linear,
+    "draw_bilinear": _draw_bilinear,
+    "draw_conv": _draw_conv,
+    "draw_embedding": _draw_embedding,
+    "draw_cell": _draw_cell,
+    "draw_recurrent": _draw_recurrent,
+    "is_optimizer": _is_optimizer,
+    "scheduler_state": _scheduler_state,
+    "restore_scheduler": _restore_scheduler,
+    "deep_copy": _deep_copy,
+}
+
+SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in (_FUNCTIONS | DRAWS).items()}

@@ -1,0 +1,284 @@
+"""The methods of `nn.Module`, and the class itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import fail
+from ..runtime.attributes import Handle
+from ..values.dialect import misfit
+from ..values.formatting import represent
+from ..values.functions import call_value
+from ..values.operations import truth
+from ..values.user_classes import library_class
+from .modules import CALL, KeywordHook, Module, described
+
+
+def _parameters_of(module: Module) -> dict[str, Any]:
+    return module.parameters
+
+
+def _buffers_of(module: Module) -> dict[str, Any]:
+    return module.buffers
+
+
+def _init(self: Module) -> None:
+    self.ready = True
+
+
+def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
+    raise fail(
+        "E207",
+        f'module [{self.cls.name}] is missing the required "forward" function',
+        help=f"define `def forward(self, x):` in `{self.cls.name}`",
+    )
+
+
+def check_name(self: Module, name: Any, what: str) -> str:
+    """A name under which something can be registered."""
+    if not isinstance(name, str) or not name or "." in name:
+        raise fail(
+            "E205",
+            f"the name of a {what} is a string without a dot, not {represent(name)[:40]}",
+            help=f"for example `register_{what}('a', ...)`",
+            raises="KeyError" if isinstance(name, str) else "TypeError",
+        )
+    taken = name in self.fields or self.cls.lookup(name) is not None
+    taken = taken or (name in self.modules and what != "module")
+    if taken and name not in self.parameters and name not in self.buffers:
+        raise fail(
+            "E205",
+            f"a {self.cls.name} has an attribute `{name}` already",
+            help="choose another name",
+            raises="KeyError",
+        )
+    other = self.parameters if what == "buffer" else self.buffers
+    if name in other:
+        raise fail(
+            "E205",
+            f"attribute '{name}' already exists: it is a "
+            f"{'parameter' if what == 'buffer' else 'buffer'} of this {self.cls.name}",
+            help="choose another name",
+        )
+    self._check_ready(f"{what}s")
+    return name
+
+
+def _register_parameter(self: Module, name: Any, param: Any) -> None:
+    name = check_name(self, name, "parameter")
+    if param is None:
+        self.parameters[name] = None
+    elif isinstance(param, Tensor) and param.is_parameter:
+        self.set_attribute(name, param)
+    else:
+        raise misfit(
+            f"`{name}` must be a Parameter or None, not",
+            param,
+            "write `nn.Parameter(...)` around the tensor",
+        )
+
+
+def _register_buffer(self: Module, name: Any, tensor: Any, persistent: Any = True) -> None:
+    name = check_name(self, name, "buffer")
+    if tensor is not None and not isinstance(tensor, Tensor):
+        raise misfit(
+            f"the buffer `{name}` must be a tensor or None, not",
+            tensor,
+            "write `torch.tensor(...)` around it",
+        )
+    self._forget(name, self.buffers)
+    self.buffers[name] = tensor
+    if not truth(persistent):
+        self.transient.add(name)
+
+
+def add_module(self: Module, name: Any, module: Any) -> None:
+    """`add_module(name, module)`."""
+    name = check_name(self, name, "module")
+    if module is not None and not isinstance(module, Module):
+        raise misfit(
+            f"`{name}` must be a module, not",
+            module,
+            "give a value such as `nn.Linear(2, 2)`, with its parentheses",
+        )
+    self._forget(name, self.modules)
+    self.modules[name] = module
+
+
+def _named_parameters(
+    self: Module, prefix: Any = "", recurse: Any = True, remove_duplicate: Any = True
+) -> list[tuple[str, Tensor]]:
+    return self.named(_parameters_of, prefix, truth(recurse), truth(remove_duplicate))
+
+
+def _named_buffers(
+    self: Module, prefix: Any = "", recurse: Any = True, remove_duplicate: Any = True
+) -> list[tuple[str, Tensor]]:
+    return self.named(_buffers_of, prefix, truth(recurse), truth(remove_duplicate))
+
+
+def _parameters(self: Module, recurse: Any = True) -> list[Tensor]:
+    return [tensor for _, tensor in self.named(_parameters_of, "", truth(recurse))]
+
+
+def _buffers(self: Module, recurse: Any = True) -> list[Tensor]:
+    return [tensor for _, tensor in self.named(_buffers_of, "", truth(recurse))]
+
+
+def _named_children(self: Module) -> list[tuple[str, Module]]:
+    unique: dict[int, tuple[str, Module]] = {}
+    for name, module in self.modules.items():
+        if module is not None:
+            unique.setdefault(id(module), (name, module))
+    return list(unique.values())
+
+
+def _named_modules(
+    self: Module, memo: Any = None, prefix: Any = "", remove_duplicate: Any = True
+) -> list[tuple[str, Module]]:
+    return list(self.named_modules(prefix, truth(remove_duplicate)))
+
+
+def _train(self: Module, mode: Any = True) -> Module:
+    if not isinstance(mode, bool):
+        raise fail(
+            "E205",
+            "training mode is expected to be boolean",
+            help="write `train(True)` or `eval()`",
+            raises="ValueError",
+        )
+    flag = mode
+    self.fields["training"] = flag
+    for _, module in _named_children(self):
+        call_value(module.get_attribute("train"), [flag], {})
+    return self
+
+
+def _zero_grad(self: Module, set_to_none: Any = True) -> None:
+    from .optimizers import clear_gradient
+
+    keep = not truth(set_to_none)
+    for tensor in _parameters(self):
+        clear_gradient(tensor, keep)
+
+
+def _requires_grad_(self: Module, requires_grad: Any = True) -> Module:
+    flag = truth(requires_grad)
+    for tensor in _parameters(self):
+        tensor.set_requires_grad(flag)
+    return self
+
+
+def _apply(self: Module, fn: Any) -> Module:
+    for _, module in _named_children(self):
+        _apply(module, fn)
+    call_value(fn, [self], {})
+    return self
+
+
+def _get_submodule(self: Module, target: Any) -> Any:
+    found: Any = self
+    for name in target.split(".") if target else []:
+        found = found.get_attribute(name)
+        if not isinstance(found, Module):
+            raise fail("E207", f"`{name}` is no module", help="list them: `named_modules()`")
+    return found
+
+
+def _set_submodule(self: Module, target: Any, module: Any, strict: Any = False) -> None:
+    path, _, name = target.rpartition(".")
+    owner = _get_submodule(self, path)
+    if truth(strict):
+        owner.get_attribute(name)
+    owner.set_attribute(name, module)
+
+
+def _get_tensor(self: Module, target: Any) -> Any:
+    path, _, name = target.rpartition(".")
+    return _get_submodule(self, path).get_attribute(name)
+
+
+def _hook(table: Callable[[Module], dict[int, Any]]) -> Callable[..., Handle]:
+    def register(
+        self: Module, hook: Any, *, prepend: Any = False, with_kwargs: Any = False, **others: Any
+    ) -> Handle:
+        hooks = table(self)
+        earlier = dict(hooks)
+        handle = Handle(hooks, KeywordHook(hook) if truth(with_kwargs) else hook)
+        if truth(prepend):
+            for key in earlier:
+                hooks[key] = hooks.pop(key)
+        return handle
+
+    return register
+
+
+def _state_method(name: str) -> Callable[..., Any]:
+    def run(self: Module, *args: Any, **kwargs: Any) -> Any:
+        from .module_state import METHODS
+
+        return METHODS[name](self, *args, **kwargs)
+
+    return run
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__init__": lambda self, *args, **kwargs: _init(self),
+    "forward": _forward,
+    "register_parameter": _register_parameter,
+    "register_buffer": _register_buffer,
+    "register_module": add_module,
+    "add_module": add_module,
+    "parameters": _parameters,
+    "named_parameters": _named_parameters,
+    "buffers": _buffers,
+    "named_buffers": _named_buffers,
+    "children": lambda self: [module for _, module in _named_children(self)],
+    "named_children": _named_children,
+    "modules": lambda self: [module for _, module in self.named_modules()],
+    "named_modules": _named_modules,
+    "get_submodule": _get_submodule,
+    "set_submodule": _set_submodule,
+    "get_parameter": _get_tensor,
+    "get_buffer": _get_tensor,
+    "train": _train,
+    "eval": lambda self: call_value(self.get_attribute("train"), [False], {}),
+    "zero_grad": _zero_grad,
+    "requires_grad_": _requires_grad_,
+    "apply": _apply,
+    "__getattr__": lambda self, name: self.part(name),
+    "__repr__": described,
+    "_get_name": lambda self: self.cls.name,
+    "extra_repr": lambda self: "",
+    "register_forward_pre_hook": _hook(lambda m: m.before),
+    "register_forward_hook": _hook(lambda m: m.after),
+    "register_full_backward_hook": _hook(lambda m: m.reverse),
+    "register_backward_hook": _hook(lambda m: m.reverse),
+    "register_load_state_dict_pre_hook": _hook(lambda m: m.loading),
+    "register_load_state_dict_post_hook": _hook(lambda m: m.loaded),
+    "register_state_dict_pre_hook": _hook(lambda m: m.storing),
+    "register_state_dict_post_hook": _hook(lambda m: m.stored),
+    "register_full_backward_pre_hook": _hook(lambda m: m.reverse_before),
+    "cpu": lambda self: self,
+    "share_memory": lambda self: self,
+    "compile": lambda self, *args, **kwargs: None,
+    **{
+        name: _state_method(name)
+        for name in (
+            "state_dict",
+            "load_state_dict",
+            "to",
+            "double",
+            "float",
+            "half",
+            "cuda",
+            "type",
+        )
+    },
+}
+
+MODULE = library_class("Module", [], _METHODS, Module)
+MODULE.names["__call__"] = CALL
+MODULE.names["call_super_init"] = False

@@ -1,0 +1,342 @@
+"""What modules are stored as, and the dtypes they compute in: `state_dict()`, `to()`, copies."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd.tensor import Array, Storage, Tensor, as_array, new_leaf, wrap_view
+from ...errors import fail
+from ...graph.dtypes import DTYPES, is_float
+from ...graph.op import constant, value_of
+from ...graph.registry import F
+from ...graph.state import grad_mode
+from ..runtime.attributes import check_device
+from ..values.dialect import misfit
+from ..values.functions import call_value
+from ..values.operations import truth
+from ..values.user_classes import Object, special
+from ..values.values import Builtin, Device
+from .modules import Module
+
+MAX_DEPTH = 200
+
+
+def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> dict[str, Any]:
+    """Parameters and buffers by path; they share memory with the module's."""
+    found: dict[str, Any] = OrderedDict()
+    keep = truth(keep_vars)
+    hooked: list[tuple[str, Module]] = []
+    pending: list[tuple[str, Module, int]] = [(prefix, self, 0)]
+    while pending:
+        path, module, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise fail(
+                "E507",
+                f"modules are nested more than {MAX_DEPTH} levels deep",
+                help="does a module hold itself?",
+            )
+        for hook in list(module.storing.values()):
+            call_value(hook, [module, path, keep], {})
+        for name, tensor in _stored(module):
+            found[path + name] = tensor if keep else wrap_view(F.detach(tensor.node), tensor)
+        below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
+        pending.extend(reversed(below))
+        if module.stored:
+            hooked.append((path, module))
+    for path, module in reversed(hooked):
+        for hook in list(module.stored.values()):
+            call_value(hook, [module, found, path, {}], {})
+    return found
+
+
+def _stored(module: Module) -> list[tuple[str, Tensor]]:
+    own = [*module.parameters.items()]
+    own += [(n, b) for n, b in module.buffers.items() if n not in module.transient]
+    return [(name, tensor) for name, tensor in own if tensor is not None]
+
+
+class Matched:
+    """What `load_state_dict` returns."""
+
+    __slots__ = ("missing", "unexpected")
+
+    def __init__(self, missing: list[str], unexpected: list[str]):
+        self.missing = missing
+        self.unexpected = unexpected
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "missing_keys":
+            return self.missing
+        if name == "unexpected_keys":
+            return self.unexpected
+        raise fail(
+            "E207",
+            f"the result has no field `{name}`",
+            help="it has: missing_keys, unexpected_keys",
+        )
+
+    def describe(self) -> str:
+        if not self.missing and not self.unexpected:
+            return "<All keys matched successfully>"
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing!r}, unexpected_keys={self.unexpected!r})"
+        )
+
+
+def _load_state_dict(
+    self: Module, state_dict: Any, strict: Any = True, assign: Any = False
+) -> Matched:
+    """Copy stored values into parameters and buffers of the same paths."""
+    if not isinstance(state_dict, dict):
+        raise misfit(
+            "a state is a dict of tensors, not", state_dict, "give what `state_dict()` returned"
+        )
+    state_dict = OrderedDict(state_dict)
+    for path, module in self.named_modules():
+        for hook in list(module.loading.values()):
+            prefix = f"{path}." if path else ""
+            kept: list[Any] = [{}, truth(strict), [], [], []]
+            call_value(hook, [module, state_dict, prefix, *kept], {})
+    own = {
+        name: tensor
+        for path, module in self.named_modules()
+        for name, tensor in ((f"{path}.{n}" if path else n, t) for n, t in _stored(module))
+    }
+    missing = [name for name in own if name not in state_dict]
+    unexpected = [name for name in state_dict if name not in own]
+    if truth(strict) and (missing or unexpected):
+        words = [f"missing {', '.join(missing)}"] if missing else []
+        words += [f"unexpected {', '.join(map(str, unexpected))}"] if unexpected else []
+        raise fail(
+            "E210",
+            f"the state does not fit {self.cls.name}: {'; '.join(words)}",
+            help="give the state of the same kind of module, or strict=False",
+        )
+    fitting = [
+        (name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict
+    ]
+    _check_sizes(fitting, self.cls.name)
+    for name, tensor, given in fitting:
+        if truth(assign):
+            _assign(self, name, tensor, given)
+            continue
+        with grad_mode(False):
+            value = value_of(F.to_dtype(given.node, tensor.dtype))
+            tensor.overwrite(constant(np.array(value)))
+    matched = Matched(missing, unexpected)
+    for _, module in self.named_modules():
+        for hook in list(module.loaded.values()):
+            call_value(hook, [module, matched], {})
+    return matched
+
+
+def _assign(self: Module, path: str, tensor: Tensor, given: Tensor) -> None:
+    """The stored tensor itself takes the place of a parameter or buffer."""
+    owner, _, name = path.rpartition(".")
+    found = self
+    for part in owner.split(".") if owner else []:
+        found = found.modules[part]
+    if name in found.buffers:
+        found.buffers[name] = given
+    elif given.is_parameter:
+        found.parameters[name] = given
+    else:
+        made = found.parameters[name] = new_leaf(value_of(given.node).copy(), tensor.requires_grad)
+        made.is_parameter = True
+
+
+def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
+    differing = []
+    for name, tensor, value in given:
+        if not isinstance(value, Tensor):
+            raise misfit(f"`{name}` must be a tensor, not", value, "store tensors")
+        there, here = tuple(value.shape), tuple(tensor.shape)
+        if there != here:
+            differing.append(f"{name} has shape {there} there, {here} here")
+    if differing:
+        raise fail(
+            "E308",
+            f"the sizes of the state do not fit {owner}: {'; '.join(differing)}",
+            help="give the state of a module with the same sizes",
+        )
+
+
+# -- dtypes ---------------------------------------------------------------------------------------
+
+
+def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
+    """`to(dtype)`, `to(device)`, `to(tensor)`: floating-point tensors change their dtype."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            _cast(self, value.dtype)
+        elif isinstance(value, np.dtype):
+            if not is_float(value):
+                raise fail(
+                    "E208",
+                    f"a module can only be of a floating-point dtype, not {value.name}",
+                    help="write `.to(torch.float64)`",
+                )
+            _cast(self, value)
+        elif isinstance(value, str):
+            check_device(value)
+        elif not isinstance(value, bool | Device) and value is not None:
+            raise misfit("`to` takes a dtype or a device, not", value, "torch.float64")
+    return self
+
+
+def _cast(self: Module, dtype: np.dtype) -> None:
+    for _, module in self.named_modules():
+        for tensor in (*module.parameters.values(), *module.buffers.values()):
+            if tensor is not None and is_float(tensor.dtype) and tensor.dtype != dtype:
+                with grad_mode(False):
+                    cast = Tensor(F.detach(F.to_dtype(tensor.node, dtype)))
+                    grad = tensor.grad
+                    tensor.adopt(cast)
+                    if grad is not None:
+                        tensor.grad = Tensor(F.to_dtype(grad.node, dtype))
+
+
+def _as(dtype: str) -> Callable[[Module], Module]:
+    def run(self: Module) -> Module:
+        _cast(self, DTYPES[dtype])
+        return self
+
+    return run
+
+
+def _cuda(self: Module, device: Any = None) -> Module:
+    check_device("cuda")
+    return self
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "state_dict": _state_dict,
+    "load_state_dict": _load_state_dict,
+    "to": _to,
+    "type": _to,
+    "double": _as("float64"),
+    "float": _as("float32"),
+    "half": _as("float16"),
+    "cuda": _cuda,
+}
+
+
+# -- copies ---------------------------------------------------------------------------------------
+
+
+def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool = False) -> Any:
+    """`copy.deepcopy`: a value whose tensors and modules are its own. With `results` also tensors
+    that have a history, which become leaves, and no gradients."""
+    known = {} if known is None else known
+    if id(value) in known:
+        return known[id(value)]
+    copied: Any = value
+
+    def again(part: Any) -> Any:
+        return deep_copy(part, known, results=results)
+
+    if isinstance(value, Tensor):
+        if not (value.is_leaf or results):
+            raise fail(
+                "E411", "only leaves can be copied deeply", help="write `x.detach().clone()`"
+            )
+        copied = _copied_tensor(value, known)
+        if value.grad is not None and not (results or value.is_parameter):  # as PyTorch's Parameter
+            copied.grad = deep_copy(value.grad, known)
+    elif isinstance(value, Object):
+        method = special(value, "__deepcopy__")
+        if method is not None:
+            return call_value(method, [known], {})
+        copied = blank(value)
+        known[id(value)] = copied
+        _copy_instance(value, copied, again)
+    elif isinstance(value, list):
+        known[id(value)] = copied = []
+        copied.extend([again(v) for v in value])
+    elif isinstance(value, dict):
+        known[id(value)] = copied = value.copy()
+        copied.clear()
+        copied.update({again(k): again(v) for k, v in value.items()})
+    elif isinstance(value, set | deque):
+        known[id(value)] = copied = value.copy()
+        copied.clear()
+        for item in value:
+            copied.add(again(item)) if isinstance(copied, set) else copied.append(again(item))
+    elif type(value) is tuple:
+        copied = tuple([again(v) for v in value])
+    known[id(value)] = copied
+    return copied
+
+
+def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
+    """A tensor in memory of its own, which copies of tensors that share memory share."""
+    storage = value.storage
+    node = constant(np.array(value_of(value.node)))
+    if storage is None:
+        copied = Tensor(node)
+    else:
+        whole = known.get(id(storage))
+        if whole is None:
+            whole = known[id(storage)] = Storage(constant(np.array(value_of(storage.node))))
+        copied = Tensor(node if value.steps else whole.node)
+        copied.storage, copied.steps = whole, value.steps
+    if type(value) is Array:
+        return as_array(copied)
+    copied.set_requires_grad(value.requires_grad)
+    copied.is_parameter = value.is_parameter
+    return copied
+
+
+def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None:
+    copied.fields.update({n: again(v) for n, v in value.fields.items()})
+    if isinstance(value, list):
+        list.extend(copied, [again(v) for v in list.__iter__(value)])
+    elif isinstance(value, dict):
+        pairs = dict.items(value)
+        dict.update(copied, {again(k): again(v) for k, v in pairs})
+    elif isinstance(value, set):
+        set.update(copied, set.__iter__(value))
+    if isinstance(value, Module):
+        copied.ready = value.ready
+        copied.transient.update(value.transient)
+        copied.before.update(value.before)
+        copied.after.update(value.after)
+        copied.reverse.update(value.reverse)
+        copied.reverse_before.update(value.reverse_before)
+        for theirs, ours in (
+            (value.parameters, copied.parameters),
+            (value.buffers, copied.buffers),
+            (value.modules, copied.modules),
+        ):
+            ours.update({n: again(v) for n, v in theirs.items()})
+
+
+def blank(value: Any) -> Any:
+    """A value of the same class with nothing in it; one that cannot be changed is the same."""
+    kind: Any = type(value)
+    if isinstance(value, int | float | str | tuple | frozenset):
+        return kind.layout.__new__(kind, value)
+    return kind.__new__(kind)
+
+
+def _copy(value: Any) -> Any:
+    """`copy.copy`: a container of the same items; a value that shares what it holds."""
+    if isinstance(value, Object):
+        method = special(value, "__copy__")
+        if method is not None:
+            return call_value(method, [], {})
+        items = value if isinstance(value, list | dict | set) else ()
+        return deep_copy(value, {id(item): item for item in [*value.held(), *items]})
+    if isinstance(value, list | dict | set | deque):
+        return value.copy()
+    return deep_copy(value)
+
+
+NAMES: dict[str, Any] = {
+    "python.copy.deepcopy": Builtin("deepcopy", lambda x, memo=None: deep_copy(x)),
+    "python.copy.copy": Builtin("copy", _copy),
+}

@@ -1,0 +1,250 @@
+"""`torch.nn.Module`: values whose parameters, buffers and modules are found by assignment.
+
+A module keeps parameters, buffers and modules apart from its other attributes, each in the order
+of assignment; everything that walks over modules meets each tensor and each module once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import fail
+from ..values.dialect import misfit
+from ..values.formatting import represent
+from ..values.functions import call_value
+from ..values.user_classes import Object
+from ..values.values import Method
+
+
+class KeywordHook:
+    """A hook that is given the keyword arguments of a call too."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any):
+        self.function = function
+
+
+class Module(Object):
+    """A value of `nn.Module` or of a class below it."""
+
+    def __new__(cls, *args: Any) -> Any:
+        self = super().__new__(cls)
+        self.prepare()
+        return self
+
+    def prepare(self) -> None:
+        """Nothing is in it yet."""
+        self.fields["training"] = True
+        self.parameters: dict[str, Tensor | None] = {}
+        self.buffers: dict[str, Tensor | None] = {}
+        self.modules: dict[str, Any] = {}
+        self.transient: set[str] = set()
+        self.before: dict[int, Any] = {}
+        self.after: dict[int, Any] = {}
+        self.reverse: dict[int, Any] = {}
+        self.reverse_before: dict[int, Any] = {}
+        # hooks before and after a state is loaded, and before and after it is taken
+        self.loading: dict[int, Any] = {}
+        self.loaded: dict[int, Any] = {}
+        self.storing: dict[int, Any] = {}
+        self.stored: dict[int, Any] = {}
+        self.ready = False
+
+    def held(self) -> list[Any]:
+        return [
+            *self.fields.values(),
+            *self.parameters.values(),
+            *self.buffers.values(),
+            *self.modules.values(),
+        ]
+
+    # -- attributes ---------------------------------------------------------------------------
+
+    def read(self, name: str) -> Any:
+        for table in (self.parameters, self.modules, self.buffers):
+            if name in table and name not in self.fields:
+                return table[name]
+        return super().read(name)
+
+    def part(self, name: str) -> Any:
+        """A parameter, a module or a buffer: `nn.Module.__getattr__`."""
+        for table in (self.parameters, self.modules, self.buffers):
+            if name in table:
+                return table[name]
+        return self.missing(name)
+
+    def missing(self, name: str) -> Any:
+        inner = _INNER.get(name)
+        if inner is not None:
+            return dict(inner(self))
+        return super().missing(name)
+
+    def assign(self, name: str, value: Any) -> None:
+        if isinstance(value, Tensor) and value.is_parameter:
+            self._check_ready("parameters")
+            self._forget(name, self.parameters)
+            self.parameters[name] = value
+        elif name in self.parameters:
+            if value is not None:
+                raise misfit(
+                    f"`{name}` is a parameter, it cannot become",
+                    value,
+                    "write `nn.Parameter(...)` around the tensor, or change `.data`",
+                )
+            self.parameters[name] = None
+        elif isinstance(value, Module):
+            self._check_ready("modules")
+            self._forget(name, self.modules)
+            self.modules[name] = value
+        elif name in self.modules:
+            if value is not None:
+                raise misfit(
+                    f"`{name}` is a module, it cannot become", value, "assign a module or None"
+                )
+            self.modules[name] = None
+        elif name in self.buffers:
+            if value is not None and not isinstance(value, Tensor):
+                raise misfit(
+                    f"`{name}` is a buffer, it cannot become", value, "assign a tensor or None"
+                )
+            self.buffers[name] = value
+        else:
+            super().assign(name, value)
+
+    def forget(self, name: str) -> None:
+        for table in (self.parameters, self.modules, self.buffers):
+            if name in table:
+                del table[name]
+                return
+        super().forget(name)
+
+    def _check_ready(self, what: str) -> None:
+        if not self.ready:
+            raise fail(
+                "E207",
+                f"{what} cannot be assigned before `super().__init__()` has run",
+                help=f"call `super().__init__()` first in `{self.cls.name}.__init__`",
+            )
+
+    def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
+        """What is assigned again keeps its place in the table where it goes."""
+        for table in (self.fields, self.parameters, self.modules, self.buffers):
+            if table is not keep:
+                table.pop(name, None)
+        self.transient.discard(name)
+
+    # -- calling ------------------------------------------------------------------------------
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.cls.flat["__call__"] is not CALL:
+            return super().call(args, kwargs)
+        return self.run(args, kwargs)
+
+    def run(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """`forward` between its hooks."""
+        for hook in list(self.before.values()):
+            if type(hook) is KeywordHook:
+                given = call_value(hook.function, [self, tuple(args), kwargs], {})
+                if given is not None:
+                    args, kwargs = list(given[0]), dict(given[1])
+                continue
+            given = call_value(hook, [self, tuple(args)], {})
+            if given is not None:
+                args = list(given) if isinstance(given, tuple) else [given]
+        watched = None
+        if self.reverse or self.reverse_before:
+            from .module_hooks import Watched
+
+            watched = Watched(self)
+            args = watched.entering(args)
+        forward = self.fields.get("forward")
+        if forward is not None:
+            result = call_value(forward, args, kwargs)
+        else:
+            result = call_value(self.get_attribute("forward"), args, kwargs)
+        for hook in list(self.after.values()):
+            if type(hook) is KeywordHook:
+                given = call_value(hook.function, [self, tuple(args), kwargs, result], {})
+            else:
+                given = call_value(hook, [self, tuple(args), result], {})
+            if given is not None:
+                result = given
+        return result if watched is None else watched.leaving(result)
+
+    # -- walking ------------------------------------------------------------------------------
+
+    def named_modules(self, prefix: str = "", once: bool = True) -> Iterator[tuple[str, Module]]:
+        """This module and all below it, parents first, each once or under all of its names."""
+        seen: set[int] = set()
+        pending: list[tuple[str, Module]] = [(prefix, self)]
+        while pending:
+            path, module = pending.pop()
+            if once and id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield path, module
+            below = [(_joined(path, n), m) for n, m in module.modules.items() if m is not None]
+            pending.extend(reversed(below))
+
+    def named(
+        self,
+        table: Callable[[Module], dict[str, Any]],
+        prefix: str = "",
+        recurse: bool = True,
+        once: bool = True,
+    ) -> list[tuple[str, Tensor]]:
+        """Tensors of this module and those below, with their paths."""
+        seen: set[int] = set()
+        found: list[tuple[str, Tensor]] = []
+        for path, module in self.named_modules(prefix, once) if recurse else [(prefix, self)]:
+            for name, tensor in table(module).items():
+                if tensor is not None and not (once and id(tensor) in seen):
+                    seen.add(id(tensor))
+                    found.append((_joined(path, name), tensor))
+        return found
+
+
+def described(self: Module) -> str:
+    """`repr(module)`."""
+    extra = str(call_value(self.get_attribute("extra_repr"), [], {}))
+    name = str(call_value(self.get_attribute("_get_name"), [], {}))
+    lines = [f"({name}): {indented(module)}" for name, module in self.modules.items()]
+    return laid_out(name, extra, lines)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def indented(value: Any) -> str:
+    """The text of a value inside that of another: later lines are moved in."""
+    return represent(value).replace("\n", "\n  ")
+
+
+def laid_out(name: str, extra: str, lines: list[str]) -> str:
+    """`Name(extra)`, or one line for each part of it."""
+    parts = extra.split("\n") if extra else []
+    if not parts and not lines:
+        return f"{name}()"
+    if len(parts) == 1 and not lines:
+        return f"{name}({extra})"
+    return f"{name}(\n  " + "\n  ".join([*parts, *lines]) + "\n)"
+
+
+_INNER: dict[str, Callable[[Module], dict[Any, Any]]] = {
+    "_parameters": lambda m: m.parameters,
+    "_buffers": lambda m: m.buffers,
+    "_modules": lambda m: m.modules,
+    "_forward_pre_hooks": lambda m: m.before,
+    "_forward_hooks": lambda m: m.after,
+}
+
+
+def _call(self: Module, *args: Any, **kwargs: Any) -> Any:
+    return self.run(list(args), kwargs)
+
+
+CALL = Method("__call__", _call)

@@ -1,0 +1,225 @@
+"""The options of optimizers: names, order and defaults as in PyTorch, and which values fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...autograd.optim import rules
+from ...autograd.optim.rules import real
+from ...errors import AutodiffError, fail
+from ..values.dialect import misfit
+from ..values.formatting import text
+from .library import plain
+
+Options = dict[str, Any]
+
+_COMMON = {"foreach": None, "maximize": False, "differentiable": False}
+_CAPTURED = {**_COMMON, "capturable": False}
+_BETAS = (0.9, 0.999)
+
+# The rule of a step, the options in PyTorch's order, and those given only by keyword.
+SIGNATURES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
+    "SGD": (
+        rules.sgd,
+        {"lr": 1e-3, "momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False},
+        {**_COMMON, "fused": None},
+    ),
+    "Adam": (
+        rules.adam,
+        {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "amsgrad": False},
+        {**_CAPTURED, "fused": None, "decoupled_weight_decay": False},
+    ),
+    "AdamW": (
+        rules.adam,
+        {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 1e-2, "amsgrad": False},
+        {**_CAPTURED, "fused": None},
+    ),
+    "Adamax": (
+        rules.adamax,
+        {"lr": 2e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "foreach": None},
+        {"maximize": False, "differentiable": False, "capturable": False},
+    ),
+    "NAdam": (
+        rules.nadam,
+        {
+            "lr": 2e-3,
+            "betas": _BETAS,
+            "eps": 1e-8,
+            "weight_decay": 0,
+            "momentum_decay": 4e-3,
+            "decoupled_weight_decay": False,
+        },
+        _CAPTURED,
+    ),
+    "RAdam": (
+        rules.radam,
+        {
+            "lr": 1e-3,
+            "betas": _BETAS,
+            "eps": 1e-8,
+            "weight_decay": 0,
+            "decoupled_weight_decay": False,
+        },
+        _CAPTURED,
+    ),
+    "RMSprop": (
+        rules.rmsprop,
+        {
+            "lr": 1e-2,
+            "alpha": 0.99,
+            "eps": 1e-8,
+            "weight_decay": 0,
+            "momentum": 0,
+            "centered": False,
+            "capturable": False,
+            **_COMMON,
+        },
+        {},
+    ),
+    "Adagrad": (
+        rules.adagrad,
+        {
+            "lr": 1e-2,
+            "lr_decay": 0,
+            "weight_decay": 0,
+            "initial_accumulator_value": 0,
+            "eps": 1e-10,
+            "foreach": None,
+        },
+        {"maximize": False, "differentiable": False, "fused": None},
+    ),
+    "Adadelta": (
+        rules.adadelta,
+        {"lr": 1.0, "rho": 0.9, "eps": 1e-6, "weight_decay": 0, "foreach": None},
+        {"capturable": False, "maximize": False, "differentiable": False},
+    ),
+    "Rprop": (
+        rules.rprop,
+        {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)},
+        _CAPTURED,
+    ),
+    "ASGD": (
+        rules.asgd,
+        {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0, **_CAPTURED},
+        {},
+    ),
+    "LBFGS": (
+        None,
+        {
+            "lr": 1,
+            "max_iter": 20,
+            "max_eval": None,
+            "tolerance_grad": 1e-7,
+            "tolerance_change": 1e-9,
+            "history_size": 100,
+            "line_search_fn": None,
+        },
+        {},
+    ),
+}
+
+
+# The order in which a parameter group has the options, where it is not that of the signature.
+_SHOWN: dict[str, str] = {
+    "SGD": "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused",
+    "Adam": "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
+    "AdamW": "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused",
+    "NAdam": "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+    "capturable differentiable",
+    "RAdam": "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay",
+    "RMSprop": "lr momentum alpha eps centered weight_decay capturable foreach maximize",
+    "Adagrad": "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize",
+    "Adadelta": "lr rho eps weight_decay maximize capturable foreach differentiable",
+    "Rprop": "lr etas step_sizes foreach maximize differentiable capturable",
+    "ASGD": "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable",
+}
+
+
+def options_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Options]:
+    """The parameters and the options of `name(*args, **kwargs)`; E205 when they do not fit."""
+    _, positional, keywords = SIGNATURES[name]
+    order = ["params", *positional]
+
+    def wrong(message: str) -> AutodiffError:
+        parts = ["params", *(f"{key}={text(value)}" for key, value in positional.items())]
+        error = fail("E205", f"`{name}` {message}", help=f"it is `{name}({', '.join(parts)})`")
+        error.callee = f"{name}.__init__"
+        return error
+
+    if len(args) > len(order):
+        raise wrong(f"takes {len(order)} arguments but {len(args)} were given")
+    given = dict(zip(order, args, strict=False))
+    for key, value in kwargs.items():
+        if key in given:
+            raise wrong(f"got several values for argument `{key}`")
+        if key not in order and key not in keywords:
+            raise wrong(f"got an unexpected keyword argument `{key}`")
+        given[key] = value
+    if "params" not in given:
+        raise wrong("misses its argument `params`")
+    params = given.pop("params")
+    options = {**positional, **keywords, **{key: plain(value) for key, value in given.items()}}
+    _check(name, options)
+    if name == "AdamW":
+        options["decoupled_weight_decay"] = True
+    if name == "LBFGS" and options["max_eval"] is None:
+        options["max_eval"] = options["max_iter"] * 5 // 4
+    shown = _SHOWN.get(name, "").split()
+    return params, {**{key: options[key] for key in shown}, **options}
+
+
+_NOT_NEGATIVE = (
+    "lr", "eps", "weight_decay", "momentum", "alpha", "lr_decay", "rho", "momentum_decay",
+    "initial_accumulator_value",
+)  # fmt: skip
+_WORDS = {"lr": "learning rate", "eps": "epsilon"}
+
+
+def _check(name: str, options: dict[str, Any]) -> None:
+    for key in _NOT_NEGATIVE:
+        if key not in options:
+            continue
+        value = real(options[key])
+        if not isinstance(value, int | float):
+            raise misfit(
+                f"`{name}` argument `{key}` must be a number, not",
+                value,
+                f"for example `{key}=0.1`",
+                "E205",
+            )
+        if not value >= 0 or (key == "rho" and value > 1):
+            raise fail(
+                "E205",
+                f"invalid {_WORDS.get(key, key)}: {value}",
+                help="0 to 1" if key == "rho" else f"`{key}` is not negative",
+            )
+    for i, beta in enumerate(_pair(name, "betas", options)):
+        if not 0 <= beta < 1:
+            raise fail(
+                "E205", f"invalid beta parameter at index {i}: {beta}", help="betas=(0.9, 0.999)"
+            )
+    etas = _pair(name, "etas", options)
+    if etas and not 0 < etas[0] < 1 < etas[1]:
+        raise fail("E205", f"invalid eta values: {etas[0]}, {etas[1]}", help="etas=(0.5, 1.2)")
+    if options.get("nesterov") and (real(options["momentum"]) <= 0 or real(options["dampening"])):
+        raise fail(
+            "E205",
+            "nesterov momentum requires a momentum and zero dampening",
+            help="write `momentum=0.9, nesterov=True`",
+        )
+
+
+def _pair(name: str, key: str, options: dict[str, Any]) -> tuple[Any, ...]:
+    if key not in options:
+        return ()
+    values = options[key]
+    if not isinstance(values, list | tuple) or len(values) != 2:
+        raise fail(
+            "E205", f"`{name}` argument `{key}` must be two numbers", help=f"{key}=(0.5, 1.2)"
+        )
+    pair = tuple(real(v) for v in values)
+    if not all(isinstance(v, int | float) for v in pair):
+        raise fail(
+            "E205", f"`{name}` argument `{key}` must be two numbers", help=f"{key}=(0.5, 1.2)"
+        )
+    return pair

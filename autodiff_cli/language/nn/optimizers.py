@@ -1,0 +1,371 @@
+"""`torch.optim`: parameter groups, and steps that write new values into the parameters.
+
+A step is recorded lazily, evaluated as a whole when it is complete, and then forgets how its values
+came about: a loop of a million steps holds one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd.optim import rules
+from ...autograd.optim.rules import real
+from ...autograd.tensor import GradSlot, Tensor
+from ...engine.evaluate import evaluate, release
+from ...errors import fail
+from ...graph.node import Node
+from ...graph.op import constant, value_of
+from ...graph.registry import F
+from ...graph.state import STATE, grad_mode
+from ..python.builtins import TYPES
+from ..runtime.attributes import Handle
+from ..values.dialect import misfit
+from ..values.formatting import formatted
+from ..values.functions import call_value
+from ..values.housekeeping import HOUSEKEEPING
+from ..values.operations import items_of, truth
+from ..values.user_classes import Object, UserClass, library_class
+from .optimizer_options import SIGNATURES, options_of
+
+
+def _states(values: Any = ()) -> defaultdict[Any, Any]:
+    """What an optimizer remembers of each parameter, empty where nobody looked before."""
+    return defaultdict(TYPES["dict"], values)
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+
+def _initialize(self: Object, params: Any, defaults: Any) -> None:
+    self.fields["defaults"] = defaults
+    self.fields["state"] = _states()
+    self.fields["param_groups"] = []
+    if isinstance(params, Tensor):
+        raise misfit(
+            "an optimizer takes a list of parameters, not",
+            params,
+            "write `[w]`, `[w, b]` or `model.parameters()`",
+            "E205",
+        )
+    found = list(items_of(params))
+    if not found:
+        raise fail(
+            "E205",
+            "the optimizer got an empty parameter list",
+            help="give leaves: `[w, b]` or `model.parameters()`",
+        )
+    groups = found if isinstance(found[0], dict) else [{"params": found}]
+    for group in groups:
+        add_group(self, group)
+
+
+def add_group(self: Object, param_group: Any) -> None:
+    """`add_param_group`: a group's options are those given, else the optimizer's."""
+    if not isinstance(param_group, dict) or "params" not in param_group:
+        raise misfit(
+            "a parameter group is a dict with `params`, not",
+            param_group,
+            "write `{'params': [w], 'lr': 0.1}`",
+            "E205",
+        )
+    given = param_group["params"]
+    params: list[Any] = [given] if isinstance(given, Tensor) else list(items_of(given))
+    if params and isinstance(params[0], tuple):
+        param_group["param_names"] = [name for name, _ in params]
+        params = [tensor for _, tensor in params]
+    known = {id(p) for group in self.fields["param_groups"] for p in group["params"]}
+    for tensor in params:
+        _check_parameter(tensor, known)
+    param_group["params"] = params
+    for name, value in self.fields["defaults"].items():
+        param_group.setdefault(name, value)
+    self.fields["param_groups"].append(param_group)
+
+
+def _check_parameter(tensor: Any, known: set[int]) -> None:
+    if not isinstance(tensor, Tensor):
+        raise misfit("an optimizer takes tensors, not", tensor, "give leaves: `[w]`")
+    if not (tensor.is_leaf or isinstance(tensor.accumulator, GradSlot)):
+        raise fail(
+            "E411",
+            "an optimizer cannot change a tensor that was computed",
+            help="give leaves: `torch.tensor(..., requires_grad=True)` or `nn.Parameter(...)`",
+            notes=("PyTorch: can't optimize a non-leaf Tensor",),
+        )
+    if id(tensor) in known:
+        raise fail(
+            "E205",
+            "some parameters appear in more than one parameter group",
+            help="put each tensor into one group",
+        )
+
+
+def clear_gradient(tensor: Tensor, keep: bool = False) -> None:
+    """Forget a gradient, or make it zero."""
+    grad = tensor.grad
+    if grad is None:
+        return
+    if keep:
+        with grad_mode(False):
+            grad.overwrite(F.zeros(grad.shape, dtype=grad.dtype))
+    elif tensor.accumulator is not None:
+        tensor.accumulator.grad = None
+
+
+def _zero_grad(self: Object, set_to_none: Any = True) -> None:
+    keep = not truth(set_to_none)
+    for group in self.fields["param_groups"]:
+        for tensor in group["params"]:
+            clear_gradient(tensor, keep)
+
+
+def _describe(self: Object) -> str:
+    lines = [f"{self.cls.name} ("]
+    for i, group in enumerate(self.fields["param_groups"]):
+        lines.append(("\n" if i else "") + f"Parameter Group {i}")
+        lines.extend(f"    {k}: {formatted(group[k], '')}" for k in sorted(group) if k != "params")
+    return "\n".join([*lines, ")"])
+
+
+def _state_dict(self: Object) -> dict[str, Any]:
+    numbers: dict[int, int] = {}
+    groups = []
+    for group in self.fields["param_groups"]:
+        for tensor in group["params"]:
+            numbers.setdefault(id(tensor), len(numbers))
+        shown = {k: v for k, v in group.items() if k != "params"}
+        groups.append({**shown, "params": [numbers[id(t)] for t in group["params"]]})
+    state = {numbers[id(t)]: s for t, s in self.fields["state"].items() if id(t) in numbers}
+    return {"state": state, "param_groups": groups}
+
+
+def _load_state_dict(self: Object, state_dict: Any) -> None:
+    from .module_state import deep_copy
+
+    groups = self.fields["param_groups"]
+    given = state_dict if isinstance(state_dict, dict) else {}
+    saved_groups = deep_copy(given.get("param_groups", []))
+    if len(saved_groups) != len(groups):
+        raise fail(
+            "E210",
+            f"the state has {len(saved_groups)} parameter groups, the optimizer {len(groups)}",
+            help="give what `state_dict()` of the same optimizer returned",
+        )
+    if [len(g["params"]) for g in saved_groups] != [len(g["params"]) for g in groups]:
+        raise fail(
+            "E210",
+            "the state was made for other parameter groups",
+            help="give what `state_dict()` of the same optimizer returned",
+        )
+    tensors = [t for group in groups for t in group["params"]]
+    # The tensors of the state are shared, as in PyTorch.
+    self.fields["state"] = _states({tensors[n]: dict(s) for n, s in given["state"].items()})
+    for group, saved in zip(groups, saved_groups, strict=True):
+        group.update({k: v for k, v in saved.items() if k != "params"})
+
+
+def _no_step(self: Object, closure: Any = None) -> None:
+    raise fail(
+        "E207",
+        f"`{self.cls.name}` defines no `step`",
+        help="define `def step(self, closure=None):`",
+    )
+
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+def _evaluated(closure: Any) -> Any:
+    """The loss of a closure, which may differentiate."""
+    if closure is None:
+        return None
+    with grad_mode(True):
+        return call_value(closure, [], {})
+
+
+def _step(rule: rules.Rule) -> Callable[..., Any]:
+    def step(self: Object, closure: Any = None) -> Any:
+        loss = _evaluated(closure)
+        before = Node.counter()
+        states = self.fields["state"]
+        changed: list[Node] = []
+        with grad_mode(False):
+            for group in self.fields["param_groups"]:
+                sign = -1 if truth(group["maximize"]) else 1
+                for tensor in group["params"]:
+                    grad = tensor.grad
+                    if grad is None:
+                        continue
+                    state = states.get(tensor, {})
+                    g = grad.node
+                    new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
+                    if state:
+                        states[tensor] = state
+                    tensor.overwrite(new)
+                    changed.append(new)
+                    changed.append(g)
+                    changed.extend([s.node for s in state.values() if isinstance(s, Tensor)])
+        settle(changed)
+        HOUSEKEEPING.excuse(Node.counter() - before)
+        return loss
+
+    return step
+
+
+def settle(nodes: list[Node]) -> None:
+    """Evaluate what a step made and let go of its history."""
+    if STATE.batching or STATE.recorder is not None:
+        return
+    evaluate(nodes)
+    release(nodes, 0)
+
+
+# -- L-BFGS ---------------------------------------------------------------------------------------
+
+
+class _Parameters:
+    """The parameters of L-BFGS as one flat array, and its closure."""
+
+    def __init__(self, tensors: list[Tensor], closure: Any):
+        self.tensors = tensors
+        self.closure = closure
+
+    def evaluate(self) -> tuple[float, np.ndarray]:
+        loss = _evaluated(self.closure)
+        return _number(loss), self.gradient()
+
+    def gradient(self) -> np.ndarray:
+        parts = []
+        evaluate([t.grad.node for t in self.tensors if t.grad is not None])
+        for tensor in self.tensors:
+            grad = tensor.grad
+            zeros = np.zeros(tensor.node.numel, tensor.dtype)
+            parts.append(zeros if grad is None else np.ravel(value_of(grad.node)))
+        return np.concatenate(parts)
+
+    def position(self) -> np.ndarray:
+        return np.concatenate([np.ravel(value_of(t.node)) for t in self.tensors])
+
+    def move_to(self, x: np.ndarray) -> None:
+        at = 0
+        with grad_mode(False):
+            for tensor in self.tensors:
+                count = tensor.node.numel
+                part = np.array(x[at : at + count], tensor.dtype).reshape(tensor.shape)
+                tensor.overwrite(constant(part))
+                at += count
+
+
+def _number(loss: Any) -> float:
+    value = real(loss)
+    if not isinstance(value, int | float):
+        raise misfit(
+            "the closure of LBFGS must return the loss, not",
+            loss,
+            "end it with `return loss`",
+            "E205",
+        )
+    return float(value)
+
+
+def _lbfgs_step(self: Object, closure: Any = None) -> Any:
+    from ...autograd.optim import lbfgs
+
+    groups = self.fields["param_groups"]
+    if closure is None:
+        raise fail(
+            "E205",
+            "LBFGS evaluates the loss several times, `step` needs a closure",
+            help="write `def closure(): opt.zero_grad(); loss = ...; loss.backward(); return loss`",
+        )
+    group = groups[0]
+    parameters = _Parameters(group["params"], closure)
+    if group["line_search_fn"] not in (None, "strong_wolfe"):
+        raise fail("E205", "only 'strong_wolfe' is supported", help="line_search_fn='strong_wolfe'")
+    states = self.fields["state"]
+    state = states.setdefault(group["params"][0], {})
+    loss = _evaluated(closure)
+    first = _number(loss)
+    options = {k: real(v) for k, v in group.items()}
+    problem = lbfgs.Problem(parameters.evaluate, parameters.position, parameters.move_to)
+    with np.errstate(all="ignore"):
+        lbfgs.run(problem, first, parameters.gradient(), state, options)
+    return loss
+
+
+# -- hooks ---------------------------------------------------------------------------------------
+
+_BEFORE, _AFTER = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
+
+
+def _hook(table: str) -> Callable[..., Handle]:
+    return lambda self, hook: Handle(self.fields.setdefault(table, {}), hook)
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step between its hooks."""
+
+    def run(self: Object, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self.fields.get(_BEFORE, {}).values()):
+            changed = call_value(hook, [self, args, kwargs], {})
+            if changed is not None:
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        for hook in list(self.fields.get(_AFTER, {}).values()):
+            call_value(hook, [self, args, kwargs], {})
+        return result
+
+    return run
+
+
+# -- the classes ----------------------------------------------------------------------------------
+
+OPTIMIZER = library_class(
+    "Optimizer",
+    [],
+    {
+        "__init__": _initialize,
+        "__repr__": _describe,
+        "add_param_group": add_group,
+        "zero_grad": _zero_grad,
+        "state_dict": _state_dict,
+        "load_state_dict": _load_state_dict,
+        "step": _no_step,
+        "register_step_pre_hook": _hook(_BEFORE),
+        "register_step_post_hook": _hook(_AFTER),
+    },
+)
+
+
+def _constructor(name: str) -> Callable[..., None]:
+    def initialize(self: Object, *args: Any, **kwargs: Any) -> None:
+        params, options = options_of(name, args, kwargs)
+        _initialize(self, params, options)
+        groups = self.fields["param_groups"]
+        if name == "Adagrad":
+            for group in groups:
+                for tensor in group["params"]:
+                    self.fields["state"][tensor] = rules.adagrad_start(tensor.node, group)
+        if name == "LBFGS" and len(groups) != 1:
+            raise fail(
+                "E205", "LBFGS takes one parameter group", help="give a list of tensors: `[w, b]`"
+            )
+
+    return initialize
+
+
+def _class(name: str) -> UserClass:
+    rule = SIGNATURES[name][0]
+    step = _hooked(_lbfgs_step if rule is None else _step(rule))
+    # AdamW is an Adam whose weight decay is decoupled.
+    base = CLASSES["Adam"] if name == "AdamW" else OPTIMIZER
+    return library_class(name, [base], {"__init__": _constructor(name), "step": step})
+
+
+CLASSES: dict[str, UserClass] = {"Optimizer": OPTIMIZER}
+for _name in sorted(SIGNATURES):
+    CLASSES[_name] = _class(_name)

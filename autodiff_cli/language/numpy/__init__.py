@@ -1,0 +1,1 @@
+"""NumPy's names and arrays."""

@@ -1,0 +1,319 @@
+"""NumPy arrays of programs: tensors under another name, with NumPy's attributes and methods.
+
+An array is never differentiated; what is made of arrays and numbers alone is an array again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.tensor import Array, Tensor, as_array, wrap_view
+from ...errors import fail
+from ...graph.dtypes import DTYPES
+from ...graph.op import constant, value_of
+from ...graph.params import to_dtype, to_size
+from ...graph.registry import F
+from ...graph.sizes import check_size
+from ...graph.state import READERS, STATE, taken_out
+from ...graph.symbolic_numbers import Aside
+from ..values.functions import guarded
+from ..values.operations import items_of
+from ..values.values import Builtin, TypeName
+
+
+class ArrayType:
+    """The dtype of an array, which prints as NumPy's."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+
+    def __eq__(self, other: object) -> bool:
+        return getattr(other, "dtype", other) == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "name":
+            return self.dtype.name
+        if name == "itemsize":
+            return self.dtype.itemsize
+        if name == "kind":
+            return self.dtype.kind
+        raise fail("E207", f"a NumPy dtype has no attribute `{name}`", help="it has: name, kind")
+
+    def describe_text(self) -> str:
+        return self.dtype.name
+
+    def describe(self) -> str:
+        return f"dtype('{self.dtype.name}')"
+
+
+def made(array: np.ndarray) -> Array:
+    """An array of the program with these values."""
+    return as_array(Tensor(constant(np.ascontiguousarray(array).reshape(array.shape))))
+
+
+# -- attributes and methods -----------------------------------------------------------------------
+
+# Methods that NumPy itself computes.
+_COMPUTED = """
+    sum mean std var max min prod argmax argmin cumsum cumprod all any argsort nonzero round repeat
+    take trace dot conj copy clip searchsorted flatten tolist item
+"""
+COMPUTED_METHODS = frozenset(_COMPUTED.split())
+
+
+def _reshape(array: Array, *shape: Any, order: Any = "C") -> Any:
+    node = F.reshape(array.node, to_size(shape[0] if len(shape) == 1 else shape))
+    return wrap_view(node, array)
+
+
+def _transpose(array: Array, *axes: Any) -> Any:
+    given = axes[0] if len(axes) == 1 and isinstance(axes[0], list | tuple) else axes
+    order = tuple(given) or tuple(reversed(range(len(array.shape))))
+    return calls.call("permute", (array, order), {})
+
+
+def _astype(array: Array, dtype: Any, **options: Any) -> Any:
+    return Tensor(F.copied(F.to_dtype(array.node, dtype_of(dtype))))
+
+
+def _sort(array: Array, axis: Any = -1) -> None:
+    array.overwrite(constant(np.sort(plain(array), axis=axis)))
+
+
+def _fill(array: Array, value: Any) -> None:
+    array.overwrite(F.full(array.shape, value, dtype=array.dtype))
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "astype": _astype,
+    "sort": _sort,
+    "fill": _fill,
+    "ravel": lambda array: _reshape(array, -1),
+    "squeeze": lambda array, *axis: calls.call("squeeze", (array, *axis), {}),
+    "swapaxes": lambda array, first, second: calls.call("transpose", (array, first, second), {}),
+}
+_ATTRIBUTES = ("ndim", "nbytes", "itemsize", "mT", "real")  # those of tensors
+
+
+def attribute(array: Array, name: str) -> Any:
+    """`array.name`; None when it is what tensors have under that name."""
+    if name == "shape":
+        return tuple(array.shape)
+    if name == "size":
+        return array.node.numel
+    if name == "dtype":
+        return ArrayType(array.dtype)
+    if name == "T":
+        return as_array(_transpose(array))
+    method = _METHODS.get(name)
+    if method is not None:
+        return Builtin(name, lambda *args, **kwargs: result(method(array, *args, **kwargs)))
+    if name in COMPUTED_METHODS:
+        return Builtin(name, partial(computed(f"ndarray.{name}"), array))
+    if name in _ATTRIBUTES:
+        return None
+    raise fail(
+        "E207",
+        f"a NumPy array has no attribute `{name}` here",
+        label="no such attribute",
+        help=f"make a tensor first: `torch.from_numpy(...).{name}`",
+        notes=(f"PyTorch: 'numpy.ndarray' object has no attribute '{name}'",)
+        if not hasattr(np.ndarray, name)
+        else (),
+    )
+
+
+def result(value: Any) -> Any:
+    """What an array's method gives: an array, or a number."""
+    if not isinstance(value, Tensor):
+        return value
+    if value.shape or value.dtype.name == "float32":
+        return as_array(value)
+    if STATE.recorder is not None:
+        return value.item()
+    return given_back(value_of(value.node)[()])
+
+
+# -- values that NumPy takes and gives -------------------------------------------------------------
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as NumPy takes it, within `depth` lists."""
+    if isinstance(value, Tensor):
+        return value_of(value.node)
+    if isinstance(value, ArrayType | TypeName):
+        return dtype_of(value)
+    if isinstance(value, list | tuple):
+        if depth == 64:
+            raise fail("E108", "the list is nested more than 64 levels deep", help="flatten it")
+        return (tuple if isinstance(value, tuple) else list)(plain(v, depth + 1) for v in value)
+    return value
+
+
+def given_back(value: Any) -> Any:
+    """What NumPy gave, as a value of the program."""
+    if isinstance(value, np.ndarray) or (isinstance(value, np.floating) and value.itemsize < 8):
+        array = np.asarray(value)
+        dtype_of(array.dtype)
+        return made(array)
+    if isinstance(value, np.float64):
+        return value  # a float that prints otherwise, and makes tensors of its dtype
+    return value.item() if isinstance(value, np.generic) else value
+
+
+# -- functions whose arguments are not those of an op ---------------------------------------------
+
+
+def _given(value: Any) -> Array:
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, Tensor):
+        return as_array(Tensor(F.detach(value.node)))
+    return made(np.asarray(plain(items_of(value) if isinstance(value, range) else value)))
+
+
+def _arange(*args: Any, dtype: Any = None, **kwargs: Any) -> Array:
+    numbers = [a.item() if isinstance(a, Tensor) else a for a in (*args, *kwargs.values())]
+    if not all(isinstance(n, int | float) for n in numbers):
+        raise fail("E208", "np.arange takes numbers", help="np.arange(5)")
+    first, last, step = 0, numbers[0], 1
+    if len(numbers) > 1:
+        first, last, step = numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 1
+    count = max(0, int(np.ceil((last - first) / step))) if step else 0
+    check_size((count,), DTYPES["float64"])
+    array = np.arange(first, last, step)
+    return made(array if dtype is None else array.astype(dtype_of(dtype)))
+
+
+def dtype_of(value: Any) -> np.dtype:
+    """What NumPy takes for a dtype: a dtype, a type, or its name."""
+    try:
+        kind = np.dtype(value) if isinstance(value, str) else to_dtype(value)
+    except TypeError:
+        kind = None
+    if kind is None or kind.name not in DTYPES:
+        raise fail("E203", f"arrays of dtype {value} do not exist here", help="use np.float64")
+    return kind
+
+
+@cache
+def computed(name: str) -> Callable[..., Any]:
+    """A function that NumPy itself computes, of arrays and numbers."""
+    function = attrgetter({"empty": "zeros", "empty_like": "zeros_like"}.get(name, name))(np)
+    sizes = _SIZES.get(name)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if STATE.recorder is not None:
+            raise Aside  # a step is recorded of ops alone
+        out = kwargs.pop("out", None)
+        given = [plain(a) for a in args]
+        named = {k: dtype_of(v) if k == "dtype" and v is not None else plain(v)
+                 for k, v in kwargs.items()}  # fmt: skip
+        if sizes is not None:
+            check_size(to_size(sizes(*given, **named)), DTYPES["float64"])
+        elif isinstance(function, np.ufunc):
+            if len(given) > function.nin:
+                out = args[function.nin]
+                del given[function.nin :]
+            with suppress(ValueError):  # NumPy has better words
+                check_size(np.broadcast_shapes(*map(np.shape, given)), DTYPES["float64"])
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = function(*given, **named)
+        if out is not None:
+            return _written(out, found)
+        if isinstance(found, tuple | list):
+            return (tuple if isinstance(found, tuple) else list)(map(given_back, found))
+        result = given_back(found)
+        return _traced(result, args) if READERS else result
+
+    return run
+
+
+def _traced(result: Any, args: tuple[Any, ...]) -> Any:
+    """The result, and for who watches what leaves the graph the arrays that it was made of."""
+    node = result.node if isinstance(result, Array) else constant(np.asarray(result))
+    node.inputs = tuple([a.node for a in args if isinstance(a, Tensor)])
+    return result if isinstance(result, Array) else taken_out(node, result)
+
+
+_OPERATORS = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "true_divide", "//": "floor_divide",
+    "%": "remainder", "**": "power", "@": "matmul", "&": "bitwise_and", "|": "bitwise_or",
+    "^": "bitwise_xor", "<<": "left_shift", ">>": "right_shift", "==": "equal", "!=": "not_equal",
+    "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal", "~": "invert",
+    "neg": "negative", "pos": "positive", "abs": "absolute",
+}  # fmt: skip
+
+
+def operate(symbol: str, *operands: Any) -> Any:
+    """An operator between arrays and numbers."""
+    return guarded(symbol, computed(_OPERATORS[symbol]), list(operands), {})
+
+
+def _written(out: Any, found: Any) -> Array:
+    """`np.add(a, b, out=c)`."""
+    if not isinstance(out, Array):
+        raise fail("E208", "out= takes a NumPy array", help="np.zeros(3)")
+    out.overwrite(constant(np.asarray(found, dtype=out.dtype)))
+    return out
+
+
+def _product_shape(a: Any, b: Any) -> tuple[int, ...]:
+    first, second = np.shape(a), np.shape(b)
+    return first[:-1] + (second[:-2] + second[-1:] if len(second) > 1 else ())
+
+
+_SIZES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("zeros", "ones", "full", "empty"), lambda shape, *rest, **named: shape),
+    **dict.fromkeys(("eye", "tri"), lambda N, M=None, *rest, **named: (N, N if M is None else M)),
+    "identity": lambda n, *rest, **named: (n, n),
+    **dict.fromkeys(
+        ("linspace", "logspace", "geomspace"), lambda start, stop, num=50, *rest, **named: num
+    ),
+    "tile": lambda a, reps: (np.size(a), *np.ravel(reps).tolist()),
+    "repeat": lambda a, repeats, axis=None: (np.size(a), int(np.max(repeats))),
+    "ndarray.repeat": lambda a, repeats, axis=None: (np.size(a), int(np.max(repeats))),
+    "where": lambda *parts: np.broadcast_shapes(*map(np.shape, parts)),
+    "outer": lambda a, b: (np.size(a), np.size(b)),
+    "kron": lambda a, b: (np.size(a), np.size(b)),
+    **dict.fromkeys(("dot", "matmul", "inner"), _product_shape),
+    "diag": lambda v, k=0: (len(v) + abs(k),) * 2,
+    "meshgrid": lambda *parts, **named: [np.size(part) for part in parts] + [len(parts)],
+}
+
+
+_PRINTING = ("precision", "suppress", "threshold", "linewidth", "edgeitems", "sign", "floatmode")
+
+
+def _set_printoptions(**options: Any) -> None:
+    for name in options:
+        if name not in _PRINTING:
+            raise fail(
+                "E203", f"arrays are printed without `{name}` here", help=", ".join(_PRINTING)
+            )
+    with np.printoptions(**options):  # NumPy looks at the values
+        STATE.array_options = {**STATE.array_options, **options}
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "arange": _arange,
+    "set_printoptions": _set_printoptions,
+}
+FUNCTIONS: dict[str, Any] = {name: Builtin(name, run) for name, run in _FUNCTIONS.items()}
+FUNCTIONS["newaxis"] = None

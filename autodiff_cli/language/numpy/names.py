@@ -1,0 +1,209 @@
+"""NumPy's names: ops under other names, and what takes lists and gives arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail
+from ...graph.dtypes import DTYPES, FLOAT64
+from ...graph.registry import overloads
+from ..python.builtins import TYPES
+from ..values.dialect import MODE
+from ..values.values import Builtin, Namespace
+
+CONSTANTS: dict[str, Any] = {
+    "pi": math.pi,
+    "e": math.e,
+    "inf": math.inf,
+    "nan": math.nan,
+}
+
+# NumPy's names of ops; keywords are translated when arguments are bound.
+NUMPY: dict[str, str] = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "absolute": "abs",
+    "fabs": "abs",
+    "power": "pow",
+    "concatenate": "cat",
+    "concat": "cat",
+    "mod": "remainder",
+    "amax": "amax",
+    "amin": "amin",
+    "expand_dims": "unsqueeze",
+    "transpose": "permute",
+    "around": "round",
+    "rint": "round",
+    "invert": "bitwise_not",
+    "matmul": "matmul",
+    "swapaxes": "transpose",
+    "moveaxis": "movedim",
+    "broadcast_to": "broadcast_to",
+    "true_divide": "true_divide",
+    "float_power": "float_power",
+    "degrees": "rad2deg",
+    "radians": "deg2rad",
+    "cumulative_sum": "cumsum",
+    "product": "prod",
+    "fix": "trunc",
+    "clip": "clamp",
+    "array_split": "tensor_split",
+    "split": "tensor_split",
+    "vecdot": "linalg.vecdot",
+    "inv": "linalg.inv",
+    "norm": "linalg.norm",
+    "det": "linalg.det",
+    "solve": "linalg.solve",
+    "ascontiguousarray": "contiguous",
+    "row_stack": "vstack",
+    "sum": "sum",
+    "mean": "mean",
+    "max": "amax",
+    "min": "amin",
+    "nan_to_num": "nan_to_num",
+}
+NUMPY_ONLY_BARE = frozenset(NUMPY) - {
+    "split",
+    "transpose",
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "norm",
+    "inv",
+    "det",
+    "solve",
+    "mod",
+    "vecdot",
+}
+
+
+# What NumPy computes itself.
+_COMPUTED = """
+    add subtract multiply divide true_divide floor_divide power float_power mod remainder fmod
+    maximum minimum fmax fmin exp exp2 expm1 log log2 log10 log1p sqrt square cbrt reciprocal abs
+    absolute fabs negative sign sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh
+    arccosh arctanh hypot floor ceil trunc rint isnan isinf isfinite logical_and logical_or
+    logical_not logical_xor equal not_equal less less_equal greater greater_equal logaddexp deg2rad
+    rad2deg degrees radians heaviside copysign bitwise_and bitwise_or bitwise_xor invert sinc fix
+    sum mean std var max min amax amin prod argmax argmin cumsum cumprod sort argsort median ptp any
+    all count_nonzero average nanmean nansum nanmax nanmin nanstd trace diff clip round around
+    concatenate concat stack vstack hstack dstack column_stack triu tril unique percentile quantile
+    histogram searchsorted digitize polyfit polyval interp corrcoef cov bincount array_equal isclose
+    nan_to_num nonzero argwhere flatnonzero copy append delete insert isin roll convolve gradient
+    cross take where flip fliplr flipud rot90 shape size ndim
+    tile repeat outer kron dot matmul inner diag meshgrid
+    zeros ones full empty eye identity tri linspace logspace geomspace
+    zeros_like ones_like full_like empty_like
+    linalg.norm linalg.inv linalg.det linalg.solve linalg.eigh linalg.eigvalsh linalg.svd linalg.qr
+    linalg.cholesky linalg.pinv linalg.lstsq linalg.matrix_rank linalg.slogdet linalg.eig
+    linalg.eigvals
+"""
+COMPUTED = frozenset(_COMPUTED.split())
+# What looks at its argument's memory, or is an op of the same name and arguments.
+_SAME = """
+    reshape transpose expand_dims squeeze swapaxes moveaxis ravel broadcast_to diagonal
+    ascontiguousarray split array_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d einsum
+    tensordot vdot
+"""
+SAME = frozenset(_SAME.split())
+
+# NumPy's names of dtypes.
+NUMPY_DTYPES: dict[str, str] = {
+    **{name: name for name in ("float64", "float32", "float16", "int64", "int32", "int16", "int8",
+                               "uint8", "bool")},
+    "bool_": "bool", "double": "float64", "single": "float32", "half": "float16", "long": "int64",
+    "int_": "int64", "intc": "int32", "longlong": "int64", "short": "int16", "byte": "int8",
+    "ubyte": "uint8",
+}  # fmt: skip
+
+
+def numpy_member(prefix: str, name: str) -> Any:
+    if prefix == "np" and name == "linalg":
+        return Namespace("np.linalg")
+    if prefix == "np.random":
+        from .random import RANDOM as NUMPY_RANDOM
+
+        return NUMPY_RANDOM.get(name)
+    if prefix == "np" and name == "random":
+        return Namespace("np.random")
+    path = f"{prefix}.{name}".removeprefix("np.")
+    if path.startswith("linalg."):
+        ops = overloads(path)
+        known = path in COMPUTED if MODE.python else bool(ops)
+        return Builtin(name, numpy_function(path, ops)) if known else None
+    found = CONSTANTS.get(name)
+    if found is not None:
+        return found
+    from ..torch.names import NUMPY_FUNCTIONS
+
+    found = NUMPY_FUNCTIONS.get(name)
+    if found is not None:
+        return found
+    if name == "ndarray":
+        return TYPES["ndarray"]
+    if MODE.python:
+        from .arrays import FUNCTIONS as ARRAY_FUNCTIONS
+
+        if name in ARRAY_FUNCTIONS:
+            return ARRAY_FUNCTIONS[name]
+    if name in NUMPY_DTYPES:
+        return DTYPES[NUMPY_DTYPES[name]]
+    ops = overloads(NUMPY.get(name, name))
+    known = name in COMPUTED or name in SAME if MODE.python else bool(ops)
+    return Builtin(name, numpy_function(name, ops)) if known else None
+
+
+def _is_data(value: Any) -> bool:
+    """Numbers that are to become an array; a list of arrays stays one."""
+    if isinstance(value, list):
+        return not any(isinstance(item, Tensor) for item in value)
+    return isinstance(value, float)
+
+
+def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
+    """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
+    float64, and what it makes of them and of NumPy arrays is an array or a number again."""
+    from ...autograd import calls
+    from ..torch.names import NUMPY_FUNCTIONS
+    from .arrays import computed
+    from .arrays import result as as_result
+
+    array = NUMPY_FUNCTIONS["array"].function
+    own = computed(name) if name in COMPUTED and MODE.python else None
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not MODE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
+            if MODE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+                raise fail(
+                    "E402",
+                    "numpy() cannot be called on a tensor that requires grad, and that is what "
+                    f"`np.{name}` does",
+                    help=f"write `torch.{name}`, or `np.{name}(x.detach().numpy())`",
+                )
+            return calls.call_ops(ops, name, args, kwargs)
+        if own is not None:
+            return own(*args, **kwargs)
+        given = [array(a) if _is_data(a) else a for a in args]
+        if given and isinstance(given[0], int):
+            given[0] = array(float(given[0]))
+        try:
+            result = calls.call_ops(ops, name, tuple(given), kwargs)
+        except AutodiffError as error:
+            if error.code != "E307":
+                raise
+            given = [array(a, FLOAT64) if isinstance(a, Tensor) else a for a in given]
+            result = calls.call_ops(ops, name, tuple(given), kwargs)
+        if isinstance(result, tuple):  # parts
+            return list(map(as_result, result))
+        return as_result(result)
+
+    return run

@@ -1,0 +1,172 @@
+"""`np.random`: NumPy's legacy generator, `RandomState` and `default_rng`.
+
+What is drawn is an array, or a number where no size was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from ...autograd.tensor import Array
+from ...errors import fail
+from ...graph.dtypes import DTYPES
+from ...graph.op import constant, value_of
+from ...graph.params import to_dtype, to_size
+from ...graph.sizes import check_size
+from ..random.generators import Stream
+from ..values.dialect import misfit
+from ..values.values import Builtin
+from .arrays import ArrayType, given_back, plain
+
+_OWN = np.random.RandomState()
+STREAM = Stream(_OWN, _OWN.get_state, _OWN.set_state)  # NumPy's legacy generator
+
+# Functions whose last argument is a size.
+_COMMON = """
+    random uniform normal standard_normal permutation choice binomial exponential
+    standard_exponential poisson beta gamma standard_gamma laplace logistic lognormal gumbel
+    geometric chisquare standard_t standard_cauchy pareto weibull triangular rayleigh vonmises
+    dirichlet multinomial multivariate_normal negative_binomial hypergeometric
+"""
+_LEGACY = ("random_sample", "ranf", "sample", "randint")
+_SHAPED = ("rand", "randn")  # sizes one by one
+
+
+def _size(size: Any) -> tuple[int, ...] | None:
+    if size is None:
+        return None
+    shape = to_size(size)
+    check_size(shape, DTYPES["float64"])
+    return shape
+
+
+def _keyword(name: str, value: Any) -> Any:
+    if name == "size":
+        return _size(value)
+    if name == "dtype":
+        return value.dtype if isinstance(value, ArrayType) else to_dtype(value)
+    return plain(value)
+
+
+def _sized(own: Callable[[], Any], name: str) -> Builtin:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = {k: _keyword(k, v) for k, v in kwargs.items()}
+        return given_back(getattr(own(), name)(*[plain(a) for a in args], **given))
+
+    return Builtin(name, run)
+
+
+def _shaped(own: Callable[[], Any], name: str) -> Builtin:
+    return Builtin(name, lambda *size: given_back(getattr(own(), name)(*(_size(size) or ()))))
+
+
+def _shuffle(own: Callable[[], Any]) -> Builtin:
+    def run(values: Any) -> None:
+        if isinstance(values, Array):
+            mixed = np.array(value_of(values.node))
+            own().shuffle(mixed)
+            values.overwrite(constant(mixed))
+        elif isinstance(values, list):
+            own().shuffle(values)
+        else:
+            raise misfit("shuffle() takes an array, not", values, "np.array(x)")
+
+    return Builtin("shuffle", run)
+
+
+def _legacy(own: Callable[[], Any]) -> dict[str, Builtin]:
+    """What `np.random` and a `RandomState` have alike."""
+    return {
+        **{name: _sized(own, name) for name in (*_COMMON.split(), *_LEGACY)},
+        **{name: _shaped(own, name) for name in _SHAPED},
+        "shuffle": _shuffle(own),
+        "seed": Builtin("seed", lambda seed=None: own().seed(plain(seed))),
+    }
+
+
+# -- generators that programs make ----------------------------------------------------------------
+
+
+class NumpyGenerator:
+    """A `RandomState`, or what `default_rng` gives."""
+
+    __slots__ = ("__weakref__", "kind", "methods", "own")
+
+    def __init__(self, kind: str, own: Any):
+        self.kind = kind
+        self.own = own
+        GENERATORS.add(self)
+        self.methods = _legacy(self._for_draw) if kind == "RandomState" else self._modern()
+
+    def _for_draw(self) -> Any:
+        OWN.draws += 1
+        return self.own
+
+    def _modern(self) -> dict[str, Builtin]:
+        return {
+            **{
+                name: _sized(self._for_draw, name)
+                for name in (*_COMMON.split(), "integers", "permuted")
+            },
+            "shuffle": _shuffle(self._for_draw),
+        }
+
+    def get_attribute(self, name: str) -> Any:
+        found = self.methods.get(name)
+        if found is None:
+            raise fail(
+                "E207",
+                f"a {self.kind} has no attribute `{name}` here",
+                help=f"it has: {', '.join(sorted(self.methods))}",
+            )
+        return found
+
+    def state(self) -> Any:
+        return self.own.get_state() if self.kind == "RandomState" else self.own.bit_generator.state
+
+    def put_back(self, state: Any) -> None:
+        if self.kind == "RandomState":
+            self.own.set_state(state)
+        else:
+            self.own.bit_generator.state = state
+
+    def describe(self) -> str:
+        return f"{self.kind}({'MT19937' if self.kind == 'RandomState' else 'PCG64'})"
+
+
+GENERATORS: WeakSet[NumpyGenerator] = WeakSet()
+
+
+def _put_back(states: list[tuple[NumpyGenerator, Any]]) -> None:
+    for generator, state in states:
+        generator.put_back(state)
+
+
+OWN = Stream(None, lambda: [(g, g.state()) for g in GENERATORS], _put_back)
+
+
+def _seed(seed: Any) -> Any:
+    if seed is not None and not isinstance(seed, int | list | tuple):
+        raise misfit("a seed is an int, not", seed, "default_rng(0)")
+    return seed
+
+
+def _default_rng(seed: Any = None) -> NumpyGenerator:
+    if isinstance(seed, NumpyGenerator):
+        return seed
+    return NumpyGenerator("Generator", np.random.default_rng(_seed(seed)))
+
+
+def _random_state(seed: Any = None) -> NumpyGenerator:
+    return NumpyGenerator("RandomState", np.random.RandomState(_seed(seed)))
+
+
+RANDOM: dict[str, Builtin] = {
+    **_legacy(lambda: STREAM.own),
+    "default_rng": Builtin("default_rng", _default_rng),
+    "RandomState": Builtin("RandomState", _random_state),
+}

@@ -1,0 +1,234 @@
+"""What functions of arrays return: a gradient, a Jacobian, a Hessian, or a product with a vector.
+
+Each kind says which nodes a call computes, from the objective and the chosen variables, and in what
+form their arrays are handed over. Running a program and replaying its plan is `compiled`'s part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...autograd import reverse
+from ...autograd.forward import jvp
+from ...autograd.transforms import jacobians
+from ...errors import fail
+from ...graph.node import Node
+from ...graph.op import cast
+from ...graph.sizes import shape_text
+
+MODES = ("auto", "reverse", "forward")
+
+Chosen = dict[str, Node]  # what is differentiated with respect to, by name
+Vector = dict[str | None, Node]  # by the name of the variable; None for the objective
+
+
+class Kind:
+    """`name` is the public one; `single`: the objective must be one number; `vector`: what the
+    vector belongs to that a call begins with, `variables` or `objective`, if there is one."""
+
+    name: str
+    single = True
+    vector = ""
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        """The nodes that a call computes."""
+        raise AssertionError
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        """What a call returns."""
+        raise AssertionError
+
+
+class Blocks:
+    """The names of the variables; `bare`: of one that was asked for without a list."""
+
+    def __init__(self, names: list[str], bare: bool):
+        self.names = names
+        self.bare = bare
+
+    def of(self, parts: list[Any]) -> Any:
+        """Parts by name, or the one part."""
+        return parts[0] if self.bare else dict(zip(self.names, parts, strict=True))
+
+
+def _filled(found: list[Node | None], chosen: Chosen) -> list[Node]:
+    pairs = zip(found, chosen.values(), strict=True)
+    return [reverse.zeros_like(x) if g is None else g for g, x in pairs]
+
+
+def _pulled(seeds: list[tuple[Node, Node]], chosen: Chosen) -> list[Node]:
+    nodes = list(chosen.values())
+    found = reverse.gradients(seeds, nodes, create_graph=False, retain_graph=True)
+    return _filled(found, chosen)
+
+
+class ValueAndGrad(Kind):
+    """The objective as a number, and its gradients."""
+
+    name = "value_and_grad"
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        return [out, *_pulled([(out, reverse.ones_like(out))], chosen)]
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        return float(arrays[0].item()), chosen.of(arrays[1:])
+
+
+class Jacobian(Kind):
+    """A block for each variable, of the objective's shape followed by the variable's."""
+
+    name = "jacobian"
+    single = False
+
+    def __init__(self, mode: str = "auto"):
+        if mode not in MODES:
+            raise fail(
+                "E205", f"there is no mode {mode!r}", help=f"the modes are {', '.join(MODES)}"
+            )
+        self.mode = mode
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        return jacobians.jacobian(out, list(chosen.values()), self.mode)
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        return chosen.of(arrays)
+
+
+class Hessian(Kind):
+    """A block for each pair of variables, of the shape of the first followed by the second's."""
+
+    name = "hessian"
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        rows = jacobians.hessian(out, list(chosen.values()))
+        return [block for row in rows for block in row]
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        n = len(chosen.names)
+        return chosen.of([chosen.of(arrays[at : at + n]) for at in range(0, n * n, n)])
+
+
+class Hvp(Kind):
+    """The Hessian times a vector, which has a part for each variable."""
+
+    name = "hvp"
+    vector = "variables"
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        moves = _moves(self.name, vector, chosen)
+        firsts = jacobians.slopes(out, list(chosen.values()))
+        pairs = zip(firsts, moves, strict=True)
+        seeds = [(f, v) for f, v in pairs if f.requires_grad and v is not None]
+        return _pulled(seeds, chosen)
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        return chosen.of(arrays)
+
+
+class Jvp(Kind):
+    """The objective, and how it changes when the variables move along a vector."""
+
+    name = "jvp"
+    single = False
+    vector = "variables"
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        moves = _moves(self.name, vector, chosen)
+        return [out, *jvp([out], list(chosen.values()), moves)]
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        return tuple(arrays)
+
+
+class Vjp(Kind):
+    """The objective, and a vector of its shape times the Jacobian."""
+
+    name = "vjp"
+    single = False
+    vector = "objective"
+
+    def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
+        return [out, *_pulled([(out, _fitting(self.name, None, vector[None], out))], chosen)]
+
+    def answer(self, chosen: Blocks, arrays: list[np.ndarray]) -> Any:
+        return arrays[0], chosen.of(arrays[1:])
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+def parts_of(kind: Kind, given: tuple[Any, ...], bare: str | None) -> dict[str | None, np.ndarray]:
+    """The vector that a call begins with, by names of variables; `bare` is the only one's.
+
+    Raises:
+        AutodiffError: E205 when there is none or too many, E208 when it is no array or not by
+        name.
+    """
+    if not given and not kind.vector:
+        return {}
+    count = 1 if kind.vector else 0
+    if len(given) != count:
+        raise fail(
+            "E205",
+            f"`{kind.name}` takes {'a vector and then ' if count else ''}arrays by name, "
+            f"but got {len(given)} positional argument{'' if len(given) == 1 else 's'}",
+            help=f"write `f({'v, ' if count else ''}x=x)`",
+        )
+    (vector,) = given
+    if kind.vector == "objective":
+        return {None: numbers(vector, "the vector")}
+    if bare is not None and not isinstance(vector, Mapping):
+        return {bare: numbers(vector, "the vector")}
+    if not isinstance(vector, Mapping):
+        raise fail(
+            "E208",
+            f"the vector of `{kind.name}` has a part for each variable, by name",
+            help="write `f({'x': v}, x=x)`, or name one variable: `wrt=\"x\"`",
+        )
+    return {name: numbers(part, f"the vector's `{name}`") for name, part in vector.items()}
+
+
+def numbers(value: object, what: str) -> np.ndarray:
+    """A numeric array; E208 for anything else."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise fail(
+            "E208", f"{what} is no array: its rows differ in length", help="give rows of one length"
+        ) from None
+    if array.dtype.kind not in "biuf":
+        raise fail(
+            "E208",
+            f"{what} must be a numeric array, not {array.dtype}",
+            help="give floats, ints or bools",
+        )
+    return array
+
+
+def _moves(name: str, vector: Vector, chosen: Chosen) -> list[Node | None]:
+    for part in vector:
+        if part not in chosen:
+            raise fail(
+                "E205",
+                f"`{name}`: the vector has a part `{part}`, which is no variable",
+                help=f"the variables are: {', '.join(chosen)}",
+            )
+    return [
+        _fitting(name, part, vector[part], x) if part in vector else None
+        for part, x in chosen.items()
+    ]
+
+
+def _fitting(name: str, part: str | None, v: Node, like: Node) -> Node:
+    if v.shape != like.shape:
+        what = "the objective" if part is None else f"`{part}`"
+        raise fail(
+            "E308",
+            f"`{name}`: the vector has shape {shape_text(v.shape)}, {what} has "
+            f"{shape_text(like.shape)}",
+            help="both must have the same shape",
+        )
+    return cast(v, like.dtype)

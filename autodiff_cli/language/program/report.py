@@ -1,0 +1,114 @@
+"""What a run is asked to do and what it reports: plain data between the language and everything
+above it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Ended
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from ...engine.plan.describe import PlanData
+    from ...engine.profile import Profile
+    from ...errors import AutodiffError, Diagnostic
+    from ...graph.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line sets for a program.
+
+    `defines`: `(name, text, add)` of `-D name=text`, `add` for `-D +name=text`; `wrt`: names
+    (globs) that are differentiated; `grad_output`: expression text of the upstream gradient;
+    `folder`: where `load` reads, by default the folder of the program's file; `write`: receives
+    what `print` writes, as it is written; `profile` and `plan`: measure the run, describe the plan
+    of its last big evaluation.
+    """
+
+    loss: str | None = None
+    wrt: tuple[str, ...] = ()
+    grad_output: str | None = None
+    dtype: str | None = None
+    defines: tuple[tuple[str, str, bool], ...] = ()
+    folder: Path | None = None
+    allow_read: tuple[Path, ...] = ()
+    max_memory: int = 1 << 30
+    max_steps: int = 1_000_000
+    max_depth: int = 1000
+    nan: str = "warn"
+    backward: bool = True
+    write: Callable[[str], Any] | None = None
+    profile: bool = False
+    plan: bool = False
+
+
+FEW = 16  # numbers up to which Python's floats are quicker than NumPy's
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether an array has no NaN and no infinity."""
+    if array.dtype.kind != "f":
+        return True
+    if array.size <= FEW:
+        return all(map(isfinite, array.ravel().tolist()))
+    from numpy import isfinite as finite
+
+    return bool(finite(array).all())
+
+
+@dataclass(slots=True)
+class TensorRecord:
+    """A tensor bound to a top-level name when the program ended."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    requires_grad: bool
+    is_leaf: bool
+    grad_fn: str | None
+    value: np.ndarray
+    grad: np.ndarray | None
+    node: Node
+
+
+@dataclass(slots=True)
+class Report(Ended):
+    """What a program did. On an error `tensors` is empty and `error` says what happened; `graph` is
+    the node of
+    the loss, `shown` the text of a last bare expression that was not a call of print;
+    `snippet`: the program is Python, and prints what it wants to be seen."""
+
+    file: str
+    loss: str | None = None
+    tensors: dict[str, TensorRecord] = field(default_factory=dict)
+    scalars: dict[str, bool | int | float] = field(default_factory=dict)
+    stdout: str = ""
+    error: AutodiffError | None = None
+    more_errors: list[AutodiffError] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+    graph: Node | None = None
+    shown: str | None = None
+    snippet: bool = False
+    profile: Profile | None = None
+    plan: PlanData | None = None
+
+    def fail(self, error: AutodiffError) -> None:
+        """The program failed: it has no results."""
+        self.error = error
+        self.tensors.clear()
+        self.scalars.clear()
+
+    @property
+    def finite(self) -> bool:
+        """Whether no value and no gradient is NaN or infinite."""
+        return all(
+            is_finite(record.value) and (record.grad is None or is_finite(record.grad))
+            for record in self.tensors.values()
+        )

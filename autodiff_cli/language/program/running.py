@@ -1,0 +1,553 @@
+"""Running a whole program under options: defines, the implicit loss, and the report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from os.path import dirname
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...autograd import calls, gradients
+from ...autograd.literals import array_of
+from ...autograd.tensor import GradSlot, Tensor, new_leaf
+from ...engine.evaluate import evaluate, release
+from ...errors import AutodiffError, Diagnostic, fail
+from ...graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
+from ...graph.node import Node as GraphNode
+from ...graph.op import LEAF, constant, value_of
+from ...graph.params import to_tensor
+from ...graph.registry import F
+from ...graph.sizes import not_single
+from ...graph.state import STATE
+from ...outside import OUTSIDE
+from ...source import Source
+from ...suggest import suggest
+from ..errors.exhaustion import Exhaustion
+from ..errors.warnings import COLLECTED
+from ..python.builtins import OUTPUT
+from ..python.loading import FILES, read_array
+from ..runtime.attributes import GRAD_READ
+from ..runtime.expressions import Context, compile_expression
+from ..runtime.forgotten_calls import forgotten_call
+from ..runtime.statements import compile_module
+from ..syntax import tree as syntax
+from ..syntax.parser import parse, parse_all
+from ..values.dialect import MODE, is_numeric_list
+from ..values.factories import is_literal_value, leaf_of_literal
+from ..values.formatting import text
+from ..values.functions import DEPTH
+from ..values.housekeeping import HOUSEKEEPING, ended
+from ..values.run_hooks import OVERRIDES, SHOWN, WATCH
+from ..values.values import Scope
+from .gc_control import program_made
+from .report import Report, TensorRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .report import Options
+
+DERIVATIVES = ("backward", "grad", "jacobian", "hessian", "vjp", "jvp")
+LONG_TEXT = 1_000_000  # characters; beyond, only the first syntax error is reported
+RECURSION_LIMIT = 30_000
+
+
+class Program:
+    """One program being run: its tree, its module scope, and what the options ask of it."""
+
+    def __init__(self, source: Source, options: Options):
+        self.source = source
+        self.options = options
+        self.scope = Scope(None, True)
+        self.printed: list[str] = []
+        self.tree: syntax.Module | None = None
+        self.loss_name: str | None = None
+        self.loss: Tensor | None = None
+        self.differentiated = False
+        self.ended = False
+        self.more_errors: list[AutodiffError] = []
+
+    # -- running ------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Everything up to the last gradient; raises AutodiffError."""
+        options = self.options
+        STATE.reset()
+        STATE.max_bytes = options.max_memory
+        OUTSIDE.bound(options.max_memory)
+        STATE.max_steps = options.max_steps
+        STATE.max_depth = options.max_depth
+        DEPTH.now = 0
+        COLLECTED.clear()
+        SHOWN.clear()
+        OVERRIDES.values.clear()
+        WATCH.clear()
+        HOUSEKEEPING.restart()
+        OUTPUT.write = self._write
+        self._set_folder()
+        MODE.python = False
+        if sys.getrecursionlimit() < RECURSION_LIMIT:
+            sys.setrecursionlimit(RECURSION_LIMIT)
+        try:
+            self.tree = tree = self._parse()
+            MODE.python = syntax.has_import(tree)
+            STATE.default_dtype = FLOAT32 if MODE.python else FLOAT64
+            if options.dtype is not None:
+                STATE.default_dtype = DTYPES[options.dtype]
+            self._prepare_defines(tree)
+            self._watch(tree)
+            body = self.statements(tree)
+            block = compile_module(body, Context(True)) if body else None
+        except RecursionError:
+            raise fail(
+                "E108", "the program is nested too deeply", help="use names for parts of it"
+            ) from None
+        GRAD_READ[:] = [self._grad_read] if self._implicit_allowed(tree) else []
+        if block is not None:
+            self._to_the_end(block)
+        STATE.span = None
+        self.ended = True
+        if GRAD_READ:
+            self.differentiate()
+        # What is asked for from now on is as it was when it was computed, and may be NaN.
+        STATE.replaced = STATE.anomaly = False
+
+    def _to_the_end(self, block: Callable[[Scope], Any]) -> None:
+        try:
+            block(self.scope)
+        except AutodiffError as error:
+            if error.code != "E212":
+                raise
+            from ..python.system_modules import is_finished
+
+            if not is_finished(error):
+                raise
+
+    def statements(self, tree: syntax.Module) -> list[syntax.Node]:
+        """The statements that run; who watches a program puts its own between them."""
+        return tree.body
+
+    def _parse(self) -> syntax.Module:
+        try:
+            return parse(self.source)
+        except AutodiffError:
+            if len(self.source.text) < LONG_TEXT:
+                self.more_errors = parse_all(self.source)[1][1:]
+            raise
+
+    def _set_folder(self) -> None:
+        folder: str | Path | None = self.options.folder
+        if folder is None and not self.source.name.startswith("<"):
+            folder = dirname(self.source.name)
+        FILES.folder = folder
+        FILES.restart()
+        FILES.allowed = tuple(self.options.allow_read)
+
+    def _write(self, piece: str) -> None:
+        if STATE.over is not None:
+            raise STATE.over
+        self.printed.append(piece)
+        if self.options.write is not None:
+            self.options.write(piece)
+
+    # -- defines ------------------------------------------------------------------------------
+
+    def _prepare_defines(self, tree: syntax.Module) -> None:
+        if not self.options.defines:
+            return
+        known = module_names(tree)
+        for name, value, add in self.options.defines:
+            if not add and name not in known:
+                close = suggest(name, sorted(known))
+                raise fail(
+                    "E204",
+                    f"-D {name}: the program does not assign `{name}`",
+                    help=f"did you mean `{close[0]}`?"
+                    if close
+                    else f"add a new name with `-D +{name}={value}`",
+                )
+            given = self._defined_value(name, value)
+            if add and name not in known:
+                self.scope.names[name] = (
+                    leaf_of_literal(given)
+                    if is_literal_value(given) and not MODE.python
+                    else _as_tensor(given)
+                )
+            else:
+                OVERRIDES.values[name] = lambda original, given=given: redefined(original, given)
+
+    def _defined_value(self, name: str, value: str) -> Any:
+        if value.startswith("@"):
+            path, _, key = value[1:].partition(":")
+            return read_array(path, key or None)
+        return self.evaluate_text(value, f"<-D {name}>")
+
+    def evaluate_text(self, value: str, name: str) -> Any:
+        """The value of an expression given on the command line, with the program's names."""
+        tree = parse(Source(value, name))
+        if len(tree.body) != 1 or not isinstance(tree.body[0], syntax.ExprStmt):
+            raise fail(
+                "E102",
+                f"`{value}` is not an expression",
+                tree.span,
+                help="write a number or a list",
+            )
+        result = compile_expression(tree.body[0].value, Context(True))(self.scope)
+        return result
+
+    # -- the implicit loss --------------------------------------------------------------------
+
+    def _implicit_allowed(self, tree: syntax.Module) -> bool:
+        """Whether the program leaves differentiation to us. A Python snippet does only when asked:
+        what it prints must be what PyTorch prints."""
+        options = self.options
+        if not options.backward:
+            return False
+        asked = bool(options.loss or options.wrt or options.grad_output)
+        if not asked and self.source.text.startswith("# autodiff.plain/"):
+            return False  # results printed before: their gradients are written out
+        if MODE.python and not asked:
+            return False
+        return not calls_backward(tree)
+
+    def _watch(self, tree: syntax.Module) -> None:
+        """Names that `--wrt` picks are prepared when they are assigned."""
+        patterns = self.options.wrt
+        if not patterns:
+            return
+        known = sorted(module_names(tree) | set(self.scope.names))
+        chosen: list[str] = []
+        for pattern in patterns:
+            matching = [n for n in known if fnmatchcase(n, pattern)]
+            if not matching:
+                close = suggest(pattern, known)
+                raise fail(
+                    "E201",
+                    f"--wrt {pattern}: the program has no such name",
+                    help=f"did you mean `{close[0]}`?"
+                    if close
+                    else f"it has: {', '.join(known[:12])}",
+                )
+            chosen.extend(n for n in matching if n not in chosen)
+        WATCH.wrt = dict.fromkeys(chosen)
+
+    def _grad_read(self) -> None:
+        self.differentiate()
+        if self.differentiated:
+            GRAD_READ.clear()
+
+    def differentiate(self) -> None:
+        """Run backward from the chosen loss, once."""
+        if self.differentiated:
+            return
+        self._refuse_forgotten_call()
+        found = self._choose_loss()
+        if found is None:
+            return
+        self.differentiated = True
+        self.loss_name, self.loss = found
+        gradient = self._upstream(self.loss)
+        node = self.loss.node
+        name = f"`{self.loss_name}`" if self.loss_name else "the last expression"
+        if not node.requires_grad:
+            from ...autograd.cuts import reasons
+
+            labels, help = reasons(node, native=not MODE.python)
+            named = next((label.span.assigned for label in labels if label.span.assigned), "NAME")
+            raise fail(
+                "E402",
+                f"{name} does not depend on any tensor that requires grad",
+                node.span,
+                label="built only from constants"
+                if not any(label.span == node.span for label in labels)
+                else "",
+                labels=labels,
+                help=f"{help}, or pass --wrt {named}",
+            )
+        if gradient is None and node.numel != 1:
+            raise not_single(
+                node,
+                f"the objective must be a single number, but {name}",
+                help=(
+                    "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME",
+                    "weight it: --grad-output ones",
+                ),
+            )
+        inputs = (
+            [t for t in (self.scope.names.get(n) for n in WATCH.wrt) if isinstance(t, Tensor)]
+            if WATCH.wrt
+            else None
+        )
+        if inputs is not None:
+            inputs = [
+                t
+                for t in inputs
+                if (t.requires_grad and t is not self.loss) or (t.is_leaf and t.requires_grad)
+            ]
+        gradients.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
+        if inputs is None:
+            self._warn_of_unconnected()
+        if (
+            self.loss.accumulator is not None
+            and inputs is None
+            and isinstance(self.loss.accumulator, GradSlot)
+        ):
+            self.loss.accumulator = None
+
+    def _warn_of_unconnected(self) -> None:
+        """W403 for leaves that the loss does not depend on: their gradient stays None."""
+        for name, value in self.scope.names.items():
+            if not isinstance(value, Tensor) or value is self.loss or value.grad is not None:
+                continue
+            if value.requires_grad and value.is_leaf:
+                help = f"use it, or write `const(...)` if `{name}` takes no gradient"
+                message = f"`{name}` is not connected to {self.loss_name or 'the loss'}"
+                place = value.node.span
+                COLLECTED.append(
+                    Diagnostic(
+                        "W403",
+                        message,
+                        place,
+                        "its gradient is None",
+                        helps=(help,),
+                        severity="warning",
+                    )
+                )
+
+    def _refuse_forgotten_call(self) -> None:
+        names = self.scope.names
+        if self.ended and self.tree is not None and not isinstance(names.get("loss"), Tensor):
+            forgotten = forgotten_call(self.tree.body, names)
+            if forgotten is not None and self.options.loss is None:
+                raise forgotten
+
+    def _tensor_names(self) -> list[str]:
+        return [n for n, v in self.scope.names.items() if isinstance(v, Tensor)]
+
+    def _choose_loss(self) -> tuple[str | None, Tensor] | None:
+        names = self.scope.names
+        wanted = self.options.loss
+        if wanted is not None:
+            value = names.get(wanted)
+            if value is None and not self.ended:
+                return None
+            if not isinstance(value, Tensor):
+                close = suggest(wanted, self._tensor_names())
+                what = "is not a tensor" if wanted in names else "does not exist"
+                raise fail(
+                    "E201",
+                    f"--loss {wanted}: the name {what} in the program",
+                    help=f"did you mean `{close[0]}`?"
+                    if close
+                    else f"it has: {', '.join(self._tensor_names()[:12]) or 'no tensors'}",
+                )
+            return wanted, value
+        value = names.get("loss")
+        if isinstance(value, Tensor) and is_float(value.dtype):
+            return "loss", value
+        last = WATCH.last
+        if last is not None:
+            name, tensor = last
+            if name is None or names.get(name) is not tensor:
+                name = next((n for n, v in names.items() if v is tensor), None)
+            return name, tensor
+        if self.options.grad_output is not None:
+            candidates = [
+                (n, v)
+                for n, v in names.items()
+                if isinstance(v, Tensor) and v.requires_grad and not v.is_leaf
+            ]
+            if candidates:
+                return candidates[-1]
+        return None
+
+    def _upstream(self, loss: Tensor) -> Tensor | None:
+        given = self.options.grad_output
+        if given is None:
+            return None
+        if given == "ones":
+            return Tensor(F.ones_like(loss.node))
+        if given.startswith("@"):
+            path, _, key = given[1:].partition(":")
+            value: Any = read_array(path, key or None)
+        else:
+            value = self.evaluate_text(given, "<--grad-output>")
+        tensor = _as_tensor(value)
+        if not isinstance(tensor, Tensor):
+            tensor = Tensor(to_tensor(tensor))
+        if tensor.shape != loss.shape and tensor.node.numel == 1:
+            tensor = Tensor(F.expand(F.reshape(tensor.node, ()), loss.shape))
+        return tensor
+
+    # -- reporting ----------------------------------------------------------------------------
+
+    def fill(self, report: Report) -> None:
+        """Evaluate everything that is shown, in one plan, and write it into the report."""
+        tensors = {
+            n: v for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.tag != "numpy"
+        }
+        nodes: list[GraphNode] = []
+        for tensor in tensors.values():
+            nodes.append(tensor.looked_at)
+            if tensor.grad is not None:
+                nodes.append(tensor.grad.node)
+        if self.loss is not None:
+            nodes.append(self.loss.node)
+        evaluate(nodes, last=True)
+        program_made(sum([node.value.nbytes for node in nodes if node.value is not None]))
+        for name, tensor in tensors.items():
+            node = tensor.looked_at
+            grad = tensor.grad
+            report.tensors[name] = TensorRecord(
+                name,
+                tuple(node.shape),
+                name_of(node.dtype),
+                node.requires_grad,
+                tensor.is_leaf,
+                tensor.grad_name,
+                value_of(node),
+                None if grad is None else value_of(grad.node),
+                node,
+            )
+        for name, value in self.scope.names.items():
+            if isinstance(value, bool | int | float) and name != "_":
+                report.scalars[name] = value
+        report.snippet = MODE.python
+        report.loss = self.loss_name
+        report.graph = None if self.loss is None else self.loss.node
+        body = [] if self.tree is None else self.tree.body
+        silent = not (MODE.python and self.printed)  # what a snippet prints is all that it prints
+        if SHOWN.value is not None and silent and body and isinstance(body[-1], syntax.ExprStmt):
+            value = SHOWN.value
+            if isinstance(value, Tensor) and not value.shape and value.tag is None:
+                report.shown = text(value.item())
+            else:
+                report.shown = text(value.numpy().tolist() if isinstance(value, Tensor) else value)
+
+    def let_go(self) -> None:
+        """Break up what holds itself once all is reported: a leaf its gradient, that its history
+        and the history the leaf; a function the names it sees, and one of those the function."""
+        names = self.scope.names
+        tensors = [value for value in names.values() if isinstance(value, Tensor)]
+        release([t.grad.node for t in tensors if t.grad is not None], 0)
+        for name in [n for n, value in names.items() if hasattr(value, "__next__")]:
+            del names[name]  # what a generator does at its end may use the other names
+        names.clear()
+
+    def check_finite(self, report: Report) -> None:
+        """Warn of the first NaN or infinity that reached a result, or fail with E501/E502."""
+        if self.options.nan == "ignore" or report.finite:
+            return
+        from .nonfinite_origin import first_guilty
+
+        grads = {
+            n: v.grad.node
+            for n, v in self.scope.names.items()
+            if isinstance(v, Tensor) and v.grad is not None
+        }
+        found = first_guilty(report.tensors, grads)
+        if found is None:
+            return
+        if self.options.nan == "error":
+            helps = tuple(text.partition("   (--nan")[0] for text in found.helps)
+            code = "E" + found.code[1:]
+            raise AutodiffError(replace(found, code=code, severity="error", helps=helps))
+        COLLECTED.append(found)
+
+
+def _as_tensor(value: Any) -> Any:
+    """A tensor of an array or numeric list; other values as they are."""
+    if isinstance(value, np.ndarray):
+        return Tensor(constant(value))
+    if isinstance(value, list) and value and is_numeric_list(value):
+        return Tensor(calls.node_of_list(value))
+    return value
+
+
+def redefined(original: Any, given: Any) -> Any:
+    """A `-D` value in the role of what it replaces."""
+    if not isinstance(original, Tensor):
+        return _as_tensor(given) if isinstance(given, np.ndarray) else given
+    if isinstance(given, Tensor):
+        array = given.numpy()
+    elif isinstance(given, np.ndarray):
+        array = given
+    else:
+        array = array_of(given)
+    dtype = original.dtype
+    if is_float(dtype) and not is_float(array.dtype):
+        array = array.astype(dtype)
+    elif is_float(array.dtype) and not isinstance(given, np.ndarray):
+        array = array.astype(dtype if is_float(dtype) else STATE.default_dtype)
+    if original.requires_grad and original.node.op is LEAF:
+        leaf = new_leaf(array, True, type(given) is int)
+        if leaf.accumulator is not None and original.accumulator is not None:
+            leaf.accumulator.literal = original.accumulator.literal
+        return leaf
+    return Tensor(constant(array))
+
+
+def module_names(tree: syntax.Module) -> set[str]:
+    """Names that statements at module level assign, also inside its blocks."""
+    from ..syntax.scoping import assigned_names
+
+    names, _ = assigned_names(tree.body)
+    return names
+
+
+def calls_backward(tree: syntax.Module) -> bool:
+    """Whether the program differentiates by itself: `x.backward()`, `autograd.grad(...)`."""
+    text = tree.span.source.text
+    if text.isascii() and not any(word in text for word in DERIVATIVES):
+        return False
+    for node in syntax.walk(tree):
+        if isinstance(node, syntax.Call):
+            function = node.func
+            if isinstance(function, syntax.Attribute) and function.attr in DERIVATIVES:
+                return True
+            if isinstance(function, syntax.Name) and function.id in ("grad", "backward"):
+                return True
+    return False
+
+
+def run_program(source: Source, options: Options) -> Report:
+    """Run one program and report; see `session.run`."""
+    if options.profile or options.plan:
+        from .profiled_program import run_measured
+
+        return run_measured(source, options)
+    program = Program(source, options)
+    report = report_of(program)
+    program.let_go()
+    if report.error is None and STATE.over is not None:  # in generators that were let go
+        report.fail(STATE.over)
+    return report
+
+
+def report_of(program: Program) -> Report:
+    """Run a program that was made and report."""
+    report = Report(program.source.name)
+    try:
+        with Exhaustion("the program"):
+            program.run()
+            program.fill(report)
+            program.check_finite(report)
+    except AutodiffError as error:
+        ended(error)
+        if MODE.python:
+            from ..values.exceptions import note_words
+
+            note_words(error)
+        report.fail(error)
+        report.more_errors = program.more_errors
+    report.stdout = "".join(program.printed)
+    report.warnings = list(COLLECTED)
+    GRAD_READ.clear()
+    return report
+
+
+__all__ = ["Diagnostic", "Program", "report_of", "run_program"]

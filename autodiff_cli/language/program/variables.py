@@ -1,0 +1,290 @@
+"""The names of a program that ran: what is differentiated, and with respect to what.
+
+Tensors in lists, dicts and modules have names too: `params[0]`, `params['W']`, `model.weight`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...autograd.tensor import Tensor
+from ...autograd.transforms.jacobians import history
+from ...errors import Diagnostic, fail
+from ...graph.dtypes import is_float
+from ...graph.node import Node
+from ...graph.op import LEAF
+from ...graph.sizes import not_single
+from ...suggest import suggest
+from ..syntax import tree as syntax
+from ..values.run_hooks import SHOWN
+
+if TYPE_CHECKING:
+    from .running import Program
+
+MOST_ELEMENTS = 1000  # of one list or dict that get names
+LONGEST_TEXT = 60
+
+
+class Objective(NamedTuple):
+    """What is differentiated: its name if it has one, and the text it is shown by."""
+
+    name: str | None
+    text: str
+    node: Node
+
+
+class Variable(NamedTuple):
+    """What is differentiated with respect to."""
+
+    name: str
+    node: Node
+
+
+def quoted(text: str) -> str:
+    return f"`{text}`"
+
+
+def named_tensors(program: Program) -> dict[str, Tensor]:
+    """Every tensor that a top-level name leads to."""
+    found: dict[str, Tensor] = {}
+    for name, value in program.scope.names.items():
+        if isinstance(value, Tensor):
+            if value.tag != "numpy":
+                found[name] = value
+        elif isinstance(value, list | tuple | dict):
+            found.update(_elements(name, value))
+        elif hasattr(value, "parameters") and hasattr(value, "modules"):
+            found.update(_parameters(name, value))
+    return found
+
+
+def _elements(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for at, (key, element) in enumerate(pairs):
+        if at >= MOST_ELEMENTS:
+            return
+        if isinstance(element, Tensor) and isinstance(key, str | int):
+            yield f"{name}[{key!r}]", element
+
+
+def _parameters(name: str, module: Any) -> Iterator[tuple[str, Tensor]]:
+    seen: set[int] = set()
+    pending = [(name, module)]
+    while pending:
+        path, current = pending.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for key, tensor in current.parameters.items():
+            if isinstance(tensor, Tensor):
+                yield f"{path}.{key}", tensor
+        below = [(f"{path}.{key}", m) for key, m in current.modules.items() if m is not None]
+        pending[:0] = below
+
+
+# -- what is differentiated -----------------------------------------------------------------------
+
+
+def objective_of(program: Program, wanted: str | None, kind: str) -> Objective:
+    """The tensor named with --of; else `loss`, else what was computed last."""
+    objective = _wanted(program, wanted) if wanted is not None else _default(program, kind)
+    node = objective.node
+    if not node.requires_grad:
+        raise fail(
+            "E402",
+            f"{quoted(objective.text)} does not depend on any tensor that requires grad",
+            node.span,
+            label="built only from constants",
+            help="write `tensor(..., requires_grad=True)`, the plain literal `A = [[1., 2.]]`, "
+            "or pass --wrt NAME",
+        )
+    if kind == "hessian" and node.numel != 1:
+        raise not_single(
+            node,
+            f"a Hessian needs a single number, but {quoted(objective.text)}",
+            help=(
+                "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --of NAME",
+                "its first derivatives: autodiff jacobian",
+            ),
+        )
+    forget_passes(node)
+    return objective
+
+
+def forget_passes(out: Node) -> None:
+    """Let a graph be differentiated again: what hooks, freed graphs and later changes in place
+    mean is the program's own backward, not the derivative of what it computed."""
+    for node in history(out):
+        if node.marks is not None:
+            marks = node.mark()
+            marks.hooks = {}
+            marks.slots = []
+            marks.freed = None
+            marks.overwritten = None
+            marks.replaced = None
+
+
+def _wanted(program: Program, wanted: str) -> Objective:
+    tensors = named_tensors(program)
+    tensor = tensors.get(wanted)
+    if tensor is None:
+        close = suggest(wanted, tensors)
+        what = "is not a tensor" if wanted in program.scope.names else "does not exist"
+        raise fail(
+            "E201",
+            f"--of {wanted}: the name {what} in the program",
+            help=f"did you mean `{close[0]}`?" if close else "name a tensor of the program",
+        )
+    return Objective(wanted, wanted, tensor.node)
+
+
+def _default(program: Program, kind: str) -> Objective:
+    names = program.scope.names
+    value = names.get("loss")
+    if isinstance(value, Tensor) and is_float(value.dtype):
+        return Objective("loss", "loss", value.node)
+    results = {
+        name: t for name, t in named_tensors(program).items() if t.requires_grad and not t.is_leaf
+    }
+    last = _last_expression(program.tree, named_tensors(program))
+    if last is not None and (kind == "jacobian" or last.node.numel == 1):
+        return last
+    if kind == "hessian":
+        scalars = {name: t for name, t in results.items() if t.node.numel == 1}
+        results = scalars or results
+    if results:
+        name = max(results, key=lambda n: results[n].looked_at.seq)
+        return Objective(name, name, results[name].node)
+    if last is not None:
+        return last
+    raise fail(
+        "E402",
+        "the program computes nothing from a tensor that requires grad",
+        help="write the input as a plain literal, `x = [1.0, 2.0]`, or name it: --wrt NAME",
+    )
+
+
+def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> Objective | None:
+    """A bare expression at the end of the program."""
+    body = [] if tree is None else tree.body
+    value = SHOWN.value
+    if not body or not isinstance(body[-1], syntax.ExprStmt) or not isinstance(value, Tensor):
+        return None
+    node = value.looked_at
+    if not node.requires_grad:
+        return None
+    for name, tensor in tensors.items():
+        if tensor is value:
+            return Objective(name, name, node)
+    text = " ".join(body[-1].span.text.split())
+    short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    return Objective(None, short, node)
+
+
+def newest(tree: syntax.Module, tensors: dict[str, Tensor]) -> Objective | None:
+    """What a program computed last that can be differentiated."""
+    last = _last_expression(tree, tensors)
+    if last is not None:
+        return last
+    results = {n: t.looked_at for n, t in tensors.items() if t.requires_grad and not t.is_leaf}
+    if not results:
+        return None
+    name = max(results, key=lambda n: results[n].seq)
+    return Objective(name, name, results[name])
+
+
+# -- with respect to what -------------------------------------------------------------------------
+
+
+def variables_of(
+    program: Program, objective: Objective, patterns: tuple[str, ...], warnings: list[Diagnostic]
+) -> list[Variable]:
+    """The tensors named with --wrt; else every named leaf that the objective depends on."""
+    tensors = named_tensors(program)
+    reached = history(objective.node)
+    if patterns:
+        names = _matching(tensors, patterns, objective, program)
+    else:
+        names = [n for n, t in tensors.items() if t.requires_grad and t.is_leaf]
+    chosen: list[Variable] = []
+    seen: set[Node] = set()
+    for name in names:
+        node = _in_history(tensors[name], reached)
+        if node is None:
+            node = tensors[name].looked_at
+            done = "its block is zero" if patterns else "it is left out"
+            warnings.append(_unconnected(name, objective, done))
+            if not patterns:
+                continue
+        if node not in seen:
+            seen.add(node)
+            chosen.append(Variable(name, node))
+    if not chosen:
+        raise fail(
+            "E403",
+            f"no name of the program is an input that {quoted(objective.text)} depends on",
+            objective.node.span,
+            help="give the input a name of its own, or choose a result: --wrt NAME",
+        )
+    return chosen
+
+
+def _in_history(tensor: Tensor, reached: list[Node]) -> Node | None:
+    """The node that a tensor was when the objective was computed."""
+    node = tensor.looked_at
+    if node in reached:
+        return node
+    if tensor.accumulator is None:
+        return None
+    # A parameter that was stepped afterwards shows another node now, with the same accumulator.
+    before = [n for n in reached if n.op is LEAF and n.args[0] is tensor.accumulator]
+    return max(before, key=lambda n: n.seq, default=None)
+
+
+def _unconnected(name: str, objective: Objective, done: str) -> Diagnostic:
+    return Diagnostic(
+        "W403",
+        f"{quoted(objective.text)} does not depend on {quoted(name)}; {done}",
+        severity="warning",
+    )
+
+
+def _matching(
+    tensors: dict[str, Tensor], patterns: tuple[str, ...], objective: Objective, program: Program
+) -> list[str]:
+    names: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in tensors:
+            found = [pattern]
+            if not tensors[pattern].requires_grad:
+                raise fail(
+                    "E402",
+                    f"--wrt {pattern}: it does not require grad",
+                    tensors[pattern].node.span,
+                    help="write `tensor(..., requires_grad=True)`, with floats",
+                )
+        else:
+            found = [
+                n for n, t in tensors.items()
+                if fnmatchcase(n, pattern) and t.requires_grad and n != objective.name
+            ]  # fmt: skip
+        if not found:
+            raise _no_such(pattern, tensors, program)
+        names.update(dict.fromkeys(found))
+    return list(names)
+
+
+def _no_such(pattern: str, tensors: dict[str, Tensor], program: Program) -> Exception:
+    close = suggest(pattern, tensors)
+    known = ", ".join(list(tensors)[:12])
+    if pattern in program.scope.names:
+        what = "the name is not a tensor"
+    else:
+        what = "no tensor that requires grad has such a name"
+    return fail(
+        "E201",
+        f"--wrt {pattern}: {what}",
+        help=f"did you mean `{close[0]}`?" if close else f"there are: {known or 'none'}",
+    )

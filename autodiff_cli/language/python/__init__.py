@@ -1,0 +1,1 @@
+"""Python's builtins and modules, and files."""

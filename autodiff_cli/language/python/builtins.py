@@ -1,0 +1,600 @@
+"""The functions a program has without importing anything: `print`, `len`, `range` ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
+from functools import cmp_to_key, partial
+from operator import index
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.tensor import Array, Tensor
+from ...errors import AutodiffError, fail, refused
+from ...graph.params import BindError, to_int, to_scalar
+from ...graph.state import STATE
+from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
+from ..errors.exhaustion import too_many_digits
+from ..values.dialect import MODE, is_numeric_list, kind_of, misfit
+from ..values.formatting import formatted, represent, text
+from ..values.functions import call_value
+from ..values.iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
+from ..values.operations import binary, compare, count_nested, count_step, items_of, iterate, truth
+from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
+from ..values.values import (
+    Builtin,
+    Device,
+    GradFn,
+    Instance,
+    Namespace,
+    OpFunction,
+    Size,
+    TypeName,
+    UserFunction,
+    has,
+)
+
+
+class Output:
+    """Where `print` writes; the session replaces `write`."""
+
+    __slots__ = ("write",)
+
+    def __init__(self) -> None:
+        self.write: Callable[[str], Any] = lambda piece: None
+
+
+OUTPUT = Output()
+
+
+def _print(
+    *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
+) -> None:
+    parts = [text(v) for v in values]
+    between, last = " " if sep is None else sep, "\n" if end is None else end
+    if file is not None:
+        from ..runtime.attributes import get_attribute
+
+        call_value(get_attribute(file, "write"), [between.join(parts) + last], {})
+    elif STATE.recorder is not None:
+        STATE.recorder.write(Later(lambda *made: between.join(made) + last, *parts), OUTPUT)
+    else:
+        OUTPUT.write(between.join(parts) + last)
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, Instance):
+        return _by_python(index, value)
+    try:
+        return to_int(value)
+    except BindError as error:
+        raise fail(
+            "E208", f"an int is needed: it {error.message}", help="use a whole number"
+        ) from None
+
+
+def _range(*parts: Any) -> range:
+    if not 1 <= len(parts) <= 3:
+        raise fail(
+            "E205",
+            f"`range` takes 1 to 3 arguments but {len(parts)} were given",
+            help="`range(stop)` or `range(start, stop, step)`",
+        )
+    return range(*[_int(p) for p in parts])
+
+
+def _len(value: Any) -> int:
+    if isinstance(value, Tensor):
+        if not value.shape:
+            raise fail(
+                "E208", "a 0-d tensor has no len()", help="it holds one number: `.numel()` is 1"
+            )
+        return value.shape[0]
+    if not has(value, "__len__"):
+        raise fail(
+            "E208",
+            f"{kind_of(value)} has no len()",
+            help="define `__len__`"
+            if isinstance(value, Instance)
+            else "len() takes tensors, lists, tuples, dicts and strings",
+        )
+    try:
+        return len(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise fail("E208", f"{error}", help="return an int of at least 0",
+                   raises=type(error).__name__) from None  # fmt: skip
+
+
+def _tensor_argument(values: tuple[Any, ...]) -> bool:
+    """Whether an op is meant: a tensor (in native files also a numeric list) is among them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            return True
+        if not MODE.python and isinstance(value, list) and value and is_numeric_list(value):
+            return True
+    return False
+
+
+def _sum(*args: Any, **kwargs: Any) -> Any:
+    if (args and isinstance(args[0], Tensor)) or _is_native_list(args[:1]):
+        if MODE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
+            return _python_sum(args[0], 0)
+        if not (isinstance(args[0], list) and _mixed_shapes(args[0])):
+            return calls.call("sum", args, kwargs)
+    if not args:
+        raise fail("E205", "`sum` misses its argument", help="`sum(x)` or `sum(x, dim=0)`")
+    return _python_sum(args[0], *args[1:], **kwargs)
+
+
+def _is_native_list(values: tuple[Any, ...]) -> bool:
+    return (
+        not MODE.python
+        and bool(values)
+        and isinstance(values[0], list)
+        and bool(values[0])
+        and is_numeric_list(values[0])
+    )
+
+
+def _mixed_shapes(values: list[Any]) -> bool:
+    return (
+        len(
+            {
+                tuple(v.shape) if isinstance(v, Tensor) else ()
+                for v in values
+                if not isinstance(v, list)
+            }
+        )
+        > 1
+    )
+
+
+def _python_sum(values: Any, start: Any = 0) -> Any:
+    total = start
+    for value in iterate(values):
+        total = binary("+", total, value)
+    return total
+
+
+def _extreme(name: str, symbol: str) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        key = kwargs.get("key")
+        if (
+            key is None
+            and "default" not in kwargs
+            and _tensor_argument(args)
+            and not (MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple | Array)))
+        ):
+            if (len(args) == 2 and not isinstance(args[1], int)) or (
+                len(args) == 2 and not isinstance(args[0], Tensor)
+            ):
+                return calls.call("maximum" if name == "max" else "minimum", args, kwargs)
+            return calls.call(name, args, kwargs)
+        values = items_of(args[0]) if len(args) == 1 else list(args)
+        if not values:
+            if "default" in kwargs:
+                return kwargs["default"]
+            raise fail("E208", f"`{name}` of nothing", help="give at least one value, or default=")
+        best = values[0]
+        rank = best if key is None else call_value(key, [best], {})
+        for value in values[1:]:
+            count_step()
+            other = value if key is None else call_value(key, [value], {})
+            if truth(compare(symbol, other, rank)):
+                best, rank = value, other
+        return best
+
+    return run
+
+
+def _abs(value: Any) -> Any:
+    if isinstance(value, Instance):
+        return _by_python(abs, value)
+    if type(value) is Array:
+        from ..numpy.arrays import operate
+
+        return operate("abs", value)
+    if _tensor_argument((value,)):
+        return calls.call("abs", (value,), {})
+    return abs(to_scalar(value))
+
+
+def _pow(base: Any, exponent: Any, mod: Any = None) -> Any:
+    if mod is not None:
+        return pow(_int(base), _int(exponent), _int(mod))
+    return binary("**", base, exponent)
+
+
+def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
+    if isinstance(value, Instance):
+        return _by_python(round, value, *([] if digits is None else [digits]))
+    if _tensor_argument((value,)):
+        if MODE.python and isinstance(value, Tensor) and not isinstance(value, Array):
+            raise refused(
+                "E208",
+                "`round` takes numbers, not a tensor",
+                "type Tensor doesn't define __round__ method",
+                help="write `torch.round(x)`, or `round(x.item())`",
+                raises="TypeError",
+            )
+        if digits is not None:
+            kwargs["decimals"] = digits
+        return calls.call("round", (value,), kwargs)
+    return round(value) if digits is None else round(value, _int(digits))
+
+
+def _by_python(function: Callable[..., Any], *args: Any) -> Any:
+    """A function of Python that asks a value of a class."""
+    try:
+        return function(*args)
+    except (TypeError, ValueError) as error:
+        raise fail("E208", str(error), help="define its special method",
+                   raises=type(error).__name__) from None  # fmt: skip
+
+
+def _float(value: Any = 0.0) -> float:
+    if isinstance(value, Instance):
+        return _by_python(float, value)
+    if isinstance(value, str):
+        return float(value)
+    number = _scalar(value)
+    return number.real() if type(number) is Varying else float(number)
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, bool | int | float | Varying):
+        return value
+    raise fail(
+        "E208", f"{kind_of(value)} is not a number", help="give a number or a one-element tensor"
+    )
+
+
+def _to_int(value: Any = 0, base: Any = None) -> int:
+    if isinstance(value, Instance) and base is None:
+        return _by_python(int, value)
+    if isinstance(value, str):
+        if len(value) > 4300:
+            raise too_many_digits("read")
+        return int(value, 10 if base is None else _int(base))
+    return whole(_scalar(value))
+
+
+def _list(values: Any = ()) -> list[Any]:
+    return list(items_of(values))
+
+
+def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
+    from .collections_module import pairs_of
+
+    return {**pairs_of(values), **kwargs}
+
+
+def _reversed(values: Any) -> Any:
+    if isinstance(values, Instance) and has(values, "__reversed__"):
+        return _by_python(reversed, values)
+    return Lazy("list_reverseiterator", reversed(items_of(values)))
+
+
+def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    """Sorted by value or by `key(value)`, stable."""
+    found = list(items_of(values))
+    ranks = found if key is None else [call_value(key, [v], {}) for v in found]
+
+    def before(a: int, b: int) -> int:
+        count_step()
+        if truth(compare("<", ranks[a], ranks[b])):
+            return -1
+        return 1 if truth(compare("<", ranks[b], ranks[a])) else 0
+
+    order = sorted(range(len(found)), key=cmp_to_key(before), reverse=truth(reverse))
+    return [found[i] for i in order]
+
+
+def _any(*args: Any, **kwargs: Any) -> Any:
+    if _tensor_argument(args) and not MODE.python:
+        return calls.call("any", args, kwargs)
+    return any(truth(v) for v in iterate(args[0]))
+
+
+def _all(*args: Any, **kwargs: Any) -> Any:
+    if _tensor_argument(args) and not MODE.python:
+        return calls.call("all", args, kwargs)
+    return all(truth(v) for v in iterate(args[0]))
+
+
+def _isinstance(value: Any, kinds: Any) -> bool:
+    value = like(value)
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if isinstance(kind, TypeName):
+            if kind.matches(value):
+                return True
+        elif isinstance(kind, tuple):
+            if _isinstance(value, kind):
+                return True
+        elif isinstance(kind, UserClass):
+            if kind.has_instance(value):
+                return True
+        else:
+            raise misfit(
+                "isinstance() needs a type, not", kind, "for example torch.Tensor, int, float, list"
+            )
+    return False
+
+
+def _getattr(value: Any, name: Any, *default: Any) -> Any:
+    from ..runtime.attributes import get_attribute
+    from ..values.exceptions import EXCEPTIONS, caught
+
+    if not isinstance(name, str):
+        raise fail("E208", "getattr() needs a string", help="write `x.name`")
+    if like(value) is not value:
+        raise Aside
+    try:
+        return get_attribute(value, name)
+    except AutodiffError as error:
+        if default and caught(error, [EXCEPTIONS["AttributeError"]]) is not None:
+            return default[0]
+        raise
+
+
+def _hasattr(value: Any, name: Any) -> bool:
+    marker = object()
+    return _getattr(value, name, marker) is not marker
+
+
+def _delattr(value: Any, name: Any) -> None:
+    from ..runtime.assignment import delete_attribute
+
+    delete_attribute(value, name)
+
+
+def _hash(value: Any) -> int:
+    if isinstance(value, tuple):
+        count_nested(value)
+    try:
+        return hash(value)
+    except TypeError as error:
+        raise fail("E208", f"{kind_of(value)} has no hash", help="use a tuple",
+                   notes=(f"PyTorch: {error}",)) from None  # fmt: skip
+
+
+def _vars(value: Any) -> Any:
+    if isinstance(value, UserClass):
+        return dict(value.names)
+    if not isinstance(value, Object):
+        raise fail("E208", f"{kind_of(value)} has no attributes of its own", help="use an object")
+    return value.fields
+
+
+def _dir(value: Any) -> list[str]:
+    """The names that the language finds in a value."""
+    from ..runtime.attributes import ATTRIBUTES, METHODS
+    from ..values.value_attributes import table_of
+
+    if isinstance(value, UserClass):
+        return sorted(value.flat)
+    method = special(value, "__dir__")
+    if method is not None:
+        return sorted(items_of(call_value(method, [], {})))
+    if isinstance(value, Object):
+        return sorted({*value.fields, *value.cls.flat})
+    if isinstance(value, Tensor):
+        return sorted({*ATTRIBUTES, *METHODS})
+    return sorted(table_of(value) or ())
+
+
+def _type(value: Any, *parts: Any) -> Any:
+    """`type(value)`, or `type(name, bases, names)`, which makes a class."""
+    if not parts:
+        return type_of(value)
+    from ..runtime.class_statements import as_base, make_class
+
+    bases, names = parts
+    if not isinstance(value, str) or not value.isidentifier():
+        raise fail("E208", "the name of a class is a text of letters", help="type('A', (), {})")
+    return make_class(value, [as_base(b, None) for b in bases], dict(names), {}, {})
+
+
+def _input(prompt: Any = "") -> Any:
+    raise fail("E203", "a program here cannot ask for input", help="assign the value in the text")
+
+
+def _issubclass(cls: Any, kinds: Any) -> bool:
+    make: Any = getattr(cls, "__new__", None)
+    if not isinstance(cls, UserClass | TypeName):
+        raise fail("E208", "issubclass() arg 1 must be a class", help="give a class, not a value")
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if cls is kind or kind is OBJECT:
+            return True
+        if isinstance(cls, UserClass) and (
+            kind in cls.line or (isinstance(kind, TypeName) and kind.matches(make(cls)))
+        ):
+            return True
+        if cls is TYPES["bool"] and kind is TYPES["int"]:
+            return True
+    return False
+
+
+def _divmod(a: Any, b: Any) -> Any:
+    if isinstance(a, Instance) or isinstance(b, Instance):
+        return _by_python(divmod, a, b)
+    return binary("//", a, b), binary("%", a, b)
+
+
+def _setattr(value: Any, name: Any, new: Any) -> None:
+    from ..runtime.attributes import set_attribute
+
+    set_attribute(value, name, new)
+
+
+def type_of(value: Any) -> Any:
+    value = like(value)
+    if isinstance(value, Instance):
+        return type(value)
+    own = getattr(type(value), "own_type", None)
+    if own is not None:
+        return own(value)
+    if isinstance(value, Tensor) and value.is_parameter:
+        from ..torch.names import PARAMETER_TYPE
+
+        return PARAMETER_TYPE
+    if isinstance(value, GradFn):
+        from ..torch.grad_functions import FunctionType
+
+        return FunctionType(value.short_name)
+    from .collections_module import KINDS
+
+    found = KINDS.get(type(value)) or next((k for k in TYPES.values() if k.matches(value)), None)
+    if found is not None:
+        return found
+    if isinstance(value, UserClass | TypeName):
+        return TYPE
+    for name, kind in _OTHER_KINDS.items():
+        if isinstance(value, kind):
+            return _other_kind(name, kind)
+    raise fail(
+        "E203",
+        f"type() of {kind_of(value)} is not supported",
+        help="use isinstance(x, torch.Tensor)",
+    )
+
+
+# Kinds of values whose types are there to be compared and shown.
+_OTHER_KINDS: dict[str, Any] = {
+    "NoneType": type(None),
+    "function": UserFunction,
+    "method": MethodType,
+    "builtin_function_or_method": Builtin | OpFunction,
+    "module": Namespace,
+    "slice": slice,
+    "range": range,
+    "property": property,
+    "staticmethod": staticmethod,
+    "classmethod": classmethod,
+    "ellipsis": type(Ellipsis),
+    "functools.partial": partial,
+    "dict_keys": KeysView,
+    "dict_values": ValuesView,
+    "dict_items": ItemsView,
+    "generator": Lazy,
+    "torch.device": Device,
+}
+
+
+def _other_kind(name: str, kind: Any) -> TypeName:
+    return TypeName(name, lambda value: isinstance(value, kind), None)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int)
+
+
+TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag != "numpy", None)
+TYPE = TypeName("type", lambda v: isinstance(v, UserClass | TypeName), _type)
+ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: isinstance(v, Tensor) and v.tag == "numpy", None)
+
+TYPES: dict[str, TypeName] = {
+    "Tensor": TENSOR_TYPE,
+    "ndarray": ARRAY_TYPE,
+    "bool": TypeName("bool", lambda v: isinstance(v, bool), lambda value=False: truth(value)),
+    "int": TypeName("int", _is_int, _to_int),
+    "float64": TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
+    "float": TypeName("float", lambda v: isinstance(v, float), _float),
+    "str": TypeName(
+        "str",
+        lambda v: isinstance(v, str),
+        lambda value="": text(value),
+        maketrans=Builtin("maketrans", lambda *args: str.maketrans(*args)),
+    ),
+    "Size": TypeName(
+        "torch.Size",
+        lambda v: isinstance(v, Size),
+        lambda values=(): Size(_int(v) for v in items_of(values)),
+    ),
+    "list": TypeName("list", lambda v: isinstance(v, list), _list),
+    "tuple": TypeName(
+        "tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))
+    ),
+    "dict": TypeName(
+        "dict",
+        lambda v: isinstance(v, dict),
+        _dict,
+        fromkeys=Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value)),
+    ),
+    "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(items_of(values))),
+    "frozenset": TypeName(
+        "frozenset",
+        lambda v: isinstance(v, frozenset),
+        lambda values=(): frozenset(items_of(values)),
+    ),
+    "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
+}
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "print": _print,
+    "len": _len,
+    "range": _range,
+    "sum": _sum,
+    "max": _extreme("max", ">"),
+    "min": _extreme("min", "<"),
+    "abs": _abs,
+    "pow": _pow,
+    "round": _round,
+    "zip": zipped,
+    "enumerate": enumerated,
+    "reversed": _reversed,
+    "sorted": sorted_values,
+    "any": _any,
+    "all": _all,
+    "isinstance": _isinstance,
+    "map": mapped,
+    "filter": filtered,
+    "getattr": _getattr,
+    "hasattr": _hasattr,
+    "setattr": _setattr,
+    "delattr": _delattr,
+    "id": id,
+    "hash": _hash,
+    "vars": _vars,
+    "input": _input,
+    "bin": lambda n: bin(_int(n)),
+    "hex": lambda n: hex(_int(n)),
+    "issubclass": _issubclass,
+    "repr": represent,
+    "format": lambda value, spec="": formatted(value, spec),
+    "iter": make_iterator,
+    "next": advance,
+    "divmod": _divmod,
+    "callable": callable,
+    "dir": _dir,
+    "slice": lambda *parts: slice(*parts),
+    "chr": lambda n: chr(_int(n)),
+    "ord": lambda s: ord(s),
+}
+
+BUILTINS: dict[str, Any] = {
+    **{
+        name: TYPES[name]
+        for name in (
+            "bool",
+            "int",
+            "float",
+            "str",
+            "list",
+            "tuple",
+            "dict",
+            "set",
+            "frozenset",
+        )
+    },
+    **{name: Builtin(name, function) for name, function in FUNCTIONS.items()},
+    **DECORATORS,
+    "object": OBJECT,
+    "type": TYPE,
+    "NotImplemented": NotImplemented,
+    "Ellipsis": Ellipsis,
+}

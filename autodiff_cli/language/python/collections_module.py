@@ -1,0 +1,179 @@
+"""The containers of Python's `collections` as programs have them, and named tuples."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from keyword import iskeyword
+from typing import Any
+
+from ...errors import fail
+from ..syntax.tree import Param
+from ..values.builtin_bases import extended
+from ..values.formatting import represent
+from ..values.functions import Parameters
+from ..values.operations import items_of, iterate, truth
+from ..values.subscripts import slice_part
+from ..values.user_classes import UserClass
+from ..values.values import Builtin, Method, Scope, TypeName, UserFunction
+
+_NOWHERE: Any = None  # a place in no text
+
+
+def pairs_of(values: Any) -> dict[Any, Any]:
+    """The items of a dict, or of a list of pairs."""
+    if isinstance(values, dict):
+        return values
+    found: dict[Any, Any] = {}
+    for pair in iterate(values):
+        key, value = items_of(pair)
+        found[key] = value
+    return found
+
+
+def _default_dict(default_factory: Any = None, values: Any = (), **kwargs: Any) -> Any:
+    return defaultdict(default_factory, pairs_of(values), **kwargs)
+
+
+def counts_of(values: Any) -> Any:
+    """What a Counter is made of, or takes in."""
+    return values if isinstance(values, dict) else items_of(values)
+
+
+def _counter(values: Any = (), **kwargs: Any) -> Counter[Any]:
+    return Counter(counts_of(values), **kwargs)
+
+
+def _deque(values: Any = (), maxlen: Any = None) -> deque[Any]:
+    return deque(items_of(values), slice_part(maxlen))
+
+
+def _ordered_dict(values: Any = (), **kwargs: Any) -> OrderedDict[Any, Any]:
+    return OrderedDict(pairs_of(values), **kwargs)
+
+
+# -- named tuples ---------------------------------------------------------------------------------
+
+
+def signature(name: str, params: list[Param], body: Any, defaults: list[Any], **others: Any) -> Any:
+    """A function of the program's kind whose body is written in Python: `body(names)`."""
+    return UserFunction(
+        name.rpartition(".")[2],
+        Parameters(params, None, name),
+        lambda scope: body(scope.names),
+        Scope(None),
+        _NOWHERE,
+        defaults,
+        others,
+    )
+
+
+def _named_tuple(
+    typename: Any,
+    field_names: Any,
+    *,
+    rename: Any = False,
+    defaults: Any = None,
+    module: Any = None,
+) -> UserClass:
+    names = (
+        field_names.replace(",", " ").split()
+        if isinstance(field_names, str)
+        else [str(name) for name in items_of(field_names)]
+    )
+    if truth(rename):
+        seen: set[str] = set()
+        for i, name in enumerate(names):
+            if not _is_field(name) or name in seen:
+                names[i] = f"_{i}"
+            seen.add(name)
+    else:
+        for name in [typename, *names]:
+            if not _is_field(name, name is typename):
+                raise fail(
+                    "E208",
+                    f"{represent(name)[:40]} cannot name a field of a named tuple",
+                    help="write a list of names",
+                    raises="ValueError",
+                )
+    if len(set(names)) < len(names):
+        raise fail("E208", "Encountered duplicate field name", help="each name once",
+                   raises="ValueError")  # fmt: skip
+    return named_tuple(typename, names, items_of(defaults or ()), {})
+
+
+def _is_field(name: Any, hidden: bool = False) -> bool:
+    fits = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
+    return fits and (hidden or not name.startswith("_"))
+
+
+def named_tuple(
+    typename: str, names: list[str], defaults: list[Any], methods: dict[str, Any]
+) -> UserClass:
+    """A class of tuples whose items have names."""
+    if len(defaults) > len(names):
+        raise fail("E208", "Got more default values than field names", help="one for each name")
+    base: Any = extended(TUPLE)
+
+    def make(given: dict[str, Any]) -> Any:
+        return base.__new__(given["_cls"], [given[name] for name in names])
+
+    def as_dict(self: Any) -> dict[str, Any]:
+        return dict(zip(names, tuple.__iter__(self), strict=True))
+
+    def replaced(self: Any, **new: Any) -> Any:
+        unknown = [name for name in new if name not in names]
+        if unknown:
+            raise fail("E208", f"Got unexpected field names: {unknown!r}", help="give its fields",
+                       raises="ValueError")  # fmt: skip
+        return self.cls(**{**as_dict(self), **new})
+
+    def describe(self: Any) -> str:
+        inside = ", ".join(f"{n}={represent(v)}" for n, v in as_dict(self).items())
+        return f"{self.cls.name}({inside})"
+
+    params = [Param(n, None, "normal", None, _NOWHERE) for n in ("_cls", *names)]
+    members = {
+        "__slots__": (),
+        "__new__": signature(typename, params, make, defaults),
+        "__repr__": Method("__repr__", describe),
+        "__match_args__": tuple(names),
+        "_fields": tuple(names),
+        "_field_defaults": dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)),
+        "_asdict": Method("_asdict", as_dict),
+        "_replace": Method("_replace", replaced),
+        "_make": classmethod(Builtin("_make", lambda cls, values: cls(*items_of(values)))),
+        **{name: property(_item(name, i)) for i, name in enumerate(names)},
+    }
+    return UserClass(typename, [base], {**members, **methods})
+
+
+def _item(name: str, i: int) -> Builtin:
+    return Builtin(name, lambda self: tuple.__getitem__(self, i))
+
+
+def row_type(cls: UserClass) -> UserClass:
+    """What a class below `typing.NamedTuple` means."""
+    names = list(cls.annotated)
+    defaults = [cls.names.pop(name) for name in names if name in cls.names]
+    return named_tuple(cls.name, names, defaults, cls.names)
+
+
+TUPLE = TypeName("tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values)))
+
+COLLECTIONS: dict[str, Any] = {
+    "defaultdict": TypeName(
+        "collections.defaultdict", lambda v: isinstance(v, defaultdict), _default_dict
+    ),
+    "Counter": TypeName("collections.Counter", lambda v: isinstance(v, Counter), _counter),
+    "deque": TypeName("collections.deque", lambda v: isinstance(v, deque), _deque),
+    "OrderedDict": TypeName(
+        "collections.OrderedDict", lambda v: isinstance(v, OrderedDict), _ordered_dict
+    ),
+    "namedtuple": Builtin("namedtuple", _named_tuple),
+}
+KINDS: dict[type, TypeName] = {
+    defaultdict: COLLECTIONS["defaultdict"],
+    Counter: COLLECTIONS["Counter"],
+    deque: COLLECTIONS["deque"],
+    OrderedDict: COLLECTIONS["OrderedDict"],
+}

@@ -1,0 +1,237 @@
+"""`enum`: classes whose bodies list values, each of which becomes the one value of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...errors import fail
+from ..values.builtin_bases import extended, plain
+from ..values.formatting import represent
+from ..values.functions import call_value
+from ..values.operations import equal
+from ..values.user_classes import Object, UserClass, bind, library_class
+from ..values.values import Builtin, Callee, Method, UserFunction
+from .builtins import TYPES
+
+
+class Auto:
+    """`enum.auto()`."""
+
+    __slots__ = ()
+
+
+class Enumeration(UserClass):
+    """A class with members: called with a value it gives the member."""
+
+    members: dict[str, Any]  # by name, also other names of the same member
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if not cls.members:
+            raise fail("E208", f"{cls.name} has no members", help="list some in its body")
+        value = args[0] if len(args) == 1 else args
+        found = cls._find(value)
+        if found is None:
+            hook = cls.flat.get("_missing_")
+            found = None if hook is None else call_value(bind(hook, None, cls), [value], {})
+        if found is not None:
+            return found
+        raise fail(
+            "E208",
+            f"{represent(value)} is not a valid {cls.name}",
+            help=f"it has: {', '.join(cls.members)}",
+            raises="ValueError",
+        )
+
+    def _find(cls, value: Any) -> Any:
+        for member in cls.members.values():
+            if member is value or equal(member.fields["value"], value):
+                return member
+        if FLAG in cls.line and isinstance(value, int):
+            return cls._combined(value)
+        return None
+
+    def _combined(cls, value: int) -> Any:
+        """Several flags at once: one value for each number."""
+        every = 0
+        for member in cls.members.values():
+            every |= member.fields["value"]
+        if value < 0:
+            value &= every
+        if value & ~every:
+            return None
+        known = cls.names.setdefault("_combined", {})
+        if value not in known:
+            known[value] = _member(cls, None, value)
+        return known[value]
+
+    def __iter__(cls) -> Iterator[Any]:
+        return iter({id(m): m for m in cls.members.values() if _is_single(cls, m)}.values())
+
+    def __len__(cls) -> int:
+        return sum(1 for _ in cls)
+
+    def __bool__(cls) -> bool:
+        return True
+
+    def __contains__(cls, value: Any) -> bool:
+        return isinstance(value, cls)
+
+    def get_item(cls, key: Any) -> Any:
+        if isinstance(key, str) and key in cls.members:
+            return cls.members[key]
+        raise fail("E210", f"{cls.name} has no member {represent(key)}", help="check the name",
+                   notes=(f"PyTorch: {key!r}",), raises="KeyError")  # fmt: skip
+
+    def get_attribute(cls, name: str) -> Any:
+        return dict(cls.members) if name == "__members__" else super().get_attribute(name)
+
+    def describe(cls) -> str:
+        return f"<{'flag' if FLAG in cls.line else 'enum'} '{cls.name}'>"
+
+
+def _is_single(cls: UserClass, member: Any) -> bool:
+    value = member.fields["value"]
+    return FLAG not in cls.line or (value > 0 and not value & (value - 1))
+
+
+def _member(cls: Any, name: str | None, value: Any) -> Any:
+    args = value if isinstance(value, tuple) else (value,)
+    make = cls.flat["__new__"]
+    own = type(make) is UserFunction
+    member = call_value(make, [cls, *args], {}) if own else cls.__new__(cls, *args)
+    member.fields.setdefault("_value_", value)
+    member.fields.update(name=name, _name_=name, value=member.fields["_value_"])
+    init = cls.flat["__init__"]
+    if not isinstance(init, Method):
+        call_value(init, [member, *args], {})
+    return member
+
+
+def _enumeration(cls: Any) -> Any:
+    cls.members = {}
+    last: Any = 0
+    ignored = (Callee, property, staticmethod, classmethod, UserClass)
+    for name, value in list(cls.names.items()):
+        if name.startswith("_") or isinstance(value, ignored):
+            continue
+        if isinstance(value, Auto):
+            value = _next(cls, name, last)
+        last = value
+        known = next((m for m in cls.members.values() if equal(m.fields["value"], value)), None)
+        cls.members[name] = _member(cls, name, value) if known is None else known
+        cls.names[name] = cls.members[name]
+    for name in ("__repr__", "__str__", "__format__"):  # not those of a number or a text
+        owner = next(c for c in cls.line if name in c.names)
+        if owner.layout is not object and ENUM not in owner.line:
+            cls.names[name] = ENUM.names[name]
+    return cls
+
+
+def _next(cls: Any, name: str, last: Any) -> Any:
+    hook = cls.flat.get("_generate_next_value_")
+    if hook is not None:
+        values = [m.fields["value"] for m in cls.members.values()]
+        return call_value(bind(hook, None, cls), [name, 1, len(values), values], {})
+    if FLAG in cls.line:
+        return 1 << int(last).bit_length()
+    return name.lower() if issubclass(cls, str) else last + 1
+
+
+def _described(self: Any) -> str:
+    return f"<{_named(self)}: {represent(self.fields['value'])}>"
+
+
+def _named(self: Any) -> str:
+    name = self.fields["name"]
+    if name is None:
+        parts = [m.fields["name"] for m in self.cls if m.fields["value"] & self.fields["value"]]
+        name = "|".join(parts) or str(self.fields["value"])
+    return f"{self.cls.name}.{name}"
+
+
+def _flags(function: Any) -> Any:
+    def run(self: Any, other: Any) -> Any:
+        as_number = isinstance(other, int) and INT_FLAG in self.cls.line
+        if not isinstance(other, self.cls) and not as_number:
+            return NotImplemented
+        value = other.fields["value"] if isinstance(other, Object) else other
+        return self.cls(function(self.fields["value"], value))
+
+    return run
+
+
+def _singles(self: Any) -> Iterator[Any]:
+    return iter([m for m in self.cls if m.fields["value"] & self.fields["value"]])
+
+
+def _unique(cls: Any) -> Any:
+    for name, member in cls.members.items():
+        if member.fields["name"] != name:
+            raise fail(
+                "E208",
+                f"duplicate values found in <enum '{cls.name}'>: {name} -> {member.fields['name']}",
+                help="give each its own",
+                raises="ValueError",
+            )
+    return cls
+
+
+def _of_value(self: Any) -> str:
+    return str(plain(self))
+
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "or": lambda a, b: a | b,
+    "and": lambda a, b: a & b,
+    "xor": lambda a, b: a ^ b,
+}
+ENUM: Any = Enumeration("Enum", (), {}, fixed=True)
+ENUM.members = {}
+ENUM.finish = staticmethod(_enumeration)
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__repr__": _described,
+    "__str__": _named,
+    "__format__": lambda self, spec: format(self.describe_text(), spec),
+    "__hash__": lambda self: hash(self.fields["name"]),
+}
+ENUM.names.update({name: Method(name, function) for name, function in _METHODS.items()})
+FLAG: Any = library_class(
+    "Flag",
+    [ENUM],
+    {
+        **{f"__{name}__": _flags(function) for name, function in _OPERATORS.items()},
+        **{f"__r{name}__": _flags(function) for name, function in _OPERATORS.items()},
+        "__invert__": lambda self: self.cls(~self.fields["value"]),
+        "__bool__": lambda self: bool(self.fields["value"]),
+        "__iter__": _singles,
+        "__len__": lambda self: len(list(_singles(self))),
+        "__contains__": lambda self, other: (
+            self.fields["value"] & other.fields["value"] == other.fields["value"]
+        ),
+    },
+)
+_AS_VALUE: dict[str, Callable[..., Any]] = {
+    "__str__": _of_value,
+    "__format__": lambda self, spec: format(plain(self), spec),
+}
+_INT: Any = extended(TYPES["int"])
+_TEXT: Any = extended(TYPES["str"])
+INT_FLAG: Any = library_class("IntFlag", [_INT, FLAG], _AS_VALUE)
+_CLASSES = [
+    ENUM,
+    FLAG,
+    INT_FLAG,
+    library_class("IntEnum", [_INT, ENUM], _AS_VALUE),
+    library_class("StrEnum", [_TEXT, ENUM], _AS_VALUE),
+]
+_cls: Any
+for _cls in _CLASSES[1:]:
+    _cls.members = {}
+    _cls.names["__repr__"] = ENUM.names["__repr__"]
+
+NAMES: dict[str, Any] = {
+    **{cls.name: cls for cls in _CLASSES},
+    "auto": Builtin("auto", Auto),
+    "unique": Builtin("unique", _unique),
+}

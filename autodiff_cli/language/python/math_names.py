@@ -1,0 +1,89 @@
+"""Python's `math`: its functions take tensors of one element too, within bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import fail
+from ...graph.symbolic_numbers import Varying
+from ..values.values import Builtin
+
+
+def _float(value: Any) -> float:
+    from .builtins import TYPES
+
+    make = TYPES["float"].make
+    assert make is not None
+    return make(value)
+
+
+def _math(name: str) -> Callable[..., Any]:
+    function = getattr(math, name)
+
+    def run(*args: Any, **options: Any) -> Any:
+        values: list[Any] = [a if isinstance(a, int | float) else _float(a) for a in args]
+        tape = next((v.tape for v in values if type(v) is Varying), None)
+        try:
+            if tape is not None and not options:
+                return tape.apply(function, *values)
+            return function(*values, **{k: _float(v) for k, v in options.items()})
+        except ValueError:
+            raise fail(
+                "E504",
+                f"math.{name} is not defined at {', '.join(map(str, values))}",
+                help="check the argument",
+            ) from None
+        except OverflowError:
+            raise fail(
+                "E504",
+                f"math.{name}({', '.join(str(v)[:20] for v in values)}) is too large for a float",
+                help="use smaller numbers, or the tensor function",
+            ) from None
+
+    return run
+
+
+def _small_integers(name: str, limit: int) -> Callable[..., Any]:
+    run = _math(name)
+
+    def bounded(*args: Any) -> Any:
+        if any(isinstance(a, int) and abs(a) > limit for a in args):
+            raise fail(
+                "E505",
+                f"math.{name} of a number above {limit}",
+                help="use math.lgamma for large numbers",
+            )
+        return run(*args)
+
+    return bounded
+
+
+_FUNCTIONS = """
+    sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 sinh cosh tanh asinh
+    acosh atanh floor ceil trunc fabs pow hypot erf erfc gamma lgamma degrees radians isnan isinf
+    isfinite copysign fmod gcd isclose lcm isqrt
+"""
+MATH: dict[str, Any] = {
+    **{name: Builtin(name, _math(name)) for name in _FUNCTIONS.split()},
+    **{name: Builtin(name, _small_integers(name, 5000)) for name in ("factorial", "comb", "perm")},
+    "prod": Builtin("prod", lambda values, start=1: _product(values, start)),
+    "fsum": Builtin("fsum", lambda values: math.fsum(_numbers(values))),
+    "dist": Builtin("dist", lambda p, q: math.dist(_numbers(p), _numbers(q))),
+    **{name: getattr(math, name) for name in ("pi", "e", "inf", "nan", "tau")},
+}
+
+
+def _numbers(values: Any) -> list[float]:
+    from ..values.operations import iterate
+
+    return [_float(value) for value in iterate(values)]
+
+
+def _product(values: Any, start: Any) -> Any:
+    from ..values.operations import binary, iterate
+
+    for value in iterate(values):
+        start = binary("*", start, value)
+    return start

@@ -1,0 +1,255 @@
+"""The parts of Python's own modules that programs use: `functools`, `itertools`, `operator` ...
+
+All is written anew for the values of the language; no module of Python is ever handed out.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import time
+from collections.abc import Callable
+from keyword import iskeyword
+from typing import Any
+
+from ..random.generators import Stream
+from ..runtime.attributes import get_attribute
+from ..runtime.context_managers import ExitStack, Manager, context_manager
+from ..values.builtin_bases import GENERIC
+from ..values.dialect import misfit
+from ..values.functions import call_value
+from ..values.iterators import CHAIN, ITERTOOLS, iterator, pick
+from ..values.operations import COMPARISONS, binary, compare, items_of, truth, unary
+from ..values.python_operators import OPERATORS
+from ..values.user_classes import library_class
+from ..values.values import Builtin, TypeName, UserFunction
+from .collections_module import COLLECTIONS, row_type
+
+# -- functools ------------------------------------------------------------------------------------
+
+
+def _reduce(function: Any, values: Any, *initial: Any) -> Any:
+    return functools.reduce(function, iterator(values), *initial)
+
+
+def _wraps(wrapped: Any, **options: Any) -> Builtin:
+    def rename(function: Any) -> Any:
+        name = getattr(wrapped, "name", None)
+        if name is not None and hasattr(function, "name"):
+            function.name = name
+        return function
+
+    return Builtin("wraps", rename)
+
+
+def _cached(maxsize: Any = 128, typed: Any = False) -> Any:
+    if maxsize is None or isinstance(maxsize, int):
+        return Builtin("lru_cache", functools.lru_cache(maxsize, truth(typed)))
+    return functools.lru_cache(128, truth(typed))(maxsize)
+
+
+class CachedProperty:
+    """`@functools.cached_property`: computed once, then an attribute of the value."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any):
+        self.function = function
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        value = call_value(self.function, [instance], {})
+        instance.fields[self.function.name] = value
+        return value
+
+
+# -- operator -------------------------------------------------------------------------------------
+
+
+def _operator(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: binary(symbol, a, b)
+
+
+def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(symbol, a, b)
+
+
+OPERATOR: dict[str, Callable[..., Any]] = {
+    **{
+        f"{name}_" if iskeyword(name) else name: _operator(symbol)
+        for name, symbol in OPERATORS.items()
+    },
+    **{name: _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
+    "neg": lambda a: unary("-", a),
+    "not_": lambda a: not truth(a),
+    "getitem": pick,
+    "itemgetter": lambda *keys: Builtin("itemgetter", lambda value: pick(value, *keys)),
+    "attrgetter": lambda name: Builtin("attrgetter", lambda value: get_attribute(value, name)),
+}
+
+
+# -- contextlib -----------------------------------------------------------------------------------
+
+
+def _suppress(*classes: Any) -> Manager:
+    from ..values.exceptions import caught
+
+    return Manager(
+        "suppress",
+        leave=lambda error: error is not None and caught(error, list(classes)) is not None,
+    )
+
+
+# -- random ---------------------------------------------------------------------------------------
+
+
+_OWN = random.Random()
+STREAM = Stream(_OWN, _OWN.getstate, _OWN.setstate)  # Python's
+
+
+def _seed(a: Any = None) -> None:
+    if not isinstance(a, int | float | str | None):
+        raise misfit("a seed is a number, not", a, "random.seed(0)")
+    STREAM.own.seed(a)
+
+
+def _drawn(name: str) -> Callable[..., Any]:
+    return lambda *numbers, **named: getattr(STREAM.own, name)(*numbers, **named)
+
+
+def _shuffle(values: Any) -> None:
+    if not isinstance(values, list):
+        raise misfit("shuffle() takes a list, not", values, "list(x)")
+    STREAM.own.shuffle(values)
+
+
+def _choices(population: Any, weights: Any = None, *, cum_weights: Any = None, k: Any = 1) -> Any:
+    return STREAM.own.choices(items_of(population), weights, cum_weights=cum_weights, k=k)
+
+
+_DRAWN = """
+    random randint uniform gauss normalvariate randrange expovariate betavariate triangular
+    lognormvariate getrandbits
+"""
+RANDOM: dict[str, Callable[..., Any]] = {
+    "seed": _seed,
+    **{name: _drawn(name) for name in _DRAWN.split()},
+    "choice": lambda values: STREAM.own.choice(items_of(values)),
+    "choices": _choices,
+    "sample": lambda values, k: STREAM.own.sample(items_of(values), k),
+    "shuffle": _shuffle,
+}
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def _abstract(function: Any) -> Any:
+    """`@abstractmethod`."""
+    if isinstance(function, UserFunction):
+        function.__isabstractmethod__ = True
+    return function
+
+
+ABC = library_class("ABC", [], {})
+ABC.names["__abstract__"] = True
+NAMED_TUPLE = library_class("NamedTuple", [], {})
+NAMED_TUPLE.finish = staticmethod(row_type)
+_TYPING: dict[str, Any] = {
+    "NamedTuple": NAMED_TUPLE,
+    "Generic": GENERIC,
+    "Protocol": GENERIC,
+    "TYPE_CHECKING": False,
+    "cast": Builtin("cast", lambda kind, value: value),
+    "overload": Builtin("overload", lambda function: function),
+    "final": Builtin("final", lambda function: function),
+}
+
+
+def _any_type() -> TypeName:
+    return TypeName("object", lambda value: True, lambda *args, **kwargs: None)
+
+
+def _functions(table: dict[str, Callable[..., Any]]) -> dict[str, Any]:
+    return {name: Builtin(name, function) for name, function in table.items()}
+
+
+_TABLE: dict[str, dict[str, Any]] = {
+    "functools": _functions(
+        {
+            "partial": lambda function, *args, **kwargs: functools.partial(
+                function, *args, **kwargs
+            ),
+            "reduce": _reduce,
+            "wraps": _wraps,
+            "lru_cache": _cached,
+            "cache": lambda function: functools.lru_cache(None)(function),
+            "cached_property": CachedProperty,
+            "total_ordering": functools.total_ordering,
+            "cmp_to_key": functools.cmp_to_key,
+        }
+    ),
+    "itertools": {**_functions(ITERTOOLS), "chain": CHAIN},
+    "operator": _functions(OPERATOR),
+    "collections": COLLECTIONS,
+    "contextlib": {
+        "contextmanager": Builtin("contextmanager", context_manager),
+        "nullcontext": Builtin(
+            "nullcontext", lambda result=None: Manager("nullcontext", lambda: result)
+        ),
+        "suppress": Builtin("suppress", _suppress),
+        "ExitStack": Builtin("ExitStack", ExitStack),
+    },
+    "time": _functions(
+        {
+            "time": time.time,
+            "perf_counter": time.perf_counter,
+            "monotonic": time.monotonic,
+            "process_time": time.process_time,
+            "time_ns": time.time_ns,
+            "perf_counter_ns": time.perf_counter_ns,
+            "sleep": lambda seconds: None,
+        }
+    ),
+    "random": _functions(RANDOM),
+    "warnings": _functions(
+        {
+            "warn": lambda *args, **kwargs: None,
+            "filterwarnings": lambda *args, **kwargs: None,
+            "simplefilter": lambda *args, **kwargs: None,
+            "catch_warnings": lambda *args, **kwargs: Manager("catch_warnings"),
+        }
+    ),
+    "abc": {
+        "ABC": ABC,
+        "ABCMeta": ABC,
+        "abstractmethod": Builtin("abstractmethod", _abstract),
+    },
+}
+
+
+def member(module: str, name: str) -> Any:
+    """`module.name`; None when there is no such thing here."""
+    if module == "enum":
+        from .enumerations import NAMES
+
+        return NAMES.get(name)
+    if module == "dataclasses":
+        from .data_classes import DATACLASSES
+
+        return DATACLASSES.get(name)
+    if module == "typing" and name in _TYPING:
+        return _TYPING[name]
+    if module in ("typing", "collections.abc"):
+        return name != "TYPE_CHECKING" and _any_type()
+    if module in _TABLE:
+        return _TABLE[module].get(name)
+    from .system_modules import member as system
+
+    return system(f"{module}.{name}")
+
+
+def names_of(module: str) -> list[str]:
+    """What a module has here."""
+    return list(_TABLE.get(module, {}))

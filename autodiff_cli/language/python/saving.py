@@ -1,0 +1,109 @@
+"""`torch.save` and `torch.load`: what a program saves is kept in memory until it ends, under the
+name of the file. Nothing is pickled, and no file is written or read.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd.tensor import Array, Tensor
+from ...errors import AutodiffError, fail
+from ..nn.module_state import deep_copy
+from ..runtime.attributes import check_device
+from ..values.dialect import kind_of, misfit
+from ..values.values import Size
+from .loading import FILES
+
+LONGEST_NAME = 4096
+_ATOMS = (Tensor, bool, int, float, str, np.dtype, Size, type(None))
+
+
+class Buffer:
+    """`io.BytesIO()`: a file without a name."""
+
+    __slots__ = ()
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {"seek": lambda offset, whence=0: offset, "close": lambda: None}
+
+    def describe(self) -> str:
+        return "<_io.BytesIO object>"
+
+
+def file_name(file: Any) -> Any:
+    """What a file is kept under."""
+    if isinstance(file, Buffer):
+        return file
+    if getattr(getattr(file, "cls", None), "name", "") == "Path":
+        file = file.describe_text()
+    if not isinstance(file, str):
+        raise misfit("the name of a file is a string, not", file, '"x.pt"')
+    if len(file) > LONGEST_NAME:
+        raise fail("E208", f"a file name of {len(file)} characters", help="use a shorter one")
+    return posixpath.normpath(file)
+
+
+def save(
+    obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = 2, **options: Any
+) -> None:
+    """Keep a copy of a value; tensors that share memory still do in the copy."""
+    FILES.saved[file_name(f)] = deep_copy(obj, {}, results=True)
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: Any = None,
+    mmap: Any = None,
+    **options: Any,
+) -> Any:
+    """A copy of what was saved under this name."""
+    name = file_name(f)
+    if name not in FILES.saved:
+        raise missing(f)
+    if isinstance(map_location, str):
+        check_device(map_location)
+    kept = FILES.saved[name]
+    if weights_only is None or weights_only is True:
+        _check_plain(kept)
+    return deep_copy(kept, {}, results=True)
+
+
+def missing(file: Any) -> AutodiffError:
+    """The error for a file that the program did not save."""
+    return fail(
+        "E701",
+        f"there is no file `{str(file)[:100]}`: the program has not saved it",
+        help='numbers of a real file are read with `load("name.npz")`',
+        raises="FileNotFoundError",
+        notes=(f"PyTorch: [Errno 2] No such file or directory: {str(file)[:100]!r}",),
+    )
+
+
+def _check_plain(kept: Any) -> None:
+    """E703 for what PyTorch does not load unless it is asked for more than weights."""
+    pending = [kept]
+    seen: set[int] = set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            pending.extend([*value, *value.values()])
+        elif isinstance(value, list | tuple | set):
+            pending.extend(value)
+        elif not isinstance(value, _ATOMS) or type(value) is Array:
+            raise fail(
+                "E703",
+                f"what was saved holds {kind_of(value)}, which is more than weights",
+                help="save its `state_dict()`, or write `torch.load(f, weights_only=False)`",
+                raises="UnpicklingError",
+                notes=("PyTorch: Weights only load failed.",),
+            )

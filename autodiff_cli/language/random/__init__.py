@@ -1,0 +1,1 @@
+"""Random numbers: generators, draws, initial values, layers that draw."""

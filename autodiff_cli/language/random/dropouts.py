@@ -1,0 +1,235 @@
+"""Layers that draw noise: the dropouts, `rrelu`, `gumbel_softmax` and fractional pooling.
+
+Out of training, and with p = 0, an input comes back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.batching.examples import DIFFERENT, drawn
+from ...autograd.tensor import Tensor, wrap_view
+from ...errors import fail
+from ...graph.dtypes import is_float
+from ...graph.op import constant, value_of
+from ...graph.registry import F, overloads
+from ..values.operations import truth
+from .generators import default_stream, stream_of
+from .random_arguments import in_memory_order, number_argument, tensor_argument
+
+Noise = Callable[[Tensor, float], Tensor]
+
+
+def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: Noise) -> Tensor:
+    """The frame of all dropouts: checks, what draws nothing, and writing in place."""
+    tensor = tensor_argument(name, input)
+    chance = number_argument(name, "p", p)
+    if not 0 <= chance <= 1:
+        raise fail(
+            "E205",
+            f"{name} needs a probability in [0, 1], not {chance}",
+            help=f"write `F.{name}(x, 0.5)`",
+            raises="ValueError",
+        )
+    if chance == 0 or not truth(training) or tensor.node.numel == 0:
+        return tensor
+    if not is_float(tensor.dtype):
+        raise fail(
+            "E307",
+            f"{name} works on floating-point numbers, not {tensor.dtype.name}",
+            help="write `x.float()`",
+        )
+    write = truth(inplace)
+    if write:
+        tensor.check_writable()
+    if chance == 1:
+        result = Tensor(F.mul(tensor.node, constant(np.zeros((), tensor.dtype))))
+    else:
+        result = noise(tensor, chance)
+    if write:
+        tensor.write(result.node)
+        return tensor
+    return result
+
+
+def _factor(tensor: Tensor, p: float) -> Tensor:
+    stream = default_stream()
+    if DIFFERENT:
+        spread = drawn(tuple(tensor.shape), lambda shape: stream.dropout(shape, p, tensor.dtype))
+        return Tensor(F.mul(tensor.node, spread))
+    noise = in_memory_order(tensor.node, lambda shape: stream.dropout(shape, p, tensor.dtype))
+    return Tensor(F.mul(tensor.node, constant(noise)))
+
+
+def _feature_shape(name: str, tensor: Tensor) -> tuple[int, ...]:
+    if len(tensor.shape) < 2:
+        raise fail(
+            "E308",
+            f"{name} needs at least 2 dims, batch and channels, not shape {tuple(tensor.shape)}",
+            help="use F.dropout, or add a dim: `x.unsqueeze(0)`",
+        )
+    return (*tensor.shape[:2], *(1 for _ in tensor.shape[2:]))
+
+
+def _feature_factor(name: str) -> Noise:
+    def noise(tensor: Tensor, p: float) -> Tensor:
+        drawn = default_stream().dropout(_feature_shape(name, tensor), p, tensor.dtype)
+        return Tensor(F.mul(tensor.node, constant(drawn)))
+
+    return noise
+
+
+def _affine(tensor: Tensor, factor: np.ndarray, summand: np.ndarray) -> Tensor:
+    return Tensor(F.add(F.mul(tensor.node, constant(factor)), constant(summand)))
+
+
+def _alpha(tensor: Tensor, p: float) -> Tensor:
+    stream = default_stream()
+    summands: list[np.ndarray] = []
+
+    def draw(shape: tuple[int, ...]) -> np.ndarray:
+        factor, summand = stream.alpha_dropout(shape, p, tensor.dtype)
+        summands.append(summand)
+        return factor
+
+    factor = in_memory_order(tensor.node, draw)
+    summand = in_memory_order(tensor.node, lambda shape: summands[0])
+    return _affine(tensor, factor, summand)
+
+
+def _feature_alpha(tensor: Tensor, p: float) -> Tensor:
+    shape = _feature_shape("feature_alpha_dropout", tensor)
+    return _affine(tensor, *default_stream().alpha_dropout(shape, p, tensor.dtype))
+
+
+def _dropout(
+    input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, train: Any = None
+) -> Tensor:
+    return _noisy("dropout", input, p, training if train is None else train, inplace, _factor)
+
+
+def _feature_dropout(
+    input: Any, p: Any = 0.5, training: Any = True, *, train: Any = None
+) -> Tensor:
+    return _noisy(
+        "feature_dropout",
+        input,
+        p,
+        training if train is None else train,
+        False,
+        _feature_factor("feature_dropout"),
+    )
+
+
+def _alpha_dropout(
+    input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False, *, train: Any = None
+) -> Tensor:
+    return _noisy("alpha_dropout", input, p, training if train is None else train, inplace, _alpha)
+
+
+def _feature_alpha_dropout(
+    input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False, *, train: Any = None
+) -> Tensor:
+    return _noisy(
+        "feature_alpha_dropout",
+        input,
+        p,
+        training if train is None else train,
+        inplace,
+        _feature_alpha,
+    )
+
+
+def _channelwise(dims: int) -> Callable[..., Tensor]:
+    name = f"dropout{dims}d"
+    noise = _feature_factor(name)
+
+    def run(input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False) -> Tensor:
+        tensor = tensor_argument(name, input)
+        ndim = len(tensor.shape)
+        if dims == 1 and ndim not in (2, 3):
+            raise fail(
+                "E308",
+                f"dropout1d needs 2 or 3 dims, not shape {tuple(tensor.shape)}",
+                help="use F.dropout",
+            )
+        alone = ndim == 2 if dims == 1 else ndim != 5 if dims == 3 else False
+        if not alone:
+            return _noisy(name, tensor, p, training, inplace, noise)
+        lifted = wrap_view(F.unsqueeze(tensor.node, 0), tensor)
+        result = _noisy(name, lifted, p, training, inplace, noise)
+        return wrap_view(F.squeeze(result.node, 0), result)
+
+    return run
+
+
+def _rrelu(
+    input: Any, lower: Any = 1 / 8, upper: Any = 1 / 3, training: Any = False, inplace: Any = False
+) -> Tensor:
+    tensor = tensor_argument("rrelu", input)
+    low, high = number_argument("rrelu", "lower", lower), number_argument("rrelu", "upper", upper)
+    if truth(inplace):
+        tensor.check_writable()
+    if truth(training):
+        noise = default_stream().rrelu(np.asarray(value_of(tensor.node)), low, high)
+        result = Tensor(F.rrelu_with_noise(tensor.node, constant(noise), truth(inplace)))
+    elif overloads("nn.functional.rrelu"):
+        result = calls.call("nn.functional.rrelu", (tensor, low, high), {})
+    else:
+        result = calls.call("nn.functional.leaky_relu", (tensor, (low + high) / 2), {})
+    if truth(inplace):
+        calls.call_in_place(result.node)
+        tensor.write(result.node)
+        return tensor
+    return result
+
+
+def _gumbel_softmax(
+    logits: Any, tau: Any = 1.0, hard: Any = False, eps: Any = 1e-10, dim: Any = -1
+) -> Tensor:
+    tensor = tensor_argument("gumbel_softmax", logits, "logits")
+    stream = default_stream()
+    waits = stream.exponential(tuple(tensor.shape), tensor.dtype)
+    gumbels = F.neg(F.log(constant(waits)))
+    scaled = F.div(F.add(tensor.node, gumbels), number_argument("gumbel_softmax", "tau", tau))
+    soft = calls.call("softmax", (Tensor(scaled), dim), {})
+    if not truth(hard):
+        return soft
+    best = calls.call("argmax", (soft, dim), {"keepdim": True})
+    zeros = Tensor(F.zeros_like(soft.node))
+    chosen = calls.call("scatter", (zeros, dim, best, 1.0), {})
+    return Tensor(F.add(F.sub(chosen.node, F.detach(soft.node)), soft.node))
+
+
+def _fractional(dims: int) -> Callable[..., Any]:
+    name = f"fractional_max_pool{dims}d"
+
+    def run(input: Any, *args: Any, **options: Any) -> Any:
+        tensor = tensor_argument(name, input)
+        if options.get("_random_samples") is None and len(tensor.shape) in (dims + 1, dims + 2):
+            lead = tensor.shape[:-dims]
+            shape = (*((1,) if len(lead) == 1 else ()), *lead, dims)
+            stream = stream_of(None)
+            options["_random_samples"] = Tensor(constant(stream.rand(shape, tensor.dtype)))
+        return calls.call(f"nn.functional.{name}", (tensor, *args), options)
+
+    return run
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "dropout": _dropout,
+    "feature_dropout": _feature_dropout,
+    "alpha_dropout": _alpha_dropout,
+    "feature_alpha_dropout": _feature_alpha_dropout,
+    "dropout1d": _channelwise(1),
+    "dropout2d": _channelwise(2),
+    "dropout3d": _channelwise(3),
+    "rrelu": _rrelu,
+    "gumbel_softmax": _gumbel_softmax,
+    "fractional_max_pool2d": _fractional(2),
+    "fractional_max_pool3d": _fractional(3),
+}

@@ -1,0 +1,457 @@
+"""Random numbers: `torch.rand` and its kin, and the tensor methods that fill in place.
+
+Draws happen at the call, in program order, so that a seeded program sees PyTorch's numbers; what
+they give are constants, or leaves with `requires_grad=True`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd.batching.examples import DIFFERENT, drawn
+from ...autograd.tensor import Tensor
+from ...errors import fail
+from ...graph.dtypes import INT64
+from ...graph.op import constant, value_of
+from ...graph.params import to_dtype, to_float, to_int, to_size
+from ...graph.registry import F
+from ...graph.state import STATE
+from ...graph.strides import laid_out_as
+from ..runtime.attributes import check_device
+from ..values.dialect import misfit
+from ..values.factories import with_grad
+from ..values.functions import written
+from ..values.operations import truth
+from ..values.values import Builtin
+from . import dropouts, initializers
+from .generators import DEFAULT, GENERATOR_TYPE, SEEDS, stream_of
+from .random_arguments import (
+    converted,
+    fill,
+    in_memory_order,
+    memory_order,
+    normal_,
+    normals,
+    number_argument,
+    tensor_argument,
+    uniform_,
+)
+
+_IGNORED = ("layout", "pin_memory", "memory_format")
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+class Options:
+    """What every factory takes by keyword."""
+
+    __slots__ = ("dtype", "requires_grad", "stream")
+
+    def __init__(self, name: str, options: dict[str, Any], default: np.dtype):
+        options = dict(options)
+        check_device(options.pop("device", None))
+        self.stream = stream_of(options.pop("generator", None))
+        dtype = options.pop("dtype", None)
+        self.dtype = default if dtype is None else converted(name, "dtype", to_dtype, dtype)
+        self.requires_grad = truth(options.pop("requires_grad", False))
+        for unknown in options:
+            if unknown not in _IGNORED:
+                raise fail(
+                    "E205",
+                    f"`{name}` got an unexpected keyword argument `{unknown}`",
+                    help="it takes dtype=, requires_grad=, generator= and device=",
+                )
+
+
+def _taken(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
+    """A size given one by one, as a tuple, or as `size=`."""
+    if "size" in options:
+        if args:
+            raise fail(
+                "E205",
+                f"`{name}` got several values for argument `size`",
+                help=f"write `torch.{name}(2, 3)`",
+            )
+        return converted(name, "size", to_size, options.pop("size"))
+    if not args:
+        raise fail(
+            "E205", f"`{name}` misses its argument `size`", help=f"write `torch.{name}(2, 3)`"
+        )
+    return converted(name, "size", to_size, args[0] if len(args) == 1 else args)
+
+
+def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
+    if not isinstance(size, list | tuple):
+        raise misfit(
+            f"`{name}` argument `size` must be a tuple of ints, not",
+            size,
+            f"write `torch.{name}(0, 10, (3,))`",
+            "E205",
+        )
+    return converted(name, "size", to_size, size)
+
+
+# -- factories ------------------------------------------------------------------------------------
+
+
+def _uniform(*size: Any, **options: Any) -> Tensor:
+    shape = _taken("rand", size, options)
+    o = Options("rand", options, STATE.default_dtype)
+    return _drawn(shape, lambda size: o.stream.rand(size, o.dtype), o.requires_grad)
+
+
+def _drawn(
+    shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray], requires_grad: bool
+) -> Tensor:
+    if DIFFERENT:
+        return Tensor(drawn(shape, draw))
+    if STATE.recorder is not None:
+        return STATE.recorder.draw(lambda: draw(shape), requires_grad)
+    return with_grad(draw(shape), requires_grad)
+
+
+def _standard_normal(*size: Any, **options: Any) -> Tensor:
+    shape = _taken("randn", size, options)
+    o = Options("randn", options, STATE.default_dtype)
+    return _drawn(shape, lambda size: o.stream.randn(size, o.dtype), o.requires_grad)
+
+
+def _empty(*size: Any, **options: Any) -> Tensor:
+    """PyTorch leaves these numbers undefined; here they are zeros."""
+    shape = _taken("empty", size, options)
+    o = Options("empty", options, STATE.default_dtype)
+    return _required(Tensor(F.zeros(shape, dtype=o.dtype)), o.requires_grad)
+
+
+def _required(tensor: Tensor, requires_grad: bool) -> Tensor:
+    if requires_grad:
+        tensor.set_requires_grad(True)
+    return tensor
+
+
+def _randint(*args: Any, **options: Any) -> Tensor:
+    """`randint(high, size)`, `randint(low, high, size)`, each also by keyword."""
+    names = (
+        ("high", "size")
+        if len(args) + sum(n in options for n in ("low", "high", "size")) == 2
+        else ("low", "high", "size")
+    )
+    if len(args) > len(names):
+        raise fail(
+            "E205",
+            f"`randint` takes at most 3 arguments but {len(args)} were given",
+            help="write `torch.randint(0, 10, (3,))`",
+        )
+    given = dict(zip(names, args, strict=False))
+    for name in ("low", "high", "size"):
+        if name in options:
+            if name in given:
+                raise fail(
+                    "E205",
+                    f"`randint` got several values for argument `{name}`",
+                    help="write `torch.randint(0, 10, (3,))`",
+                )
+            given[name] = options.pop(name)
+    for name in names:
+        if name not in given:
+            raise fail(
+                "E205",
+                f"`randint` misses its argument `{name}`",
+                help="write `torch.randint(0, 10, (3,))`",
+            )
+    low = converted("randint", "low", to_int, given.get("low", 0))
+    high = converted("randint", "high", to_int, given["high"])
+    shape = _tuple_size("randint", given["size"])
+    o = Options("randint", options, INT64)
+    return _drawn(shape, lambda size: o.stream.randint(low, high, size, o.dtype), o.requires_grad)
+
+
+def _randperm(n: Any, **options: Any) -> Tensor:
+    o = Options("randperm", options, INT64)
+    count = converted("randperm", "n", to_int, n)
+
+    def draw(shape: tuple[int, ...]) -> np.ndarray:
+        rows = [o.stream.randperm(count, o.dtype) for _ in range(math.prod(shape[:-1]))]
+        return np.reshape(rows, shape)
+
+    return _drawn((count,), draw, o.requires_grad)
+
+
+def _rand_like(input: Any, **options: Any) -> Tensor:
+    return _like("rand_like", input, options, lambda o, shape: o.stream.rand(shape, o.dtype))
+
+
+def _randn_like(input: Any, **options: Any) -> Tensor:
+    node = tensor_argument("randn_like", input).node
+    return _like(
+        "randn_like",
+        input,
+        options,
+        lambda o, shape: (
+            o.stream.randn(shape, o.dtype)
+            if DIFFERENT
+            else normals(o.stream, node, shape, o.dtype, 0.0, 1.0)
+        ),
+    )
+
+
+def _randint_like(input: Any, low: Any = None, high: Any = None, **options: Any) -> Tensor:
+    if high is None:
+        low, high = 0, low
+    start = converted("randint_like", "low", to_int, 0 if low is None else low)
+    stop = converted("randint_like", "high", to_int, high)
+    return _like(
+        "randint_like",
+        input,
+        options,
+        lambda o, shape: o.stream.randint(start, stop, shape, o.dtype),
+    )
+
+
+def _empty_like(input: Any, **options: Any) -> Tensor:
+    tensor = tensor_argument("empty_like", input)
+    o = Options("empty_like", options, tensor.dtype)
+    return _required(Tensor(F.zeros_like(tensor.node, dtype=o.dtype)), o.requires_grad)
+
+
+def _like(
+    name: str,
+    input: Any,
+    options: dict[str, Any],
+    draw: Callable[[Options, tuple[int, ...]], np.ndarray],
+) -> Tensor:
+    tensor = tensor_argument(name, input)
+    o = Options(name, options, tensor.dtype)
+    if DIFFERENT:
+        return Tensor(drawn(tuple(tensor.shape), lambda size: draw(o, size)))
+    like = tensor.node
+    made = with_grad(in_memory_order(like, lambda shape: draw(o, shape)), o.requires_grad)
+    laid_out_as(like, made.node)
+    return made
+
+
+# -- distributions --------------------------------------------------------------------------------
+
+
+def _result(values: np.ndarray, grad_fn: str, *parameters: Tensor) -> Tensor:
+    """A drawn constant, which has zero gradients towards parameters that require grad."""
+    node = constant(values)
+    if not STATE.grad or not any(p.requires_grad for p in parameters):
+        return Tensor(node)
+    return Tensor(
+        F.drawn(
+            node, parameters[0].node, parameters[1].node if len(parameters) > 1 else None, grad_fn
+        )
+    )
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return np.asarray(value_of(tensor.node))
+
+
+def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -> Tensor:
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if size is None:
+            raise fail(
+                "E205",
+                "`normal` of two numbers misses its argument `size`",
+                help="write `torch.normal(0.0, 1.0, (2, 3))`",
+            )
+        shape = _tuple_size("normal", size)
+        o = Options("normal", options, STATE.default_dtype)
+        center, width = (
+            converted("normal", "mean", to_float, mean),
+            converted("normal", "std", to_float, std),
+        )
+        return with_grad(o.stream.normal(center, width, shape, o.dtype), o.requires_grad)
+    if size is not None:
+        raise fail(
+            "E205",
+            "`normal` takes a size only with two numbers",
+            help="write `torch.normal(mean, std)`",
+        )
+    stream = Options("normal", options, STATE.default_dtype).stream
+    if not isinstance(std, Tensor):
+        values = stream.normal(_array(mean), converted("normal", "std", to_float, std))
+        return _result(values.astype(mean.dtype, copy=False), "NormalBackward1", mean)
+    if not isinstance(mean, Tensor):
+        values = stream.normal(converted("normal", "mean", to_float, mean), _array(std))
+        return _result(values.astype(std.dtype, copy=False), "NormalBackward2", std)
+    return _result(stream.normal(_array(mean), _array(std)), "NormalBackward3", mean, std)
+
+
+def _bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
+    tensor = tensor_argument("bernoulli", input)
+    stream = stream_of(generator)
+    if p is None:
+        return _result(stream.bernoulli(_array(tensor)), "BernoulliBackward0", tensor)
+    chance = converted("bernoulli", "p", to_float, p)
+    return Tensor(
+        constant(
+            in_memory_order(
+                tensor.node, lambda shape: stream.bernoulli(chance, shape, tensor.dtype)
+            )
+        )
+    )
+
+
+def _multinomial(
+    input: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None
+) -> Tensor:
+    tensor = tensor_argument("multinomial", input)
+    count = converted("multinomial", "num_samples", to_int, num_samples)
+    return Tensor(
+        constant(stream_of(generator).multinomial(_array(tensor), count, truth(replacement)))
+    )
+
+
+def _poisson(input: Any, generator: Any = None) -> Tensor:
+    tensor = tensor_argument("poisson", input)
+    return _result(stream_of(generator).poisson(_array(tensor)), "PoissonBackward0", tensor)
+
+
+def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
+    from ...autograd.random.counts import binomial
+
+    counts = _array(tensor_argument("binomial", count))
+    chances = tensor_argument("binomial", prob)
+    counts, probs = np.broadcast_arrays(counts, _array(chances))
+    return _result(binomial(counts, probs, stream_of(generator)), "BinomialBackward0", chances)
+
+
+def _with_out(name: str, draw: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with PyTorch's `out=`."""
+
+    def run(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        found = draw(*args, **kwargs)
+        return found if out is None else written(name, found, out)
+
+    return run
+
+
+# -- in place -------------------------------------------------------------------------------------
+
+
+def _random_(tensor: Tensor, from_: Any = None, to: Any = None, *, generator: Any = None) -> Tensor:
+    """`random_()`, `random_(to)`, `random_(from, to)`."""
+    if to is None and from_ is not None:
+        from_, to = 0, from_
+    low = None if from_ is None else converted("random_", "from", to_int, from_)
+    high = None if to is None else converted("random_", "to", to_int, to)
+    stream = stream_of(generator)
+    name = "RandomBackward2" if high is None else "RandomBackward0" if low else "RandomBackward1"
+    return fill(tensor, name, lambda shape: stream.random(shape, tensor.dtype, low, high))
+
+
+def _bernoulli_(tensor: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    stream = stream_of(generator)
+    if not isinstance(p, Tensor):
+        chance = number_argument("bernoulli_", "p", p)
+        return fill(
+            tensor,
+            "BernoulliBackward2",
+            lambda shape: stream.bernoulli(chance, shape, tensor.dtype),
+        )
+    node = tensor.node
+    chances = _array(Tensor(F.expand(p.node, node.shape)))
+    order = memory_order(node)
+    ordered = chances if order is None else chances.transpose(order)
+    return fill(
+        tensor, "BernoulliBackward1", lambda shape: stream.bernoulli(ordered, shape, node.dtype)
+    )
+
+
+def _exponential_(tensor: Tensor, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
+    rate, stream = number_argument("exponential_", "lambd", lambd), stream_of(generator)
+    return fill(
+        tensor, "ExponentialBackward0", lambda shape: stream.exponential(shape, tensor.dtype, rate)
+    )
+
+
+def _cauchy_(
+    tensor: Tensor, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None
+) -> Tensor:
+    center, width = (
+        number_argument("cauchy_", "median", median),
+        number_argument("cauchy_", "sigma", sigma),
+    )
+    stream = stream_of(generator)
+    return fill(
+        tensor, "CauchyBackward0", lambda shape: stream.cauchy(shape, tensor.dtype, center, width)
+    )
+
+
+def _geometric_(tensor: Tensor, p: Any, *, generator: Any = None) -> Tensor:
+    chance, stream = number_argument("geometric_", "p", p), stream_of(generator)
+    return fill(
+        tensor, "GeometricBackward0", lambda shape: stream.geometric(shape, tensor.dtype, chance)
+    )
+
+
+def _log_normal_(
+    tensor: Tensor, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None
+) -> Tensor:
+    center, width = (
+        number_argument("log_normal_", "mean", mean),
+        number_argument("log_normal_", "std", std),
+    )
+    stream = stream_of(generator)
+    return fill(
+        tensor,
+        "LogNormalBackward0",
+        lambda shape: stream.log_normal(shape, tensor.dtype, center, width),
+    )
+
+
+RANDOM_METHODS: dict[str, Callable[..., Any]] = {
+    "uniform_": uniform_,
+    "normal_": normal_,
+    "random_": _random_,
+    "bernoulli_": _bernoulli_,
+    "exponential_": _exponential_,
+    "cauchy_": _cauchy_,
+    "geometric_": _geometric_,
+    "log_normal_": _log_normal_,
+    "bernoulli": _bernoulli,
+    "multinomial": _multinomial,
+}
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    noise = dropouts.FUNCTIONS
+    draws: dict[str, Callable[..., Any]] = {
+        "rand": _uniform,
+        "randn": _standard_normal,
+        "randint": _randint,
+        "randperm": _randperm,
+        "rand_like": _rand_like,
+        "randn_like": _randn_like,
+        "randint_like": _randint_like,
+        "empty": _empty,
+        "empty_like": _empty_like,
+        "normal": _normal,
+        "bernoulli": _bernoulli,
+        "multinomial": _multinomial,
+        "poisson": _poisson,
+        "binomial": _binomial,
+    }
+    return {
+        **{name: _with_out(name, draw) for name, draw in draws.items()},
+        **noise,
+        **{f"nn.functional.{name}": function for name, function in noise.items()},
+        **SEEDS,
+        **{f"random.{name}": function for name, function in SEEDS.items()},
+        **{f"nn.init.{name}": function for name, function in initializers.FUNCTIONS.items()},
+    }
+
+
+RANDOM: dict[str, Any] = {
+    **{path: Builtin(path.rpartition(".")[2], function) for path, function in _functions().items()},
+    "Generator": GENERATOR_TYPE,
+    "default_generator": DEFAULT,
+}

@@ -1,0 +1,1 @@
+"""Loops run again by a plan: a step fits before it runs, or leaves no trace."""

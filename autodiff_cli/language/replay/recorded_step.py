@@ -1,0 +1,563 @@
+"""One step of a loop as data: what it reads, the plan of its tensors, the arithmetic of its
+numbers, and what it leaves.
+
+A step is recorded by running it on arguments in place of tensors and numbers that differ from step
+to step. Whatever could not be done again from these ends the recording (`Aside`), before it has an
+effect; afterwards everything is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...autograd.tensor import Tensor
+from ...engine.evaluate import evaluate, plan
+from ...engine.plan.rerun import Recording, looked_at
+from ...errors import AutodiffError
+from ...graph.node import Node
+from ...graph.op import ARGUMENT, argument, constant, value_of
+from ...graph.state import STATE
+from ...graph.symbolic_numbers import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
+from ..errors.warnings import COLLECTED
+from ..values.functions import DEPTH
+from ..values.run_hooks import SHOWN, WATCH
+from ..values.values import Scope
+from .loop_state import (
+    BARE,
+    Changes,
+    Held,
+    Place,
+    Slot,
+    Snapshot,
+    drawing_state,
+    drawn,
+    is_plain,
+    named_values,
+    put_back,
+)
+from .reachability import TOLD, harmless
+
+MOST_NODES = 20_000  # a longer step takes long anyway
+TIME_OVER = "E508"
+NUMBERS = (int, float)
+SIMPLE = (bool, str, type(None))
+SLOT, NUMBER, ITEM = range(3)
+
+Source = tuple[int, int]  # where a number or array from outside is
+
+
+def of_step(error: BaseException) -> None:
+    """Nothing for an error of a step, which as it is written will say it; the time limit, which
+    may be reached anywhere, is none."""
+    if isinstance(error, AutodiffError) and error.code == TIME_OVER:
+        raise error
+
+
+class Names(dict):
+    """The names of a scope while a step is recorded. What was there before the step of the names
+    that it assigns is `asked` for when it is read first."""
+
+    __slots__ = ("ask", "asked")
+
+    def __init__(self, names: dict[str, Any], asked: set[str], ask: Callable[[str, Any], Any]):
+        super().__init__(names)
+        self.asked = asked & names.keys()
+        self.ask = ask
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.asked:
+            self[name] = self.ask(name, super().__getitem__(name))
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name."""
+        if name in self.asked:
+            return self[name]
+        return super().get(name, default)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.asked.discard(name)
+        super().__setitem__(name, value)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Delete a name that the step assigned."""
+        if name in self.asked:
+            raise Aside
+        return super().pop(name, *default)
+
+    def __iter__(self) -> Any:
+        raise Aside
+
+    values = items = __iter__
+
+
+class Recorder:
+    """What a step reads and does, while it is recorded."""
+
+    def __init__(self, scope: Scope, before: Snapshot, changes: Changes):
+        self.scope = scope
+        self.names = scope.names
+        self.before = before
+        self.tape = Tape()
+        self.sources: list[Source] = []
+        self.slots: list[Slot | Place] = []
+        self.arguments: list[Node] = []
+        self.numbers: list[Place] = []
+        self.fixed: dict[str, Any] = {}
+        self.given: list[Tensor] = []
+        self.growing: list[Growing] = []
+        self.changes = changes
+        self.texts: list[Later] = []
+        self.output: Any = None
+        self.leaves = 0
+        self.draws = False
+        self.stood = drawn()
+        self.generator = STATE.default_generator
+
+    # -- what the step is given -------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Put arguments in place of what differs from step to step."""
+        slots: list[Slot | Place] = []
+        for tensor, value in self.changes.shown.items():
+            if value:
+                slots.append(Slot(tensor, False))
+            if tensor.grad is not None:
+                slots.append(Slot(tensor, True))
+        slots.extend(Place(*where) for where in self.changes.tensors.values())
+        nodes = [slot.node(self.names) for slot in slots]
+        if any(node is None for node in nodes):
+            raise Aside
+        evaluate([node for node in nodes if node is not None])
+        for slot, node in zip(slots, nodes, strict=True):
+            made = self._slot(slot, node)
+            if isinstance(slot, Place):
+                slot.set(self.names, self._tensor(made))
+            else:
+                slot.put(self.names, made)
+        for where in self.changes.numbers.values():
+            place = Place(*where)
+            place.set(self.names, self._number(place, place.get(self.names)))
+        for holder, key in self.changes.unread.values():
+            holder[key] = Unread()
+        for values in self.changes.grown.values():
+            self._replace(values)
+
+    def _slot(self, slot: Slot | Place, node: Any) -> Node:
+        array = value_of(node)
+        single = not array.shape and array.dtype.kind in "fiu"
+        number = None
+        if single:
+            self.sources.append((SLOT, len(self.slots)))
+            number = self.tape.take(array.item())
+        made = argument(array, number)
+        self.slots.append(slot)
+        self.arguments.append(made)
+        return made
+
+    def _number(self, place: Place, value: Any) -> Varying:
+        if type(value) not in NUMBERS:
+            raise Aside
+        self.sources.append((NUMBER, len(self.numbers)))
+        self.numbers.append(place)
+        return self.tape.take(value)
+
+    def _replace(self, values: list[Any]) -> None:
+        """Let a list be one that can only grow, wherever it is."""
+        growing = Growing(values)
+        self.growing.append(growing)
+        entries = [e for _, parts in self.before.values.values() for e in parts]
+        for holder, key, part in [*self.before.roots, *entries]:
+            if part is values:
+                if not isinstance(holder, dict | list):
+                    raise Aside
+                holder[key] = growing
+
+    def ask(self, name: str, value: Any) -> Any:
+        """The value of a name from before the step, which assigns it."""
+        if type(value) in NUMBERS:
+            return self._number(Place(None, name), value)
+        if name in self.changes.rebound and self._free(value):
+            evaluate([value.node])
+            return self._tensor(self._slot(Place(None, name), value.node))
+        self.fixed[name] = value
+        return value
+
+    def _free(self, value: Any) -> bool:
+        """Whether a tensor may be another one with the same numbers."""
+        return is_plain(value) and value not in self.changes.shown
+
+    def _tensor(self, node: Node) -> Tensor:
+        """A tensor that stands for one that the step may only read."""
+        tensor = Tensor(node)
+        self.given.append(tensor)
+        return tensor
+
+    def item(self, value: Any) -> Any:
+        """An item of the loop, with what differs from step to step as arguments."""
+        if type(value) in NUMBERS:
+            self._leaf()
+            return self.tape.take(value)
+        if type(value) is Tensor:
+            if value.requires_grad or value.tag is not None or value in self.changes.shown:
+                raise Aside
+            self._leaf()
+            return self._tensor(self.tape.take_array(value_of(value.node)))
+        if type(value) in (tuple, list):
+            return type(value)([self.item(part) for part in value])
+        if type(value) in SIMPLE:
+            return value
+        raise Aside
+
+    def _leaf(self) -> None:
+        self.sources.append((ITEM, self.leaves))
+        self.leaves += 1
+
+    def is_new(self, value: Any) -> bool:
+        """Whether the step made a tensor that nobody else has."""
+        return self._free(value) and value not in self.before.tensors and value not in self.given
+
+    # -- what it does -----------------------------------------------------------------------------
+
+    def allow(self, name: str, function: Callable[..., Any]) -> None:
+        """Called before a function written in Python is."""
+        if name not in TOLD and not harmless(name, function):
+            raise Aside
+
+    def write(self, text: Later, to: Any) -> None:
+        """A text that the step prints."""
+        self.texts.append(text)
+        self.output = to
+
+    def depends(self, node: Node) -> bool:
+        """Whether a value may be another one in the next step."""
+        return any(n.op is ARGUMENT for n in plan([node])[0])
+
+    def number(self, node: Node) -> Any:
+        """The number in a node."""
+        if node.op is ARGUMENT and node.args[0].number is not None:
+            number = node.args[0].number
+            return number if node in self.arguments else self.tape.apply(_as(node.dtype), number)
+        order, _ = plan([node])
+        arguments = [n for n in order if n.op is ARGUMENT]
+        if not arguments:
+            return value_of(node).item()
+        if any("draw" in n.op.properties for n in order):
+            raise Aside
+        found = Recording(order, arguments, [node]).run([n.args[0].array for n in arguments])
+        return self.tape.result(node, found[0].item())
+
+    def only_computed(self, before: Snapshot, after: Snapshot, free: set[str]) -> bool:
+        """Whether the step changed nothing but what it leaves to the next one."""
+        changes = before.changes(after, self.names, free)
+        return (
+            changes is not None
+            and after.known
+            and changes.within(self.changes)
+            and not changes.grown
+            and self.stood == drawn()
+            and not looked_at([*self.arguments, *self.tape.fed.values()])
+            and all(same(self.names.get(name), value) for name, value in self.fixed.items())
+            and all(self._only_read(tensor) for tensor in self.given)
+            and all(
+                self._free(slot.get(self.names)) for slot in self.slots if isinstance(slot, Place)
+            )
+        )
+
+    def _only_read(self, tensor: Tensor) -> bool:
+        node = tensor.node
+        return tensor.accumulator is None and (node in self.arguments or node in self.tape.places)
+
+    def draw(self, draw: Callable[[], np.ndarray], requires_grad: bool) -> Tensor:
+        """Random numbers of the default generator, drawn anew in every step."""
+        self.draws = True
+        known = STATE.default_generator is self.generator and self.stood == drawn()
+        if requires_grad or not known:
+            raise Aside
+        found = self._chosen(draw, ())
+        self.stood = drawn()
+        return found
+
+    def _chosen(self, function: Callable[..., np.ndarray], registers: tuple[int, ...]) -> Tensor:
+        return self._tensor(self.tape.array(function, registers))
+
+    def pick(self, value: Any, key: Any, read: Callable[[Any, Any], Any]) -> Any:
+        """`value[key]` for a key that differs from step to step; None where the key does not."""
+        registers: list[int] = []
+        make = self._key(key, registers)
+        if not registers:
+            return None
+        if isinstance(value, list | tuple):
+            return self._picked(value, key)
+        if type(value) is not Tensor or value.requires_grad:
+            raise Aside
+        at = self.tape.places.get(value.node)
+        if at is not None:
+            places = (*registers, at)
+            return self._chosen(
+                lambda *given: _read(read, Tensor(constant(given[-1])), make(list(given[:-1]))),
+                places,
+            )
+        if self.depends(value.node):
+            raise Aside
+        evaluate([value.node])
+        base = Tensor(constant(value_of(value.node)))
+        if isinstance(key, Tensor | list):
+            return self._chosen(
+                lambda *given: _read(read, base, make(list(given))), tuple(registers)
+            )
+        array = value_of(value.node)
+        return self._chosen(lambda *given: array[make(list(given))], tuple(registers))
+
+    def _key(self, key: Any, registers: list[int]) -> Callable[[list[Any]], Any]:
+        """What makes the key of numbers and arrays; `registers` get where these are."""
+        if type(key) is Varying:
+            if type(key.value) is not int:
+                raise Aside
+            registers.append(key.at)
+            return lambda given: given.pop(0)
+        if type(key) is slice:
+            if type(key.step) is Varying:
+                raise Aside
+            ends = [self._key(end, registers) for end in (key.start, key.stop)]
+            return lambda given: slice(ends[0](given), ends[1](given), key.step)
+        if type(key) in (tuple, list):
+            kind = type(key)
+            parts = [self._key(part, registers) for part in key]
+            return lambda given: kind([part(given) for part in parts])
+        if type(key) is Tensor and key.node in self.tape.places:
+            registers.append(self.tape.places[key.node])
+            return lambda given: Tensor(constant(given.pop(0)))
+        return lambda given: key
+
+    def _picked(self, values: Any, key: Any) -> Any:
+        """An item of a list of numbers, or of plain tensors."""
+        if type(key) is not Varying or id(values) not in self.before.values:
+            raise Aside
+        if all(type(x) in NUMBERS for x in values):
+            return self.tape.apply(lambda at: values[at], key)
+        if not all(type(x) is Tensor and x in self.before.tensors for x in values):
+            raise Aside
+        if any(x.requires_grad or x in self.changes.shown for x in values):
+            raise Aside
+        evaluate([x.node for x in values])
+        arrays = [value_of(x.node) for x in values]
+        return self._chosen(lambda at: arrays[at], (key.at,))
+
+
+@cache
+def _as(dtype: np.dtype) -> Callable[[Any], Any]:
+    """What makes a number one of a dtype."""
+    return lambda value: np.asarray(value, dtype).item()
+
+
+def _read(read: Callable[[Any, Any], Any], tensor: Tensor, key: Any) -> np.ndarray:
+    node = read(tensor, key).node
+    evaluate([node])
+    return value_of(node)
+
+
+class Recorded:
+    """A recorded step: `before` is what it found. `each` is how many steps it counts as."""
+
+    def __init__(self, recorder: Recorder, item: Any, each: int):
+        self.tape = recorder.tape
+        self.sources = recorder.sources
+        self.slots = recorder.slots
+        self.numbers = recorder.numbers
+        self.fixed = {
+            name: value.of if type(value) is Growing else value
+            for name, value in recorder.fixed.items()
+        }
+        self.before = recorder.before
+        self.changes = recorder.changes
+        self.draws = recorder.draws
+        self.texts = recorder.texts
+        self.output = recorder.output
+        self.form = _form(item)
+        self.each = each
+        names = recorder.names
+        self.carried = [self._carried(place.get(names)) for place in self.numbers]
+        wanted: dict[Node, int] = {}
+        self.appended = [
+            (growing.of, [Template(value, recorder, wanted) for value in growing.added])
+            for growing in recorder.growing
+        ]
+        nodes = [slot.node(names) for slot in self.slots]
+        self.layouts = [layout(n.args[0].array) for n in recorder.arguments]
+        targets = [node for node in nodes if node is not None]
+        if len(targets) != len(nodes):
+            raise Aside
+        targets += [*self.tape.results, *wanted]
+        arguments = [*recorder.arguments, *self.tape.fed.values()]
+        order, _ = plan(targets)
+        if len(order) > MOST_NODES or any("draw" in node.op.properties for node in order):
+            raise Aside
+        self.recording = Recording(order, arguments, targets) if targets else None
+        if self.recording is not None:
+            self.recording.plan.check(STATE.max_bytes)
+
+    def _carried(self, value: Any) -> int:
+        if type(value) is not Varying and type(value) not in NUMBERS:
+            raise Aside
+        return self.tape.register(value)
+
+    def stands(self, now: Snapshot, names: dict[str, Any], free: set[str]) -> bool:
+        """Whether a step finds what this one did, but for what it is given anew."""
+        changes = self.before.changes(now, names, free)
+        return (
+            changes is not None
+            and now.known
+            and changes.within(self.changes)
+            and all(same(names.get(name), value) for name, value in self.fixed.items())
+        )
+
+    def run(self, state: State, item: Any) -> State | None:
+        """What the step makes of a state; None when it does not fit, and nothing has happened."""
+        leaves: list[Any] = []
+        if not _take(item, self.form, leaves, self.changes.shown):
+            return None
+        arrays = state.arrays
+        tape = self.tape
+        try:
+            given = [
+                arrays[what].item()
+                if kind == SLOT
+                else state.numbers[what]
+                if kind == NUMBER
+                else leaves[what]
+                for kind, what in self.sources
+            ]
+            values = tape.run(given)
+            if values is None:
+                return None
+            found: list[Any] = []
+            if self.recording is not None:
+                arrays, found = self.recording.turn(arrays, tape.feed(values))
+            count = len(tape.results)
+            if not tape.finish(values, found[:count]):
+                return None
+        except (AutodiffError, MemoryError, OverflowError) as error:
+            of_step(error)
+            return None
+        rest = found[count:]
+        added = [[t.make(values, rest) for t in templates] for _, templates in self.appended]
+        texts = [text.make(values) for text in self.texts]
+        return State(arrays, [values[at] for at in self.carried], added, texts)
+
+
+class State(NamedTuple):
+    """What a step leaves: values of slots, numbers, what it appends to lists, and prints."""
+
+    arrays: list[np.ndarray]
+    numbers: list[Any]
+    added: list[list[Any]]
+    texts: list[str]
+
+
+def _form(item: Any) -> Any:
+    """What an item has to be like."""
+    if type(item) in (tuple, list):
+        return type(item), [_form(part) for part in item]
+    return (type(item), None) if type(item) in (*NUMBERS, Tensor) else (None, item)
+
+
+def _take(item: Any, form: Any, leaves: list[Any], changed: Container[Tensor]) -> bool:
+    """Collect the numbers and arrays of an item; False when it is not like the recorded one."""
+    kind, parts = form
+    if kind is None:
+        return same(item, parts)
+    if type(item) is not kind:
+        return False
+    if kind is Tensor:
+        if item.requires_grad or item.tag is not None or item in changed:
+            return False
+        leaves.append(value_of(item.node))
+    elif parts is None:
+        leaves.append(item)
+    else:
+        return len(item) == len(parts) and all(
+            _take(part, inner, leaves, changed) for part, inner in zip(item, parts, strict=True)
+        )
+    return True
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether values are the same object, or equal and never change."""
+    return a is b or (type(a) is type(b) and type(a) in (*NUMBERS, *SIMPLE) and repr(a) == repr(b))
+
+
+class Template:
+    """A value that a step appends to a list, made of what it computes."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, value: Any, recorder: Recorder, wanted: dict[Node, int]):
+        if type(value) is tuple:
+            parts = [Template(part, recorder, wanted).make for part in value]
+            self.make: Callable[[list[Any], list[Any]], Any] = lambda numbers, arrays: tuple(
+                [part(numbers, arrays) for part in parts]
+            )
+        elif recorder.is_new(value) and value.node not in wanted:
+            number = wanted[value.node] = len(wanted)
+            self.make = lambda numbers, arrays: Tensor(constant(arrays[number]))
+        else:
+            make = maker(value)
+            self.make = lambda numbers, arrays: make(numbers)
+
+
+def record(
+    scope: Scope, before: Snapshot, changes: Changes, free: set[str], loaded: set[str],
+    item: Any, run: Callable[[Any], Any],
+) -> Recorded | None:  # fmt: skip
+    """Run a step on arguments in place of what differs from step to step; everything is as it was
+    then. None when it cannot be done again from these."""
+    held = Held(before, scope)
+    random = drawing_state()
+    steps, warned, depth = STATE.steps, len(COLLECTED), DEPTH.now
+    watched = WATCH.last, SHOWN.value, SHOWN.span
+    BARE.append(SHOWN.value)
+    allow = STATE.allow
+    since = Node.counter()
+    names = scope.names
+    recorder = Recorder(scope, before, changes)
+    try:
+        recorder.enter()
+        entered = Snapshot(named_values(scope, loaded))
+        shown = [(s, s.node(names), s.tensor.grad) for s in recorder.slots if isinstance(s, Slot)]
+        given = recorder.item(item)
+        scope.names = own = Names(names, free, recorder.ask)
+        STATE.recorder, STATE.allow = recorder, recorder.allow
+        signal = run(given)
+        STATE.recorder, STATE.allow = None, allow
+        scope.names = names
+        present = free & names.keys()
+        names.clear()
+        names.update(dict.copy(own))
+        if signal is not None or present != free & names.keys():
+            return None
+        if Node.counter() - since > MOST_NODES or len(COLLECTED) != warned:
+            return None
+        if not recorder.only_computed(entered, Snapshot(named_values(scope, loaded)), free):
+            return None
+        for slot, node, grad in shown:
+            slot.fresh = slot.gradient and slot.tensor.grad is not grad
+            if node is not None and node.marks is not None:
+                slot.overwritten = node.marks.overwritten and node.marks.overwritten[0]
+        return Recorded(recorder, item, STATE.steps - steps)
+    except (Exception, Aside) as error:
+        of_step(error)
+        return None
+    finally:
+        STATE.recorder, STATE.allow = None, allow
+        scope.names = names
+        BARE.clear()
+        held.restore()
+        put_back(random)
+        del COLLECTED[warned:]
+        STATE.steps, DEPTH.now = steps, depth
+        WATCH.last, SHOWN.value, SHOWN.span = watched

@@ -1,0 +1,1 @@
+"""From the tree to closures that run: expressions, statements, names, attributes."""

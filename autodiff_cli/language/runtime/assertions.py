@@ -1,0 +1,274 @@
+"""`assert`: conditions, and comparisons within a tolerance that show where tensors differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, Label, fail
+from ...graph.sizes import shape_text
+from ...graph.state import STATE
+from ...numerals import format_number, matrix_lines
+from ..errors.operand_labels import placed, placed_comparison
+from ..syntax import tree as syntax
+from ..values.dialect import kind_of
+from ..values.formatting import text
+from ..values.operations import compare, equal, truth
+from ..values.values import Scope
+from .expressions import Context, compile_expression, compile_truth
+
+# rtol, atol of `assert a == b` by dtype.
+TOLERANCE: dict[str, tuple[float, float]] = {
+    "float64": (1e-7, 1e-7),
+    "float32": (1e-5, 1e-5),
+    "float16": (1e-3, 1e-3),
+}
+
+
+# What the last `allclose` that was false compared, for the assertion around it.
+UNEQUAL: list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]] = []
+
+
+class Approx:
+    """`approx(value, rtol=, atol=)`: equal within a tolerance of one's own choice."""
+
+    __slots__ = ("atol", "nan_ok", "rtol", "value")
+
+    def __init__(self, value: Any, rtol: Any, atol: Any, nan_ok: bool):
+        self.value = value
+        self.rtol = rtol
+        self.atol = atol
+        self.nan_ok = nan_ok
+
+    def describe(self) -> str:
+        return f"approx({text(self.value)})"
+
+
+def as_array(value: Any) -> np.ndarray:
+    """The values of a tensor, number or numeric list."""
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, bool | int | float):
+        return np.asarray(value)
+    if isinstance(value, list | tuple):
+        from ...graph.op import value_of
+
+        return value_of(calls.node_of_list(list(value)))
+    raise fail(
+        "E208",
+        f"{kind_of(value)} cannot be compared with a tensor",
+        help="compare tensors, numbers and numeric lists",
+    )
+
+
+def close_mask(
+    left: np.ndarray, right: np.ndarray, rtol: float, atol: float, nan_ok: bool
+) -> np.ndarray:
+    """Where `|left - right| <= atol + rtol * |right|`; equal infinities are close."""
+    with np.errstate(all="ignore"):
+        near = np.abs(left - right) <= atol + rtol * np.abs(right)
+    near |= left == right
+    if nan_ok:
+        near |= np.isnan(left) & np.isnan(right)
+    return near
+
+
+def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: Any) -> bool:
+    """`torch.allclose`."""
+    a, b, near = _compared(left, right, float(rtol), float(atol), equal_nan)
+    if near.all():
+        return True
+    UNEQUAL[:] = [(a, b, near, float(rtol), float(atol))]
+    return False
+
+
+def _compared(
+    left: Any, right: Any, rtol: float, atol: float, equal_nan: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both sides in one shape, and where they are close."""
+    a, b = as_array(left), as_array(right)
+    try:
+        a, b = np.broadcast_arrays(a.astype(np.float64), b.astype(np.float64))
+    except ValueError:
+        raise fail(
+            "E302",
+            f"allclose of shapes {shape_text(a.shape)} and {shape_text(b.shape)}",
+            help="compare equal shapes",
+        ) from None
+    return a, b, close_mask(a, b, rtol, atol, equal_nan)
+
+
+def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], Any]:
+    """The closure of an assert statement."""
+    message = None if tree.message is None else compile_expression(tree.message, context)
+    test = tree.test
+    if isinstance(test, syntax.Compare) and len(test.ops) == 1:
+        if test.ops == ["=="]:
+            return _compile_equality(tree, test, message, context)
+        return _compile_comparison(test, message, context)
+    condition = compile_truth(test, context)
+    close = isinstance(test, syntax.Call) and _called(test) == "allclose"
+
+    def run(scope: Scope) -> Any:
+        UNEQUAL.clear()
+        if condition(scope):
+            return None
+        words = "" if message is None else f": {text(message(scope))}"
+        if close and UNEQUAL:
+            assert isinstance(test, syntax.Call)
+            raise _unequal(test, words, *UNEQUAL.pop())
+        raise fail(
+            "E601",
+            f"assertion failed{words}",
+            test.span,
+            label="this is false",
+            help="print the values it compares to see why",
+        )
+
+    return run
+
+
+def _called(call: syntax.Call) -> str:
+    """The last name of what is called."""
+    function = call.func
+    if isinstance(function, syntax.Attribute):
+        return function.attr
+    return function.id if isinstance(function, syntax.Name) else ""
+
+
+def _unequal(
+    call: syntax.Call, words: str, x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float,
+    atol: float,
+) -> AutodiffError:  # fmt: skip
+    """E601 of an `allclose` that is false."""
+    summary, notes = _contrasted(x, y, near, rtol, atol)
+    sides = zip(call.args, ("left", "right"), strict=False)
+    return fail(
+        "E601",
+        f"assertion failed{words}: {summary}",
+        call.func.span,
+        labels=tuple(Label(argument.span, side) for argument, side in sides),
+        notes=notes,
+        help="if the new value is right, write it into the assertion",
+    )
+
+
+def _compile_comparison(
+    test: syntax.Compare, message: Any, context: Context
+) -> Callable[[Scope], Any]:
+    """`assert a < b` and its like: what both sides are."""
+    sides = test.left, test.comparators[0]
+    runs = [compile_expression(side, context) for side in sides]
+    symbol = test.ops[0]
+
+    def run(scope: Scope) -> Any:
+        left, right = [part(scope) for part in runs]
+        STATE.span = test.span
+        try:
+            result = compare(symbol, left, right)
+            if truth(result):
+                return None
+        except AutodiffError as error:
+            between = ((sides[0], left), (sides[1], right))
+            raise placed_comparison(error, test.span, between) from None
+        words = f": `{symbol}` is false" if message is None else f": {text(message(scope))}"
+        shown = [
+            Label(side.span, f"{name}: {_brief(value)}")
+            for side, name, value in zip(sides, ("left", "right"), (left, right), strict=True)
+        ]
+        raise fail(
+            "E601",
+            f"assertion failed{words}",
+            test.op_spans[0],
+            labels=tuple(shown),
+            help="if both values are right, correct the assertion",
+        )
+
+    return run
+
+
+def _brief(value: Any) -> str:
+    """A value in a few words: small ones whole, others by their shape."""
+    if isinstance(value, Tensor):
+        array = value.numpy()
+        if array.size == 1:
+            return format_number(array.item(), 9)
+        if array.size > 4:
+            return shape_text(array.shape)
+        return f"{shape_text(array.shape)} {' '.join(matrix_lines(array.tolist()))}"
+    return text(value)[:60]
+
+
+def _compile_equality(
+    tree: syntax.Assert, test: syntax.Compare, message: Any, context: Context
+) -> Callable[[Scope], Any]:
+    left_run = compile_expression(test.left, context)
+    right_run = compile_expression(test.comparators[0], context)
+
+    def run(scope: Scope) -> Any:
+        left, right = left_run(scope), right_run(scope)
+        STATE.span = test.span
+        try:
+            failure = difference(left, right)
+        except AutodiffError as error:
+            raise placed(error, test.span) from None
+        if failure is None:
+            return None
+        words = "" if message is None else f": {text(message(scope))}"
+        summary, notes = failure
+        raise fail(
+            "E601",
+            f"assertion failed{words}: {summary}",
+            test.op_spans[0],
+            labels=(Label(test.left.span, "left"), Label(test.comparators[0].span, "right")),
+            notes=notes,
+            help="if the new value is right, write it into the assertion",
+        )
+
+    return run
+
+
+def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
+    """None when `left == right` within tolerance, else a summary and tables of what differs."""
+    approx = right if isinstance(right, Approx) else left if isinstance(left, Approx) else None
+    a = left.value if isinstance(left, Approx) else left
+    b = right.value if isinstance(right, Approx) else right
+    if approx is None and not (isinstance(a, Tensor) or isinstance(b, Tensor)):
+        return None if equal(a, b) else (f"{text(a)[:200]} is not {text(b)[:200]}", ())
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return f"{kind_of(a)} is not {kind_of(b)}", ()
+    x, y = as_array(a), as_array(b)
+    if x.shape != y.shape:
+        return _shapes(x, y)
+    dtype = (
+        a.dtype if isinstance(a, Tensor) else b.dtype if isinstance(b, Tensor) else np.dtype(float)
+    )
+    rtol, atol = TOLERANCE.get(dtype.name, (0.0, 0.0))
+    if approx is not None:
+        rtol = 1e-6 if approx.rtol is None else float(approx.rtol)
+        atol = 1e-12 if approx.atol is None else float(approx.atol)
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    near = close_mask(x, y, rtol, atol, approx is not None and approx.nan_ok)
+    if near.all():
+        return None
+    return _contrasted(x, y, near, rtol, atol)
+
+
+def _shapes(x: np.ndarray, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
+    from ..errors.array_diff import both
+
+    summary = f"shapes differ: left {shape_text(x.shape)}, right {shape_text(y.shape)}"
+    return summary, (both(x, y),)
+
+
+def _contrasted(
+    x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float, atol: float
+) -> tuple[str, tuple[str, ...]]:
+    from ..errors.array_diff import both, elements
+
+    summary, table = elements(x, y, near, rtol, atol)
+    return summary, (table, both(x, y, near)) if x.size > 1 else (table,)

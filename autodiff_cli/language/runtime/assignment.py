@@ -1,0 +1,551 @@
+"""Assignments and deletions, also in place, and the leaves that literals of native files make."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd import calls
+from ...autograd.tensor import Array, Tensor
+from ...errors import AutodiffError, fail
+from ...graph.state import STATE
+from ..errors.operand_labels import placed, placed_operator, with_subject
+from ..syntax import tree as syntax
+from ..syntax.literals.numbers import find_ragged
+from ..values.dialect import MODE, kind_of
+from ..values.factories import is_literal_value, leaf_of_literal
+from ..values.formatting import text
+from ..values.operations import binary, instance_binary, items_of
+from ..values.python_operators import MAX_ITEMS, bound_length
+from ..values.run_hooks import OVERRIDES, WATCH
+from ..values.subscripts import dict_key, index, index_parts, plain_key
+from ..values.values import Instance, Scope, has
+from .attributes import get_attribute, set_attribute
+from .expressions import Context, compile_expression
+
+Signal = Any
+RunStatement = Callable[[Scope], Signal]
+
+
+def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any], None]:
+    """`assign(scope, value)` of a target."""
+    if isinstance(tree, syntax.Name):
+        return name_target(tree.id, context)
+    if isinstance(tree, syntax.Tuple | syntax.List):
+        return _unpacking(tree, context)
+    if isinstance(tree, syntax.Attribute):
+        return _attribute_target(tree, context)
+    if isinstance(tree, syntax.Subscript):
+        return _subscript_target(tree, context)
+    raise fail(
+        "E102", "this cannot be assigned to", tree.span, help="assign to a name, `x[i]` or `x.grad`"
+    )
+
+
+def name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
+    if name in context.global_names:
+
+        def assign_global(scope: Scope, value: Any) -> None:
+            while scope.outer is not None:
+                scope = scope.outer
+            scope.names[name] = value
+
+        return assign_global
+
+    if name in context.nonlocal_names:
+
+        def assign_outer(scope: Scope, value: Any) -> None:
+            at = scope.outer
+            while at is not None and name not in at.names:
+                at = at.outer
+            (scope if at is None else at).names[name] = value
+
+        return assign_outer
+
+    def assign(scope: Scope, value: Any) -> None:
+        scope.names[name] = value
+
+    return assign
+
+
+def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
+    elements = tree.elements
+    star = next((i for i, t in enumerate(elements) if isinstance(t, syntax.Starred)), -1)
+    targets = [
+        compile_target(t.value if isinstance(t, syntax.Starred) else t, context) for t in elements
+    ]
+    span = tree.span
+
+    def assign(scope: Scope, value: Any) -> None:
+        try:
+            items = list(value) if type(value) is tuple else items_of(value)
+        except AutodiffError as error:
+            raise placed(error, span) from None
+        if star >= 0:
+            after = len(targets) - star - 1
+            if len(items) < len(targets) - 1:
+                raise fail(
+                    "E211",
+                    f"{len(items)} values for at least {len(targets) - 1} names",
+                    span,
+                    help="give more values",
+                )
+            items = [*items[:star], items[star : len(items) - after], *items[len(items) - after :]]
+        elif len(items) != len(targets):
+            raise fail(
+                "E211",
+                f"{len(items)} value{'' if len(items) == 1 else 's'} for {len(targets)} names",
+                span,
+                label=f"{len(targets)} names, but the value has {len(items)}",
+                help="as many names as values, or `a, *rest = ...`",
+            )
+        for target, item in zip(targets, items, strict=True):
+            target(scope, item)
+
+    return assign
+
+
+def _attribute_target(tree: syntax.Attribute, context: Context) -> Callable[[Scope, Any], None]:
+    owner = compile_expression(tree.value, context)
+    name, span = tree.attr, tree.span
+
+    def assign(scope: Scope, value: Any) -> None:
+        target = owner(scope)
+        STATE.span = span
+        try:
+            set_attribute(target, name, value)
+        except AutodiffError as error:
+            raise placed(error, span) from None
+
+    return assign
+
+
+def _subscript_target(tree: syntax.Subscript, context: Context) -> Callable[[Scope, Any], None]:
+    owner = compile_expression(tree.value, context)
+    key_run = compile_expression(tree.index, context)
+    span = tree.span
+
+    def assign(scope: Scope, value: Any) -> None:
+        target = owner(scope)
+        key = key_run(scope)
+        STATE.span = span
+        try:
+            set_item(target, key, value)
+        except AutodiffError as error:
+            raise placed(with_subject(error, tree), span) from None
+
+    return assign
+
+
+def set_item(target: Any, key: Any, value: Any) -> None:
+    """`target[key] = value`."""
+    if isinstance(target, Tensor):
+        if isinstance(value, list | tuple) and not MODE.python:
+            value = Tensor(calls.node_of_list(list(value)))
+        elif isinstance(value, list | tuple) and type(target) is Array:
+            from ..numpy.arrays import computed
+
+            value = computed("array")(value)
+        if not isinstance(value, Tensor | bool | int | float):
+            raise fail(
+                "E208",
+                f"{kind_of(value)} cannot be written into a tensor",
+                help="write numbers or tensors",
+            )
+        from ...autograd.indexing import write_index
+
+        write_index(target, index_parts(key), value)
+    elif isinstance(target, list | deque) and not isinstance(target, Instance):
+        if isinstance(key, slice) and type(target) is list:
+            part, items = plain_key(key), items_of(value)
+            try:
+                target[part] = items
+            except ValueError as error:
+                raise fail("E208", str(error), help="give as many items as the slice has",
+                           raises="ValueError", notes=(f"PyTorch: {error}",)) from None  # fmt: skip
+            return
+        at = key if type(key) is int else index(range(len(target)), key)
+        if not -len(target) <= at < len(target):
+            raise fail(
+                "E210",
+                f"index {at} is out of range for a list of length {len(target)}",
+                help="use append to add items",
+            )
+        target[at] = value
+    elif isinstance(target, dict) and not isinstance(target, Instance):
+        if len(target) >= MAX_ITEMS:
+            raise fail("E505", f"a dict of more than {MAX_ITEMS} items", help="use a tensor")
+        target[dict_key(key)] = value
+    else:
+        setter = getattr(type(target), "set_item", None)
+        if setter is None:
+            raise fail(
+                "E208",
+                f"{kind_of(target)} does not take assignments to its items",
+                help="lists, dicts and tensors do",
+            )
+        setter(target, key, value)
+
+
+_ATOMS = frozenset({syntax.Constant, syntax.NumList, syntax.Name})
+_ARITHMETIC = frozenset(
+    {syntax.UnaryOp, syntax.BinOp, syntax.List, syntax.IfExp, syntax.Compare, syntax.BoolOp}
+)
+
+
+def _is_literal_tree(tree: syntax.Node) -> bool:
+    """Whether an expression is only literals, names and arithmetic: its number is a leaf."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        kind = type(node)
+        if kind in _ATOMS:
+            continue
+        if kind in _ARITHMETIC:
+            pending.extend(syntax.children(node))
+        elif isinstance(node, syntax.Attribute):
+            if not (
+                isinstance(node.value, syntax.Name)
+                and node.attr in ("pi", "e", "inf", "nan", "tau")
+            ):
+                return False
+        elif isinstance(node, syntax.Call) and isinstance(node.func, syntax.Attribute):
+            if not (isinstance(node.func.value, syntax.Name) and node.func.value.id == "math"):
+                return False
+            pending.extend(node.args)
+        elif not (
+            isinstance(node, syntax.Call)
+            and isinstance(node.func, syntax.Name)
+            and node.func.id == "float"
+        ):
+            return False
+    return True
+
+
+def _literal_maker(tree: syntax.Node) -> Callable[[Any], Any]:
+    """What turns the value of a module-level assignment of a native file into leaves."""
+    if isinstance(tree, syntax.Tuple):
+        makers = [_literal_maker(t) for t in tree.elements]
+        if any(isinstance(t, syntax.Starred) for t in tree.elements):
+            return lambda value: value
+        return lambda value: tuple([m(v) for m, v in zip(makers, value, strict=True)])
+    if not _is_literal_tree(tree):
+        return lambda value: value
+    span = tree.span
+    written_out = isinstance(tree, syntax.NumList)
+
+    def make(value: Any) -> Any:
+        if not written_out and not is_literal_value(value):
+            return value
+        STATE.span = span
+        try:
+            return leaf_of_literal(value, written_out)
+        except AutodiffError as error:
+            if error.code == "E107" and isinstance(tree, syntax.NumList):
+                found = find_ragged(tree)
+                if found is not None:
+                    error.amend(span=found[0])
+            raise placed(error, span) from None
+
+    return make
+
+
+def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
+    """The closure of `a = b = value`."""
+    if len(tree.targets) == 1 and type(tree.targets[0]) is syntax.Name:
+        return _assign_name(tree, tree.targets[0].id, context)
+    value_run = compile_expression(tree.value, context)
+    targets = [compile_target(t, context) for t in tree.targets]
+    native = context.module_level and not MODE.python
+    named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
+    make = _literal_maker(tree.value) if native and named else None
+    if make is not None and isinstance(tree.value, syntax.NumList):
+        value_run = _shared_numbers(tree.value)
+    names = (
+        [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
+    )
+    many = (
+        [n for t in tree.targets if isinstance(t, syntax.Tuple | syntax.List) for n in _names_in(t)]
+        if context.module_level
+        else []
+    )
+    noted = context.module_level
+    pairs = isinstance(tree.value, syntax.Tuple) and len(tree.targets) == 1 and bool(many)
+
+    def run(scope: Scope) -> Signal:
+        value = value_run(scope)
+        if make is not None:
+            value = make(value)
+        if OVERRIDES.values:
+            for name in names:
+                if name in OVERRIDES.values:
+                    value = overridden(name, value)
+            if pairs and any(n in OVERRIDES.values for n in many) and isinstance(value, tuple):
+                value = tuple(
+                    overridden(n, v) if n in OVERRIDES.values else v
+                    for n, v in zip(many, value, strict=False)
+                )
+        for assign in targets:
+            assign(scope, value)
+        if noted:
+            if type(value) is Tensor:
+                WATCH.note(names[0] if names else None, value)
+            elif type(value) is tuple and many:
+                for name, item in zip(many, value, strict=False):
+                    WATCH.note(name, item)
+        return None
+
+    return run
+
+
+def _shared_numbers(tree: syntax.NumList) -> Callable[[Scope], Any]:
+    """The numbers of a literal for a leaf, which copies them."""
+    numbers = tree.values if tree.array is None else tree.array.array
+    return lambda scope: numbers
+
+
+def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStatement:
+    """`name = value`."""
+    noted = context.module_level
+    make = None
+    if noted and not MODE.python:
+        make = _literal_maker(tree.value)
+    if make is not None and type(tree.value) is syntax.NumList:
+        value_run = _shared_numbers(tree.value)
+    else:
+        value_run = compile_expression(tree.value, context)
+    store = compile_target(tree.targets[0], context)
+
+    def run(scope: Scope) -> Signal:
+        value = value_run(scope)
+        if make is not None:
+            value = make(value)
+        if noted:
+            if name in OVERRIDES.values:
+                value = overridden(name, value)
+            store(scope, value)
+            if type(value) is Tensor:
+                WATCH.note(name, value)
+        else:
+            store(scope, value)
+        return None
+
+    return run
+
+
+def _names_in(tree: Any) -> list[str]:
+    return [t.id if isinstance(t, syntax.Name) else "" for t in tree.elements]
+
+
+def overridden(name: str, value: Any) -> Any:
+    """What `-D name=...` puts in place of a value: it stays the leaf, constant or number it was."""
+    make = OVERRIDES.values.pop(name)
+    return make(value)
+
+
+def compile_annotated(tree: syntax.AnnAssign, context: Context) -> RunStatement:
+    if tree.value is None:
+        return lambda scope: None
+    return compile_assign(syntax.Assign([tree.target], tree.value, tree.span), context)
+
+
+def augmented(symbol: str, current: Any, operand: Any) -> Any:
+    """`current op= operand`: in place for tensors and lists, else a new value."""
+    if isinstance(current, Tensor):
+        literal = current.accumulator is not None and current.accumulator.literal and STATE.grad
+        if not literal:
+            current.check_writable()
+            result = binary(symbol, current, operand)
+            _check_in_place(symbol, current, result)
+            current.write(result.node, result.node)
+            return current
+    if type(current) is list and symbol == "+" and isinstance(operand, list | tuple | range):
+        current.extend(items_of(operand))
+        if len(current) > MAX_ITEMS:
+            raise fail("E505", f"a list of more than {MAX_ITEMS} items", help="use a tensor")
+        return current
+    if isinstance(current, Instance) or isinstance(operand, Instance):
+        return instance_binary(symbol, current, operand, True)
+    return binary(symbol, current, operand)
+
+
+def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:
+    if result.shape != current.shape:
+        raise fail(
+            "E308",
+            f"`{symbol}=` would change the shape of the tensor from {tuple(current.shape)} to "
+            f"{tuple(result.shape)}",
+            help=f"write `x = x {symbol} ...` to make a new tensor",
+        )
+    calls.check_storable(f"{symbol}=", result.dtype, current)
+
+
+def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
+    operand_run = compile_expression(tree.value, context)
+    target = tree.target
+    symbol = tree.op.rstrip("=") if tree.op != "=" else tree.op
+    span = tree.span
+    if isinstance(target, syntax.Attribute):
+        owner_run = compile_expression(target.value, context)
+        name = target.attr
+
+        def run_attribute(scope: Scope) -> Signal:
+            owner = owner_run(scope)
+            current = get_attribute(owner, name)
+            operand = operand_run(scope)
+            STATE.span = span
+            try:
+                result = augmented(symbol, current, operand)
+                if not (isinstance(owner, Tensor) and name in ("data", "grad")):
+                    set_attribute(owner, name, result)
+            except AutodiffError as error:
+                raise placed(error, span) from None
+            return None
+
+        return run_attribute
+    if isinstance(target, syntax.Subscript):
+        owner_run = compile_expression(target.value, context)
+        key_run = compile_expression(target.index, context)
+
+        def run_item(scope: Scope) -> Signal:
+            owner = owner_run(scope)
+            key = key_run(scope)
+            STATE.span = span
+            try:
+                if isinstance(owner, Tensor):
+                    owner.check_writable()
+                current = index(owner, key)
+                operand = operand_run(scope)
+                STATE.span = span
+                result = augmented(symbol, current, operand)
+                if not (
+                    isinstance(owner, Tensor)
+                    and isinstance(result, Tensor)  # an element of an array is a number
+                    and result.storage is not None
+                    and result.storage is owner.storage
+                ):
+                    set_item(owner, key, result)
+                else:
+                    owner.count_change()  # Python assigns the item that was changed
+                    if current.steps.last[0].key == "whole_view" and owner.requires_grad:
+                        owner.node.mark().name = "CopyBackwards"
+            except AutodiffError as error:
+                raise placed(with_subject(error, target), span) from None
+            return None
+
+        return run_item
+    assigned = target.id if isinstance(target, syntax.Name) else ""
+    noted = context.module_level
+    load = compile_expression(target, context)
+    store = compile_target(target, context)
+    pseudo = syntax.BinOp(target, symbol, tree.value, span, span)
+
+    def run(scope: Scope) -> Signal:
+        current = load(scope)
+        operand = operand_run(scope)
+        STATE.span = span
+        try:
+            if (
+                symbol == "+"
+                and type(current) is type(operand) is str
+                and scope.names.get(assigned, operand) is current
+            ):
+                bound_length(len(current) + len(operand), str)
+                scope.names[assigned] = None  # Python extends a text that only one name has
+                current += operand
+                value = current
+            else:
+                value = augmented(symbol, current, operand)
+            store(scope, value)
+        except AutodiffError as error:
+            raise placed_operator(error, pseudo, current, operand) from None
+        if noted:
+            WATCH.note(assigned, value)
+        return None
+
+    return run
+
+
+def compile_delete(tree: syntax.Delete, context: Context) -> RunStatement:
+    removers = [_remover(t, context) for t in tree.targets]
+
+    def run(scope: Scope) -> Signal:
+        for remove in removers:
+            remove(scope)
+        return None
+
+    return run
+
+
+def delete_attribute(value: Any, name: str, span: Any = None) -> None:
+    """`del value.name`."""
+    if isinstance(value, Tensor) and name == "grad":
+        value.grad = None
+        return
+    own = getattr(type(value), "delete_attribute", None)
+    if own is not None:
+        try:
+            own(value, name)
+        except AutodiffError as error:
+            raise placed(error, span) from None
+        return
+    raise fail(
+        "E207",
+        f"{kind_of(value)} has no attribute `{name}` that can be deleted",
+        span,
+        help="attributes that were assigned can",
+    )
+
+
+def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
+    if isinstance(tree, syntax.Name):
+
+        def remove_name(scope: Scope) -> None:
+            if scope.names.pop(tree.id, scope) is scope:
+                raise fail(
+                    "E201",
+                    f"name `{tree.id}` is not defined",
+                    tree.span,
+                    help="it can be deleted only once",
+                )
+
+        return remove_name
+    if isinstance(tree, syntax.Subscript):
+        owner = compile_expression(tree.value, context)
+        key_run = compile_expression(tree.index, context)
+
+        def remove_item(scope: Scope) -> None:
+            target, key = owner(scope), key_run(scope)
+            if not has(target, "__delitem__"):
+                raise fail(
+                    "E208",
+                    f"items of {kind_of(target)} cannot be deleted",
+                    tree.span,
+                    help="lists and dicts can",
+                )
+            try:
+                at = key if isinstance(target, Instance) or not isinstance(key, slice) else None
+                del target[plain_key(key) if at is None else at]
+            except (KeyError, IndexError, TypeError):
+                raise fail(
+                    "E210", f"there is no item {text(key)}", tree.span, help="check with `in` first"
+                ) from None
+
+        return remove_item
+    if isinstance(tree, syntax.Attribute):
+        holder = compile_expression(tree.value, context)
+
+        def remove_attribute(scope: Scope) -> None:
+            delete_attribute(holder(scope), tree.attr, tree.span)
+
+        return remove_attribute
+    if isinstance(tree, syntax.Tuple):
+        parts = [_remover(t, context) for t in tree.elements]
+
+        def remove_all(scope: Scope) -> None:
+            for part in parts:
+                part(scope)
+
+        return remove_all
+    raise fail("E102", "this cannot be deleted", tree.span, help="delete a name or an item")

@@ -1,0 +1,815 @@
+"""What stands after a dot: attributes and methods of every kind of value.
+
+Only what these tables and the op table name can be reached; names that begin with an underscore
+never.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
+from ...autograd.views import base_of, first_place
+from ...errors import AutodiffError, fail, refused
+from ...graph.dtypes import DTYPES, is_float
+from ...graph.op import LEAF, cast, constant, number, value_of
+from ...graph.params import to_int, to_size, to_tensor
+from ...graph.registry import F
+from ...graph.sizes import check_size
+from ...graph.state import STATE, taken_out
+from ...graph.strides import is_contiguous
+from ...suggest import suggest
+from ..random.names import RANDOM_METHOD_NAMES
+from ..values.dialect import MODE, kind_of, misfit
+from ..values.operations import COMPARISONS, binary, compare, contains, flag, truth, unary
+from ..values.python_operators import OPERATORS
+from ..values.subscripts import index, slice_part
+from ..values.value_attributes import VALUE_ATTRIBUTES, Getter, function_fact, table_of
+from ..values.values import (
+    CPU,
+    Builtin,
+    GradFn,
+    Namespace,
+    Size,
+    TypeName,
+    UserFunction,
+    has,
+    is_callable,
+)
+
+
+def get_attribute(value: Any, name: str) -> Any:
+    """`value.name`."""
+    if isinstance(value, Tensor):
+        return _tensor_attribute(value, name)
+    if isinstance(value, Namespace):
+        from .names import member
+
+        return member(value, name)
+    own = getattr(type(value), "get_attribute", None)
+    if own is not None:
+        return own(value, name)
+    methods = getattr(type(value), "methods", None)
+    if methods is not None and name in (table := methods(value)):
+        return Builtin(name, table[name])
+    if is_callable(value) or (name == "__name__" and hasattr(value, "name")):
+        return _function_attribute(value, name)
+    table = table_of(value)
+    if name.startswith("_") and name not in (table or ()):
+        return special_name(value, name)
+    if table is not None:
+        getter = table.get(name)
+        if getter is not None:
+            return getter(value)
+        close = suggest(name, list(table))
+        raise fail(
+            "E207",
+            f"{kind_of(value)} has no attribute `{name}`",
+            help=f"did you mean `.{close[0]}`?"
+            if close
+            else f"it has: {', '.join(sorted(table)[:12])}",
+        )
+    raise fail(
+        "E207",
+        f"{kind_of(value)} has no attribute `{name}`",
+        help="tensors, lists, dicts and strings have methods",
+    )
+
+
+FUNCTION_NAMES = ("__name__", "__qualname__", "__doc__", "__module__")
+
+
+def _function_attribute(value: Any, name: str) -> Any:
+    """Of functions and types: their names, what a program keeps in its own functions, and the
+    methods that values of a type have."""
+    if name in FUNCTION_NAMES:
+        return function_fact(value, name)
+    kept = getattr(value, "fields", None) or {}
+    if type(value) is TypeName:
+        found = _unbound(value, name)
+        if found is not None:
+            return found
+    elif name in kept:
+        return kept[name]
+    return special_name(value, name)
+
+
+def _unbound(kind: TypeName, name: str) -> Any:
+    """`str.lower`, `torch.Tensor.exp`: a method as a function of its value."""
+    found = kind.members.get(name)
+    if found is not None:
+        return found
+    layout = LAYOUTS.get(kind.name)
+    if kind.name == "torch.Tensor":
+        known = name in METHODS or (not name.startswith("_") and bool(calls.method(name)))
+    else:
+        known = layout is not None and name in VALUE_ATTRIBUTES[layout]
+    of_layout = layout is not None and name in SPECIAL_NAMES and hasattr(layout, name)
+    if not (known or of_layout):
+        return None
+
+    def run(value: Any, *args: Any, **kwargs: Any) -> Any:
+        from ..values.functions import call_value
+
+        if not kind.matches(value):
+            raise misfit(
+                f"`{name}` is a method of {kind.name}, not of", value, f"give a {kind.name}"
+            )
+        return call_value(get_attribute(value, name), list(args), kwargs)
+
+    return Builtin(name, run)
+
+
+LAYOUTS: dict[str, type] = {
+    kind.__name__: kind for kind in VALUE_ATTRIBUTES if kind.__module__ == "builtins"
+}
+
+
+def _operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
+    return lambda a, b: binary(symbol, b, a) if swapped else binary(symbol, a, b)
+
+
+def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(symbol, a, b)
+
+
+def _by_builtin(name: str) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        from ..python.builtins import BUILTINS
+        from ..values.functions import call_value
+
+        return call_value(BUILTINS[name], list(args), {})
+
+    return run
+
+
+def _set_item(value: Any, key: Any, item: Any) -> None:
+    from .assignment import set_item
+
+    set_item(value, key, item)
+
+
+def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
+    from ..values.functions import call_value
+
+    return call_value(value, list(args), kwargs)
+
+
+_BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
+# Special methods of values that are no values of classes: what the language itself would do.
+SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
+    **{f"__{name}__": _operator(symbol, False) for name, symbol in OPERATORS.items()},
+    **{f"__r{name}__": _operator(symbol, True) for name, symbol in OPERATORS.items()},
+    **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
+    **{f"__{name}__": _by_builtin(name) for name in _BY_BUILTIN.split()},
+    "__index__": lambda value: slice_part(value),
+    "__neg__": lambda value: unary("-", value),
+    "__invert__": lambda value: unary("~", value),
+    "__getitem__": index,
+    "__setitem__": _set_item,
+    "__contains__": contains,
+    "__call__": _call,
+}
+
+
+def special_name(value: Any, name: str) -> Any:
+    """`value.__len__` and its like, where the value has one; what else begins with `_` is not
+    there."""
+    if name == "__class__":
+        from ..python.builtins import type_of
+
+        return type_of(value)
+    method = SPECIAL_NAMES.get(name)
+    if method is not None and (isinstance(value, Tensor) or has(value, name)):
+        return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
+    if name.startswith("_"):
+        raise private(name)
+    raise fail(
+        "E207",
+        f"{kind_of(value)} has no attribute `{name}`",
+        help="tensors, lists, dicts and strings have methods",
+    )
+
+
+def private(name: str) -> AutodiffError:
+    return fail(
+        "E207",
+        f"`{name}` cannot be reached: names that begin with `_` are not part of the language",
+        help="use public attributes and methods",
+    )
+
+
+def set_attribute(value: Any, name: str, new: Any) -> None:
+    """`value.name = new`."""
+    if name.startswith("_") and isinstance(value, Tensor | Namespace):
+        raise private(name)
+    if isinstance(value, Tensor):
+        _set_tensor_attribute(value, name, new)
+        return
+    own = getattr(type(value), "set_attribute", None)
+    if own is not None:
+        own(value, name, new)
+        return
+    if isinstance(value, defaultdict) and name == "default_factory":
+        value.default_factory = new
+        return
+    if isinstance(value, UserFunction) and not name.startswith("__"):
+        value.fields = value.fields or {}
+        value.fields[name] = new
+        return
+    if isinstance(value, Namespace) and value.path.startswith("backends."):
+        from ..torch.torch_stubs import ASSIGNABLE
+
+        if f"{value.path}.{name}" in ASSIGNABLE:
+            return
+    raise fail(
+        "E207",
+        f"attribute `{name}` of {kind_of(value)} cannot be set",
+        help="tensors have .grad, .data, .requires_grad",
+    )
+
+
+# -- tensors --------------------------------------------------------------------------------------
+
+GRAD_READ: list[Callable[[], None]] = []
+
+
+def _grad(tensor: Tensor) -> Any:
+    for hook in GRAD_READ:
+        hook()
+    node = tensor.node
+    if node.requires_grad and node.op is not LEAF and not isinstance(tensor.accumulator, GradSlot):
+        from ..errors.warnings import warn
+
+        warn(
+            "W403",
+            "the gradient of a result is not kept, `.grad` is None",
+            help="call `.retain_grad()` on it before backward()",
+        )
+        return None
+    return tensor.grad
+
+
+def _data(tensor: Tensor) -> Tensor:
+    return wrap_view(F.data_alias(tensor.looked_at), tensor)
+
+
+def _grad_fn(tensor: Tensor) -> Any:
+    return None if tensor.is_leaf else GradFn(tensor.node)
+
+
+ATTRIBUTES: dict[str, Getter] = {
+    "shape": lambda t: Size(t.shape),
+    "dtype": lambda t: t.dtype,
+    "ndim": lambda t: len(t.shape),
+    "grad": _grad,
+    "grad_fn": _grad_fn,
+    "requires_grad": lambda t: t.requires_grad,
+    "is_leaf": lambda t: t.is_leaf,
+    "data": _data,
+    "device": lambda t: CPU,
+    "layout": lambda t: "torch.strided",
+    "itemsize": lambda t: t.dtype.itemsize,
+    "nbytes": lambda t: t.node.numel * t.dtype.itemsize,
+    "is_cuda": lambda t: False,
+    "is_sparse": lambda t: False,
+    "is_quantized": lambda t: False,
+    "names": lambda t: (None,) * len(t.shape),
+    "retains_grad": lambda t: isinstance(t.accumulator, GradSlot),
+    "output_nr": lambda t: 0,
+    "_version": lambda t: t.version,
+    "_base": lambda t: base_of(t),
+}
+
+# Attributes that are ops.
+OP_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real"})
+
+
+def _tensor_attribute(tensor: Tensor, name: str) -> Any:
+    if type(tensor) is Array:
+        from ..numpy.arrays import attribute
+
+        found = attribute(tensor, name)
+        if found is not None:
+            return found
+    getter = ATTRIBUTES.get(name)
+    if getter is not None:
+        return getter(tensor)
+    if name in OP_ATTRIBUTES:
+        return calls.call(name, (tensor,), {})
+    method = METHODS.get(name)
+    if method is not None:
+        return Builtin(name, lambda *args, **kwargs: method(tensor, *args, **kwargs))
+    if not name.startswith("_"):
+        ops = calls.method(name)
+        if ops:
+            return Builtin(
+                name, lambda *args, **kwargs: calls.call_ops(ops, name, (tensor, *args), kwargs)
+            )
+        if name.endswith("_"):
+            ops = [op for op in calls.method(name[:-1]) if op.inplace]
+            if ops:
+                return Builtin(
+                    name, lambda *args, **kwargs: calls.in_place(tensor, ops, name, args, kwargs)
+                )
+        own = getattr(tensor, "extra", None)
+        if own is not None:
+            return own(name)
+    else:
+        return special_name(tensor, name)
+    from .names import NO_DTYPES
+
+    if name in NO_DTYPES:
+        raise fail("E203", f"tensors of dtype {name} do not exist here", help=NO_DTYPES[name])
+    close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *_op_methods()])
+    raise fail(
+        "E207",
+        f"a tensor has no attribute `{name}`",
+        label="no such attribute",
+        help=f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
+        notes=(f"PyTorch: 'Tensor' object has no attribute '{name}'",),
+    )
+
+
+def _op_methods() -> list[str]:
+    from ...ops import public_names
+
+    return [name for name in public_names() if "." not in name]
+
+
+_SUBGRAPH = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation "
+    "use var_no_grad = var.detach()."
+)
+
+
+def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
+    if name == "grad":
+        if isinstance(new, list | int | float) and not MODE.python:
+            new = Tensor(cast(to_tensor(new), tensor.dtype))
+        if new is not None and not isinstance(new, Tensor):
+            raise misfit("a gradient is a tensor or None, not", new, "assign None to clear it")
+        tensor.grad = new
+    elif name == "data":
+        if not isinstance(new, Tensor):
+            raise misfit(".data must be a tensor, not", new, "write `torch.tensor(...)`")
+        if tensor.requires_grad and not is_float(new.dtype):
+            raise fail(
+                "E307",
+                f"the .data of a tensor that requires grad must be floating point, not "
+                f"{new.dtype.name}",
+                help="convert: `x.data = new.float()`",
+            )
+        tensor.adopt(new)
+    elif name == "requires_grad":
+        wanted = flag("requires_grad", new)
+        if not tensor.is_leaf:
+            words = "you can only change requires_grad flags of leaf variables."
+            raise fail(
+                "E411",
+                "requires_grad can be set only for leaves",
+                help="use `detach()` for a tensor without history",
+                notes=(f"PyTorch: {words}{'' if wanted else _SUBGRAPH}",),
+            )
+        tensor.set_requires_grad(wanted, "only {} and complex dtype {}")
+    else:
+        raise fail(
+            "E207",
+            f"the attribute `{name}` of a tensor cannot be set",
+            help="assignable are .grad, .data and .requires_grad",
+        )
+
+
+def _size(tensor: Tensor, dim: Any = None) -> Any:
+    return (
+        Size(tensor.shape)
+        if dim is None
+        else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
+    )
+
+
+def _backward(
+    tensor: Tensor,
+    gradient: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    inputs: Any = None,
+) -> None:
+    from ...autograd import gradients
+
+    if gradient is not None and not isinstance(gradient, Tensor):
+        if MODE.python:
+            raise misfit(
+                "the gradient given to backward() is a tensor or None, not",
+                gradient,
+                "write `torch.ones_like(y)`, or `torch.tensor(...)` around it",
+            )
+        gradient = (
+            Tensor(calls.node_of_list(gradient))
+            if isinstance(gradient, list | tuple)
+            else Tensor(F.full((), float(gradient)))
+        )
+    if isinstance(inputs, Tensor):
+        inputs = [inputs]
+    gradients.backward(
+        [tensor],
+        [gradient],
+        retain_graph=None if retain_graph is None else truth(retain_graph),
+        create_graph=truth(create_graph),
+        inputs=inputs,
+    )
+
+
+def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
+    if STATE.levels:
+        raise _inside("requires_grad_")
+    tensor.set_requires_grad(flag("requires_grad", requires_grad), "only {} dtype {}")
+    return tensor
+
+
+def _inside(name: str) -> AutodiffError:
+    beside = " (or perhaps using torch.autograd.functional.* APIs)" if name[-1] == "_" else ""
+    return refused(
+        "E411",
+        f"{name}() cannot be called inside of a transform",
+        f"You are attempting to call Tensor.{name}(){beside} inside of a function being "
+        "transformed by a functorch transform. This is unsupported, please attempt to use the "
+        "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+        f"{name}() outside of a function being transformed instead.",
+        "use `torch.func.grad`, or call it outside",
+    )
+
+
+def _detach(tensor: Tensor) -> Tensor:
+    return wrap_view(F.detach(tensor.looked_at), tensor)
+
+
+_DETACHED_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
+    "(DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP "
+    "buckets, and hence detach_() cannot be called on these gradients. To fix this error, please "
+    "refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+)
+
+
+def _detach_(tensor: Tensor) -> Tensor:
+    if tensor.steps and not tensor.steps.cut:
+        raise fail(
+            "E411",
+            "a view cannot be detached in place",
+            help="use `detach()`, which makes a new tensor",
+            notes=(f"PyTorch: {_DETACHED_VIEW}",),
+        )
+    tensor.forget_history()
+    return tensor
+
+
+def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
+    if tensor.requires_grad and not truth(force):
+        raise fail(
+            "E402",
+            "numpy() cannot be called on a tensor that requires grad",
+            help="write `.detach().numpy()`",
+        )
+    return as_array(wrap_view(F.data_alias(tensor.looked_at), tensor))
+
+
+def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    return calls.call("to", (tensor, *args), kwargs)
+
+
+def check_device(value: Any) -> None:
+    """Only the CPU exists."""
+    if isinstance(value, str) and value.split(":")[0] != "cpu":
+        raise fail(
+            "E203",
+            f"there is no device `{value}` here, tensors live on the cpu",
+            help="write `'cpu'`, or leave it out",
+        )
+
+
+LEGACY_NAMES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}
+
+
+def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
+    if dtype is None:
+        names = {kind: name for name, kind in LEGACY_NAMES.items()}
+        return f"torch.{names[tensor.dtype.name]}Tensor"
+    if isinstance(dtype, str):
+        short = dtype.removeprefix("torch.").removesuffix("Tensor")
+        found = DTYPES.get(LEGACY_NAMES.get(short, ""))
+        if found is None:
+            raise fail(
+                "E205", f"invalid type: {dtype!r}", help='write `x.type("torch.FloatTensor")`'
+            )
+        dtype = found
+    return _to(tensor, dtype)
+
+
+def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
+    tensor.check_writable()
+    if isinstance(src, list) and MODE.python:
+        raise fail(
+            "E208",
+            "copy_() copies a tensor, not a list",
+            help="write `torch.tensor(...)` around it",
+        )
+    node = src.node if isinstance(src, Tensor) else to_tensor(src)
+    source = src if isinstance(src, Tensor) and src is not tensor else None
+    tensor.write(F.copy_over(tensor.node, node), source=source)
+    return tensor
+
+
+def _zero_(tensor: Tensor) -> Tensor:
+    node = tensor.node
+    if node.requires_grad and STATE.grad:
+        zeros = F.fill(node, number(0))
+        zeros.mark().name = "ZeroBackward0"
+    else:
+        zeros = F.zeros_like(node)
+    tensor.write(zeros, fills=True)
+    return tensor
+
+
+def _register_hook(tensor: Tensor, hook: Any) -> Any:
+    from ..values.functions import call_value
+
+    node = tensor.node
+    if not node.requires_grad:
+        raise fail(
+            "E402", "a hook needs a tensor that requires grad", help="make its inputs require grad"
+        )
+
+    def run(g: Any) -> Any:
+        given = Tensor(g)
+        replaced = call_value(hook, [given], {})
+        if replaced is None:
+            return given.node  # it may have been changed in place
+        if not isinstance(replaced, Tensor):
+            raise refused(
+                "E208",
+                f"a hook returns a tensor or None, not {kind_of(replaced)}",
+                f"expected Variable, but hook returned '{type(replaced).__name__}'",
+                "return nothing to leave the gradient as it is",
+                "TypeError",
+            )
+        name = getattr(hook, "name", "hook")
+        if replaced.dtype != g.dtype:
+            raise refused(
+                "E307",
+                f"the hook returned {replaced.dtype.name} for a gradient of {g.dtype.name}",
+                f"hook '{name}' has changed the type of value (was {_type(given)} got "
+                f"{_type(replaced)})",
+                "return a gradient of the same dtype",
+            )
+        if replaced.shape != g.shape:
+            raise refused(
+                "E308",
+                f"the hook returned shape {replaced.shape} for a gradient of shape {g.shape}",
+                f"hook '{name}' has changed the size of value",
+                "return a gradient of the same shape",
+            )
+        return replaced.node
+
+    return Handle(node.mark().hooks, run)
+
+
+def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
+    """`register_post_accumulate_grad_hook`: called with the leaf once its `.grad` is complete."""
+    from ..values.functions import call_value
+
+    accumulator = tensor.accumulator
+    if tensor.node.op is not LEAF or accumulator is None:
+        raise refused(
+            "E411",
+            "hooks after accumulation are for leaves that require grad",
+            "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            if tensor.requires_grad
+            else "cannot register a hook on a tensor that doesn't require gradient",
+            "`register_hook` takes the gradient of any tensor",
+        )
+    return Handle(accumulator.hooks, lambda: call_value(hook, [tensor], {}))
+
+
+class Handle:
+    """What the registration of a hook returns; it is among `hooks` until removed."""
+
+    __slots__ = ("hooks", "key")
+
+    def __init__(self, hooks: dict[int, Any], hook: Any):
+        self.hooks = hooks
+        self.key = max(hooks, default=0) + 1
+        hooks[self.key] = hook
+
+    def describe(self) -> str:
+        return f"<torch.utils.hooks.RemovableHandle object at {id(self.hooks):#x}>"
+
+    def enter(self) -> Handle:
+        return self
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        self.hooks.pop(self.key, None)
+        return False
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "remove":
+            return Builtin("remove", lambda: self.leave(None) or None)
+        raise fail("E207", f"a hook handle has no attribute `{name}`", help="it has `.remove()`")
+
+
+def _tolist(tensor: Tensor) -> Any:
+    node = tensor.looked_at
+    if node.numel > 10_000_000:
+        raise fail("E505", "a list of more than 10 million numbers", help="use the tensor itself")
+    return taken_out(node, value_of(node).tolist())
+
+
+def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
+    """`x.masked_scatter_(mask, x)` reads what it has written already, as PyTorch does."""
+    if source is tensor and isinstance(mask, Tensor) and mask.dtype.kind == "b":
+        values = value_of(tensor.node).ravel().copy()
+        places = np.flatnonzero(np.broadcast_to(value_of(mask.node), tensor.shape))
+        for at, place in enumerate(places):
+            values[place] = values[at]
+        source = Tensor(constant(values[places]))
+    return calls.in_place(
+        tensor, calls.method("masked_scatter"), "masked_scatter_", (mask, source), {}
+    )
+
+
+def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor:
+    tensor.check_writable()
+    mask = np.zeros(tensor.shape, bool)
+    np.fill_diagonal(mask, True, truth(wrap))
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    filled = F.masked_fill(tensor.node, constant(mask), value)
+    filled.mark().name = "CopySlices"  # it writes through a view
+    tensor.write(filled)
+    return tensor
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise misfit(
+            f"`{name}` argument `other` must be a tensor, not", value, "write `torch.tensor(...)`"
+        )
+    return value
+
+
+def _retain(tensor: Tensor) -> None:
+    if STATE.levels:
+        raise _inside("retain_grad")
+    tensor.retain_grad()
+
+
+def _new(values: Any, tensor: Tensor, kwargs: dict[str, Any]) -> Tensor:
+    from ..values.factories import make_tensor
+
+    kwargs.setdefault("dtype", tensor.dtype)
+    return make_tensor(values, **kwargs)
+
+
+def _legacy_new(tensor: Tensor, *args: Any, device: Any = None) -> Tensor:
+    from ..values.factories import legacy_tensor
+
+    return legacy_tensor(tensor.dtype, *args)
+
+
+class StorageView:
+    """`x.storage()`: the numbers in memory that a tensor and its views look at."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def flat(self) -> np.ndarray:
+        """All numbers in their order."""
+        return value_of(self.tensor.share().node).reshape(-1)
+
+    def __len__(self) -> int:
+        return self.flat().size
+
+    def get_item(self, key: Any) -> Any:
+        return index(self.flat().tolist(), key)
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "data_ptr": lambda: id(self.tensor.share()),
+            "size": self.__len__,
+            "nbytes": lambda: self.flat().nbytes,
+            "tolist": lambda: self.flat().tolist(),
+        }
+
+    def describe(self) -> str:
+        numbers = "".join(f" {number}\n" for number in self.flat().tolist())
+        kind = f"dtype=torch.{self.tensor.dtype.name}, device=cpu"
+        return f"{numbers}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
+
+
+def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
+    offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
+    base = base_of(tensor) or tensor
+    if not is_contiguous(base.node):
+        raise fail(
+            "E203", "as_strided() is for contiguous memory here", help="write `x.contiguous()`"
+        )
+    return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)
+
+
+def _set(tensor: Tensor, source: Any) -> Tensor:
+    """`x.set_(y)`: look at the memory of another tensor."""
+    other = _tensor("set_", source)
+    tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
+    return tensor
+
+
+def _resize(tensor: Tensor, *size: Any) -> Tensor:
+    """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
+    shape = to_size(size[0] if len(size) == 1 else size)
+    tensor.settle()
+    if tensor.requires_grad or tensor.storage is not None:
+        raise fail(
+            "E203", "resize_() is for tensors of their own memory here", help="`x.reshape(...)`"
+        )
+    flat = F.reshape(tensor.node, (-1,))
+    count = prod(shape)
+    check_size(shape, tensor.dtype)
+    if count > tensor.node.numel:
+        flat = F.cat((flat, F.zeros((count - tensor.node.numel,), dtype=tensor.dtype)), 0)
+    tensor.adopt(Tensor(F.reshape(F.narrow(flat, 0, 0, count), shape)))
+    return tensor
+
+
+def _random_method(name: str) -> Callable[..., Any]:
+    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from ..random.functions import RANDOM_METHODS
+
+        return RANDOM_METHODS[name](tensor, *args, **kwargs)
+
+    return run
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _random_method(name) for name in RANDOM_METHOD_NAMES},
+    "item": lambda t: t.item(),
+    "tolist": _tolist,
+    "size": _size,
+    "dim": lambda t: len(t.shape),
+    "ndimension": lambda t: len(t.shape),
+    "numel": lambda t: t.node.numel,
+    "nelement": lambda t: t.node.numel,
+    "element_size": lambda t: t.dtype.itemsize,
+    "backward": _backward,
+    "retain_grad": _retain,
+    "requires_grad_": _requires_grad_,
+    "detach": _detach,
+    "detach_": _detach_,
+    "numpy": _numpy,
+    "data_ptr": lambda t: id(t.share()) + t.dtype.itemsize * first_place(t),
+    "storage_offset": lambda t: first_place(t),
+    "cpu": lambda t, *a, **k: t,
+    "cuda": lambda t, *a, **k: check_device("cuda"),
+    "to": _to,
+    "type": _type,
+    "type_as": lambda t, other: _to(t, _tensor("type_as", other)),
+    "copy_": _copy_,
+    "zero_": _zero_,
+    "fill_diagonal_": _fill_diagonal,
+    "masked_scatter_": _masked_scatter_,
+    "register_hook": _register_hook,
+    "register_post_accumulate_grad_hook": _after_accumulation,
+    "is_floating_point": lambda t: is_float(t.dtype),
+    "is_complex": lambda t: False,
+    "is_signed": lambda t: t.dtype.kind in "if",
+    "get_device": lambda t: -1,
+    "new": _legacy_new,
+    "storage": StorageView,
+    "untyped_storage": StorageView,
+    "as_strided": as_strided,
+    "set_": _set,
+    "resize_": _resize,
+    "resize_as_": lambda t, other: _resize(t, *_tensor("resize_as_", other).shape),
+    "new_tensor": lambda t, values, **k: _new(values, t, k),
+    "is_inference": lambda t: False,
+    "_is_view": lambda t: base_of(t) is not None,
+    "pin_memory": lambda t: t,
+    "share_memory_": lambda t: t,
+}

@@ -1,0 +1,133 @@
+"""The statement that makes a class: its body runs in a scope of its own, then the class is made of
+the names in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import AutodiffError, fail
+from ...graph.state import STATE
+from ..errors.operand_labels import placed
+from ..syntax import tree as syntax
+from ..values.dialect import kind_of
+from ..values.functions import call_value
+from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
+from ..values.values import Instance, Scope, TypeName
+from .expressions import Context, compile_expression
+
+
+def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], Any]:
+    """The closure of a class statement."""
+    from .assignment import name_target
+    from .statements import compile_block
+
+    _check_body(tree)
+    bases = [(compile_expression(b, context), b.span) for b in tree.bases]
+    keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]
+    inner = Context(False, path=f"{context.path}{tree.name}.")
+    inner.in_class = True
+    block = compile_block(tree.body, inner)
+    decorators = [(compile_expression(d, context), d.span) for d in tree.decorators]
+    annotated = {
+        s.target.id: s.annotation.span.text
+        for s in tree.body
+        if isinstance(s, syntax.AnnAssign) and isinstance(s.target, syntax.Name)
+    }
+    store = name_target(tree.name, context)
+    first = tree.body[0]
+    is_text = isinstance(first, syntax.ExprStmt) and isinstance(first.value, syntax.Constant)
+    words = first.value.value if is_text else None  # type: ignore[attr-defined]  # a constant
+
+    def run(scope: Scope) -> Any:
+        parents = [as_base(base(scope), span) for base, span in bases]
+        given = {str(name): part(scope) for name, part in keywords}
+        cell = Scope(scope)
+        body = Scope(cell)
+        block(body)
+        if isinstance(words, str):
+            body.names.setdefault("__doc__", words)
+        made: Any = make_class(tree.name, parents, body.names, given, annotated, tree.name_span)
+        cell.names["__class__"] = made
+        for decorate, span in reversed(decorators):
+            STATE.span = span
+            try:
+                made = call_value(decorate(scope), [made], {})
+            except AutodiffError as error:
+                raise placed(error, span) from None
+        store(scope, made)
+        return None
+
+    return run
+
+
+def make_class(
+    name: str,
+    bases: list[UserClass],
+    names: dict[str, Any],
+    options: dict[str, Any],
+    annotated: dict[str, str],
+    span: Any = None,
+) -> Any:
+    """A class of a program, told to what is in it and to its bases."""
+    meta = options.pop("metaclass", None)
+    if meta is not None and meta is not OBJECT:
+        if not (isinstance(meta, UserClass) and meta.fixed and "__abstract__" in meta.names):
+            raise fail("E203", f"{kind_of(meta)} cannot be a metaclass", span,
+                       help="ABCMeta is; leave others out")  # fmt: skip
+        names.setdefault("__abstract__", True)
+    once = [b for i, b in enumerate(bases) if not (b.fixed and b in bases[:i])]
+    cls = UserClass(name, once, names, span)
+    cls.annotated = dict(annotated)
+    for key, value in list(names.items()):
+        if isinstance(value, Instance):
+            method = special(value, "__set_name__")
+            if method is not None:
+                call_value(method, [cls, key], {})
+    own = next(
+        (b.names["__init_subclass__"] for b in cls.line[1:] if "__init_subclass__" in b.names),
+        None,
+    )
+    if own is not None:
+        bound = bind(own if isinstance(own, classmethod) else classmethod(own), None, cls)
+        call_value(bound, [], options)
+    elif options:
+        raise fail(
+            "E205",
+            f"{name}.__init_subclass__() takes no keyword arguments",
+            span,
+            help="define `def __init_subclass__(cls, **options):` in a base",
+        )
+    return cls if cls.finish is None else cls.finish(cls)
+
+
+def as_base(value: Any, span: Any) -> UserClass:
+    """The class that stands for a base."""
+    if isinstance(value, UserClass):
+        return value
+    if isinstance(value, TypeName):
+        from ..values.builtin_bases import extended
+
+        found = extended(value)
+        if found is not None:
+            return found
+    raise fail(
+        "E203",
+        f"{kind_of(value)} cannot be a base class",
+        span,
+        help="bases are classes, nn.Module, autograd.Function",
+    )
+
+
+def _check_body(tree: syntax.ClassDef) -> None:
+    for statement in tree.body:
+        if isinstance(statement, syntax.FunctionDef):
+            name = statement.name
+            if name.startswith("__") and name.endswith("__") and name not in SPECIAL:
+                raise fail(
+                    "E106",
+                    f"`{name}` cannot be defined",
+                    statement.name_span,
+                    label="not part of the language",
+                    help="use a plain method name",
+                )

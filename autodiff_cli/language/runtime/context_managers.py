@@ -1,0 +1,233 @@
+"""What `with` takes: grad modes, context managers of the library, and those of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ...errors import AutodiffError, fail
+from ...graph.state import STATE
+from ..errors.operand_labels import placed
+from ..syntax import tree as syntax
+from ..values.dialect import misfit
+from ..values.functions import call_value
+from ..values.housekeeping import ended
+from ..values.iterators import Lazy
+from ..values.operations import truth
+from ..values.user_classes import special
+from ..values.values import Callee, GradMode, Method, Scope, UserFunction
+from .assignment import compile_target
+from .attributes import Handle
+from .expressions import Context, compile_expression
+
+
+class Manager(Callee):
+    """A context manager of the library; a decorator too.
+
+    `enter()` gives what `as` binds; `leave(error)` is called at the end, and what it returns that
+    is true ends the error.
+    """
+
+    __slots__ = ("_enter", "_leave", "again", "name")
+
+    def __init__(
+        self,
+        name: str,
+        enter: Callable[[], Any] = lambda: None,
+        leave: Callable[[AutodiffError | None], Any] = lambda error: None,
+        again: Callable[[], Manager] | None = None,
+    ):
+        self.again = again  # makes another one, where this one can be entered once
+        self.name = name
+        self._enter = enter
+        self._leave = leave
+
+    def enter(self) -> Any:
+        return self._enter()
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        return bool(self._leave(error))
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """As a decorator."""
+        if len(args) != 1 or kwargs:
+            raise fail("E208", f"`{self.name}` decorates functions", help=f"`with {self.name}():`")
+        function = args[0]
+
+        def run(*values: Any, **named: Any) -> Any:
+            manager = self if self.again is None else self.again()
+            manager.enter()
+            try:
+                result = call_value(function, list(values), named)
+            except AutodiffError as error:
+                if not manager.leave(error):
+                    raise
+                return None
+            manager.leave(None)
+            return result
+
+        return Method(getattr(function, "name", self.name), run)
+
+    def describe(self) -> str:
+        return f"<{self.name}>"
+
+
+class Entered:
+    """The managers that a `with` has entered, to be left in reverse."""
+
+    __slots__ = ("exits",)
+
+    def __init__(self) -> None:
+        self.exits: list[Callable[[AutodiffError | None], Any]] = []
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        """Leave them all; whether the error is over. What one raises is told to the next."""
+        given = error
+        while self.exits:
+            try:
+                if self.exits.pop()(error):
+                    error = None
+            except AutodiffError as later:
+                error = later
+        if error is not None and error is not given:
+            raise error
+        return error is not given
+
+
+def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
+    """Enter one manager: what `as` binds."""
+    if isinstance(value, GradMode):
+        before = value.before.pop() if value.before else STATE.grad
+        entered.exits.append(lambda error: _set_grad(before))
+        STATE.grad = value.enabled
+        return None
+    if isinstance(value, Manager | Handle):
+        result = value.enter()
+        entered.exits.append(value.leave)
+        ending = getattr(value, "leave_scope", None)
+        if ending is not None:
+            entered.exits.append(lambda error: ending(scope))
+        return result
+    enter, leave = special(value, "__enter__"), special(value, "__exit__")
+    if enter is None or leave is None:
+        raise misfit(
+            "`with` takes torch.no_grad() and its kin, not",
+            value,
+            "write `with torch.no_grad():`",
+            "E203",
+        )
+    result = call_value(enter, [], {})
+    entered.exits.append(lambda error: _exit(leave, error))
+    return result
+
+
+def _set_grad(enabled: bool) -> None:
+    STATE.grad = enabled
+
+
+def _exit(leave: Any, error: AutodiffError | None) -> bool:
+    if ended(error):
+        return False
+    if error is None:
+        call_value(leave, [None, None, None], {})
+        return False
+    from ..values.exceptions import EXCEPTIONS, caught
+
+    value = caught(error, [EXCEPTIONS["BaseException"]])
+    if value is None:
+        return False
+    return truth(call_value(leave, [value.cls, value, None], {}))
+
+
+def entering(items: list[syntax.WithItem], context: Context) -> Callable[[Scope, Entered], None]:
+    """Enters the managers of a `with`, one after the other."""
+    parts = [
+        (
+            compile_expression(item.expr, context),
+            None if item.target is None else compile_target(item.target, context),
+            item.expr.span,
+        )
+        for item in items
+    ]
+
+    def enter(scope: Scope, entered: Entered) -> None:
+        for make, assign, span in parts:
+            value = make(scope)
+            STATE.span = span
+            try:
+                bound = enter_manager(value, entered, scope)
+            except AutodiffError as error:
+                raise placed(error, span) from None
+            if assign is not None:
+                assign(scope, bound)
+
+    return enter
+
+
+def context_manager(function: Any) -> Any:
+    """`@contextlib.contextmanager`: a generator function becomes a maker of managers."""
+    if not isinstance(function, UserFunction):
+        raise fail("E208", "`contextmanager` decorates generator functions", help="use `def`")
+
+    def make(*args: Any, **kwargs: Any) -> Manager:
+        running = call_value(function, list(args), kwargs)
+        if not isinstance(running, Lazy):
+            raise fail(
+                "E208", f"`{function.name}` has no `yield`", help="yield once, where the body runs"
+            )
+        steps: Any = running.source
+
+        def enter() -> Any:
+            for value in steps:
+                return value
+            raise fail("E208", "generator didn't yield", help="yield once", raises="RuntimeError")
+
+        def leave(error: AutodiffError | None) -> bool:
+            if error is not None:
+                return _thrown(steps, error)
+            for _ in steps:
+                raise fail(
+                    "E208", "generator didn't stop", help="yield once", raises="RuntimeError"
+                )
+            return False
+
+        return Manager(function.name, enter, leave, lambda: make(*args, **kwargs))
+
+    return Method(function.name, make)
+
+
+class ExitStack(Manager):
+    """`contextlib.ExitStack`: managers that are entered one by one and left together."""
+
+    __slots__ = ("entered",)
+
+    def __init__(self) -> None:
+        self.entered = Entered()
+        super().__init__("ExitStack", lambda: self, self.entered.leave)
+
+    def _callback(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        self.entered.exits.append(lambda error: call_value(function, list(args), kwargs) and None)
+        return function
+
+    def _popped(self) -> ExitStack:
+        other = ExitStack()
+        other.entered.exits[:] = self.entered.exits
+        self.entered.exits.clear()
+        return other
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "enter_context": lambda value: enter_manager(value, self.entered, Scope(None)),
+            "callback": self._callback,
+            "pop_all": self._popped,
+            "close": lambda: self.entered.leave(None) and None,
+        }
+
+
+def _thrown(steps: Generator[Any, None, Any], error: AutodiffError) -> bool:
+    """Raise the body's error where the generator yielded; whether it ended there."""
+    try:
+        steps.throw(error)
+    except StopIteration:
+        return True
+    return False

@@ -1,0 +1,407 @@
+"""Functions with `yield`: their bodies run as Python generators, statement by statement.
+
+`compile_steps(trees) -> steps(scope)`: a generator that yields the program's values and returns the
+signal of the block. Statements without a `yield` inside run as everywhere else; of those
+with one the yields run first, and all that stands before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from copy import copy
+from itertools import count
+from typing import Any
+
+from ...errors import AutodiffError
+from ...graph.state import STATE
+from ..errors.operand_labels import placed
+from ..syntax import tree as syntax
+from ..syntax.scoping import target_names as names_of
+from ..syntax.scoping import yields
+from ..values.exceptions import EXCEPTIONS, Raised, is_stop
+from ..values.housekeeping import ended
+from ..values.iterators import Lazy, iterator
+from ..values.operations import count_step, truth
+from ..values.values import Scope
+from .assignment import compile_target
+from .context_managers import Entered, entering
+from .exception_statements import HANDLED, Handlers
+from .expressions import Context, Run, compile_expression, compile_truth
+from .replay_gate import BREAK, CONTINUE
+from .statements import STATEMENTS, compile_block
+
+Steps = Callable[[Scope], Generator[Any, None, Any]]
+
+
+def compile_steps(trees: list[syntax.Node], context: Context) -> Steps:
+    """The steps of a list of statements."""
+    parts: list[tuple[bool, Any]] = []
+    plain: list[syntax.Node] = []
+    for tree in trees:
+        if yields([tree]):
+            if plain:
+                parts.append((False, compile_block(plain, context)))
+                plain = []
+            parts.append((True, _STEPS[type(tree)](tree, context)))
+        else:
+            plain.append(tree)
+    if plain:
+        parts.append((False, compile_block(plain, context)))
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        for stepwise, part in parts:
+            signal = (yield from part(scope)) if stepwise else part(scope)
+            if signal is not None:
+                return signal
+        return None
+
+    return steps
+
+
+def compile_generator_expression(tree: syntax.GeneratorExp, context: Context) -> Run:
+    """`(x for ...)`: the first source is read at once, the rest as items are asked for."""
+    inner = Context(
+        False, context.locals - {n for g in tree.generators for n in names_of(g.target)}
+    )
+    clauses = [
+        (
+            compile_target(clause.target, inner),
+            compile_expression(clause.iter, inner if i else context),
+            [compile_truth(test, inner) for test in clause.ifs],
+            clause.iter.span,
+        )
+        for i, clause in enumerate(tree.generators)
+    ]
+    result = compile_expression(tree.elt, inner)
+
+    def items(depth: int, source: Any, own: Scope) -> Iterator[Any]:
+        assign, _, tests, span = clauses[depth]
+        found = iterator(source)
+        while True:
+            try:
+                item = next(found)
+            except StopIteration:
+                return
+            except AutodiffError as error:
+                raise placed(error, span) from None
+            assign(own, item)
+            if all(test(own) for test in tests):
+                if depth + 1 < len(clauses):
+                    yield from items(depth + 1, clauses[depth + 1][1](own), own)
+                else:
+                    yield result(own)
+
+    def run(scope: Scope) -> Lazy:
+        return Lazy("generator", items(0, clauses[0][1](scope), Scope(scope)))
+
+    return run
+
+
+# -- yields inside expressions --------------------------------------------------------------------
+
+_NUMBERS = count()
+# Parts of an expression that are no values of their own: what is in them is put into names.
+_PARTS = (
+    syntax.Keyword, syntax.Starred, syntax.Slice, syntax.FormattedValue, syntax.WithItem,
+)  # fmt: skip
+
+
+def _hidden(span: Any) -> syntax.Name:
+    """A name that no program can write."""
+    return syntax.Name(f" {next(_NUMBERS)}", span)
+
+
+def _hoisted(tree: Any, context: Context, before: list[Steps]) -> Any:
+    """An expression that reads what its yields gave, and all that stands before them, from names;
+    the steps that put it there are added to `before`."""
+    if not yields([tree]):
+        return tree
+    if isinstance(tree, syntax.Yield):
+        return _sent(tree, context, before)
+    if isinstance(tree, syntax.BoolOp | syntax.IfExp):
+        return _chosen(tree, context, before)
+    last = max(i for i, part in enumerate(syntax.children(tree)) if yields([part]))
+    left = iter(range(last + 1))
+
+    def moved(part: Any) -> Any:
+        if not isinstance(part, syntax.Node) or next(left, None) is None:
+            return part
+        if yields([part]):
+            return _hoisted(part, context, before)
+        return _kept(part, context, before)
+
+    made = copy(tree)
+    for name in tree.fields:
+        value = getattr(tree, name)
+        setattr(made, name, list(map(moved, value)) if isinstance(value, list) else moved(value))
+    return made
+
+
+def _kept(tree: Any, context: Context, before: list[Steps]) -> Any:
+    """The name that keeps the value of an expression."""
+    if isinstance(tree, _PARTS):
+        made = copy(tree)
+        for field in tree.fields:
+            part = getattr(tree, field)
+            if isinstance(part, syntax.Node):
+                setattr(made, field, _kept(part, context, before))
+        return made
+    if isinstance(tree, syntax.Constant):
+        return tree
+    name = _hidden(tree.span)
+    value = compile_expression(tree, context)
+
+    def keep(scope: Scope) -> Generator[Any, Any, Any]:
+        scope.names[name.id] = value(scope)
+        return
+        yield
+
+    before.append(keep)
+    return name
+
+
+def _sent(tree: syntax.Yield, context: Context, before: list[Steps]) -> syntax.Name:
+    """The name that keeps what a `yield` gives: what was sent, or the result of what it went
+    through."""
+    inner = None if tree.value is None else _hoisted(tree.value, context, before)
+    value = None if inner is None else compile_expression(inner, context)
+    name, span = _hidden(tree.span), tree.span
+
+    def one(scope: Scope) -> Generator[Any, Any, Any]:
+        scope.names[name.id] = yield None if value is None else value(scope)
+
+    def each(scope: Scope) -> Generator[Any, Any, Any]:
+        assert value is not None
+        STATE.span = span
+        try:
+            items: Any = iterator(value(scope))
+            scope.names[name.id] = yield from items
+        except AutodiffError as error:
+            raise placed(error, span) from None
+
+    before.append(each if tree.each else one)
+    return name
+
+
+def _chosen(tree: Any, context: Context, before: list[Steps]) -> syntax.Name:
+    """The name that keeps the value of `a and b`, `a or b`, `a if test else b`: what is not chosen
+    does not run."""
+    name = _hidden(tree.span)
+
+    def part(value: Any) -> Steps:
+        return compile_steps([syntax.Assign([name], value, tree.span)], context)
+
+    if isinstance(tree, syntax.IfExp):
+        test = syntax.If(
+            tree.test,
+            [syntax.Assign([name], tree.body, tree.span)],
+            [syntax.Assign([name], tree.orelse, tree.span)],
+            tree.span,
+        )
+        before.append(compile_steps([test], context))
+        return name
+    values = [part(value) for value in tree.values]
+
+    def steps(scope: Scope) -> Generator[Any, Any, Any]:
+        for run in values:
+            yield from run(scope)
+            if truth(scope.names[name.id]) is (tree.op == "or"):
+                return
+
+    before.append(steps)
+    return name
+
+
+def _simple(tree: Any, context: Context) -> Steps:
+    """A statement whose expressions yield: first these, then the statement."""
+    before: list[Steps] = []
+    made = copy(tree)
+    after: list[Callable[[Scope], Any]] = []
+    if isinstance(tree, syntax.AugAssign):
+        target = copy(tree.target)
+        for field in ("value", "index"):
+            if field in target.fields:
+                setattr(target, field, _kept(getattr(target, field), context, before))
+        made.target = _kept(target, context, before)  # read before the yield
+        after.append(STATEMENTS[syntax.Assign](_assignment(target, made.target), context))
+    for field in tree.fields:
+        part = getattr(tree, field)
+        if field not in ("target", "targets") and isinstance(part, syntax.Node):
+            setattr(made, field, _hoisted(part, context, before))
+    last = STATEMENTS[type(tree)](made, context)
+
+    def steps(scope: Scope) -> Generator[Any, Any, Any]:
+        for part in before:
+            yield from part(scope)
+        signal = last(scope)
+        for store in after:
+            store(scope)
+        return signal
+
+    return steps
+
+
+def _assignment(target: Any, value: Any) -> syntax.Assign:
+    return syntax.Assign([target], value, target.span)
+
+
+def _value(tree: syntax.Node, context: Context) -> Callable[[Scope], Generator[Any, Any, Any]]:
+    """The steps that give the value of an expression."""
+    before: list[Steps] = []
+    result = compile_expression(_hoisted(tree, context, before), context)
+
+    def steps(scope: Scope) -> Generator[Any, Any, Any]:
+        for part in before:
+            yield from part(scope)
+        return result(scope)
+
+    return steps
+
+
+def outside_generator(error: AutodiffError) -> BaseException:
+    """What leaves a generator's body, as its caller sees it."""
+    value = getattr(error, "value", None)
+    if value is not None and EXCEPTIONS["GeneratorExit"] in value.cls.line:
+        return GeneratorExit()
+    if is_stop(error):
+        return Raised(EXCEPTIONS["RuntimeError"]("generator raised StopIteration"), error.span)
+    return error
+
+
+# -- statements -----------------------------------------------------------------------------------
+
+
+def _for(tree: syntax.For, context: Context) -> Steps:
+    source = _value(tree.iter, context)
+    assign = compile_target(tree.target, context)
+    body = compile_steps(tree.body, context)
+    orelse = compile_steps(tree.orelse, context)
+    span = tree.iter.span
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        STATE.span = span
+        items = iterator((yield from source(scope)))
+        while True:
+            try:
+                item = next(items)
+            except StopIteration:
+                return (yield from orelse(scope))
+            except AutodiffError as error:
+                raise placed(error, span) from None
+            assign(scope, item)
+            signal = yield from body(scope)
+            if signal is BREAK:
+                return None
+            if signal is not None and signal is not CONTINUE:
+                return signal
+
+    return steps
+
+
+def _while(tree: syntax.While, context: Context) -> Steps:
+    test = _value(tree.test, context)
+    body = compile_steps(tree.body, context)
+    orelse = compile_steps(tree.orelse, context)
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        while truth((yield from test(scope))):
+            count_step()
+            signal = yield from body(scope)
+            if signal is BREAK:
+                return None
+            if signal is not None and signal is not CONTINUE:
+                return signal
+        return (yield from orelse(scope))
+
+    return steps
+
+
+def _if(tree: syntax.If, context: Context) -> Steps:
+    test = _value(tree.test, context)
+    body = compile_steps(tree.body, context)
+    orelse = compile_steps(tree.orelse, context)
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        chosen = body if truth((yield from test(scope))) else orelse
+        return (yield from chosen(scope))
+
+    return steps
+
+
+def _with(tree: syntax.With, context: Context) -> Steps:
+    enter = entering(tree.items, context)
+    body = compile_steps(tree.body, context)
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        entered = Entered()
+        try:
+            enter(scope, entered)
+            signal = yield from body(scope)
+        except AutodiffError as error:
+            if entered.leave(error):
+                return None
+            raise
+        except GeneratorExit:
+            entered.leave(_closing())
+            raise
+        entered.leave(None)
+        return signal
+
+    return steps
+
+
+def _try(tree: syntax.Try, context: Context) -> Steps:
+    body = compile_steps(tree.body, context)
+    handlers = Handlers(tree, context)
+    answers = [compile_steps(h.body, context) for h in tree.handlers]
+    orelse = compile_steps(tree.orelse, context)
+    final = compile_steps(tree.final, context)
+
+    def guarded(scope: Scope) -> Generator[Any, None, Any]:
+        try:
+            signal = yield from body(scope)
+        except (AutodiffError, GeneratorExit) as problem:
+            error = problem if isinstance(problem, AutodiffError) else _closing()
+            chosen = -1 if ended(error) else handlers.choose(error, scope)
+            if chosen < 0:
+                raise
+            HANDLED.append(error)
+            try:
+                return (yield from answers[chosen](scope))
+            finally:
+                HANDLED.pop()
+                handlers.leave(chosen, scope)
+        return signal if signal is not None else (yield from orelse(scope))
+
+    def steps(scope: Scope) -> Generator[Any, None, Any]:
+        try:
+            signal = yield from guarded(scope)
+        except (AutodiffError, GeneratorExit) as error:
+            if ended(error):
+                raise
+            late = yield from final(scope)
+            if late is not None:
+                return late
+            raise
+        late = yield from final(scope)
+        return signal if late is None else late
+
+    return steps
+
+
+def _closing() -> AutodiffError:
+    return Raised(EXCEPTIONS["GeneratorExit"](), STATE.span)
+
+
+_SIMPLE = (
+    syntax.ExprStmt, syntax.Assign, syntax.AugAssign, syntax.AnnAssign, syntax.Return,
+    syntax.Raise, syntax.Assert,
+)  # fmt: skip
+_STEPS: dict[type, Callable[[Any, Context], Steps]] = {
+    **dict.fromkeys(_SIMPLE, _simple),
+    syntax.For: _for,
+    syntax.While: _while,
+    syntax.If: _if,
+    syntax.With: _with,
+    syntax.Try: _try,
+}

@@ -1,0 +1,335 @@
+"""What names mean before a program assigns them: builtins, namespaces, ops, NumPy's names.
+
+A native file reaches everything bare (`relu(x)`, `pi`, `torch.exp`); a Python snippet has Python's
+builtins and what it imports.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as import_python
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail
+from ...graph.registry import overloads
+from ...suggest import did_you_mean, suggest, synonym
+from ..nn.module_names import PATHS, library_member
+from ..numpy.names import CONSTANTS, NUMPY, NUMPY_ONLY_BARE, numpy_member
+from ..python.builtins import BUILTINS
+from ..python.math_names import MATH
+from ..random.names import RANDOM_NAMES
+from ..values.dialect import MODE, kind_of, misfit
+from ..values.values import Builtin, Namespace, OpFunction
+from .namespaces import MODULES, NAMESPACES, PREDEFINED
+
+# Beginnings of paths below `torch.`, and the modules whose tables have what is there, loaded when
+# such a path is named. Other names that are no ops are among the services.
+PROVIDERS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        ("func.", "vmap", "autograd.functional.", "autograd.gradcheck", "autograd.gradgradcheck"),
+        ("torch.transform_functions", "TRANSFORMS"),
+    ),
+    "utils.data.": ("nn.datasets", "NAMES"),
+    "autograd.forward_ad.": ("torch.duals", "NAMES"),
+    "autograd.graph.": ("torch.gradient_edges", "NAMES"),
+}
+
+OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
+
+
+def builtin(name: str) -> Any:
+    """What a name means that the program has not assigned; None when nothing."""
+    found = BUILTINS.get(name)
+    if found is not None:
+        return found
+    if name == "__name__":
+        return "__main__"
+    if name.endswith(("Error", "Exception", "Warning")) or name in _OTHER_EXCEPTIONS:
+        from ..values.exceptions import EXCEPTIONS
+
+        return EXCEPTIONS.get(name)
+    if name in ("exit", "quit"):
+        from ..python.system_modules import member as system
+
+        return system("sys.exit")
+    from ..torch.names import NATIVE
+
+    if MODE.python:
+        return NATIVE.get(name) if name in ("load", "approx") else None
+    found = CONSTANTS.get(name)
+    if found is not None:
+        return found
+    path = PREDEFINED.get(name)
+    if path is not None:
+        return Namespace(path)
+    found = _BARE.get(name)
+    if found is None:
+        found = NATIVE.get(name) or torch_member(name) or op_function(name) or service(name)
+        if found is not None:
+            _BARE[name] = found
+    return found
+
+
+_OTHER_EXCEPTIONS = ("StopIteration", "GeneratorExit", "SystemExit", "KeyboardInterrupt")
+_BARE: dict[str, Any] = {}
+"""Bare names of native files that were looked up before: they mean the same in every program."""
+
+
+def op_function(name: str) -> OpFunction | None:
+    """The op a bare name stands for, PyTorch's name first, then NumPy's."""
+    for prefix in OP_PREFIXES:
+        ops = overloads(prefix + name)
+        if ops:
+            return OpFunction(name, ops)
+    if name in NUMPY_ONLY_BARE:
+        return OpFunction(name, overloads(NUMPY[name]))
+    return None
+
+
+def torch_member(path: str) -> Any:
+    """A name below `torch.` that is no op."""
+    from ..torch.names import TORCH
+
+    found = TORCH.get(path)
+    if found is not None:
+        return found
+    if path in RANDOM_NAMES:
+        from ..random.functions import RANDOM
+
+        return RANDOM.get(path)
+    if path in PATHS:
+        return library_member(path)
+    for prefix, (module, table) in PROVIDERS.items():
+        if path.startswith(prefix):
+            names = getattr(import_python(f"...language.{module}", __package__), table)
+            return names.get(path) or names.get(path.removeprefix(prefix))
+    return None
+
+
+def service(path: str) -> Any:
+    """What stands around computing below `torch.`, where no op has the name."""
+    from ..torch.torch_stubs import SERVICES
+
+    return SERVICES.get(path)
+
+
+def member(namespace: Namespace, name: str) -> Any:
+    """`namespace.name`."""
+    place = namespace.path, name, MODE.python
+    found = _MEMBERS.get(place)
+    if found is None:
+        found = _member(namespace, name)
+        if type(found) is OpFunction or type(found) is Builtin:
+            _MEMBERS[place] = found
+    return found
+
+
+_MEMBERS: dict[tuple[str, str, bool], OpFunction | Builtin] = {}
+"""Ops and functions that were looked up before: they mean the same in every program of a kind."""
+
+
+def _member(namespace: Namespace, name: str) -> Any:
+    prefix = namespace.path
+    path = f"{prefix}.{name}" if prefix else name
+    if name == "__name__":
+        return next(module for module, at in MODULES.items() if at == prefix)
+    if name.startswith("_") and path not in UNDERSCORED:
+        from .attributes import private
+
+        raise private(name)
+    if prefix == "math":
+        found = MATH.get(name)
+    elif prefix.startswith("python.") and path not in PATHS:
+        from ..python import python_modules
+
+        found = python_modules.member(prefix.removeprefix("python."), name)
+    elif prefix.startswith("np"):
+        found = numpy_member(prefix, name)
+    else:
+        found = torch_member(path)
+        if found is None and path in NAMESPACES:
+            found = Namespace(path)
+        if found is None:
+            ops = overloads(path)
+            if ops:
+                found = OpFunction(name, ops)
+            elif name.endswith("_") and prefix in ("", "nn.functional"):
+                found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
+                _IN_PLACE[path] = found
+        if found is None:
+            found = service(path)
+    if found is None and path not in NONES:
+        raise _no_member(namespace, name)
+    return found
+
+
+# Names that begin with an underscore and do no harm.
+UNDERSCORED = frozenset(
+    {
+        "__version__",
+        "np.__version__",
+        "optim.lr_scheduler._LRScheduler",
+        "autograd.forward_ad._set_fwd_grad_enabled",
+    }
+)
+NONES = frozenset({"np.newaxis", "version.cuda", "version.hip"})  # names of None
+
+_IN_PLACE: dict[str, Builtin | None] = {}
+
+
+def _in_place(path: str, name: str) -> Builtin | None:
+    """`torch.relu_(x)`: the method of that name, as a function."""
+    from ...autograd import calls
+    from .attributes import METHODS
+
+    method = METHODS.get(name)
+    if method is not None:
+        return Builtin(name, method)
+    ops = overloads(path)
+    if not ops or (path.startswith("nn.functional.") and "inplace" not in ops[0].index):
+        return None
+
+    def run(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, Tensor):
+            raise misfit(f"`{name}` needs a tensor, not", input, "give one")
+        return calls.in_place(input, ops, name, args, kwargs)
+
+    return Builtin(name, run)
+
+
+def _no_member(namespace: Namespace, name: str) -> AutodiffError:
+    from ...ops import public_names
+    from ..torch.names import TORCH
+
+    prefix = f"{namespace.path}." if namespace.path else ""
+    known = [*public_names(), *TORCH, *PATHS]
+    known = [n.removeprefix(prefix) for n in known if n.startswith(prefix)]
+    if namespace.path == "math":
+        known = list(MATH)
+    if namespace.path == "np":
+        known = [*NUMPY, *public_names()]
+    close = suggest(name, [n for n in known if "." not in n])
+    shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
+    shown = shown.removeprefix("python.")
+    other = synonym(f"tf.{name}") if namespace.path in ("", "np") and not close else None
+    if other is not None and other in known:
+        close = [other]
+    help = _FILES.get(name) or NO_DTYPES.get(name)
+    if help is not None:
+        close = []
+    return fail(
+        "E203" if not close else "E207",
+        f"`{shown}.{name}` does not exist here",
+        label="not available",
+        help=f"did you mean `{shown}.{close[0]}`?"
+        if close
+        else help or "list what there is: autodiff ops",
+    )
+
+
+_FILES = {
+    "savez": "tensors are saved by the command: `autodiff run FILE -o name.npz`",
+    "loadtxt": 'numbers are read with `load("name.csv")`',
+    "genfromtxt": 'numbers are read with `load("name.csv")`',
+}
+# Dtypes of PyTorch that NumPy does not compute with, or that no gradient here has.
+NO_DTYPES = {
+    "bfloat16": "use torch.float32, or torch.float16",
+    "chalf": "write real and imaginary parts as two tensors",
+    "cfloat": "write real and imaginary parts as two tensors",
+    "cdouble": "write real and imaginary parts as two tensors",
+    "complex": "write real and imaginary parts as two tensors",
+    "complex32": "write real and imaginary parts as two tensors",
+    "complex64": "write real and imaginary parts as two tensors",
+    "complex128": "write real and imaginary parts as two tensors",
+}
+_AS_TORCH = "write `import torch`: operations have PyTorch's names here (`autodiff help NAME`)"
+_OTHERS = {
+    "jax": _AS_TORCH,
+    "tensorflow": _AS_TORCH,
+    "keras": _AS_TORCH,
+    "autograd": _AS_TORCH,
+    "mxnet": _AS_TORCH,
+    "scipy": "write `import torch`: `torch.special` and `torch.linalg` have such functions",
+    "pandas": 'read tables with `load("table.csv", header=True)`',
+    "matplotlib": "leave it out: `autodiff graph FILE` draws the graph of a program",
+}
+
+
+def import_module(dotted: str) -> Namespace:
+    """The namespace of `import dotted`; E209 when it is not one of the known ones."""
+    path = MODULES.get(dotted)
+    if path is None:
+        raise fail(
+            "E209",
+            f"module `{dotted}` cannot be imported here",
+            label="not available",
+            help=_OTHERS.get(dotted.partition(".")[0])
+            or " ".join(did_you_mean(suggest(dotted, MODULES, 1)))
+            or "known are torch and what is below it, "
+            + ", ".join(sorted(m for m in MODULES if "." not in m and m != "torch")),
+        )
+    return Namespace(path)
+
+
+def import_name(module: str, name: str) -> Any:
+    """The value of `from module import name`."""
+    if f"{module}.{name}" in MODULES and name != "gradcheck":
+        return Namespace(MODULES[f"{module}.{name}"])
+    namespace = import_module(module)
+    try:
+        return member(namespace, name)
+    except AutodiffError as error:
+        if error.code in ("E203", "E207"):
+            raise fail(
+                "E209",
+                f"`{module}` has no `{name}` here",
+                label="not available",
+                help=error.diagnostic.helps,
+            ) from None
+        raise
+
+
+def names_below(module: str) -> list[str]:
+    """What `from module import *` brings: the public names of a small module."""
+    from ..torch.names import TORCH
+
+    namespace = import_module(module)
+    prefix = f"{namespace.path}."
+    found = [n.removeprefix(prefix) for n in [*TORCH, *PATHS] if n.startswith(prefix)]
+    if prefix in PROVIDERS:
+        source, table = PROVIDERS[prefix]
+        names = getattr(import_python(f"...language.{source}", __package__), table)
+        found += [name.removeprefix(prefix) for name in names]
+    if namespace.path == "math":
+        found = list(MATH)
+    found = [name for name in found if "." not in name and not name.startswith("_")]
+    if not 0 < len(found) <= MOST_AT_ONCE:
+        raise fail(
+            "E209",
+            f"`from {module} import *` is not supported",
+            label="not available",
+            help=f"name what is used: `from {module} import ...`",
+        )
+    return found
+
+
+MOST_AT_ONCE = 80
+
+
+def known_names() -> list[str]:
+    """All bare names, for suggestions."""
+    from ...ops import public_names
+
+    if MODE.python:
+        return list(BUILTINS)
+    names = {n.rpartition(".")[2] for n in public_names()}
+    from ..torch.names import NATIVE, TORCH
+
+    names.update(
+        n for n in (*BUILTINS, *CONSTANTS, *NATIVE, *NUMPY, *TORCH, *PREDEFINED) if "." not in n
+    )
+    return sorted(names)
+
+
+__all__ = ["builtin", "import_module", "import_name", "kind_of", "known_names", "member"]

@@ -1,0 +1,135 @@
+"""E201 and E202: names that are not defined, with what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, Label, fail
+from ...source import Span
+from ...suggest import suggest, synonym
+from ..values.values import Scope
+from .names import builtin, known_names
+
+# How other libraries are called in programs, without their import.
+_LIBRARIES = {
+    "tf": "TensorFlow", "tensorflow": "TensorFlow", "keras": "Keras", "jnp": "JAX", "jax": "JAX",
+    "lax": "JAX", "pd": "pandas", "plt": "matplotlib", "sp": "SciPy", "scipy": "SciPy",
+    "sklearn": "scikit-learn", "cp": "CuPy", "mx": "MXNet", "sympy": "SymPy",
+}  # fmt: skip
+# What Python has under these names, and what a program here does instead.
+_WITHHELD = {
+    "open": 'a program reaches no files but those it loads: `load("data.npy")`',
+    **dict.fromkeys(["eval", "exec", "compile"], "text is never run: write the expression itself"),
+    **dict.fromkeys(
+        ["globals", "locals", "dir"], "names are not data here: use a dict, `values = {}`"
+    ),
+    **dict.fromkeys(
+        ["exit", "quit"], "a program ends with its last line: use `if`, or `raise` an error"
+    ),
+    **dict.fromkeys(
+        ["breakpoint", "help"], "look with `print(...)`, or in a session: autodiff repl FILE"
+    ),
+}
+# Other languages' constants.
+_CONSTANTS = {
+    "true": "True", "false": "False", "null": "None", "nil": "None", "none": "None",
+    "undefined": "None", "infinity": "inf",
+}  # fmt: skip
+_MEMBERS = re.compile(r"(?:\.\w+)+")
+_COMPARED = re.compile(r"\s*==\s*([^#\n]+)")
+
+
+def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
+    """E201 with similar names and where they were defined."""
+    visible: dict[str, Any] = {}
+    at: Scope | None = scope
+    while at is not None:
+        visible.update({k: v for k, v in at.names.items() if k not in visible and k})
+        at = at.outer
+    help = (
+        _of_library(name, span)
+        or _meant_assignment(name, span)
+        or _WITHHELD.get(name, "")
+        or _of_other_languages(name)
+    )
+    close = [] if help else suggest(name, [*visible, *known_names()])
+    labels = []
+    for candidate in close:
+        value = visible.get(candidate)
+        if isinstance(value, Tensor) and value._node.span is not None:
+            place = value._node.span.assigned_name
+            shape = tuple(value.shape)
+            labels.append(Label(place, f"a similar name is defined here, shape {shape}"))
+            break
+    if not help:
+        help = f"did you mean `{close[0]}`?" if close else f"assign it first: `{name} = ...`"
+    if close and close[0].lower() == name.lower():
+        help += "  (names are case-sensitive)"
+    if len(close) > 1:
+        help += "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + ")"
+    return fail(
+        "E201",
+        f"name `{name}` is not defined",
+        span,
+        label="not defined",
+        labels=tuple(labels),
+        help=help,
+    )
+
+
+def _of_library(name: str, span: Any) -> str:
+    """For `tf.reduce_sum`: what it is called here."""
+    library = _LIBRARIES.get(name)
+    if library is None or not isinstance(span, Span):
+        return ""
+    member = _MEMBERS.match(span.source.text, span.end)
+    full = f"{name}{member[0]}" if member is not None else ""
+    last = full.rpartition(".")[2]
+    meant = synonym(full) or (last if last and builtin(last) is not None else None)
+    if meant is None:
+        return f"{library} is not part of this language; list what there is: autodiff ops"
+    return f"write `{meant}` for `{full}`: operations have PyTorch's names here"
+
+
+def _of_other_languages(name: str) -> str:
+    """For `true` and `null`."""
+    constant = _CONSTANTS.get(name.lower())
+    return f"did you mean `{constant}`?" if constant else ""
+
+
+def _meant_assignment(name: str, span: Any) -> str:
+    """For a line `loss == sum(x)`."""
+    if not isinstance(span, Span):
+        return ""
+    compared = _COMPARED.match(span.source.text, span.end)
+    if compared is None or span.source.line(span.line)[: span.column - 1].strip():
+        return ""
+    value = compared[1].strip()
+    shown = value if len(value) <= 40 else "..."
+    return f"`==` compares; to assign write `{name} = {shown}`"
+
+
+def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
+    """E202: a name that was called."""
+    other = synonym(name)
+    close = suggest(name, known_names())
+    if other is not None:
+        return fail(
+            "E202",
+            f"unknown operation `{name}`",
+            span,
+            label="no such operation",
+            help=f"did you mean `{other}`?  (PyTorch's name; list all: autodiff ops)"
+            if other.isidentifier()
+            else f"write {other if '`' in other else f'`{other}`'} (list all: autodiff ops)",
+        )
+    if name in _WITHHELD:
+        close = []
+    help = f"did you mean `{close[0]}`?" if close else _WITHHELD.get(name, "list all: autodiff ops")
+    if len(close) > 1:
+        help += (
+            "  (also close: " + ", ".join(f"`{c}`" for c in close[1:]) + "; list all: autodiff ops)"
+        )
+    return fail("E202", f"unknown operation `{name}`", span, label="no such operation", help=help)

@@ -1,0 +1,1 @@
+"""From text to the tree; imports nothing else of the language."""

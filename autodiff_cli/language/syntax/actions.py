@@ -1,0 +1,211 @@
+"""The tree builder: one method for each action that `grammar/expr.lark` names.
+
+Here are those that make statements; `expression_actions` and `parts` have the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import fail
+from ...source import Span
+from . import tree as s
+from .action_base import Values
+from .expression_actions import ExpressionActions
+from .targets import check_deletable, check_target
+
+
+class Builder(ExpressionActions):
+    """Makes the nodes of one text."""
+
+    # ---- simple statements ------------------------------------------------------------------
+
+    def empty_module(self, v: Values, start: int, end: int) -> s.Module:
+        return s.Module([], Span(self.source, 0, len(self.source.text)))
+
+    def module(self, v: Values, start: int, end: int) -> s.Module:
+        return s.Module(v[0], Span(self.source, 0, len(self.source.text)))
+
+    def expression_statement(self, v: Values, start: int, end: int) -> s.Node:
+        self.no_bare_star(v[0])
+        return s.ExprStmt(v[0], Span(self.source, start, end))
+
+    def assign(self, v: Values, start: int, end: int) -> s.Node:
+        for target in v[0]:
+            check_target(target)
+        self.no_bare_star(v[1])
+        return s.Assign(v[0], v[1], Span(self.source, start, end))
+
+    def augmented_assign(self, v: Values, start: int, end: int) -> s.Node:
+        op = self.text(v[1])
+        check_target(v[0], single=op)
+        self.no_bare_star(v[2])
+        return s.AugAssign(v[0], op[:-1], v[2], Span(self.source, start, end))
+
+    def annotation(self, v: Values, start: int, end: int) -> s.Node:
+        check_target(v[0], single=":")
+        return s.AnnAssign(v[0], v[2], None, Span(self.source, start, end))
+
+    def annotated_assign(self, v: Values, start: int, end: int) -> s.Node:
+        check_target(v[0], single=":")
+        self.no_bare_star(v[4])
+        return s.AnnAssign(v[0], v[2], v[4], Span(self.source, start, end))
+
+    def pass_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Pass(Span(self.source, start, end))
+
+    def break_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Break(Span(self.source, start, end))
+
+    def continue_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Continue(Span(self.source, start, end))
+
+    def return_statement(self, v: Values, start: int, end: int) -> s.Node:
+        value = v[1] if len(v) > 1 else None
+        self.no_bare_star(value)
+        return s.Return(value, Span(self.source, start, end))
+
+    def yield_value(self, v: Values, start: int, end: int) -> s.Node:
+        value = v[1] if len(v) > 1 else None
+        self.no_bare_star(value)
+        return s.Yield(value, False, Span(self.source, start, end))
+
+    def yield_from(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Yield(v[2], True, Span(self.source, start, end))
+
+    def raise_statement(self, v: Values, start: int, end: int) -> s.Node:
+        value = v[1] if len(v) > 1 else None
+        cause = v[3] if len(v) > 3 else None
+        return s.Raise(value, cause, Span(self.source, start, end))
+
+    def assert_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Assert(v[1], v[3] if len(v) > 3 else None, Span(self.source, start, end))
+
+    def delete_statement(self, v: Values, start: int, end: int) -> s.Node:
+        targets = v[1].elements if isinstance(v[1], s.Tuple) else [v[1]]
+        for target in targets:
+            check_deletable(target)
+        return s.Delete(targets, Span(self.source, start, end))
+
+    def global_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Global(v[1], Span(self.source, start, end))
+
+    def nonlocal_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Nonlocal(v[1], Span(self.source, start, end))
+
+    def one_word(self, v: Values, start: int, end: int) -> list[str]:
+        return [self.text(v[0])]
+
+    def append_word(self, v: Values, start: int, end: int) -> list[str]:
+        v[0].append(self.text(v[2]))
+        return v[0]
+
+    def word(self, v: Values, start: int, end: int) -> str:
+        return self.text(v[0])
+
+    def dotted(self, v: Values, start: int, end: int) -> str:
+        return f"{v[0]}.{self.text(v[2])}"
+
+    def alias(self, v: Values, start: int, end: int) -> s.Alias:
+        return s.Alias(v[0], None, Span(self.source, start, end))
+
+    def alias_as(self, v: Values, start: int, end: int) -> s.Alias:
+        return s.Alias(v[0], self.text(v[2]), Span(self.source, start, end))
+
+    def word_alias(self, v: Values, start: int, end: int) -> s.Alias:
+        return s.Alias(self.text(v[0]), None, Span(self.source, start, end))
+
+    def word_alias_as(self, v: Values, start: int, end: int) -> s.Alias:
+        return s.Alias(self.text(v[0]), self.text(v[2]), Span(self.source, start, end))
+
+    def import_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Import(v[1], Span(self.source, start, end))
+
+    def import_everything(self, v: Values, start: int, end: int) -> s.Node:
+        everything = [s.Alias("*", None, self.place(v[3]))]
+        return s.ImportFrom(v[1], everything, Span(self.source, start, end))
+
+    def import_from(self, v: Values, start: int, end: int) -> s.Node:
+        return s.ImportFrom(v[1], v[3], Span(self.source, start, end))
+
+    def import_from_listed(self, v: Values, start: int, end: int) -> s.Node:
+        return s.ImportFrom(v[1], v[4], Span(self.source, start, end))
+
+    # ---- compound statements ----------------------------------------------------------------
+
+    def if_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.If(v[1], v[3], v[4], Span(self.source, start, end))
+
+    def elif_part(self, v: Values, start: int, end: int) -> Values:
+        self.chained(v[4][0] if v[4] else None, start, "`elif` branches")
+        return [s.If(v[1], v[3], v[4], Span(self.source, start, end))]
+
+    def while_statement(self, v: Values, start: int, end: int) -> s.Node:
+        return s.While(v[1], v[3], v[4], Span(self.source, start, end))
+
+    def for_statement(self, v: Values, start: int, end: int) -> s.Node:
+        check_target(v[1])
+        self.no_bare_star(v[3])
+        return s.For(v[1], v[3], v[5], v[6], Span(self.source, start, end))
+
+    def try_statement(self, v: Values, start: int, end: int) -> s.Node:
+        for handler in v[3][:-1]:
+            if handler.type is None:
+                raise fail(
+                    "E102",
+                    "a bare `except:` must be the last one",
+                    handler.span,
+                    label="catches everything",
+                    help="move it behind the others",
+                )
+        return s.Try(v[2], v[3], v[4], v[5], Span(self.source, start, end))
+
+    def try_finally(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Try(v[2], [], [], v[5], Span(self.source, start, end))
+
+    def handler(self, v: Values, start: int, end: int) -> s.Handler:
+        kind = v[1] if len(v) > 3 else None
+        name = self.text(v[3]) if len(v) > 4 else None
+        return s.Handler(kind, name, v[-1], Span(self.source, start, end))
+
+    def with_item(self, v: Values, start: int, end: int) -> s.WithItem:
+        target = v[2] if len(v) > 1 else None
+        if target is not None:
+            check_target(target)
+        return s.WithItem(v[0], target, Span(self.source, start, end))
+
+    def with_statement(self, v: Values, start: int, end: int) -> s.Node:
+        items = v[1]
+        if len(items) == 1 and items[0].target is None and isinstance(items[0].expr, s.Tuple):
+            # `with (a, b):` enters both.
+            items = [s.WithItem(item, None, item.span) for item in items[0].expr.elements]
+        return s.With(items, v[3], Span(self.source, start, end))
+
+    def decorated(self, v: Values, start: int, end: int) -> s.Node:
+        v[1].decorators = v[0]
+        return v[1]
+
+    def function(self, v: Values, start: int, end: int) -> s.Node:
+        return self.make_function(v[1], [], v[6], v[4], start, end)
+
+    def function_with_parameters(self, v: Values, start: int, end: int) -> s.Node:
+        return self.make_function(v[1], v[3], v[-1], v[-3], start, end)
+
+    def make_function(
+        self, name: int, params: Values, body: Values, returns: Any, start: int, end: int
+    ) -> s.Node:
+        self.check_parameters(params)
+        span = Span(self.source, start, end)
+        place = self.place(name)
+        return s.FunctionDef(self.text(name), params, body, [], returns, place, span)
+
+    def class_plain(self, v: Values, start: int, end: int) -> s.Node:
+        span = Span(self.source, start, end)
+        tree = s.ClassDef(self.text(v[1]), [], [], v[-1], [], self.place(v[1]), span)
+        return s.rename_private(tree)
+
+    def class_with_arguments(self, v: Values, start: int, end: int) -> s.Node:
+        bases, keywords = self.split_arguments(v[3])
+        span = Span(self.source, start, end)
+        tree = s.ClassDef(self.text(v[1]), bases, keywords, v[-1], [], self.place(v[1]), span)
+        return s.rename_private(tree)

@@ -1,0 +1,233 @@
+"""What is wrong with brackets, lines and blocks, in words: E101, E102, E104."""
+
+from __future__ import annotations
+
+from ....errors import AutodiffError, Label, fail
+from ....source import Span
+from ..tokens import (
+    CLOSER,
+    CLOSERS,
+    END,
+    FIELD_START,
+    INDENT,
+    KIND,
+    NEWLINE,
+    OPERAND_ENDS,
+    TERMINALS,
+)
+from .error_context import COMPARISONS, VALUE_STARTS, Context
+
+_HEADERS = frozenset(
+    KIND[name]
+    for name in (
+        "IF", "ELIF", "ELSE", "WHILE", "FOR", "WITH", "DEF", "CLASS", "TRY", "EXCEPT", "FINALLY",
+    )
+)  # fmt: skip
+
+# ---- brackets ---------------------------------------------------------------------------------
+
+
+def _never_closed(context: Context, opener: int) -> bool:
+    kinds = context.tokens.kinds
+    depth = 0
+    for at in range(context.index, len(kinds)):
+        if kinds[at] in CLOSER:
+            depth += 1
+        elif kinds[at] in CLOSERS:
+            depth -= 1
+            if depth < 0:
+                return False
+    return True
+
+
+def unclosed(context: Context) -> AutodiffError | None:
+    """E101: the innermost bracket left open, found when the next line does not fit into it."""
+    if not context.brackets:
+        return None
+    tokens, index = context.tokens, context.index
+    opener = context.brackets[-1]
+    begins_line = context.line_of(index) > context.line_end(index - 1)
+    ends_inside = context.kind == END or begins_line or _is_statement_sign(context)
+    if not ends_inside or not _never_closed(context, opener):
+        return None
+    if tokens.kinds[opener] == FIELD_START:
+        return context.error(
+            "`{` is never closed in this f-string",
+            "field opened here",
+            "add `}` after the value",
+            code="E103",
+            index=opener,
+        )
+    found = index
+    if begins_line:
+        found = _sign_on_line(context) or index
+    labels = []
+    inside = context.inside(opener)
+    if context.kind != END:
+        text = f"found `{context.text(found)}` while still inside {inside}"
+        labels.append(Label(tokens.span(found), text))
+    closers = "".join(
+        {"(": ")", "[": "]", "{": "}"}.get(tokens.text(at), "") for at in reversed(context.brackets)
+    )
+    line = context.line_end(index - 1)
+    where = f"at the end of line {line}"
+    if not begins_line and context.kind != END:
+        where = f"before the `{context.text(index)}`"
+    return fail(
+        "E101",
+        f"`{tokens.text(opener)}` is never closed",
+        tokens.span(opener),
+        label="opened here",
+        labels=tuple(labels),
+        help=f"add `{closers}` {where}",
+    )
+
+
+def _is_statement_sign(context: Context) -> bool:
+    return TERMINALS[context.kind].endswith("EQUAL") or TERMINALS[context.kind] in (
+        "COLON",
+        "SEMICOLON",
+    )
+
+
+def _sign_on_line(context: Context) -> int | None:
+    """The `=` or `:` that shows that the offending token begins a statement."""
+    tokens = context.tokens
+    line = context.line_of(context.index)
+    for at in range(context.index, min(context.index + 40, len(tokens.kinds) - 1)):
+        if context.line_of(at) != line or tokens.kinds[at] in CLOSER:
+            return None
+        name = TERMINALS[tokens.kinds[at]] if tokens.kinds[at] < len(TERMINALS) else ""
+        if name == "EQUAL" or (name.endswith("_EQUAL") and name not in COMPARISONS):
+            return at
+    return None
+
+
+# ---- lines and blocks ---------------------------------------------------------------------------
+
+
+def indentation(context: Context) -> AutodiffError | None:
+    if "INDENT" in context.expected and context.kind != INDENT:
+        header = context.line_start(context.index - 1)
+        word = context.text(header)
+        line = context.line_of(header)
+        at = context.index if not context.at_end() else context.index - 1
+        return context.error(
+            f"the `{word}` of line {line} has no indented block",
+            "a block was expected here" if at == context.index else "nothing follows",
+            "indent the lines of the block by 4 spaces, or write `pass` there",
+            code="E104",
+            index=at,
+        )
+    if context.kind == INDENT:
+        tokens = context.tokens
+        column = tokens.values[context.index]
+        after = min(context.index + 1, len(tokens.kinds) - 1)
+        span = Span(tokens.source, tokens.starts[context.index], tokens.ends[after])
+        return fail(
+            "E104",
+            f"this line is indented by {column}, but no block begins before it",
+            span,
+            label="unexpected indentation",
+            help="remove the spaces at the beginning of the line",
+        )
+    return None
+
+
+def missing_colon(context: Context) -> AutodiffError | None:
+    if context.head not in _HEADERS or "COLON" not in context.expected or context.brackets:
+        return None
+    word = context.text(context.first)
+    if context.at_end():
+        return context.error(
+            f"`:` is missing at the end of the `{word}` line",
+            "`:` expected after this",
+            f"write `{_header(context)}:`",
+        )
+    if TERMINALS[context.kind].endswith("EQUAL"):
+        return None
+    if word == "else" and context.text(context.index) == "if":
+        return context.error("`else if` is written `elif`", "unexpected `if`", "write `elif`")
+    if context.previous in OPERAND_ENDS and context.kind in VALUE_STARTS:
+        return context.error(
+            f"`:` is missing in the `{word}` line",
+            "`:` expected before this",
+            f"write `{context.text(context.index - 1)}: {context.text(context.index)}`",
+        )
+    return None
+
+
+def _header(context: Context) -> str:
+    """The line up to the offending token, or its last word when it is long."""
+    tokens = context.tokens
+    start, end = tokens.starts[context.first], tokens.ends[context.index - 1]
+    text = tokens.source.text[start:end]
+    return text if len(text) <= 60 and "\n" not in text else context.text(context.index - 1)
+
+
+def needs_in(context: Context) -> AutodiffError | None:
+    expected = context.expected
+    if context.head != KIND["FOR"] or "IN" not in expected or "COLON" in expected:
+        return None
+    last = context.text(context.index - 1)
+    label = "`in` expected after this" if context.at_end() else "`in` expected before this"
+    return context.error("a `for` needs `in`", label, f"write `for {last} in ...:`")
+
+
+def without_if(context: Context) -> AutodiffError | None:
+    if context.index != context.first or TERMINALS[context.kind] not in (
+        "ELSE", "ELIF", "EXCEPT", "FINALLY",
+    ):  # fmt: skip
+        return None
+    word = context.text(context.index)
+    if TERMINALS[context.kind] in ("EXCEPT", "FINALLY"):
+        return context.error(
+            f"`{word}` without a `try` before it",
+            "nothing to belong to",
+            f"write `try:` above, at the indentation of `{word}`",
+        )
+    return context.error(
+        f"`{word}` without an `if` before it",
+        "nothing to belong to",
+        f"write `if condition:` above, at the indentation of `{word}`",
+    )
+
+
+def line_ends(context: Context) -> AutodiffError | None:
+    """The line stops where something is missing."""
+    if not context.at_end() or context.index == context.first:
+        if (
+            context.previous == NEWLINE
+            and "AT" in context.expected
+            and "PASS" not in (context.expected)
+        ):
+            return context.error(
+                "a decorator stands before `def` or `class`",
+                "not a definition",
+                "write `def name():` below the decorator",
+            )
+        return None
+    last = context.text(context.index - 1)
+    before = context.text(context.index - 2) if context.index - 2 >= context.first else ""
+    if last in ("+", "-") and before == last:
+        name = context.text(context.first)
+        return context.error(
+            f"`{before}{last}` is not an operator",
+            "a value was expected after this",
+            f"write `{name} {last}= 1`",
+        )
+    if "NAME" in context.expected or "NUMBER" in context.expected:
+        what = "a name" if "NUMBER" not in context.expected else "a value"
+        return context.error(
+            f"the line ends after `{last}`, where {what} is needed",
+            f"{what} is missing after this",
+            f"write {what} after `{last}`; to go on in the next line, use parentheses",
+        )
+    if context.expected & {"LPAR"} and context.head == KIND["DEF"]:
+        return context.error("a function needs parentheses", "`()` expected", f"write `{last}():`")
+    wanted = context.wanted()
+    return context.error(
+        f"the line ends after `{last}`, where {wanted} is needed",
+        f"{wanted} is missing after this",
+        f"write {wanted} after `{last}`",
+    )

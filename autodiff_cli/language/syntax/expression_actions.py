@@ -1,0 +1,414 @@
+"""The actions that make expressions, parameters and arguments.
+
+What Python's grammar leaves to later checks (the order of arguments, chains too deep) is checked
+here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import AutodiffError, fail
+from ...source import Span
+from . import tree as s
+from .action_base import Parts, Values
+from .literal_joining import merged, numeric_values
+from .literals.numbers import MAX_NESTING, nested_too_deep
+from .targets import check_target
+
+
+class ExpressionActions(Parts):
+    """One method for each action that makes an expression."""
+
+    # ---- parameters -------------------------------------------------------------------------
+
+    def parameter(self, v: Values, start: int, end: int) -> s.Param:
+        return s.Param(self.text(v[0]), None, "normal", None, Span(self.source, start, end))
+
+    def parameter_default(self, v: Values, start: int, end: int) -> s.Param:
+        return s.Param(self.text(v[0]), v[2], "normal", None, Span(self.source, start, end))
+
+    def parameter_annotated(self, v: Values, start: int, end: int) -> s.Param:
+        default = v[4] if len(v) > 3 else None
+        return s.Param(self.text(v[0]), default, "normal", v[2], Span(self.source, start, end))
+
+    def parameter_star(self, v: Values, start: int, end: int) -> s.Param:
+        return s.Param("", None, "star", None, Span(self.source, start, end))
+
+    def parameter_slash(self, v: Values, start: int, end: int) -> s.Param:
+        return s.Param("", None, "slash", None, Span(self.source, start, end))
+
+    def parameter_rest(self, v: Values, start: int, end: int) -> s.Param:
+        annotation = v[3] if len(v) > 2 else None
+        return s.Param(self.text(v[1]), None, "rest", annotation, Span(self.source, start, end))
+
+    def parameter_keywords(self, v: Values, start: int, end: int) -> s.Param:
+        annotation = v[3] if len(v) > 2 else None
+        span = Span(self.source, start, end)
+        return s.Param(self.text(v[1]), None, "keywords", annotation, span)
+
+    def check_parameters(self, params: list[s.Param]) -> None:
+        """Order, repetition and defaults; drops `/` and a lone `*`, and marks what they part."""
+        seen: set[str] = set()
+        starred = defaults = ended = False
+        lone: s.Param | None = None
+        for param in params:
+            if ended:
+                raise self.bad_parameter(param, "no parameter may follow `**`", "move it forward")
+            if param.kind == "slash":
+                before = params[: params.index(param)]
+                if starred or not before or before[0].kind != "normal":
+                    raise self.bad_parameter(param, "a `/` cannot stand here", "remove the `/`")
+                for earlier in before:
+                    earlier.kind = "positional"
+            elif param.kind in ("star", "rest"):
+                if starred:
+                    raise self.bad_parameter(param, "there can be one `*` only", "remove this one")
+                starred = True
+                lone = param if param.kind == "star" else None
+            elif param.kind == "keywords":
+                ended = True
+            elif starred:
+                param.kind = "keyword"
+                lone = None
+            elif param.default is not None:
+                defaults = True
+            elif defaults:
+                raise self.bad_parameter(
+                    param,
+                    f"parameter `{param.name}` without a default follows one with a default",
+                    f"write `{param.name}=None`, or move `{param.name}` forward",
+                )
+            if param.name in seen:
+                raise self.bad_parameter(
+                    param, f"parameter `{param.name}` appears twice", f"rename `{param.name}`"
+                )
+            if param.name:
+                seen.add(param.name)
+        if lone is not None:
+            raise self.bad_parameter(
+                lone, "a parameter must follow the lone `*`", "write `*, name` or `*args`"
+            )
+        params[:] = [param for param in params if param.kind not in ("slash", "star")]
+
+    def bad_parameter(self, param: s.Param, message: str, help: str) -> AutodiffError:
+        return fail("E102", message, param.span, label="this parameter", help=help)
+
+    # ---- operators --------------------------------------------------------------------------
+
+    def binary(self, v: Values, start: int, end: int) -> s.Node:
+        tokens = self.tokens
+        at, stop = tokens.starts[v[1]], tokens.ends[v[1]]
+        source = self.source
+        op = source.text[at:stop]
+        return s.BinOp(v[0], op, v[2], Span(source, at, stop), Span(source, start, end))
+
+    def power(self, v: Values, start: int, end: int) -> s.Node:
+        self.chained(v[2], start)
+        return self.binary(v, start, end)
+
+    def unary(self, v: Values, start: int, end: int) -> s.Node:
+        self.chained(v[1], start)
+        return s.UnaryOp(self.text(v[0]), v[1], Span(self.source, start, end))
+
+    def chained(self, node: Any, start: int, what: str = "operators") -> None:
+        """Refuse chains that nest to the right (`- - x`, `a ** b ** c`) beyond the limit."""
+        depth = 0
+        while True:
+            kind = type(node)
+            if kind is s.UnaryOp:
+                node = node.operand
+            elif kind is s.BinOp and node.op == "**":
+                node = node.right
+            elif kind is s.IfExp or (kind is s.If and len(node.orelse) == 1):
+                node = node.orelse if kind is s.IfExp else node.orelse[0]
+            elif kind is s.Lambda:
+                node = node.body
+            else:
+                return
+            depth += 1
+            if depth >= MAX_NESTING:
+                raise nested_too_deep(self.source, start, what)
+
+    def boolean_or(self, v: Values, start: int, end: int) -> s.Node:
+        return s.BoolOp("or", v[0], Span(self.source, start, end))
+
+    def boolean_and(self, v: Values, start: int, end: int) -> s.Node:
+        return s.BoolOp("and", v[0], Span(self.source, start, end))
+
+    def comparator(self, v: Values, start: int, end: int) -> tuple[str, Span]:
+        op = " ".join(self.text(index) for index in v)
+        return op, Span(self.source, start, end)
+
+    def compare_first(self, v: Values, start: int, end: int) -> s.Compare:
+        op, place = v[1]
+        return s.Compare(v[0], [op], [v[2]], [place], place)
+
+    def compare_next(self, v: Values, start: int, end: int) -> s.Compare:
+        comparison: s.Compare = v[0]
+        op, place = v[1]
+        comparison.ops.append(op)
+        comparison.op_spans.append(place)
+        comparison.comparators.append(v[2])
+        return comparison
+
+    def compare(self, v: Values, start: int, end: int) -> s.Node:
+        v[0].span = Span(self.source, start, end)
+        return v[0]
+
+    def walrus(self, v: Values, start: int, end: int) -> s.Node:
+        place = self.place(v[0])
+        target = s.Name(self.text(v[0]), place)
+        return s.NamedExpr(target, v[2], Span(self.source, start, end))
+
+    def parenthesised_walrus(self, v: Values, start: int, end: int) -> s.Node:
+        inside = Span(self.source, self.place(v[1]).start, v[3].span.end)
+        return s.NamedExpr(s.Name(self.text(v[1]), self.place(v[1])), v[3], inside)
+
+    def conditional(self, v: Values, start: int, end: int) -> s.Node:
+        self.chained(v[4], start)
+        return s.IfExp(v[2], v[0], v[4], Span(self.source, start, end))
+
+    def lambda_plain(self, v: Values, start: int, end: int) -> s.Node:
+        self.chained(v[2], start)
+        return s.Lambda([], v[2], Span(self.source, start, end))
+
+    def lambda_with_parameters(self, v: Values, start: int, end: int) -> s.Node:
+        self.check_parameters(v[1])
+        self.chained(v[-1], start)
+        return s.Lambda(v[1], v[-1], Span(self.source, start, end))
+
+    # ---- calls, attributes, subscripts --------------------------------------------------------
+
+    def call_plain(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Call(v[0], [], [], Span(self.source, start, end))
+
+    def call(self, v: Values, start: int, end: int) -> s.Node:
+        args, keywords = self.split_arguments(v[2])
+        return s.Call(v[0], args, keywords, Span(self.source, start, end))
+
+    def keyword(self, v: Values, start: int, end: int) -> s.Keyword:
+        return s.Keyword(self.text(v[0]), v[2], Span(self.source, start, end))
+
+    def keyword_unpacked(self, v: Values, start: int, end: int) -> s.Keyword:
+        return s.Keyword(None, v[1], Span(self.source, start, end))
+
+    def bare_generator(self, v: Values, start: int, end: int) -> s.Node:
+        node = s.GeneratorExp(v[0], v[1], Span(self.source, start, end))
+        self.bare_generators.append(node)
+        return node
+
+    def split_arguments(self, arguments: Values) -> tuple[list[s.Node], list[s.Keyword]]:
+        """Positional and keyword arguments, in order and none repeated."""
+        args: list[s.Node] = []
+        keywords: list[s.Keyword] = []
+        names: set[str] = set()
+        for argument in arguments:
+            if type(argument) is s.Keyword:
+                name = argument.name
+                if name is not None and name in names:
+                    raise fail(
+                        "E102",
+                        f"keyword argument `{name}` is given twice",
+                        argument.span,
+                        label="given again",
+                        help=f"remove one `{name}=...`",
+                    )
+                if name is not None:
+                    names.add(name)
+                keywords.append(argument)
+            elif keywords and (
+                type(argument) is not s.Starred or any(k.name is None for k in keywords)
+            ):
+                raise self.positional_after_keyword(argument, keywords)
+            else:
+                args.append(argument)
+                if type(argument) is s.GeneratorExp and len(arguments) > 1:
+                    self.check_generator(argument)
+        return args, keywords
+
+    def positional_after_keyword(
+        self, argument: s.Node, keywords: list[s.Keyword]
+    ) -> AutodiffError:
+        text = argument.span.text[:40]
+        named = "" if type(argument) is s.Starred else f", or write `name={text}`"
+        before = keywords[0].name or "**"
+        return fail(
+            "E102",
+            f"positional argument `{text}` follows keyword argument `{before}`",
+            argument.span,
+            label="no name, but after a name",
+            help=f"move `{text}` before `{keywords[0].span.text[:40]}`{named}",
+        )
+
+    def check_generator(self, argument: s.GeneratorExp) -> None:
+        """A generator without parentheses must be the only argument."""
+        if any(argument is bare for bare in self.bare_generators):
+            raise fail(
+                "E102",
+                "a generator among several arguments needs parentheses",
+                argument.span,
+                label="generator",
+                help=f"write `({argument.span.text[:60]})`",
+            )
+
+    def starred(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Starred(v[1], Span(self.source, start, end))
+
+    def attribute(self, v: Values, start: int, end: int) -> s.Node:
+        place = self.place(v[2])
+        return s.Attribute(v[0], self.text(v[2]), place, Span(self.source, start, end))
+
+    def subscript(self, v: Values, start: int, end: int) -> s.Node:
+        index = v[2]
+        if type(index) is s.Starred:
+            index = s.Tuple([index], index.span)
+        return s.Subscript(v[0], index, Span(self.source, start, end))
+
+    def slice(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Slice(v[0], v[2], v[4] if len(v) > 3 else None, Span(self.source, start, end))
+
+    # ---- atoms ------------------------------------------------------------------------------
+
+    def name(self, v: Values, start: int, end: int) -> s.Node:
+        value = self.tokens.values[v[0]]
+        word = value if isinstance(value, str) else self.source.text[start:end]
+        return s.Name(word, Span(self.source, start, end))
+
+    def constant(self, v: Values, start: int, end: int) -> s.Node:
+        value: Any = self.tokens.values[v[0]]
+        return s.Constant(value, Span(self.source, start, end))
+
+    def constant_true(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Constant(True, Span(self.source, start, end))
+
+    def constant_false(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Constant(False, Span(self.source, start, end))
+
+    def constant_none(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Constant(None, Span(self.source, start, end))
+
+    def constant_ellipsis(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Constant(..., Span(self.source, start, end))
+
+    def number_list(self, v: Values, start: int, end: int) -> s.Node:
+        values: Any = self.tokens.values[v[0]]
+        return s.NumList(values, Span(self.source, start, end))
+
+    def lone_tuple(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Tuple([v[0]], Span(self.source, start, end))
+
+    def bare_tuple(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Tuple(v[0], Span(self.source, start, end))
+
+    def empty_tuple(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Tuple([], Span(self.source, start, end))
+
+    def parenthesised(self, v: Values, start: int, end: int) -> s.Node:
+        if len(v[1]) == 1:
+            self.no_bare_star(v[1][0])
+            return v[1][0]
+        return s.Tuple(v[1], Span(self.source, start, end))
+
+    def tuple_display(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Tuple(v[1], Span(self.source, start, end))
+
+    def no_bare_star(self, node: s.Node | None) -> None:
+        if type(node) is s.Starred:
+            raise fail(
+                "E102",
+                f"`{node.span.text[:40]}` cannot stand alone",
+                node.span,
+                label="unpacks into nothing",
+                help=f"write `[{node.span.text[:40]}]` for a list of the elements",
+            )
+
+    def empty_list(self, v: Values, start: int, end: int) -> s.Node:
+        return s.List([], Span(self.source, start, end))
+
+    def list_display(self, v: Values, start: int, end: int) -> s.Node:
+        span = Span(self.source, start, end)
+        values = numeric_values(v[1])
+        return s.List(v[1], span) if values is None else s.NumList(values, span)
+
+    def list_comprehension(self, v: Values, start: int, end: int) -> s.Node:
+        return s.ListComp(v[1], v[2], Span(self.source, start, end))
+
+    def generator(self, v: Values, start: int, end: int) -> s.Node:
+        return s.GeneratorExp(v[1], v[2], Span(self.source, start, end))
+
+    def set_display(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Set(v[1], Span(self.source, start, end))
+
+    def set_comprehension(self, v: Values, start: int, end: int) -> s.Node:
+        return s.SetComp(v[1], v[2], Span(self.source, start, end))
+
+    def empty_dict(self, v: Values, start: int, end: int) -> s.Node:
+        return s.Dict([], [], Span(self.source, start, end))
+
+    def dict_pair(self, v: Values, start: int, end: int) -> tuple[Any, Any]:
+        return v[0], v[2]
+
+    def dict_unpacked(self, v: Values, start: int, end: int) -> tuple[Any, Any]:
+        return None, v[1]
+
+    def dict_display(self, v: Values, start: int, end: int) -> s.Node:
+        keys = [key for key, _ in v[1]]
+        values = [value for _, value in v[1]]
+        return s.Dict(keys, values, Span(self.source, start, end))
+
+    def dict_comprehension(self, v: Values, start: int, end: int) -> s.Node:
+        return s.DictComp(v[1], v[3], v[4], Span(self.source, start, end))
+
+    def clause(self, v: Values, start: int, end: int) -> s.Comprehension:
+        check_target(v[1])
+        return s.Comprehension(v[1], v[3], [], Span(self.source, start, end))
+
+    def clause_if(self, v: Values, start: int, end: int) -> s.Comprehension:
+        v[0].ifs.append(v[2])
+        v[0].span = Span(self.source, start, end)
+        return v[0]
+
+    # ---- strings ----------------------------------------------------------------------------
+
+    def string(self, v: Values, start: int, end: int) -> Values:
+        return [s.Constant(self.text(v[0]), Span(self.source, start, end))]
+
+    def fstring(self, v: Values, start: int, end: int) -> tuple[Values, Span]:
+        return v[1], Span(self.source, start, end)
+
+    def append_text(self, v: Values, start: int, end: int) -> Values:
+        v[0].append(s.Constant(self.text(v[1]), self.place(v[1])))
+        return v[0]
+
+    def field(self, v: Values, start: int, end: int) -> s.Node:
+        self.no_bare_star(v[1])
+        debug = conversion = spec = None
+        if v[2] is not None:
+            debug = self.source.text[start + 1 : self.debug_end(v[2])]
+        if v[3] is not None:
+            conversion = self.text(v[3])
+        if v[4] is not None:
+            spec = s.JoinedStr(merged(v[4]), Span(self.source, start, end))
+        return s.FormattedValue(v[1], conversion, spec, debug, Span(self.source, start, end))
+
+    def debug_end(self, equal: int) -> int:
+        """The end of `{value = ` up to what follows the blanks after the `=`."""
+        text, at = self.source.text, self.tokens.ends[equal]
+        while text[at] in " \t":
+            at += 1
+        return at
+
+    def joined_strings(self, v: Values, start: int, end: int) -> s.Node:
+        """Neighbouring literals joined: a Constant, or a JoinedStr if any is an f-string."""
+        span = Span(self.source, start, end)
+        parts: list[s.Node] = []
+        formatted = False
+        for piece in v[0]:
+            formatted = formatted or isinstance(piece, tuple)
+            parts.extend(piece[0] if isinstance(piece, tuple) else piece)
+        parts = merged(parts)
+        if formatted:
+            return s.JoinedStr(parts, span)
+        value = parts[0].value if parts else ""  # type: ignore[attr-defined]  # a Constant
+        return s.Constant(value, span)

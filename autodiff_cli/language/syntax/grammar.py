@@ -1,0 +1,45 @@
+"""The tables that parsing uses: those shipped, or, when the grammar was edited since, fresh ones.
+
+A checksum of `grammar/expr.lark` is part of the tables, so that stale ones are never used.
+"""
+
+from __future__ import annotations
+
+import os
+from binascii import crc32
+from types import SimpleNamespace
+from typing import Any
+
+from . import tables
+
+PLACES = ("grammar", "../grammar")
+"""Where the grammar lies, seen from the package: inside in a wheel, beside in a source tree."""
+
+
+def grammar_text() -> str:
+    """The text of `grammar/expr.lark`; empty when there is none."""
+    package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
+    for place in PLACES:
+        try:
+            with open(os.path.join(package, place, "expr.lark"), encoding="utf-8") as file:
+                return file.read()
+        except OSError:
+            continue
+    return ""
+
+
+def checksum(grammar: str) -> str:
+    """What tells one grammar from another."""
+    return f"{crc32(grammar.encode()):08x}"
+
+
+def tables_of(grammar: str) -> Any:
+    """The tables of a grammar: an object with the names of the module `tables`."""
+    if not grammar or checksum(grammar) == tables.GRAMMAR:
+        return tables
+    from .build import build
+
+    return SimpleNamespace(**build(grammar))
+
+
+TABLES: Any = tables_of(grammar_text())

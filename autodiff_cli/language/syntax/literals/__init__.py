@@ -1,0 +1,1 @@
+"""The values of literals: texts, numbers, long lists of numbers."""

@@ -1,0 +1,1 @@
+"""Names below `torch.` that are no ops: custom functions, hooks, transforms, stubs."""

@@ -1,0 +1,461 @@
+"""`torch.autograd.Function`: a node whose value the program's `forward` made and whose rule is its
+`backward`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.data_mutation import shown
+from ...autograd.forward import moves
+from ...autograd.reverse import changed_since, freed, overwritten_at, zeros_like
+from ...autograd.tensor import Tensor, wrap_view
+from ...autograd.transform_levels import Opened
+from ...errors import fail, refused
+from ...graph.dtypes import is_float
+from ...graph.kinds import Kind
+from ...graph.node import Node
+from ...graph.op import OUTPUT, Op, output
+from ...graph.params import REQUIRED, Param
+from ...graph.registry import F
+from ...graph.sizes import shape_text
+from ...graph.state import STATE, grad_mode
+from ...source import Span
+from ..values.dialect import kind_of, misfit
+from ..values.functions import call_value
+from ..values.user_classes import UserClass, bind
+from ..values.values import Builtin
+from . import function_maps
+from .saved_values import beside
+
+
+class Context:
+    """`ctx`: what forward leaves for backward; it is the backward function of the result too."""
+
+    __slots__ = (
+        "dirty",
+        "fields",
+        "for_forward",
+        "kept",
+        "materialize",
+        "moving",
+        "needs_input_grad",
+        "node",
+        "non_differentiable",
+        "saved",
+        "used_up",
+    )
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]):
+        self.fields: dict[str, Any] = {}
+        self.saved: tuple[Any, ...] = ()
+        self.kept: list[Node | None] = []  # what the saved tensors showed when the call was over
+        self.used_up = False  # told by the pass that runs backward
+        self.needs_input_grad = needs_input_grad
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.dirty: tuple[Any, ...] = ()
+        self.materialize = True
+        self.for_forward: tuple[Any, ...] = ()
+        self.moving = False  # whether `jvp` is running
+        self.node: Node | None = None
+
+    def _save(self, *tensors: Any) -> None:
+        self.saved = tensors
+
+    def _save_for_forward(self, *tensors: Any) -> None:
+        self.for_forward = tensors
+
+    def check_saved(self) -> None:
+        """Told of by the call of `apply`, as in PyTorch."""
+        for tensor in self.saved:
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise misfit(
+                    "save_for_backward takes tensors, not",
+                    tensor,
+                    "keep other values as `ctx.name = value`",
+                    "E409",
+                )
+
+    def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:
+        """The call is over: saved results are those that the program got."""
+        self.node = node
+        self.saved = tuple(replaced.get(id(t), t) for t in self.saved)
+        self.kept = [None if t is None else t.node for t in self.saved]
+
+    def _saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved, unless a backward used it up or it has changed since."""
+        if self.moving:
+            return self.for_forward
+        if self.used_up and self.node is not None:
+            raise freed(self.node)
+        if not self.kept:
+            return self.saved  # forward asks for them itself
+        for kept in self.kept:
+            how = None if kept is None else overwritten_at(kept)
+            if kept is not None and how is not None:
+                raise changed_since(self.node or kept, kept, how)
+        return tuple(
+            tensor
+            if kept is None or tensor.node is kept
+            else beside(shown(kept, self.node or kept))
+            for tensor, kept in zip(self.saved, self.kept, strict=True)
+        )
+
+    def _mark(self, *tensors: Any) -> None:
+        self.non_differentiable = tensors
+
+    def _mark_dirty(self, *tensors: Any) -> None:
+        self.dirty = tensors
+
+    def _set_materialize(self, value: Any) -> None:
+        self.materialize = bool(value)
+
+    def get_attribute(self, name: str) -> Any:
+        if name in ("saved_tensors", "saved_variables"):
+            return self._saved_tensors()
+        if name == "needs_input_grad":
+            return self.needs_input_grad
+        methods: dict[str, Callable[..., Any]] = {
+            "save_for_backward": self._save,
+            "save_for_forward": self._save_for_forward,
+            "mark_non_differentiable": self._mark,
+            "mark_dirty": self._mark_dirty,
+            "set_materialize_grads": self._set_materialize,
+        }
+        method = methods.get(name)
+        if method is not None:
+            return Builtin(name, method)
+        if name in self.fields:
+            return self.fields[name]
+        raise fail(
+            "E207", f"ctx has no attribute `{name}`", help="set it in forward: `ctx.name = value`"
+        )
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        self.fields[name] = value
+
+    def describe(self) -> str:
+        return "<ctx>"
+
+
+class Call:
+    """One application of a custom Function: its class, ctx, the places of the arguments that were
+    tensors, and the nodes of its results (None for what is no tensor)."""
+
+    __slots__ = ("cls", "context", "count", "inputs", "name", "places", "results", "span")
+
+    def __init__(
+        self,
+        cls: UserClass,
+        context: Context,
+        count: int,
+        places: list[int],
+        inputs: list[Node],
+    ):
+        self.cls = cls
+        self.name = f"{cls.name}Generated" if STATE.levels else cls.name
+        self.inputs = inputs
+        self.context = context
+        self.count = count
+        self.places = places
+        self.results: list[Node | None] = []
+        self.span: Span | None = STATE.span
+
+    def materializes(self, node: Node) -> bool:
+        """Whether a result without a gradient gives backward zeros."""
+        context = self.context
+        if not context.fields.get("_materialize_non_diff_grads", True):
+            frozen = any(t.node is node for t in context.non_differentiable)
+            return context.materialize and not frozen
+        return context.materialize
+
+    def backward(self, grads: list[Tensor | None]) -> tuple[Node | None, ...]:
+        """Run the program's backward; cotangents of the tensor arguments."""
+        own, vjp = _static(self.cls, "backward"), _static(self.cls, "vjp")
+        if own is not None and vjp is not None:
+            raise refused(
+                "E409",
+                f"`{self.cls.name}` defines backward and vjp",
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them.",
+                "leave one of the two out",
+            )
+        function = own or vjp
+        if function is None:
+            raise refused(
+                "E404",
+                f"`{self.cls.name}` defines no backward",
+                "You must implement either the backward or vjp method for your custom "
+                "autograd.Function to use it with backward mode AD.",
+                "write `@staticmethod def backward(ctx, g):`",
+                "NotImplementedError",
+            )
+        with grad_mode(STATE.grad):
+            found = call_value(function, [self.context, *grads], {})
+        values = found if type(found) is tuple else (found,)
+        if (len(values) != self.count and any(v is not None for v in values[self.count :])) or len(
+            values
+        ) < self.count:
+            raise fail(
+                "E409",
+                f"function {self.cls.name}Backward returned an incorrect number of gradients "
+                f"(expected {self.count}, got {len(values)})",
+                help="return one gradient for each argument of forward, None where there is none",
+            )
+        return tuple(self._checked(values[place], place) for place in self.places)
+
+    def moved(self, changes: list[Node | None]) -> Any:
+        """How the results move when the tensor arguments do, as the program's `jvp` says."""
+        function = _static(self.cls, "jvp")
+        if function is None:
+            raise _no_jvp(self.cls)
+        context = self.context
+        tangents: list[Tensor | None] = [None] * self.count
+        for place, node, change in zip(self.places, self.inputs, changes, strict=True):
+            if change is None and context.materialize and is_float(node.dtype):
+                change = zeros_like(node)
+            tangents[place] = None if change is None else Tensor(change)
+        context.moving = True
+        try:
+            found = call_value(function, [context, *tangents], {})
+        finally:
+            context.moving = False
+        values = found if type(found) is tuple else (found,)
+        if len(values) != len(self.results):
+            raise refused(
+                "E409",
+                f"`{self.cls.name}.jvp` returned {len(values)} changes for {len(self.results)} "
+                "results",
+                f"function {self.cls.name}Backward returned an incorrect number of forward "
+                f"gradients (expected {len(self.results)} got {len(values)})",
+                "return one change for each result of forward, None where there is none",
+            )
+        parts = []
+        for at, (value, result) in enumerate(zip(values, self.results, strict=True)):
+            if result is None:
+                continue
+            part = self._checked(value, at)
+            if part is not None and part.shape != result.shape:
+                raise refused(
+                    "E409",
+                    f"`{self.cls.name}.jvp` returned a change of shape {shape_text(part.shape)} "
+                    f"for a result of shape {shape_text(result.shape)}",
+                    "Trying to set a forward gradient that has a different size than that of the "
+                    f"original Tensor, this is not supported. Tensor is of size "
+                    f"{list(result.shape)} while the given forward gradient is of size "
+                    f"{list(part.shape)}.",
+                    "a change has the shape of its result",
+                )
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def _checked(self, value: Any, place: int) -> Node | None:
+        if value is None:
+            return None
+        if not isinstance(value, Tensor):
+            raise fail(
+                "E409",
+                f"{self.cls.name}.backward returned {kind_of(value)} as gradient {place}",
+                help="return tensors or None",
+            )
+        return value.node
+
+
+def _no_jvp(cls: UserClass) -> Exception:
+    return refused(
+        "E404",
+        f"`{cls.name}` defines no jvp, which forward mode asks for",
+        "You must implement the jvp function for custom autograd.Function to use it with forward "
+        "mode AD.",
+        "write `@staticmethod def jvp(ctx, *tangents):`, or differentiate in reverse mode",
+        "NotImplementedError",
+    )
+
+
+def _static(cls: UserClass, name: str) -> Any:
+    return bind(cls.flat.get(name), None, cls)
+
+
+def _rule(
+    g: Any, out: Any, inputs: tuple[Node, ...], outputs: tuple[Node, ...], call: Call
+) -> tuple[Any, Any]:
+    given = iter(g if type(g) is tuple else (g,))
+    grads: list[Tensor | None] = []
+    for node in call.results:
+        part = None if node is None else next(given)
+        if part is None and node is not None and call.materializes(node):
+            part = zeros_like(node) if is_float(node.dtype) else F.zeros_like(node)
+        grads.append(None if part is None else Tensor(part))
+    found = call.backward(grads)
+    fitted = []
+    for x, part in zip(inputs, found, strict=True):
+        if part is not None and part.shape != x.shape:
+            try:
+                part = F.sum_to_size(part, x.shape)
+            except Exception:
+                raise fail(
+                    "E409",
+                    f"function {call.cls.name}Backward returned a gradient of shape "
+                    f"{shape_text(part.shape)} for an "
+                    f"argument of shape {shape_text(x.shape)}",
+                    help="a gradient has the shape of its argument",
+                ) from None
+        fitted.append(part)
+    return tuple(fitted), tuple(None for _ in outputs)
+
+
+CUSTOM = Op("custom_function", Kind.OPAQUE)
+CUSTOM.declare_params(
+    (
+        Param("inputs", "Tensors", REQUIRED, False),
+        Param("outputs", "Tensors", REQUIRED, False),
+        Param("call", "Any", REQUIRED, False),
+    )
+)
+CUSTOM.kernel = lambda inputs, outputs, call: outputs[0] if len(outputs) == 1 else tuple(outputs)
+CUSTOM.vjp_rule = _rule
+CUSTOM.grad_fn = lambda inputs, outputs, call: f"{call.name}Backward"
+CUSTOM.method = False
+CUSTOM.properties = frozenset({"own saving"})
+
+
+def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`Class.apply(...)`: run forward without recording, then make one node for the whole."""
+    forward = _static(cls, "forward")
+    if forward is None:
+        raise refused(
+            "E409",
+            f"`{cls.name}` defines no forward",
+            "You must implement the forward function for custom autograd.Function.",
+            "write `@staticmethod def forward(ctx, x):`",
+            "NotImplementedError",
+        )
+    setup = _static(cls, "setup_context")
+    maps = None
+    if STATE.levels:
+        if setup is None:
+            raise refused(
+                "E409",
+                f"`{cls.name}` has no setup_context, which transforms ask for",
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
+                "please see https://pytorch.org/docs/main/notes/extending.func.html",
+                "write `forward(x)` without ctx, and `setup_context(ctx, inputs, output)`",
+            )
+        maps = function_maps.rule(cls)
+        if maps is not None and not isinstance(STATE.levels[-1], Opened):
+            return function_maps.mapped(maps, lambda *given: apply(cls, given, kwargs), args)
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    context = Context(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
+    inputs = [args[i].node for i in places]  # as they were before forward changes any
+    call = Call(cls, context, len(args), places, inputs)
+    span = STATE.span
+    recorded = STATE.grad and any(node.requires_grad for node in inputs)
+    with grad_mode(False):
+        if setup is None:
+            result = call_value(forward, [context, *args], kwargs)
+        else:
+            if maps is None:
+                result = call_value(forward, list(args), kwargs)
+            else:
+                with function_maps.lowered():
+                    result = apply(cls, args, kwargs)
+            call_value(setup, [context, tuple(args), result], {})
+    STATE.span = span
+    if STATE.dual and _static(cls, "jvp") is None and any(map(moves, inputs)):
+        raise _no_jvp(cls)
+    context.check_saved()
+    results = list(result) if type(result) is tuple else [result]
+    tensors = [r for r in results if isinstance(r, Tensor)]
+    _check_dirty(context, args, tensors)
+    if not tensors:
+        return result
+    call.results = [r.node if isinstance(r, Tensor) else None for r in results]
+    nodes = _recorded(call, inputs, tensors, recorded)
+    given = {id(args[i]): args[i] for i in places}
+    replaced = {
+        id(raw): _shown(raw, node, call, list(given.values()), at if len(tensors) > 1 else -1)
+        for at, (raw, node) in enumerate(zip(tensors, nodes, strict=True))
+    }
+    outputs = [replaced.get(id(r), r) for r in results]
+    node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]
+    context.finish(node, {key: t for key, t in replaced.items() if key not in given})
+    return tuple(outputs) if type(result) is tuple else outputs[0]
+
+
+def _check_dirty(context: Context, args: tuple[Any, ...], results: list[Tensor]) -> None:
+    """E405 for a leaf that forward changed in place, E409 for what it changed and kept back."""
+    for tensor in context.dirty:
+        if not any(tensor is r for r in results):
+            raise refused(
+                "E409",
+                "what is marked as dirty is not returned",
+                "Some elements marked as dirty during the forward method were not returned as "
+                "output. The inputs that are modified inplace must all be outputs of the Function.",
+                "return each tensor that forward changed in place",
+            )
+        if STATE.grad and tensor.requires_grad and tensor.is_leaf:
+            raise refused(
+                "E405",
+                "a leaf that requires grad was changed in place by a Function",
+                "a leaf Variable that requires grad has been used in an in-place operation.",
+                "wrap the call in `with torch.no_grad():`, or change a clone",
+            )
+
+
+_VIEW = "Output {} of {} is a view and is being modified inplace. {}"
+_MADE_HERE = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and "
+    "the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+    "this by cloning the output of the custom Function."
+)
+_SEVERAL = (
+    "This view is the output of a function that returns multiple views. Such functions do not "
+    "allow the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one."
+)
+
+
+def _shown(raw: Tensor, node: Node, call: Call, given: list[Tensor], at: int) -> Tensor:
+    """The tensor that shows a result: the argument itself when forward changed it in place, a
+    view when forward returned an argument or a view of it."""
+    if any(raw is t for t in call.context.dirty):
+        raw.write(node)
+        return raw
+    is_argument = any(raw is t for t in given)
+    if not STATE.grad and (is_argument or raw.steps):
+        return wrap_view(F.alias(raw.node), raw) if is_argument else raw
+    shown = Tensor(node)
+    if is_argument or any((raw.storage is not None and raw.storage is t.storage) for t in given):
+        shown.storage = raw.share()
+        step = (F.detach, (), -1)
+        shown.steps = raw.steps.then(step)
+        shown.seen = shown.storage.version
+        if node.requires_grad:
+            shown.storage.set_apart(step, node)
+        why = _MADE_HERE if at < 0 else _SEVERAL
+        shown.forbids = _VIEW.format(max(at, 0), call.cls.name, why)
+    return shown
+
+
+def _recorded(call: Call, inputs: list[Node], results: list[Tensor], recorded: bool) -> list[Node]:
+    """Nodes of the results: of one application when gradients are wanted."""
+    nodes = tuple(r.node for r in results)
+    if not recorded and not STATE.dual:
+        return [F.alias(n) for n in nodes]
+    frozen = [not recorded or any(r is t for t in call.context.non_differentiable) for r in results]
+    args = (tuple(inputs), nodes, call)
+    everything = (*inputs, *nodes)
+    if len(nodes) == 1:
+        needs = is_float(nodes[0].dtype) and not frozen[0]
+        return [Node(CUSTOM, args, everything, nodes[0].shape, nodes[0].dtype, needs)]
+    parent = Node(CUSTOM, args, everything, (), nodes[0].dtype, recorded)
+    parent.outputs = tuple((n.shape, n.dtype) for n in nodes)
+    made = []
+    for i, skip in enumerate(frozen):
+        part = output(parent, i)
+        if skip:
+            part.requires_grad = False
+        made.append(part)
+    return made

@@ -1,0 +1,142 @@
+"""`torch.autograd.forward_ad`: tensors that carry a tangent while a dual level is entered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...autograd.calls import Results
+from ...autograd.forward import Linearized, depends
+from ...autograd.tensor import Tensor, lives, wrap_view
+from ...autograd.transform_levels import DEPTH, Opened
+from ...errors import AutodiffError, refused
+from ...graph.node import tick
+from ...graph.registry import F
+from ...graph.sizes import shape_text
+from ...graph.state import STATE
+from ..runtime.context_managers import Manager
+from ..values.dialect import kind_of, misfit
+from ..values.values import Builtin
+
+# What became dual since the level was entered, with its tangent.
+_DUALS: list[tuple[Opened, Tensor]] = []
+
+
+def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
+    if not STATE.dual:
+        raise refused(
+            "E409",
+            "a dual tensor is made inside of a dual level",
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first.",
+            "write `with torch.autograd.forward_ad.dual_level():` around it",
+        )
+    for value in (tensor, tangent):
+        if not isinstance(value, Tensor):
+            raise refused(
+                "E208",
+                f"make_dual() takes tensors, not {kind_of(value)}",
+                f"'{type(value).__name__}' object has no attribute 'is_floating_point'",
+                "give two",
+                "AttributeError",
+            )
+    if tensor.shape != tangent.shape:
+        raise refused(
+            "E308",
+            f"the tangent has shape {shape_text(tangent.shape)}, the tensor "
+            f"{shape_text(tensor.shape)}",
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}.",
+            "they must be equal",
+        )
+    if tangent_of(tensor) is not None:
+        raise refused(
+            "E409",
+            "this tensor has a tangent already",
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
+            "same level 0 is not supported.",
+            "make it of the primal: `unpack_dual(x).primal`",
+        )
+    opened = Opened((tensor,), "make_dual")
+    opened.nodes[0].requires_grad = tensor.node.requires_grad
+    _DUALS.append((opened, tangent))
+    return opened.tree[0]
+
+
+def tangent_of(tensor: Tensor) -> Tensor | None:
+    """How a tensor moves in the level that is entered; None when it does not."""
+    node = tensor.node
+    nodes = [opened.nodes[0] for opened, _ in _DUALS]
+    if node in nodes:
+        return _DUALS[nodes.index(node)][1]
+    if not STATE.dual or not depends(node, nodes):
+        return None
+    start = tick()
+    (change,) = Linearized([node], nodes, True).along([t.node for _, t in _DUALS])
+    found = Tensor(change if lives(change) else Opened.unrecorded(change))
+    STATE.unmoved.append((start, tick()))  # a tangent has none itself
+    return found
+
+
+def _unpack(tensor: Any, *, level: Any = None) -> Results:
+    if not isinstance(tensor, Tensor):
+        raise misfit("unpack_dual() takes a tensor, not", tensor, "give one")
+    tangent, node = tangent_of(tensor), tensor.node
+    primal = tensor
+    if tangent is not None:
+        start = tick()
+        primal = wrap_view(F.alias(node), tensor)
+        primal.node.mark().name = "Identity"  # as PyTorch calls it
+        STATE.unmoved.append((start, tick()))
+    found = Results((primal, tangent))
+    found.fields, found.name = ("primal", "tangent"), "UnpackedDualTensor"
+    return found
+
+
+def _enter() -> int:
+    """`enter_dual_level()`."""
+    _DUALS.clear()  # of a program that ended inside of a level
+    DEPTH.enter()
+    return 0
+
+
+def _leave(level: Any = None) -> None:
+    """`exit_dual_level()`: what names hold are tensors without tangents again."""
+    if not STATE.dual:
+        raise refused(
+            "E409",
+            "no dual level was entered",
+            "Trying to exit a forward AD level that was not entered.",
+            "write `with torch.autograd.forward_ad.dual_level():`",
+        )
+    _DUALS.clear()
+    STATE.unmoved.clear()
+    STATE.dual = False
+
+
+def _dual_level() -> Manager:
+    return Manager("dual_level", lambda: _enter() and None, lambda error: _leave())
+
+
+def _set_enabled(mode: Any) -> Manager:
+    """`_set_fwd_grad_enabled(False)`: what is made inside moves with nothing."""
+    started: list[int] = []
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.unmoved.append((started.pop(), tick()))
+
+    return Manager(
+        "_set_fwd_grad_enabled",
+        lambda: None if mode else started.append(tick()),
+        lambda error: None if mode else leave(error),
+    )
+
+
+NAMES: dict[str, Any] = {
+    "_set_fwd_grad_enabled": Builtin("_set_fwd_grad_enabled", _set_enabled),
+    "dual_level": Builtin("dual_level", _dual_level),
+    "enter_dual_level": Builtin("enter_dual_level", _enter),
+    "exit_dual_level": Builtin("exit_dual_level", _leave),
+    "make_dual": Builtin("make_dual", _make),
+    "unpack_dual": Builtin("unpack_dual", _unpack),
+}

@@ -1,0 +1,124 @@
+"""What programs do with `y.grad_fn`: its name, its parents, hooks, metadata, what it saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.function_hooks import attached
+from ...autograd.tensor import Tensor
+from ...errors import fail, refused
+from ...graph.node import Node
+from ..runtime.attributes import Handle, special_name
+from ..values.dialect import kind_of, misfit
+from ..values.functions import call_value
+from ..values.values import Builtin, GradFn
+
+
+def attribute(function: GradFn, name: str) -> Any:
+    """`y.grad_fn.name`; that of a custom Function has the fields of its `ctx` too."""
+    getter = _ATTRIBUTES.get(name)
+    if getter is not None:
+        return getter(function)
+    if name.startswith("_raw_saved_"):
+        from .saved_values import raw_saved
+
+        return raw_saved(function, name.removeprefix("_raw_saved_"))
+    if name.startswith("_saved_"):
+        from .saved_values import saved
+
+        return saved(function, name.removeprefix("_saved_"))
+    if name.startswith("_"):
+        return special_name(function, name)
+    if function.node.op.key == "custom_function":
+        return function.node.args[2].context.get_attribute(name)
+    raise fail(
+        "E207",
+        f"{function.short_name} has no attribute `{name}`",
+        help=f"it has: {', '.join(_ATTRIBUTES)}",
+        notes=(f"PyTorch: '{function.short_name}' object has no attribute '{name}'",),
+    )
+
+
+class FunctionType:
+    """`type(y.grad_fn)`: it has a name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def describe(self) -> str:
+        return f"<class '{self.name}'>"
+
+
+def _variable(function: GradFn) -> Any:
+    handle = function.node.handle
+    return handle() if function.is_leaf and handle is not None else None
+
+
+def _nodes(name: str, values: Any, count: int) -> list[Node | None]:
+    """What a hook gives instead of gradients, as nodes."""
+    if not isinstance(values, tuple | list | Tensor):
+        raise refused(
+            "E208",
+            f"the hook returned {kind_of(values)} instead of a tuple",
+            f"expected tuple, but hook returned '{type(values).__name__}'",
+            "return a tuple of tensors, or nothing",
+            "TypeError",
+        )
+    parts = [values] if isinstance(values, Tensor) else list(values)
+    if len(parts) != count:
+        raise refused(
+            "E205",
+            f"the hook returned {len(parts)} gradients instead of {count}",
+            f"hook '{name}' has returned an incorrect number of values (got {len(parts)}, but "
+            f"expected {count})",
+            "return a tuple with one for each, or None",
+        )
+    for part in parts:
+        if part is not None and not isinstance(part, Tensor):
+            raise misfit(
+                "a hook returns tensors, not", part, "return a tuple of tensors, or nothing"
+            )
+    return [None if part is None else part.node for part in parts]
+
+
+def _name(hook: Any) -> str:
+    return getattr(hook, "name", "hook")
+
+
+def _tensors(nodes: list[Node | None]) -> tuple[Tensor | None, ...]:
+    return tuple(None if node is None else Tensor(node) for node in nodes)
+
+
+def _register_hook(function: GradFn) -> Builtin:
+    def register(hook: Any) -> Handle:
+        def run(inputs: list[Node | None], outputs: list[Node | None]) -> Any:
+            changed = call_value(hook, [_tensors(inputs), _tensors(outputs)], {})
+            return None if changed is None else _nodes(_name(hook), changed, len(inputs))
+
+        return Handle(attached(function.node).after, run)
+
+    return Builtin("register_hook", register)
+
+
+def _register_prehook(function: GradFn) -> Builtin:
+    def register(hook: Any) -> Handle:
+        def run(outputs: list[Node | None]) -> Any:
+            changed = call_value(hook, [_tensors(outputs)], {})
+            return None if changed is None else _nodes(_name(hook), changed, len(outputs))
+
+        return Handle(attached(function.node).before, run)
+
+    return Builtin("register_prehook", register)
+
+
+_ATTRIBUTES: dict[str, Callable[[GradFn], Any]] = {
+    "name": lambda v: Builtin("name", lambda: v.name),
+    "next_functions": lambda v: v.next_functions,
+    "variable": _variable,
+    "metadata": lambda v: attached(v.node).metadata,
+    "register_hook": _register_hook,
+    "register_prehook": _register_prehook,
+}

@@ -1,0 +1,387 @@
+"""Names below `torch.` that are no ops: factories, grad modes, settings, `autograd`, dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autograd import gradients
+from ...autograd.tensor import Array, Tensor, as_array
+from ...errors import fail, refused
+from ...graph.dtypes import DTYPES, is_float
+from ...graph.params import to_dtype, to_size, to_tensor
+from ...graph.shapes import broadcast_shapes
+from ...graph.state import STATE
+from ..python.builtins import TENSOR_TYPE, TYPES
+from ..runtime.attributes import LEGACY_NAMES, as_strided, check_device
+from ..values.dialect import MODE, kind_of, misfit
+from ..values.factories import as_tensor, const, legacy_tensor, make_tensor, parameter
+from ..values.operations import items_of, truth
+from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName
+
+
+def _tensors(value: Any, what: str) -> list[Tensor]:
+    edge = getattr(value, "name", "") == "GradientEdge"
+    values = [value] if isinstance(value, Tensor) or edge else items_of(value)
+    values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
+    for item in values:
+        if not isinstance(item, Tensor):
+            raise misfit(
+                f"{what} must be tensors, not", item, "give a tensor or a tuple of tensors"
+            )
+    return values
+
+
+def _seeds(value: Any, count: int) -> list[Tensor | None]:
+    if value is None:
+        return [None] * count
+    values = [value] if isinstance(value, Tensor) else items_of(value)
+    if len(values) != count:
+        raise refused(
+            "E205",
+            f"grad_outputs has {len(values)} entries for {count} outputs",
+            f"got {count} tensors and {len(values)} gradients",
+            "give one for each output, or None",
+        )
+    for value in values:
+        if value is not None and not isinstance(value, Tensor):
+            raise refused(
+                "E208",
+                f"a gradient is a tensor or None, not {kind_of(value)}",
+                f"gradients can be either Tensors or None, but got {type(value).__name__}",
+                "write `torch.tensor(1.0)`",
+                "TypeError",
+            )
+    return values
+
+
+def _grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    only_inputs: Any = True,
+    allow_unused: Any = None,
+    is_grads_batched: Any = False,
+    materialize_grads: Any = False,
+) -> Any:
+    outs = _tensors(outputs, "outputs")
+    if isinstance(inputs, list | tuple) and not inputs:
+        raise fail(
+            "E205", "`grad` needs at least one input", help="write `torch.autograd.grad(loss, x)`"
+        )
+    unused = truth(materialize_grads) if allow_unused is None else truth(allow_unused)
+    grad = gradients.grad
+    if truth(is_grads_batched):
+        from ...autograd.transforms.functions import batched_grad as grad
+    return grad(
+        outs,
+        _tensors(inputs, "inputs"),
+        _seeds(grad_outputs, len(outs)),
+        retain_graph=None if retain_graph is None else truth(retain_graph),
+        create_graph=truth(create_graph),
+        allow_unused=unused,
+        materialize=truth(materialize_grads),
+    )
+
+
+def _backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: Any = None,
+    create_graph: Any = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    outs = _tensors(tensors, "tensors")
+    gradients.backward(
+        outs,
+        _seeds(grad_tensors, len(outs)),
+        retain_graph=None if retain_graph is None else truth(retain_graph),
+        create_graph=truth(create_graph),
+        inputs=None if inputs is None else _tensors(inputs, "inputs"),
+    )
+
+
+def _set_grad_enabled(mode: Any) -> GradMode:
+    enabled = truth(mode)
+    result = GradMode("set_grad_enabled", enabled)
+    result.before.append(STATE.grad)
+    STATE.grad = enabled
+    return result
+
+
+def _set_default_dtype(dtype: Any) -> None:
+    kind = to_dtype(dtype)
+    if not is_float(kind):
+        raise fail(
+            "E208",
+            f"the default dtype must be a float dtype, not {kind.name}",
+            help="use torch.float32 or torch.float64",
+        )
+    STATE.default_dtype = kind
+
+
+def _set_default_tensor_type(kind: Any) -> None:
+    name = kind if isinstance(kind, str) else getattr(kind, "name", "")
+    _set_default_dtype(DTYPES["float64" if "Double" in name else "float32"])
+
+
+def _set_printoptions(**options: Any) -> None:
+    from ...autograd import printing
+
+    current = STATE.print_options
+    STATE.print_options = printing.set_printoptions(
+        **({} if current is None else {"options": current}), **options
+    )
+
+
+def _finfo(dtype: Any = None) -> Any:
+    kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
+    return Info(
+        np.finfo(kind), ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
+    )
+
+
+def _iinfo(dtype: Any) -> Any:
+    return Info(np.iinfo(to_dtype(dtype)), ("max", "min", "bits"))
+
+
+class Info:
+    """`torch.finfo(dtype)`."""
+
+    __slots__ = ("fields", "source")
+
+    def __init__(self, source: Any, fields: tuple[str, ...]):
+        self.source = source
+        self.fields = fields
+
+    def get_attribute(self, name: str) -> Any:
+        if name in self.fields:
+            value = getattr(self.source, name)
+            return int(value) if isinstance(value, int | np.integer) else float(value)
+        raise fail("E207", f"no field `{name}`", help=f"it has: {', '.join(self.fields)}")
+
+
+def _device(name: Any = "cpu", index: Any = None) -> Device:
+    check_device(name)
+    return CPU
+
+
+def _allclose(
+    input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+) -> bool:
+    from ..runtime.assertions import all_close
+
+    if MODE.python and type(input) is Tensor and type(other) is Tensor:
+        left, right = input.dtype.name, other.dtype.name
+        if left != right:
+            raise fail(
+                "E307",
+                f"`allclose` compares tensors of one dtype, got {left} and {right}",
+                help=f"convert one: `torch.allclose(a, b.to(torch.{left}))`",
+            )
+    return all_close(input, other, rtol, atol, truth(equal_nan))
+
+
+def _from_numpy(ndarray: Any) -> Tensor:
+    if not isinstance(ndarray, Array) and MODE.python:
+        raise misfit("from_numpy() takes a NumPy array, not", ndarray, "write `torch.tensor(...)`")
+    return as_tensor(ndarray)
+
+
+def _equal(input: Any, other: Any) -> bool:
+    return bool(input.shape == other.shape and np.array_equal(input.numpy(), other.numpy()))
+
+
+def _numel(tensor: Any) -> int:
+    return tensor.node.numel
+
+
+def _result_type(a: Any, b: Any) -> np.dtype:
+    from ...graph.dtypes import result_dtype
+
+    nodes = [to_tensor(v) for v in (a, b)]
+    return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
+
+
+def _promote_types(type1: Any, type2: Any) -> np.dtype:
+    from ...graph.dtypes import result_dtype
+
+    return result_dtype([(to_dtype(t), False, False) for t in (type1, type2)])
+
+
+def _broadcast_shapes(*shapes: Any) -> Size:
+    sizes = [(s,) if isinstance(s, int) else tuple(to_size(s)) for s in shapes]
+    return Size(broadcast_shapes(*sizes))
+
+
+def _load(path: Any, **options: Any) -> Any:
+    from ..python.loading import load
+
+    return load(path, **options)
+
+
+def _approx(
+    value: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    nan_ok: Any = False,
+    rel: Any = None,
+    abs: Any = None,
+) -> Any:
+    from ..runtime.assertions import Approx
+
+    return Approx(
+        value, rel if rtol is None else rtol, abs if atol is None else atol, truth(nan_ok)
+    )
+
+
+def _legacy(dtype: str) -> TypeName:
+    return TypeName(
+        dtype,
+        lambda v: isinstance(v, Tensor) and v.dtype == DTYPES[dtype],
+        lambda *args: legacy_tensor(DTYPES[dtype], *args),
+    )
+
+
+def _builtins(table: dict[str, Any]) -> dict[str, Any]:
+    return {path: Builtin(path.rpartition(".")[2], function) for path, function in table.items()}
+
+
+def _mode(name: str, enabled: bool) -> Any:
+    def make(mode: Any = True) -> GradMode:
+        if hasattr(mode, "wrappers"):
+            mode.wrappers.append(GradMode(name, enabled))
+            return mode
+        return GradMode(name, enabled if truth(mode) else STATE.grad)
+
+    return make
+
+
+TENSOR_TYPE.make = lambda *args: legacy_tensor(STATE.default_dtype, *args)
+PARAMETER_TYPE = TypeName(
+    "torch.nn.parameter.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
+)
+
+TORCH: dict[str, Any] = {
+    **DTYPES,
+    **_builtins(
+        {
+            "tensor": make_tensor,
+            "as_tensor": as_tensor,
+            "asarray": as_tensor,
+            "from_numpy": _from_numpy,
+            "autograd.Variable": lambda data, requires_grad=False: (
+                make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
+            ),
+            "is_tensor": lambda value: isinstance(value, Tensor),
+            "is_floating_point": lambda value: is_float(value.dtype),
+            "is_grad_enabled": lambda: STATE.grad,
+            "numel": _numel,
+            "set_default_dtype": _set_default_dtype,
+            "get_default_dtype": lambda: STATE.default_dtype,
+            "set_default_tensor_type": _set_default_tensor_type,
+            "set_printoptions": _set_printoptions,
+            "set_grad_enabled": _set_grad_enabled,
+            "autograd.set_grad_enabled": _set_grad_enabled,
+            "no_grad": _mode("no_grad", False),
+            "inference_mode": _mode("inference_mode", False),
+            "enable_grad": _mode("enable_grad", True),
+            "autograd.no_grad": _mode("no_grad", False),
+            "autograd.enable_grad": _mode("enable_grad", True),
+            "autograd.grad": _grad,
+            "autograd.backward": _backward,
+            "finfo": _finfo,
+            "iinfo": _iinfo,
+            "device": _device,
+            "allclose": _allclose,
+            "equal": _equal,
+            "as_strided": as_strided,
+            "result_type": _result_type,
+            "broadcast_shapes": _broadcast_shapes,
+            "promote_types": _promote_types,
+            "use_deterministic_algorithms": lambda *args, **kwargs: None,
+            "set_num_threads": lambda n: None,
+        }
+    ),
+    "Tensor": TENSOR_TYPE,
+    "nn.Parameter": PARAMETER_TYPE,
+    "nn.parameter.Parameter": PARAMETER_TYPE,
+    "Size": TYPES["Size"],
+    "dtype": TYPES["dtype"],
+    "pi": np.pi,
+    "e": np.e,
+    "inf": float("inf"),
+    "nan": float("nan"),
+    **{f"{name}Tensor": _legacy(dtype) for name, dtype in LEGACY_NAMES.items()},
+    "strided": "torch.strided",
+    "contiguous_format": "contiguous_format",
+    "preserve_format": "preserve_format",
+}
+del TORCH["float"], TORCH["int"], TORCH["bool"]
+TORCH["float"], TORCH["int"], TORCH["bool"] = DTYPES["float32"], DTYPES["int32"], DTYPES["bool"]
+
+# Bare names of native files beside the ops.
+_NATIVE = """
+    tensor as_tensor no_grad enable_grad set_grad_enabled inference_mode allclose equal
+    set_default_dtype float64 float32 float16 int64 int32 int16 int8 uint8 double half long short
+    Size set_printoptions numel
+"""
+NATIVE: dict[str, Any] = {
+    **{name: TORCH[name] for name in _NATIVE.split()},
+    **_builtins(
+        {
+            "const": const,
+            "load": _load,
+            "approx": _approx,
+            "Parameter": parameter,
+            "array": lambda data, dtype=None: make_tensor(data, dtype=dtype),
+            "asarray": as_tensor,
+            "stop_gradient": const,
+        }
+    ),
+    "Tensor": TENSOR_TYPE,
+}
+
+
+def _array(
+    data: Any, dtype: Any = None, *, copy: Any = True, order: Any = None, ndmin: Any = 0,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """`np.array`: Python floats are float64."""
+    from ...autograd.literals import array_of, has_tensor
+    from ..numpy.arrays import dtype_of, made, plain
+
+    if isinstance(data, Tensor):
+        kind = data.dtype if dtype is None else dtype_of(dtype)
+        if type(data) is Array and kind == data.dtype and not truth(copy):
+            return data
+        return made(np.array(plain(data), dtype=kind, ndmin=ndmin))
+    if isinstance(data, list | tuple) and has_tensor(data):
+        return made(np.array(plain(data), None if dtype is None else dtype_of(dtype), ndmin=ndmin))
+    if dtype is None:
+        array = array_of(data)
+        kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
+    else:
+        kind = dtype_of(dtype)
+    result = make_tensor(data, dtype=kind)
+    return as_array(result if not ndmin else made(np.array(result.numpy(), ndmin=ndmin)))
+
+
+def _as_array(data: Any, dtype: Any = None, **options: Any) -> Tensor:
+    return _array(data, dtype, copy=False)
+
+
+NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
+    {
+        "array": _array,
+        "asarray": _as_array,
+        "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(
+            _array(a), _array(b), rtol, atol, equal_nan
+        ),
+    }
+)
+NUMPY_FUNCTIONS["__version__"] = np.__version__

@@ -1,0 +1,172 @@
+"""`torch.autograd.graph.saved_tensors_hooks`: what is kept for backward goes through two functions
+of the program.
+
+What an op saves is what its rule reads: `pack_hook` gets the tensors as soon as the program has the
+op's result; `unpack_hook` gives them back when a backward comes to the op.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...autograd import reverse
+from ...autograd.function_hooks import Packed, attached
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail, refused
+from ...graph.kinds import Kind
+from ...graph.node import Node, tick
+from ...graph.op import LEAF, OUTPUT
+from ...graph.state import STATE
+from ..runtime.context_managers import Manager
+from ..values.dialect import kind_of
+from ..values.functions import call_value
+from ..values.values import Builtin
+from .saved_values import beside
+
+
+class SavedHooks(Manager):
+    """The context manager; the innermost one takes what is saved inside."""
+
+    __slots__ = ("hooks", "seen", "since")
+
+    def __init__(self, hooks: Hooks):
+        super().__init__("saved_tensors_hooks")
+        self.hooks = hooks
+        self.since = 0
+        self.seen: set[Node] = set()
+
+    def enter(self) -> None:
+        if STATE.unpacked:
+            words = STATE.unpacked[-1]
+            raise refused("E411", words, words, "leave `saved_tensors_hooks` out")
+        self.since = tick()
+        STATE.packing.append(self._pack)
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        STATE.packing.pop()
+        self.seen.clear()
+        return False
+
+    def _pack(self, node: Node) -> None:
+        """Pack what a new result and the nodes behind it have saved."""
+        new = self._new(node)
+        before, STATE.packing = STATE.packing, []
+        try:
+            for made in sorted(new, key=reverse.SEQUENCE):
+                saved = _saved(made)
+                if saved:
+                    self.hooks.attach(made, saved)
+        finally:
+            STATE.packing = before
+
+    def _new(self, node: Node) -> list[Node]:
+        found = []
+        pending = [node]
+        while pending:
+            node = pending.pop()
+            if node.seq > self.since and node.requires_grad and node not in self.seen:
+                self.seen.add(node)
+                if node.op is not LEAF:
+                    found.append(node)
+                    pending.extend(reverse.parents(node))
+        return found
+
+
+class Hooks:
+    """A pair of functions that pack and unpack."""
+
+    __slots__ = ("pack", "unpack")
+
+    def __init__(self, pack: Any, unpack: Any):
+        self.pack = pack
+        self.unpack = unpack
+
+    def attach(self, node: Node, saved: list[Node]) -> None:
+        """Pack what a node saved."""
+        context = attached(node)
+        kept = [] if context.packed is None else context.packed.saved
+        packed = [(read, self._packed(read)) for read in saved]
+        context.packed = Packed(kept + packed, self._unpacked)
+
+    def _packed(self, read: Node) -> Any:
+        known = None if read.handle is None else read.handle()
+        given = beside(read) if known is None else known
+        version = given.version
+        found = call_value(self.pack, [given], {})
+        if given.version != version:
+            raise refused(
+                "E409",
+                "a pack hook changed its argument in place",
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook cannot be modified by in-place operations as this can lead to "
+                "unexpected side-effects. Please open an issue if you need to perform in-place "
+                "operations on the input to a pack hook.",
+                "return a new tensor",
+            )
+        return found
+
+    def _unpacked(self, packed: Any) -> Node:
+        value = call_value(self.unpack, [packed], {})
+        if not isinstance(value, Tensor):
+            raise refused(
+                "E208",
+                f"the unpack hook returned {kind_of(value)} instead of a tensor",
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(value).__name__}",
+                "return the tensor that pack_hook was given",
+                "TypeError",
+            )
+        return value.node
+
+
+class SavedTensor:
+    """`y.grad_fn._raw_saved_result`: a place where hooks may be put afterwards."""
+
+    __slots__ = ("function", "read")
+    name = "SavedTensor"
+
+    def __init__(self, function: Node, read: Node):
+        self.function = function
+        self.read = read
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "register_hooks":
+            return Builtin(name, self._register)
+        raise fail(
+            "E207",
+            f"a saved tensor has no attribute `{name}`",
+            help="it has `.register_hooks(pack_hook, unpack_hook)`",
+        )
+
+    def _register(self, pack_hook: Any, unpack_hook: Any) -> None:
+        Hooks(pack_hook, unpack_hook).attach(self.function, [self.read])
+
+
+def _saved(node: Node) -> list[Node]:
+    """The tensors that a node saved, by the names that PyTorch has for them."""
+    marks = node.marks
+    if node.op.vjp_rule is None or node.op is OUTPUT or "own saving" in node.op.properties:
+        return []
+    if marks is not None and (marks.freed or (marks.context and marks.context.packed)):
+        return []
+    reads = set(reverse.saved_by(node))
+    params = node.op.params
+    named = [
+        ("self" if name == "input" else name, arg)
+        for name, arg in zip([p.name for p in params], node.args, strict=False)
+        if type(arg) is Node and arg in reads and not arg.weak
+    ]
+    names = {name for name, _ in named}
+    matrices = all(arg.ndim > 1 for _, arg in named)
+    if node.op.kind is Kind.POINTWISE or (matrices and names & {"other", "end"}):
+        named.sort(key=lambda pair: pair[0])  # PyTorch saves operands by their names, `vec` last
+    return [arg for _, arg in named] + [node] * (node in reads)
+
+
+def disabled(error_message: Any) -> Manager:
+    """`disable_saved_tensors_hooks(message)`."""
+    return Manager(
+        "disable_saved_tensors_hooks",
+        lambda: STATE.unpacked.append(str(error_message)),
+        lambda error: STATE.unpacked.pop() and None,
+    )

@@ -1,0 +1,251 @@
+"""What stands around computing below `torch.`: checkpoints, anomaly mode, autocast, `compile`,
+switches of devices and threads. Here most of it has nothing to do, and says so by doing nothing;
+what would change numbers is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail
+from ...graph.state import STATE, grad_mode
+from ..python.saving import load, save
+from ..runtime.context_managers import Manager
+from ..runtime.namespaces import TORCH_VERSION
+from ..values.dialect import kind_of, misfit
+from ..values.exceptions import EXCEPTIONS
+from ..values.functions import call_value
+from ..values.operations import items_of, truth
+from ..values.user_classes import FUNCTION, Object, library_class
+from ..values.values import Builtin, Method
+
+# -- checkpoints ----------------------------------------------------------------------------------
+
+
+def _checkpoint(
+    function: Any, *args: Any, use_reentrant: Any = None, preserve_rng_state: Any = True,
+    context_fn: Any = None, determinism_check: Any = None, debug: Any = False,
+    early_stop: Any = True, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """The graph is there anyway: a checkpoint is a call."""
+    return call_value(function, list(args), kwargs)
+
+
+def _checkpoint_sequential(
+    functions: Any, segments: Any, input: Any, use_reentrant: Any = None, **kwargs: Any
+) -> Any:
+    for function in items_of(functions):
+        input = call_value(function, [input], {})
+    return input
+
+
+# -- modes ----------------------------------------------------------------------------------------
+
+
+def _nothing(name: str) -> Callable[..., Manager]:
+    """A manager without effect, whatever it is given."""
+    return lambda *args, **kwargs: Manager(name)
+
+
+def _anomaly(mode: Any = True, check_nan: Any = True) -> Manager:
+    """From now on, or in a `with`, a backward stops at the first NaN that a function gives."""
+    before = STATE.anomaly
+    wanted = truth(mode) and truth(check_nan)
+    STATE.anomaly = wanted
+
+    def enter() -> None:
+        STATE.anomaly = wanted
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.anomaly = before
+
+    return Manager("set_detect_anomaly", enter, leave)
+
+
+def _detect_anomaly(check_nan: Any = True) -> Manager:
+    wanted = truth(check_nan)
+    kept: list[bool] = []
+
+    def enter() -> None:
+        kept.append(STATE.anomaly)
+        STATE.anomaly = wanted
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.anomaly = kept.pop()
+
+    return Manager("detect_anomaly", enter, leave)
+
+
+def _autocast(
+    device_type: Any = "cuda", dtype: Any = None, enabled: Any = True, cache_enabled: Any = None
+) -> Manager:
+    """Without CUDA autocast to it is off; on the CPU it would change the numbers."""
+    if truth(enabled) and device_type == "cpu":
+        raise fail(
+            "E203",
+            "autocast on the cpu computes in bfloat16, which does not exist here",
+            help="write `enabled=False`, or leave the `with` out",
+        )
+    return Manager("autocast")
+
+
+def _hooks(pack_hook: Any, unpack_hook: Any) -> Manager:
+    from .saved_hooks import Hooks, SavedHooks
+
+    return SavedHooks(Hooks(pack_hook, unpack_hook))
+
+
+def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Manager:
+    """`save_on_cpu()`: what is saved is there already."""
+    same = Builtin("save_on_cpu", lambda value: value)
+    return _hooks(same, same)
+
+
+def _no_hooks(error_message: Any) -> Manager:
+    from .saved_hooks import disabled
+
+    return disabled(error_message)
+
+
+def _compiled(model: Any = None, **options: Any) -> Any:
+    """`torch.compile`: the function itself."""
+    return Builtin("compile", lambda function: function) if model is None else model
+
+
+def _once(function: Any) -> Builtin:
+    """`once_differentiable`: what the backward computes has no derivative."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with grad_mode(False):
+            return call_value(function, list(args), kwargs)
+
+    return Method(getattr(function, "name", "backward"), run)
+
+
+# -- scaling --------------------------------------------------------------------------------------
+
+
+def _scaled_step(self: Object, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    return call_value(optimizer.get_attribute("step"), list(args), kwargs)
+
+
+SCALER = library_class(
+    "GradScaler",
+    [],
+    {
+        "__init__": lambda self, *args, **kwargs: None,
+        "scale": lambda self, outputs: outputs,
+        "step": _scaled_step,
+        "update": lambda self, new_scale=None: None,
+        "unscale_": lambda self, optimizer: None,
+        "get_scale": lambda self: 1.0,
+        "is_enabled": lambda self: False,
+        "state_dict": lambda self: {},
+        "load_state_dict": lambda self, state_dict: None,
+    },
+)
+
+
+# -- switches -------------------------------------------------------------------------------------
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
+
+
+def _default_device(device: Any) -> None:
+    from ..runtime.attributes import check_device
+
+    check_device(device)
+
+
+def _is_nonzero(input: Any) -> bool:
+    if not isinstance(input, Tensor):
+        raise misfit("is_nonzero() takes a tensor, not", input, "write bool()")
+    return truth(input)
+
+
+def _can_cast(source: Any, target: Any) -> bool:
+    order = {"b": 0, "u": 1, "i": 1, "f": 2}
+    return order[np.dtype(source).kind] <= order[np.dtype(target).kind]
+
+
+def _fork(*args: Any, **kwargs: Any) -> Manager:
+    """`torch.random.fork_rng()`: draws inside leave the stream as it was."""
+    from ..random.generators import default_stream
+
+    kept: list[Any] = []
+    return Manager(
+        "fork_rng",
+        lambda: kept.append(default_stream().get_state()),
+        lambda error: default_stream().set_state(kept.pop()),
+    )
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "utils.checkpoint.checkpoint": _checkpoint,
+    "utils.checkpoint.checkpoint_sequential": _checkpoint_sequential,
+    "autograd.set_detect_anomaly": _anomaly,
+    "autograd.detect_anomaly": _detect_anomaly,
+    "autograd.anomaly_mode.set_detect_anomaly": _anomaly,
+    "autograd.anomaly_mode.detect_anomaly": _detect_anomaly,
+    "autograd.graph.save_on_cpu": _on_cpu,
+    "autograd.graph.saved_tensors_hooks": _hooks,
+    "autograd.graph.disable_saved_tensors_hooks": _no_hooks,
+    "autograd.once_differentiable": _once,
+    "autograd.function.once_differentiable": _once,
+    "autograd.profiler.record_function": _nothing("record_function"),
+    "autograd.profiler.profile": _nothing("profile"),
+    "autocast": _autocast,
+    "amp.autocast": _autocast,
+    "amp.custom_fwd": lambda function=None, **kwargs: function,
+    "cuda.amp.autocast": lambda enabled=True, **kwargs: Manager("autocast"),
+    "compile": _compiled,
+    "random.fork_rng": _fork,
+    "cuda.is_available": _constant(False),
+    "cuda.device_count": _constant(0),
+    "cuda.manual_seed": _constant(None),
+    "cuda.manual_seed_all": _constant(None),
+    "cuda.empty_cache": _constant(None),
+    "cuda.synchronize": _constant(None),
+    "backends.mps.is_available": _constant(False),
+    "backends.cudnn.is_available": _constant(False),
+    "backends.cudnn.version": _constant(None),
+    "mps.is_available": _constant(False),
+    "are_deterministic_algorithms_enabled": _constant(False),
+    "is_inference_mode_enabled": lambda: STATE.inference,
+    "is_anomaly_enabled": lambda: STATE.anomaly,
+    "is_autocast_enabled": _constant(False),
+    "is_complex": _constant(False),
+    "is_nonzero": _is_nonzero,
+    "can_cast": _can_cast,
+    "get_num_threads": _constant(1),
+    "set_num_interop_threads": _constant(None),
+    "set_float32_matmul_precision": _constant(None),
+    "get_float32_matmul_precision": _constant("highest"),
+    "set_default_device": _default_device,
+    "set_flush_denormal": _constant(False),
+    "set_warn_always": _constant(None),
+    "typename": lambda value: "torch.FloatTensor" if isinstance(value, Tensor) else kind_of(value),
+}
+
+SERVICES: dict[str, Any] = {
+    **{path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()},
+    "save": Builtin("save", save),
+    "load": Builtin("load", load),
+    "linalg.LinAlgError": EXCEPTIONS["_LinAlgError"],
+    "autograd.Function": FUNCTION,
+    "amp.GradScaler": SCALER,
+    "cuda.amp.GradScaler": SCALER,
+    "__version__": TORCH_VERSION,
+    "backends.cudnn.deterministic": False,
+    "backends.cudnn.benchmark": False,
+    "backends.cudnn.enabled": True,
+}
+
+# What may be assigned below `torch.backends`, without effect.
+ASSIGNABLE = frozenset(path for path in SERVICES if path.startswith("backends.cudnn."))

@@ -1,0 +1,446 @@
+"""`torch.func`, `torch.autograd.functional` and `gradcheck` as programs call them.
+
+What a transform returns is a function value again, so that transforms nest in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...autograd.transforms import functional, functions, gradcheck
+from ...errors import fail, refused
+from ...graph.op import constant, number
+from ...graph.params import BindError, to_float
+from ...graph.state import STATE
+from ..values.dialect import MODE, misfit
+from ..values.functions import call_value
+from ..values.operations import as_operand, count_step, truth
+from ..values.values import Builtin
+
+_RANDOMNESS = ("error", "same", "different")
+
+
+def _function(name: str, function: Any) -> functions.Call:
+    """A value of the language as a function that transforms run."""
+    if not callable(function):
+        raise misfit(
+            f"`{name}` needs a function, not",
+            function,
+            f"write `{name}(f)`, with `def f(x): ...` or a lambda",
+        )
+
+    def run(args: list[Any], kwargs: dict[str, Any]) -> Any:
+        count_step()
+        span, grad = STATE.span, STATE.grad
+        try:
+            return call_value(function, args, kwargs)
+        finally:
+            STATE.span, STATE.grad = span, grad
+
+    return run
+
+
+def _operand(value: Any) -> Any:
+    """In native files lists and floats are tensors too."""
+    if MODE.python or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return Tensor(constant(number(value).value))
+    return as_operand(value)
+
+
+def _made(name: str, function: Any, run: Callable[..., Any]) -> Builtin:
+    """The function value that a transform of `function` is."""
+    return Builtin(f"{name}({getattr(function, 'name', 'f')})", run)
+
+
+def _argnums(name: str, value: Any) -> Any:
+    if type(value) is int:
+        return value
+    if isinstance(value, tuple) and all(type(v) is int for v in value):
+        return value
+    words = f"argnums must be int or Tuple[int, ...], got: {type(value)}"
+    raise fail(
+        "E205",
+        f"`{name}` got argnums={value!r}"[:120],
+        help="argnums is an int or a tuple of ints",
+        notes=(f"PyTorch: {words}",),
+        raises="RuntimeError",
+    )
+
+
+def _grad(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
+    call, places, aux = _function("grad", func), _argnums("grad", argnums), truth(has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        grads, _, extra = functions.grad_and_value(
+            call, [_operand(a) for a in args], kwargs, places, aux, "grad"
+        )
+        return (grads, extra) if aux else grads
+
+    return _made("grad", func, run)
+
+
+def _grad_and_value(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
+    name = "grad_and_value"
+    call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        grads, value, extra = functions.grad_and_value(
+            call, [_operand(a) for a in args], kwargs, places, aux
+        )
+        return (grads, (value, extra)) if aux else (grads, value)
+
+    return _made(name, func, run)
+
+
+def _jacobian(
+    name: str, func: Any, argnums: Any, has_aux: Any, forward: bool, randomness: str = "error"
+) -> Builtin:
+    call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found, extra = functions.jacobian(
+            call, [_operand(a) for a in args], kwargs, places, aux, forward, randomness
+        )
+        return (found, extra) if aux else found
+
+    return _made(name, func, run)
+
+
+def _jacrev(
+    func: Any,
+    argnums: Any = 0,
+    *,
+    has_aux: Any = False,
+    chunk_size: Any = None,
+    _preallocate_and_copy: Any = False,
+) -> Builtin:
+    _chunk(chunk_size, "jacrev: `chunk_size` should be greater than 0.")
+    return _jacobian("jacrev", func, argnums, has_aux, False)
+
+
+def _jacfwd(
+    func: Any,
+    argnums: Any = 0,
+    has_aux: Any = False,
+    *,
+    randomness: Any = "error",
+) -> Builtin:
+    return _jacobian("jacfwd", func, argnums, has_aux, True, _random(randomness))
+
+
+def _hessian(func: Any, argnums: Any = 0) -> Builtin:
+    return _jacfwd(_jacrev(func, argnums), argnums)
+
+
+def _vjp(func: Any, *primals: Any, has_aux: Any = False) -> Any:
+    aux = truth(has_aux)
+    output, pull, extra = functions.vjp(_function("vjp", func), [_operand(p) for p in primals], aux)
+
+    def pulled(cotangents: Any, retain_graph: Any = True, create_graph: Any = None) -> Any:
+        graph = None if create_graph is None else truth(create_graph)
+        return pull(_operand(cotangents), truth(retain_graph), graph)
+
+    found = output, Builtin("vjp_fn", pulled)
+    return (*found, extra) if aux else found
+
+
+def _jvp(
+    func: Any, primals: Any, tangents: Any, *, strict: Any = False, has_aux: Any = False
+) -> Any:
+    aux = truth(has_aux)
+    output, change, extra = functions.jvp(
+        _function("jvp", func), _operands(primals), _operands(tangents), truth(strict), aux
+    )
+    return (output, change, extra) if aux else (output, change)
+
+
+def _operands(values: Any) -> Any:
+    return tuple(_operand(v) for v in values) if isinstance(values, tuple) else values
+
+
+def _linearize(func: Any, *primals: Any) -> Any:
+    output, push = functions.linearize(_function("linearize", func), [_operand(p) for p in primals])
+    return output, Builtin("jvp_fn", lambda *tangents: push(*[_operand(t) for t in tangents]))
+
+
+def _random(randomness: Any) -> str:
+    """Whether random draws are allowed, and whether each example has its own."""
+    if randomness not in _RANDOMNESS:
+        words = "Only allowed values for randomness are 'error', 'different', or 'same'."
+        raise fail(
+            "E205",
+            f"`vmap` got randomness={randomness!r}"[:120],
+            help="one of " + ", ".join(repr(r) for r in _RANDOMNESS),
+            notes=(f"PyTorch: {words} Got {randomness}",),
+            raises="RuntimeError",
+        )
+    return str(randomness)
+
+
+def _chunk(size: Any, words: str) -> None:
+    if size is not None and (type(size) is not int or size < 1):
+        raise fail(
+            "E205",
+            f"chunk_size must be a positive int or None, not {size!r}"[:120],
+            help="leave it out",
+            notes=(f"PyTorch: {words}",),
+            raises="ValueError",
+        )
+
+
+def _vmap(
+    func: Any,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: Any = "error",
+    *,
+    chunk_size: Any = None,
+) -> Builtin:
+    call = _function("vmap", func)
+    draws = _random(randomness)
+    _chunk(chunk_size, f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    name = getattr(func, "name", "f")
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = [_operand(a) for a in args]
+        return functions.vmap(call, given, kwargs, in_dims, out_dims, draws, name, chunk_size)
+
+    return _made("vmap", func, run)
+
+
+# -- torch.autograd.functional ---------------------------------------------------------------------
+
+
+def _inputs(value: Any) -> Any:
+    if isinstance(value, tuple) or (MODE.python and isinstance(value, list)):
+        return value
+    return _operand(value)
+
+
+def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
+    if value not in ("reverse-mode", "forward-mode"):
+        raise refused(
+            "E205",
+            f"unknown strategy {value!r}"[:120],
+            f'Expected strategy to be either "forward-mode" or "reverse-mode".{hint}',
+            "`reverse-mode` or `forward-mode`",
+            "AssertionError",
+        )
+    if value == "forward-mode" and not truth(vectorize):
+        raise refused(
+            "E203",
+            "the forward-mode strategy needs vectorize=True",
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
+            "only implemented for `vectorize=True`.",
+            "write `vectorize=True`",
+            "NotImplementedError",
+        )
+    return str(value)
+
+
+def _check_strict(name: str, strict: Any, vectorize: Any) -> None:
+    if truth(strict) and truth(vectorize):
+        raise refused(
+            "E205",
+            f"`{name}` cannot be strict and vectorized",
+            f"torch.autograd.functional.{name}: `strict=True` and `vectorized=True` are not "
+            "supported together. Please either set `strict=False` or `vectorize=False`.",
+            "leave one of the two out",
+        )
+
+
+_HINT = (
+    ' Hint: If your function has more outputs than inputs, "forward-mode" tends to be more '
+    'performant. Otherwise, prefer to use "reverse-mode".'
+)
+
+
+def _functional_jacobian(
+    func: Any,
+    inputs: Any,
+    create_graph: Any = False,
+    strict: Any = False,
+    vectorize: Any = False,
+    strategy: Any = "reverse-mode",
+) -> Any:
+    kind = _strategy(strategy, vectorize, _HINT)
+    if kind == "forward-mode" and truth(create_graph):
+        raise refused(
+            "E203",
+            "the forward-mode strategy does not keep its graph",
+            "torch.autograd.functional.jacobian: `create_graph=True` and "
+            '`strategy="forward-mode"` are not supported together (yet). Please either set '
+            '`create_graph=False` or `strategy="reverse-mode"`.',
+            "leave create_graph out, or use `torch.func.jacfwd`",
+            "NotImplementedError",
+        )
+    _check_strict("jacobian", strict, vectorize)
+    call = _function("jacobian", func)
+    return functional.jacobian(call, _inputs(inputs), truth(create_graph), truth(strict), kind)
+
+
+def _functional_hessian(
+    func: Any,
+    inputs: Any,
+    create_graph: Any = False,
+    strict: Any = False,
+    vectorize: Any = False,
+    outer_jacobian_strategy: Any = "reverse-mode",
+) -> Any:
+    _check_strict("hessian", strict, vectorize)
+    return functional.hessian(
+        _function("hessian", func),
+        _inputs(inputs),
+        truth(create_graph),
+        truth(strict),
+        _strategy(outer_jacobian_strategy, vectorize),
+    )
+
+
+def _product(name: str) -> Callable[..., Any]:
+    function = getattr(functional, name)
+
+    def run(
+        func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
+    ) -> Any:
+        return function(
+            _function(name, func),
+            _inputs(inputs),
+            None if v is None else _inputs(v),
+            truth(create_graph),
+            truth(strict),
+        )
+
+    return run
+
+
+# -- gradcheck -------------------------------------------------------------------------------------
+
+
+_IGNORED = frozenset(
+    {
+        "check_backward_ad",
+        "check_batched_forward_grad",
+        "check_batched_grad",
+        "check_forward_ad",
+        "check_fwd_over_rev",
+        "check_grad_dtypes",
+        "check_rev_over_rev",
+        "check_undefined_grad",
+        "check_sparse_nnz",
+        "fast_mode",
+        "gen_non_contig_grad_outputs",
+        "masked",
+        "nondet_tol",
+    }
+)
+
+
+def _tolerance(name: str, eps: Any, atol: Any, rtol: Any) -> gradcheck.Tolerance:
+    try:
+        found = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
+    except BindError as error:
+        raise fail(
+            "E205", f"`{name}`: eps, atol and rtol {error.message}", help="write `eps=1e-6`"
+        ) from None
+    if not found.eps > 0:
+        raise fail(
+            "E205", f"`{name}` needs a positive eps, got {found.eps}", help="write `eps=1e-6`"
+        )
+    return found
+
+
+def _known_options(name: str, options: dict[str, Any]) -> None:
+    for option in options:
+        if option not in _IGNORED:
+            raise fail(
+                "E205",
+                f"`{name}` got an unexpected keyword argument `{option}`",
+                help="it takes eps=, atol=, rtol= and raise_exception=",
+            )
+
+
+def _gradcheck(
+    func: Any,
+    inputs: Any,
+    *,
+    eps: Any = 1e-6,
+    atol: Any = 1e-5,
+    rtol: Any = 1e-3,
+    raise_exception: Any = True,
+    **options: Any,
+) -> bool:
+    _known_options("gradcheck", options)
+    tolerance = _tolerance("gradcheck", eps, atol, rtol)
+    call, values = _function("gradcheck", func), _inputs(inputs)
+    return gradcheck.holds(
+        lambda: gradcheck.gradcheck(call, values, tolerance), truth(raise_exception)
+    )
+
+
+def _gradgradcheck(
+    func: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: Any = 1e-6,
+    atol: Any = 1e-5,
+    rtol: Any = 1e-3,
+    raise_exception: Any = True,
+    **options: Any,
+) -> bool:
+    _known_options("gradgradcheck", options)
+    tolerance = _tolerance("gradgradcheck", eps, atol, rtol)
+    call, values = _function("gradgradcheck", func), _inputs(inputs)
+    return gradcheck.holds(
+        lambda: gradcheck.gradgradcheck(call, values, grad_outputs, tolerance),
+        truth(raise_exception),
+    )
+
+
+# -- modules ---------------------------------------------------------------------------------------
+
+
+def _functional_call(*args: Any, **kwargs: Any) -> Any:
+    from ..nn.functional_modules import functional_call
+
+    return functional_call(*args, **kwargs)
+
+
+def _stack_module_state(models: Any) -> Any:
+    from ..nn.functional_modules import stack_module_state
+
+    return stack_module_state(models)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "func.grad": _grad,
+    "func.grad_and_value": _grad_and_value,
+    "func.vjp": _vjp,
+    "func.jvp": _jvp,
+    "func.linearize": _linearize,
+    "func.functionalize": lambda func, *, remove="mutations": func,
+    "func.jacrev": _jacrev,
+    "func.jacfwd": _jacfwd,
+    "func.hessian": _hessian,
+    "func.vmap": _vmap,
+    "func.functional_call": _functional_call,
+    "func.stack_module_state": _stack_module_state,
+    "vmap": _vmap,
+    "autograd.functional.jacobian": _functional_jacobian,
+    "autograd.functional.hessian": _functional_hessian,
+    "autograd.functional.vjp": _product("vjp"),
+    "autograd.functional.jvp": _product("jvp"),
+    "autograd.functional.vhp": _product("vhp"),
+    "autograd.functional.hvp": _product("hvp"),
+    "autograd.gradcheck": _gradcheck,
+    "autograd.gradgradcheck": _gradgradcheck,
+}
+
+TRANSFORMS: dict[str, Builtin] = {
+    path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()
+}

@@ -1,0 +1,229 @@
+"""Exceptions of programs: the classes that `raise` and `except` name, and the exception that a
+failure here would be in Python.
+
+A failure of the limits, of the text, or of something that this language lacks is no exception:
+catching it would give another result than Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import AutodiffError, Diagnostic
+from ...graph.params import BindError
+from ...source import Span
+from ..errors.pytorch_words import HINTS, said
+from .formatting import represent, text
+from .user_classes import Object, UserClass, library_class
+
+
+class ErrorValue(Object):
+    """A value of an exception class."""
+
+    def __new__(cls, *args: Any) -> Any:
+        self = super().__new__(cls)
+        self.fields["args"] = args
+        return self
+
+
+def _represented(self: Any) -> str:
+    inside = ", ".join(represent(a) for a in self.fields["args"])
+    return f"{self.cls.name}({inside})"
+
+
+def _said(self: Any) -> str:
+    args = self.fields["args"]
+    if len(args) != 1:
+        return represent(args) if args else ""
+    return represent(args[0]) if EXCEPTIONS["KeyError"] in self.cls.line else text(args[0])
+
+
+class Raised(AutodiffError):
+    """A failure that the program raised, with the exception's value."""
+
+    def __init__(self, value: ErrorValue, span: Span | None):
+        words = value.describe_text()
+        super().__init__(
+            Diagnostic(
+                "E212",
+                f"the program raised {value.cls.name}{f': {words}' if words else ''}",
+                span,
+                helps=("this is the program's own error",),
+            )
+        )
+        self.value = value
+
+
+def _init(self: ErrorValue, *args: Any) -> None:
+    self.fields["args"] = args
+    if EXCEPTIONS["StopIteration"] in self.cls.line:
+        self.fields["value"] = args[0] if args else None
+
+
+def _with_traceback(self: ErrorValue, traceback: Any) -> ErrorValue:
+    return self
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__init__": _init,
+    "__repr__": _represented,
+    "__str__": _said,
+    "with_traceback": _with_traceback,
+    "add_note": lambda self, note: self.fields.setdefault("__notes__", []).append(note),
+}
+
+
+_TREE = {
+    "Exception": "BaseException",
+    "KeyboardInterrupt": "BaseException",
+    "GeneratorExit": "BaseException",
+    "SystemExit": "BaseException",
+    "RuntimeError": "Exception",
+    "NotImplementedError": "RuntimeError",
+    "RecursionError": "RuntimeError",
+    "_LinAlgError": "RuntimeError",
+    "GradcheckError": "RuntimeError",
+    "ValueError": "Exception",
+    "TypeError": "Exception",
+    "LookupError": "Exception",
+    "IndexError": "LookupError",
+    "KeyError": "LookupError",
+    "ArithmeticError": "Exception",
+    "ZeroDivisionError": "ArithmeticError",
+    "OverflowError": "ArithmeticError",
+    "FloatingPointError": "ArithmeticError",
+    "AttributeError": "Exception",
+    "BufferError": "Exception",
+    "EOFError": "Exception",
+    "MemoryError": "Exception",
+    "ReferenceError": "Exception",
+    "SyntaxError": "Exception",
+    "SystemError": "Exception",
+    "UnicodeError": "ValueError",
+    "FrozenInstanceError": "AttributeError",
+    "StopAsyncIteration": "Exception",
+    "AssertionError": "Exception",
+    "NameError": "Exception",
+    "UnboundLocalError": "NameError",
+    "StopIteration": "Exception",
+    "ImportError": "Exception",
+    "ModuleNotFoundError": "ImportError",
+    "OSError": "Exception",
+    "FileNotFoundError": "OSError",
+    "UnpicklingError": "Exception",
+    "IOError": "OSError",
+    "TimeoutError": "OSError",
+    "PermissionError": "OSError",
+    "FileExistsError": "OSError",
+    "ConnectionError": "OSError",
+    "Warning": "Exception",
+    "UserWarning": "Warning",
+    "DeprecationWarning": "Warning",
+    "FutureWarning": "Warning",
+    "RuntimeWarning": "Warning",
+}
+
+
+def _classes() -> dict[str, UserClass]:
+    found = {"BaseException": library_class("BaseException", [], _METHODS, ErrorValue)}
+    for name, base in _TREE.items():
+        found[name] = library_class(name, [found[base]], {})
+    for name in ("__traceback__", "__cause__", "__context__"):
+        found["BaseException"].names[name] = None
+    return found
+
+
+EXCEPTIONS = _classes()
+
+# By code, the exceptions that PyTorch or Python raise there, the usual one first.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "E107": ("ValueError", "TypeError"),
+    "E201": ("NameError",),
+    "E202": ("NameError",),
+    "E205": ("TypeError", "ValueError", "RuntimeError"),
+    "E206": ("UnboundLocalError",),
+    "E207": ("AttributeError",),
+    "E208": ("TypeError", "ValueError", "RuntimeError"),
+    "E209": ("ModuleNotFoundError",),
+    "E210": ("KeyError", "IndexError", "RuntimeError"),
+    "E211": ("ValueError",),
+    "E304": ("IndexError", "RuntimeError"),
+    "E305": ("IndexError", "TypeError", "RuntimeError"),
+    "E503": ("_LinAlgError",),
+    "E504": ("ZeroDivisionError", "OverflowError", "ValueError", "RuntimeError"),
+    "E507": ("RecursionError",),
+    "E601": ("AssertionError",),
+    "E602": ("GradcheckError",),
+}
+_NEVER = frozenset({"E203", "E505", "E506", "E508", "E900"})
+
+
+def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
+    """The exception classes that a failure may be, the likeliest first; () when it is none."""
+    if isinstance(error, Raised):
+        return (error.value.cls,)
+    if error.diagnostic.raises:
+        return (EXCEPTIONS[error.diagnostic.raises],)
+    code = error.code
+    known = said(error)
+    if code == "E203" and known is not None:
+        return (EXCEPTIONS[known[1]],)  # PyTorch refuses it too
+    if code in _NEVER or (code[1] in "17" and code not in _KINDS):
+        return ()
+    if code == "E207" and error.message.endswith("does not exist here"):
+        return ()  # PyTorch may have it
+    cause = error.__context__
+    names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
+    if known is not None and known[1]:
+        names = (known[1],)
+    if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):
+        name = type(cause).__name__
+        if name in EXCEPTIONS:
+            names = (name, *names)
+    return tuple(EXCEPTIONS[name] for name in names)
+
+
+def caught(error: AutodiffError, wanted: list[UserClass]) -> ErrorValue | None:
+    """The exception that an `except` of these classes gets; None when it is not for it."""
+    for cls in kinds(error):
+        if any(one in cls.line for one in wanted):
+            if isinstance(error, Raised):
+                return error.value
+            value: ErrorValue = cls(_words(error, cls.name))
+            return value
+    return None
+
+
+def is_stop(error: AutodiffError) -> bool:
+    """Whether an error is the program's StopIteration."""
+    found = kinds(error)
+    return bool(found) and EXCEPTIONS["StopIteration"] in found[0].line
+
+
+def _words(error: AutodiffError, kind: str) -> Any:
+    """The exception's message, in the words of PyTorch where they are known."""
+    for note in error.diagnostic.notes:
+        if note.startswith("PyTorch: "):
+            hint = HINTS.get(error.code, "") if note.endswith(" instead.") else ""
+            return note.removeprefix("PyTorch: ") + hint
+    cause = error.__context__
+    if isinstance(cause, Exception) and type(cause).__name__ == kind:
+        return cause.args[0] if kind == "KeyError" and cause.args else str(cause)
+    return _said_words(error) or error.message
+
+
+def _said_words(error: AutodiffError) -> str | None:
+    known = said(error)
+    if known is None:
+        return None
+    return error.callee + known[0][known[0].index("()") :] if error.callee else known[0]
+
+
+def note_words(error: AutodiffError) -> None:
+    """Tell PyTorch's words for a failure of tensors beside ours, for who looks for them."""
+    notes = error.diagnostic.notes
+    if error.code[1] in "345" and not any(note.startswith("PyTorch: ") for note in notes):
+        words = _said_words(error)
+        if words:
+            error.amend(notes=(*notes, f"PyTorch: {words}"))

@@ -1,0 +1,187 @@
+"""Tensors from values: `tensor`, `const`, `as_tensor`, `Parameter`, and leaves from literals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autograd.literals import array_of, check_extent, has_tensor
+from ...autograd.tensor import Array, Tensor, new_leaf, wrap_view
+from ...errors import fail
+from ...graph.dtypes import FLOAT64, is_float
+from ...graph.op import value_of
+from ...graph.params import to_dtype
+from ...graph.registry import F
+from ...graph.state import STATE, taken_out
+from .dialect import misfit
+from .operations import flag, iterate
+from .values import Size
+
+
+def make_tensor(
+    data: Any, *, dtype: Any = None, requires_grad: Any = False, device: Any = None, **kwargs: Any
+) -> Tensor:
+    """`torch.tensor(data)`: a copy without history, in the dtype PyTorch infers."""
+    if device is not None:
+        from ..runtime.attributes import check_device
+
+        check_device(device)
+    for name in kwargs:
+        if name != "pin_memory":
+            raise fail(
+                "E205",
+                f"`tensor` got an unexpected keyword argument `{name}`",
+                help="`tensor(data, dtype=None, requires_grad=False)`",
+            )
+    kind = None if dtype is None else to_dtype(dtype)
+    if kind is None:
+        kind = _dtype_of_numpy(data)
+    wanted = flag("requires_grad", requires_grad)
+    if isinstance(data, Tensor):
+        array = taken_out(data.node, np.array(value_of(data.node), dtype=kind))
+    else:
+        array = array_of(_numbers(data), kind)
+    return with_grad(array, wanted)
+
+
+def _dtype_of_numpy(data: Any) -> np.dtype | None:
+    """The dtype of a number of NumPy's, or of a list that begins with such or with an array."""
+    if not isinstance(data, list | tuple):
+        return FLOAT64 if type(data) is np.float64 else None
+    while isinstance(data, list | tuple) and data:
+        data = data[0]
+    return data.dtype if type(data) is Array else FLOAT64 if type(data) is np.float64 else None
+
+
+def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
+    """A leaf of an array; only floats can require grad."""
+    if requires_grad and not is_float(array.dtype):
+        raise fail(
+            "E306",
+            f"only floating point tensors can require grad, this one is {array.dtype.name}",
+            help="write floats (`[1.0, 2.0]`), or dtype=torch.float64",
+        )
+    return new_leaf(array, requires_grad)
+
+
+def _numbers(data: Any) -> Any:
+    """Nested lists of numbers, with one-element tensors read as numbers."""
+    if isinstance(data, list | tuple):
+        if has_tensor(data):
+            check_extent(data)
+            return [_number(v) if isinstance(v, Tensor) else _numbers(v) for v in data]
+        return data
+    if isinstance(data, Tensor):
+        return taken_out(data.node, value_of(data.node).tolist())
+    if isinstance(data, bool | int | float):
+        return data
+    if isinstance(data, range):
+        return list(iterate(data))
+    raise misfit(
+        "a tensor is made of numbers, not of", data, "write numbers or nested lists of numbers"
+    )
+
+
+def _number(tensor: Tensor) -> Any:
+    """The number of a tensor in a list; NumPy's arrays are lists."""
+    if tensor.tag == "numpy":
+        return _numbers(tensor)
+    if tensor.node.numel != 1:
+        raise fail(
+            "E208",
+            f"a tensor of shape {tuple(tensor.shape)} in a list is no number",
+            help="`torch.stack(tensors)` makes one of them",
+            notes=(
+                "PyTorch: only integer tensors of a single element can be converted to an index"
+                if tensor.dtype.kind in "iu"
+                else "PyTorch: only one element tensors can be converted to Python scalars",
+            ),
+            raises="TypeError" if tensor.dtype.kind in "iu" else "ValueError",
+        )
+    return taken_out(tensor.node, value_of(tensor.node).item())
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`torch.as_tensor`: a tensor as it is when nothing is to be done."""
+    if isinstance(data, Tensor):
+        result = wrap_view(F.data_alias(data.node), data) if data.tag == "numpy" else data
+        kind = None if dtype is None else to_dtype(dtype)
+        return result if kind is None or kind == data.dtype else Tensor(F.to_dtype(data.node, kind))
+    return make_tensor(data, dtype=dtype)
+
+
+def legacy_tensor(dtype: np.dtype, *args: Any) -> Tensor:
+    """`torch.Tensor(...)`, `torch.LongTensor(...)`, `x.new(...)`: values, or sizes."""
+    if len(args) == 1 and isinstance(args[0], list | tuple | Tensor):
+        data = args[0]
+        if isinstance(data, Tensor) and data.tag is None:
+            return wrap_view(F.data_alias(data.node), data)
+        if not isinstance(data, Size):
+            return make_tensor(data, dtype=dtype)
+        args = data
+    return Tensor(F.zeros(tuple(args) if args else (0,), dtype=dtype))
+
+
+def const(data: Any, **kwargs: Any) -> Tensor:
+    """`const(...)`: a tensor that does not require grad."""
+    if isinstance(data, Tensor):
+        return Tensor(F.detach(data.node))
+    return make_tensor(data, **kwargs)
+
+
+def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
+    """`torch.nn.Parameter(tensor)`: a leaf in the memory of a tensor."""
+    if data is None:
+        data = make_tensor([])
+    if not isinstance(data, Tensor):
+        raise misfit(
+            "a Parameter is made of a tensor, not of",
+            data,
+            "write `torch.nn.Parameter(torch.tensor(...))`",
+        )
+    result = wrap_view(F.detach(data.node), data)
+    if flag("requires_grad", requires_grad):
+        result.set_requires_grad(True)
+    result.is_parameter = True
+    return result
+
+
+MAX_DEPTH = 64  # NumPy's limit of dims
+
+
+def is_literal_value(value: Any) -> bool:
+    """A Python number or a numeric nested list; bools are no numbers here."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return True
+    if kind is not list:
+        return False
+    level = [value]
+    seen: set[int] = set()
+    found = False
+    for _ in range(MAX_DEPTH):
+        below = []
+        for row in level:
+            for item in row:
+                if type(item) is list:
+                    if id(item) not in seen:
+                        seen.add(id(item))
+                        below.append(item)
+                elif type(item) is float or type(item) is int:
+                    found = True
+                else:
+                    return False
+        if not below:
+            return found
+        level = below
+    return False
+
+
+def leaf_of_literal(value: Any, written_out: bool = False) -> Tensor:
+    """The leaf that a literal of a native file makes: floating point, requiring grad."""
+    array = array_of(value, STATE.default_dtype, written_out)
+    tensor = new_leaf(array, True, type(value) is int)
+    assert tensor.accumulator is not None
+    tensor.accumulator.literal = True
+    return tensor

@@ -1,0 +1,435 @@
+"""How values become text: what `print`, `str`, `repr`, f-strings and `%` give.
+
+Everything is bounded: a width, a precision or a nested value that would make enormous text is E505.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from functools import partial
+from textwrap import indent
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ...autograd.calls import Results
+from ...autograd.printing import format_tensor
+from ...autograd.tensor import Tensor
+from ...errors import fail
+from ...graph.op import value_of
+from ...graph.state import STATE
+from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
+from ..errors.exhaustion import too_many_digits
+from .dialect import MODE
+from .values import (
+    Builtin,
+    Device,
+    GradFn,
+    GradMode,
+    Instance,
+    Namespace,
+    OpFunction,
+    Size,
+    TypeName,
+    UserFunction,
+)
+
+MAX_TEXT = 10_000_000
+MAX_WIDTH = 100_000
+
+
+def too_long() -> Exception:
+    return fail(
+        "E505", f"the text would be longer than {MAX_TEXT} characters", help="print less at once"
+    )
+
+
+def text(value: Any) -> Any:
+    """`str(value)`."""
+    if type(value) is str or type(value) is Later:
+        return value
+    own = getattr(type(value), "describe_text", None)
+    if own is not None:
+        return own(value)
+    if isinstance(value, Tensor) and value.tag == "numpy":
+        return array_text(value, str)
+    if type(value) is np.float64:
+        return str(value)
+    return "cpu" if isinstance(value, Device) else represent(value)
+
+
+def represent(value: Any) -> Any:
+    """`repr(value)`, for every kind of value a program can hold."""
+    if type(value) is Varying:
+        STATE.steps += 1
+        return Later(represent, value)
+    parts: list[str] = []
+    _write(value, parts, [0], 0)
+    return "".join(parts)
+
+
+def _add(piece: str, parts: list[str], size: list[int]) -> None:
+    size[0] += len(piece) + 1
+    STATE.steps += 1
+    if size[0] > MAX_TEXT or STATE.steps > STATE.max_steps:
+        raise too_long()
+    parts.append(piece)
+
+
+def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
+    if depth > 100:
+        raise fail(
+            "E505", "the value is nested more than 100 levels deep", help="print a part of it"
+        )
+    kind = type(value)
+    if kind is list:
+        _sequence("[", value, "]", parts, size, depth)
+    elif kind is tuple:
+        _sequence("(", value, ",)" if len(value) == 1 else ")", parts, size, depth)
+    elif kind is set:
+        _sequence("{" if value else "set(", value, "}" if value else ")", parts, size, depth)
+    elif kind is frozenset:
+        _sequence(
+            "frozenset({" if value else "frozenset(",
+            value,
+            "})" if value else ")",
+            parts,
+            size,
+            depth,
+        )
+    elif kind is dict:
+        _pairs(value.items(), parts, size, depth)
+    elif kind in _NAMED:
+        _named(value, parts, size, depth)
+    elif isinstance(value, Results):
+        if value.name[0].isupper():  # a named tuple of Python's
+            _add(f"{value.name}(", parts, size)
+            for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
+                _add(f"{', ' if i else ''}{name}=", parts, size)
+                _write(item, parts, size, depth + 1)
+            _add(")", parts, size)
+            return
+        _add(f"torch.return_types.{value.name}(\n", parts, size)
+        for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
+            _add((",\n" if i else "") + f"{name}=", parts, size)
+            _write(item, parts, size, depth + 1)
+        _add(")", parts, size)
+    else:
+        _add(_atom(value), parts, size)
+
+
+def _pairs(items: Any, parts: list[str], size: list[int], depth: int) -> None:
+    _add("{", parts, size)
+    for i, (key, item) in enumerate(items):
+        if i:
+            _add(", ", parts, size)
+        _write(key, parts, size, depth + 1)
+        _add(": ", parts, size)
+        _write(item, parts, size, depth + 1)
+    _add("}", parts, size)
+
+
+# Containers whose text begins with the name of their kind.
+_NAMED: dict[type, str] = {
+    Counter: "Counter",
+    OrderedDict: "OrderedDict",
+    defaultdict: "defaultdict",
+    deque: "deque",
+    type({}.keys()): "dict_keys",
+    type({}.values()): "dict_values",
+    type({}.items()): "dict_items",
+    type(OrderedDict().keys()): "odict_keys",
+    type(OrderedDict().values()): "odict_values",
+    type(OrderedDict().items()): "odict_items",
+}
+
+
+def _named(value: Any, parts: list[str], size: list[int], depth: int) -> None:
+    kind = type(value)
+    _add(f"{_NAMED[kind]}(", parts, size)
+    if kind is Counter:
+        if value:
+            _pairs(value.most_common(), parts, size, depth)
+    elif kind is defaultdict:
+        _write(value.default_factory, parts, size, depth + 1)
+        _add(", ", parts, size)
+        _pairs(value.items(), parts, size, depth)
+    elif kind is not OrderedDict:
+        _sequence("[", value, "]", parts, size, depth)
+        if getattr(value, "maxlen", None) is not None:
+            _add(f", maxlen={value.maxlen}", parts, size)
+    elif value:
+        _sequence("[", value.items(), "]", parts, size, depth)
+    _add(")", parts, size)
+
+
+def _sequence(
+    opening: str, values: Any, closing: str, parts: list[str], size: list[int], depth: int
+) -> None:
+    _add(opening, parts, size)
+    for i, item in enumerate(values):
+        if i:
+            _add(", ", parts, size)
+        _write(item, parts, size, depth + 1)
+    _add(closing, parts, size)
+
+
+def _atom(value: Any) -> str:
+    if type(value) is Varying or isinstance(value, Unread):
+        raise Aside
+    if isinstance(value, Tensor):
+        STATE.steps += 10
+        return tensor_text(value)
+    if isinstance(value, Instance):
+        return type(value).describe(value)  # type: ignore[attr-defined]  # of every class
+    if value is None or isinstance(value, bool | float | str):
+        return repr(value)
+    if isinstance(value, int):
+        try:
+            return repr(value)
+        except ValueError:
+            raise too_many_digits("printed") from None
+    if isinstance(value, Size):
+        return f"torch.Size([{', '.join(map(str, value))}])"
+    if isinstance(value, np.dtype):
+        return f"torch.{value.name}"
+    if isinstance(value, range | slice):
+        return repr(value)
+    if isinstance(value, UserFunction | Builtin | OpFunction):
+        return f"<function {value.name}>"
+    if isinstance(value, TypeName):
+        return f"<class '{value.name}'>"
+    if isinstance(value, GradFn):
+        return f"<{value.described if MODE.python else value.short_name}>"
+    if isinstance(value, Namespace):
+        return f"<namespace {value.path or 'torch'}>"
+    if isinstance(value, Device):
+        return "device(type='cpu')"
+    if isinstance(value, GradMode):
+        return f"<{value.name}>"
+    if value is Ellipsis or value is NotImplemented:
+        return repr(value)
+    if isinstance(value, MethodType):
+        name = getattr(value.__func__, "name", "method")
+        if isinstance(value.__self__, Instance):
+            owner = type(value.__self__).__name__
+            return f"<bound method {owner}.{name} of {represent(value.__self__)}>"
+        return f"<bound method {name}>"
+    if isinstance(value, partial):
+        named = [f"{key}={represent(item)}" for key, item in value.keywords.items()]
+        inside = ", ".join([*map(represent, (value.func, *value.args)), *named])
+        return f"functools.partial({inside})"
+    describe = getattr(type(value), "describe", None)
+    return describe(value) if describe else f"<{type(value).__name__}>"
+
+
+def array_text(array: Tensor, words: Callable[[Any], str]) -> str:
+    """What `print(array)` and, in containers, its `repr` give in NumPy."""
+    with np.printoptions(**STATE.array_options):
+        return words(value_of(array.node))
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """What `print(tensor)` gives in PyTorch."""
+    if STATE.levels:
+        from ...autograd.transform_levels import wrapped
+
+        wrappers, inner = wrapped(tensor)
+        shown = _tensor_text(inner)
+        for wrapper in reversed(wrappers):
+            shown = f"{wrapper}\n{indent(shown, '    ')}\n)"
+        return shown
+    return _tensor_text(tensor)
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    node = tensor.looked_at
+    if tensor.tag == "numpy":
+        return array_text(tensor, repr)
+    array = value_of(node)
+    name = tensor.grad_name
+    tangent = None
+    if STATE.dual and not STATE.levels:
+        from ..torch.duals import tangent_of
+
+        moves = tangent_of(tensor)
+        tangent = None if moves is None else _tensor_text(moves)
+    options = {} if STATE.print_options is None else {"options": STATE.print_options}
+    return format_tensor(
+        array,
+        requires_grad=node.requires_grad,
+        grad_fn=name,
+        default_dtype=STATE.default_dtype,
+        is_parameter=tensor.is_parameter,
+        tangent=tangent,
+        **options,
+    )
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def check_spec(spec: str) -> None:
+    """E505 for a width or precision that would make enormous text."""
+    for digits in _DIGITS.findall(spec):
+        if len(digits) > 6 or int(digits) > MAX_WIDTH:
+            raise fail(
+                "E505",
+                f"the format `{spec[:40]}` asks for more than {MAX_WIDTH} characters",
+                help="use a smaller width or precision",
+            )
+
+
+def formatted(value: Any, spec: str) -> Any:
+    """`format(value, spec)`; a one-element tensor formats as its number, as in PyTorch."""
+    if not spec and not isinstance(value, Instance):
+        if isinstance(value, Tensor) and not value.shape:
+            return text(value.item())
+        return text(value)
+    check_spec(spec)
+    if isinstance(value, Instance):
+        return type(value).formatted(value, spec)  # type: ignore[attr-defined]  # of every class
+    if type(value) is Varying:
+        return Later(formatted, value, spec)
+    if isinstance(value, Tensor):
+        if value.shape:
+            raise fail(
+                "E208",
+                f"a tensor of shape {tuple(value.shape)} cannot be formatted with `{spec}`",
+                help="format one element: `x[0].item()`",
+            )
+        return formatted(value.item(), spec)
+    if not isinstance(value, bool | int | float | str):
+        value = text(value)
+    try:
+        return format(value, spec)
+    except (ValueError, OverflowError) as error:
+        raise fail(
+            "E208",
+            f"`{spec}` does not fit {text(value)[:40]}: {str(error).lower()}",
+            help="use a format such as `.4f`, `>8` or `d`",
+        ) from None
+
+
+_PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-Z%])")
+
+
+def percent(template: str, values: Any) -> Any:
+    """`template % values`."""
+    if (
+        type(values) is tuple
+        and (made := later(lambda *v: percent(template, v), values)) is not None
+    ):
+        return made
+    if type(values) is Varying:
+        return Later(percent, template, values)
+    check_spec_all = [m.group(3) or "" for m in _PERCENT.finditer(template)]
+    check_spec_all += [m.group(4) or "" for m in _PERCENT.finditer(template)]
+    for width in check_spec_all:
+        if width != "*":
+            check_spec(width)
+    if isinstance(values, dict):
+        plain: Any = {k: _plain(v) for k, v in values.items()}
+    elif type(values) is tuple:
+        plain = tuple(_plain(v) for v in values)
+        if "*" in check_spec_all and any(isinstance(v, int) and abs(v) > MAX_WIDTH for v in plain):
+            raise too_long()
+    else:
+        plain = (_plain(values),)
+    try:
+        return template % plain
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise fail(
+            "E208",
+            f"the values do not fit the format string: {error}",
+            help="one value for each `%`, for example `'%d %.2f' % (n, x)`",
+        ) from None
+
+
+class _Shown:
+    """A value that `%r` and `%s` show as the language does."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __str__(self) -> str:
+        return text(self.value)
+
+    def __repr__(self) -> str:
+        return represent(self.value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor) and value.node.numel == 1:
+        return _Number(value.item(), text(value))
+    if isinstance(value, bool | int | float | str) and not (
+        isinstance(value, str) and isinstance(value, Instance)
+    ):
+        return value
+    return _Shown(value)
+
+
+class _Number(float):
+    """A tensor's number for `%d` and `%f`, its text for `%s`."""
+
+    shown: str
+
+    def __new__(cls, value: float, shown: str) -> _Number:
+        self = super().__new__(cls, value)
+        self.shown = shown
+        return self
+
+    def __str__(self) -> str:
+        return self.shown
+
+    __repr__ = __str__
+
+
+_FIELD = re.compile(r"\{\{|\}\}|\{(\w*)(?:!([rs]))?(?::([^{}]*))?\}|\{|\}")
+
+
+def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`template.format(...)` with plain fields: `{}`, `{0}`, `{name}`, `!r` and a spec."""
+    made = later(lambda *v: str_format(template, v, kwargs), args)
+    if made is not None:
+        return made
+    automatic = [0]
+
+    def replace(match: re.Match[str]) -> str:
+        whole = match.group()
+        if whole in ("{{", "}}"):
+            return whole[0]
+        if whole in ("{", "}"):
+            raise fail(
+                "E208",
+                f"the format string {template[:60]!r} has a field that is not understood",
+                help="use `{}`, `{0}`, `{name}` or `{name:.3f}`",
+            )
+        name, conversion, spec = match.groups()
+        if name == "":
+            name = str(automatic[0])
+            automatic[0] += 1
+        if name.isdigit():
+            if int(name) >= len(args):
+                raise fail(
+                    "E210",
+                    f"the format string needs argument {name}, {len(args)} were given",
+                    help="give one argument for each `{}`",
+                )
+            value = args[int(name)]
+        elif name in kwargs:
+            value = kwargs[name]
+        else:
+            raise fail(
+                "E210",
+                f"the format string names `{name}`, which was not given",
+                help=f"add `{name}=...`",
+            )
+        return formatted(represent(value) if conversion == "r" else value, spec or "")
+
+    return _FIELD.sub(replace, template)

@@ -1,0 +1,330 @@
+"""Calling things: user functions with Python's parameter rules, ops, builtins and types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail
+from ...graph.node import Node
+from ...graph.op import cast
+from ...graph.params import LATE, NUMBERS, BindError
+from ...graph.state import STATE, grad_mode
+from ..errors.exhaustion import out_of_memory
+from ..syntax import tree as syntax
+from .dialect import MODE, kind_of, misfit
+from .operations import count_nested, count_step
+from .plain_operands import refuse_plain
+from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
+
+
+class Parameters:
+    """A signature of a `def`, and how arguments are bound to it."""
+
+    __slots__ = ("called", "keyword", "keywords", "names", "outside", "positional", "rest", "tree")
+
+    def __init__(
+        self, params: list[syntax.Param], tree: syntax.Node | None = None, called: str = ""
+    ):
+        self.tree = tree  # of the whole function
+        self.outside: tuple[str, ...] | None = None  # the names it reads, once somebody asked
+        self.called = called  # the function's name with those of what it stands in
+        self.positional = [p.name for p in params if p.kind in ("positional", "normal")]
+        self.keyword = [p.name for p in params if p.kind == "keyword"]
+        self.rest = next((p.name for p in params if p.kind == "rest"), None)
+        self.keywords = next((p.name for p in params if p.kind == "keywords"), None)
+        self.names = {p.name for p in params if p.kind in ("normal", "keyword")}
+
+    def bind(
+        self, function: UserFunction, args: list[Any], kwargs: dict[str, Any], names: dict[str, Any]
+    ) -> None:
+        """Put arguments into `names`; E205 when they do not fit."""
+        positional = self.positional
+        given = len(args)
+        for name, value in zip(positional, args, strict=False):
+            names[name] = value
+        if given > len(positional):
+            if self.rest is None:
+                least = len(positional) - len(function.defaults)
+                count = f"{least} to {len(positional)}" if function.defaults else f"{least}"
+                raise self._wrong(
+                    function,
+                    f"takes {count} argument{'' if count == '1' else 's'} "
+                    f"but {given} {'was' if given == 1 else 'were'} given",
+                )
+            names[self.rest] = tuple(args[len(positional) :])
+        elif self.rest is not None:
+            names[self.rest] = ()
+        extra: dict[str, Any] = {}
+        for name, value in kwargs.items():
+            if name in self.names:
+                if name in names:
+                    raise self._wrong(function, f"got several values for argument `{name}`")
+                names[name] = value
+            elif self.keywords is not None:
+                extra[name] = value
+            else:
+                raise self._wrong(function, f"got an unexpected keyword argument `{name}`")
+        if self.keywords is not None:
+            names[self.keywords] = extra
+        self._fill_defaults(function, given, names)
+
+    def _fill_defaults(self, function: UserFunction, given: int, names: dict[str, Any]) -> None:
+        positional = self.positional
+        first_default = len(positional) - len(function.defaults)
+        missing = []
+        for i in range(given, len(positional)):
+            name = positional[i]
+            if name not in names:
+                if i >= first_default:
+                    names[name] = function.defaults[i - first_default]
+                else:
+                    missing.append(name)
+        for name in self.keyword:
+            if name not in names:
+                if name in function.keyword_defaults:
+                    names[name] = function.keyword_defaults[name]
+                else:
+                    missing.append(name)
+        if missing:
+            raise self._wrong(
+                function,
+                f"misses its argument{'s' if len(missing) > 1 else ''} "
+                + ", ".join(f"`{m}`" for m in missing),
+            )
+
+    def _wrong(self, function: UserFunction, message: str) -> AutodiffError:
+        error = fail(
+            "E205",
+            f"`{function.name}` {message}",
+            help=f"it is defined as `{self.describe(function.name)}`",
+        )
+        error.callee = self.called
+        return error
+
+    def describe(self, name: str) -> str:
+        parts = list(self.positional)
+        if self.rest is not None:
+            parts.append("*" + self.rest)
+        elif self.keyword:
+            parts.append("*")
+        parts.extend(self.keyword)
+        if self.keywords is not None:
+            parts.append("**" + self.keywords)
+        return f"{name}({', '.join(parts)})"
+
+
+CACHED = type(cache(len))
+
+
+class Depth:
+    """How many user functions are running inside one another."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0
+
+
+DEPTH = Depth()
+
+
+def call_user(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Run a user function in a scope of its own."""
+    count_step()
+    scope = Scope(function.scope, True)
+    function.params.bind(function, args, kwargs, scope.names)
+    if DEPTH.now >= STATE.max_depth:
+        raise fail(
+            "E507",
+            f"`{function.name}` calls itself more than {STATE.max_depth} levels deep",
+            help="add a case that stops the recursion, or raise the limit with --max-depth",
+        )
+    DEPTH.now += 1
+    try:
+        return function.body(scope)
+    except RecursionError:
+        raise fail("E507", f"`{function.name}` recurses too deeply", help="use a loop") from None
+    finally:
+        DEPTH.now -= 1
+
+
+def call_value(
+    callee: Any, args: list[Any], kwargs: dict[str, Any], scope: Scope | None = None
+) -> Any:
+    """Call any value of the language."""
+    kind = type(callee)
+    if kind is OpFunction:
+        return call_op(callee, args, kwargs)
+    if kind is UserFunction:
+        for wrapper in callee.wrappers:
+            return _wrapped(wrapper, callee, args, kwargs)
+        return call_user(callee, args, kwargs)
+    if kind is MethodType:
+        return call_value(callee.__func__, [callee.__self__, *args], kwargs, scope)
+    if kind is Builtin or kind is Method:
+        return guarded(callee.name, callee.function, args, kwargs)
+    if kind is TypeName and callee.make is not None:
+        return guarded(callee.name, callee.make, args, kwargs)
+    if kind is GradMode:
+        return _decorated(callee, args)
+    if kind is partial:
+        given = {**callee.keywords, **kwargs}
+        return call_value(callee.func, [*callee.args, *args], given, scope)
+    if kind is CACHED:
+        count_nested((*args, *kwargs.values()))
+        return guarded("lru_cache", callee, args, kwargs)
+    call = getattr(kind, "call", None)
+    if call is not None:
+        return call(callee, args, kwargs)
+    if isinstance(callee, np.dtype) and len(args) == 1:  # `np.float32(0.1)`
+        from ..numpy.arrays import given_back, plain
+
+        return given_back(guarded(callee.name, callee.type, [plain(args[0])], {}))
+    raise fail(
+        "E208",
+        f"{kind_of(callee)} is not a function and cannot be called",
+        help="write `*` between two factors: `2 * (x + 1)`",
+    )
+
+
+def _wrapped(
+    wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    with grad_mode(wrapper.enabled):
+        return call_user(function, args, kwargs)
+
+
+def _decorated(mode: GradMode, args: list[Any]) -> Any:
+    if len(args) == 1 and isinstance(args[0], UserFunction):
+        args[0].wrappers.append(mode)
+        return args[0]
+    if not args:
+        return mode
+    raise fail(
+        "E208", f"`{mode.name}` decorates functions", help=f"write `with torch.{mode.name}():`"
+    )
+
+
+def guarded(
+    name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Call Python code with a program's arguments: its complaints become diagnostics."""
+    if STATE.allow is not None:
+        STATE.allow(name, function)
+    try:
+        return function(*args, **kwargs)
+    except AutodiffError:
+        raise
+    except BindError as error:
+        raise fail(
+            "E205", f"`{name}`: a value {error.message}", help=f"see `autodiff help {name}`"
+        ) from None
+    except TypeError as error:
+        raise fail(
+            "E205", f"`{name}` {_words(error, name)}", help=f"see `autodiff help {name}`"
+        ) from None
+    except AttributeError:
+        given = ", ".join(kind_of(v) for v in [*args, *kwargs.values()][:4])
+        raise fail(
+            "E205", f"`{name}` cannot take {given}", help=f"see `autodiff help {name}`"
+        ) from None
+    except ValueError as error:
+        raise fail(
+            "E208", f"`{name}`: {_words(error, name)}", help="check the values given"
+        ) from None
+    except KeyError as error:
+        raise fail("E210", f"`{name}`: no key {error}", help="check the key") from None
+    except IndexError as error:
+        raise fail("E210", f"`{name}`: {_words(error, name)}", help="check the index") from None
+    except OverflowError as error:
+        raise fail("E504", f"`{name}`: {_words(error, name)}", help="use smaller numbers") from None
+    except ZeroDivisionError:
+        raise fail("E504", f"`{name}`: division by zero", help="check the divisor") from None
+    except MemoryError:
+        raise out_of_memory(f"`{name}`") from None
+
+
+def _words(error: Exception, name: str) -> str:
+    words = str(error)
+    at = words.find("() ")
+    words = words[at + 3 :] if at >= 0 else words
+    return words.replace("positional argument", "argument") or type(error).__name__
+
+
+def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Apply an op of the table; `requires_grad=True` makes the result a leaf, as PyTorch's
+    factories do."""
+    wants_grad = kwargs.get("requires_grad", False)
+    if kwargs.get("out") is not None:
+        rest = {key: value for key, value in kwargs.items() if key != "out"}
+        return written(callee.name, call_op(callee, args, rest), kwargs["out"])
+    if MODE.python:
+        _refuse_python_operands(callee, args, kwargs)
+    result = calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
+    if wants_grad is True and isinstance(result, Tensor):
+        result.set_requires_grad(True)
+    return result
+
+
+def written(name: str, found: Any, out: Any) -> Any:
+    """`torch.add(x, y, out=z)`, `torch.max(x, 0, out=(values, places))`: results are written into
+    tensors that are there."""
+    if isinstance(found, tuple) and isinstance(out, tuple | list) and len(found) == len(out):
+        parts = [written(name, part, target) for part, target in zip(found, out, strict=True)]
+        kept = type(found)(parts)
+        vars(kept).update(vars(found), name=f"{getattr(found, 'name', '')}_out")
+        return kept
+    if not (isinstance(found, Tensor) and isinstance(out, Tensor)):
+        raise fail(
+            "E208", f"`{name}` writes its results into tensors", help="write `out=torch.empty(0)`"
+        )
+    if STATE.grad and (found.requires_grad or out.requires_grad):
+        words = "functions with out=... arguments don't support automatic differentiation"
+        raise fail(
+            "E404",
+            words,
+            help="assign the result to a name",
+            notes=(f"PyTorch: {name}(): {words}, but one of the arguments requires grad.",),
+        )
+    calls.check_storable(f"{name}()", found.dtype, out)
+    if tuple(out.shape) == tuple(found.shape):
+        out.write(found.node, found.node)
+    else:
+        out.adopt(Tensor(cast(found.node, out.dtype)))
+    return out
+
+
+def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> None:
+    """PyTorch's functions do not take plain lists or numbers where the first tensor stands."""
+    if any(type(value) is not Tensor for value in args) or kwargs:
+        refuse_plain(callee.ops, callee.name, args, kwargs, 0)
+        params = callee.ops[0].params
+        if (
+            args
+            and type(args[0]) in NUMBERS
+            and params
+            and params[0].annotation == "Tensor"
+            and not any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
+        ):
+            raise misfit(
+                f"`{callee.name}` needs a tensor, not",
+                args[0],
+                "write `torch.tensor(...)` around it",
+            )
+
+
+def _of_tensors(value: Any) -> Callable[..., Any]:
+    """A function of the program as ops call it."""
+    if not callable(value):
+        raise BindError(f"must be a function, not {kind_of(value)}")
+    return lambda *args: call_value(value, [Tensor(a) if type(a) is Node else a for a in args], {})
+
+
+LATE.function = _of_tensors

@@ -1,0 +1,126 @@
+"""Long loops: what keeps their graph and its memory within bounds."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...engine.memory import drop_free
+from ...errors import AutodiffError, fail
+from ...graph.node import Node as GraphNode
+from ...graph.op import LEAF
+from ...graph.state import STATE
+from ..errors.exhaustion import out_of_memory
+from .values import Scope
+
+MOST_MADE = 64 << 20  # bytes of arrays after which a loop evaluates what it has
+
+
+class Housekeeping:
+    """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, and
+    whenever many bytes were made, the tensors that names hold are evaluated and their finished
+    history is let go.
+
+    `garbage`: bytes of arrays that were made since cycles were looked for; `replays`: whether steps
+    may be replayed at all.
+    """
+
+    __slots__ = ("every", "garbage", "mark", "replays", "start")
+
+    def __init__(self) -> None:
+        self.every = 50_000
+        self.replays = True
+        self.restart()
+
+    def restart(self) -> None:
+        """Called when a program begins."""
+        self.start = self.mark = GraphNode.counter()
+        self.garbage = STATE.made = 0
+
+    def excuse(self, operations: int) -> None:
+        """These operations were bounded and are settled: they do not count against the limit."""
+        self.start += operations
+
+    def after_step(self, scope: Scope) -> None:
+        """Called now and then after a step of a loop, and after one that made big arrays."""
+        newest = GraphNode.counter()
+        piled = newest - self.mark >= self.every
+        if STATE.batching or STATE.dual or not (piled or STATE.made > MOST_MADE):
+            return
+        before, self.mark = self.mark, newest
+        most = 10 * STATE.max_steps
+        if newest - self.start > most:
+            raise STATE.over or limit(
+                fail(
+                    "E506",
+                    f"the program applied more than {most} operations",
+                    help="is the loop endless? raise the limit with --max-steps 10000000",
+                )
+            )
+        self.collect(scope, before)
+        self.garbage += STATE.made
+        STATE.made = 0
+        if self.garbage > STATE.max_bytes // 2:
+            self.garbage = 0
+            drop_free()
+            gc.collect()
+
+    def collect(self, scope: Scope, since: int) -> None:
+        """Evaluate what names hold, then release histories that no gradient needs. What needs a
+        gradient keeps its history anyway, and waits."""
+        from ...engine.evaluate import evaluate, release
+
+        nodes: list[GraphNode] = []
+        seen: set[int] = set()
+        at: Scope | None = scope
+        while at is not None:
+            pending = list(at.names.values())
+            while pending:
+                value = pending.pop()
+                if isinstance(value, Tensor):
+                    node = value.looked_at
+                    if node.seq > since and (not node.requires_grad or node.op is LEAF):
+                        nodes.append(node)
+                    if value.grad is not None:
+                        nodes.append(value.grad.node)
+                elif id(value) not in seen:
+                    seen.add(id(value))
+                    pending.extend(contents(value))
+            at = at.outer
+        evaluate(nodes)
+        release(nodes, since)
+
+
+def contents(value: Any) -> Iterable[Any]:
+    """The values inside a list, a dict, or a value of a class."""
+    if isinstance(value, list | tuple):
+        return value if len(value) < 100_000 else ()
+    if isinstance(value, dict):
+        return value.values()
+    held = getattr(type(value), "held", None)
+    return () if held is None else held(value)
+
+
+HOUSEKEEPING = Housekeeping()
+
+LIMITS = frozenset({"E505", "E506", "E508"})
+
+
+def limit(error: AutodiffError) -> AutodiffError:
+    """An error that says which limit was reached ends the program. While a step is recorded it
+    only ends the recording: the step as it is written will say it."""
+    if STATE.recorder is None:
+        STATE.end(error)
+    return error
+
+
+def ended(error: BaseException | None = None) -> bool:
+    """Whether a limit ended the program, this one at the latest: then nothing of it runs, neither
+    `except` nor `finally`, `__exit__` or the rest of a generator."""
+    if isinstance(error, MemoryError):
+        error = out_of_memory("the program")
+    if isinstance(error, AutodiffError) and error.code in LIMITS:
+        limit(error)
+    return STATE.over is not None

@@ -1,0 +1,337 @@
+"""Iterators: values that give their items one at a time, as they are asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...errors import AutodiffError, fail
+from ...graph.state import STATE
+from .dialect import misfit
+from .exceptions import EXCEPTIONS, ErrorValue, Raised, is_stop
+from .functions import DEPTH, call_value
+from .operations import binary, compare, count_step, equal, iterate, truth
+from .subscripts import index, slice_part
+from .user_classes import UserClass, special
+from .values import Builtin, TypeName
+
+
+class Lazy:
+    """An iterator of the program: a generator, `zip(...)`, `iter(x)` ... `of`: the values that it
+    goes through and does nothing else."""
+
+    __slots__ = ("name", "of", "source")
+
+    def __init__(self, name: str, source: Iterator[Any], of: tuple[Any, ...] = ()):
+        self.name = name
+        self.of = of
+        self.source = source
+
+    def __iter__(self) -> Lazy:
+        return self
+
+    def __next__(self) -> Any:
+        return self.resume(self.source.__next__)
+
+    def send(self, value: Any) -> Any:
+        """`generator.send(value)`."""
+        return self.resume(self._own("send"), value)
+
+    def throw(self, *raised: Any) -> Any:
+        """`generator.throw(error)`, and what Python's `yield from` passes on."""
+        error = raised[0]
+        if isinstance(error, UserClass):
+            given = raised[1] if len(raised) > 1 else None
+            known = isinstance(given, ErrorValue)
+            error = given if known else error(*([] if given is None else [given]))
+        given = Raised(error, STATE.span) if isinstance(error, ErrorValue) else raised[-1]
+        return self.resume(self._own("throw"), given)
+
+    def close(self) -> None:
+        """`generator.close()`."""
+        try:
+            self.resume(self._own("close"))
+        except RuntimeError as error:
+            raise Raised(EXCEPTIONS["RuntimeError"](str(error)), STATE.span) from None
+
+    def _own(self, name: str) -> Any:
+        found = getattr(self.source, name, None)
+        if found is None:
+            raise fail("E207", f"a {self.name} has no attribute `{name}`", help="loop over it")
+        return found
+
+    def resume(self, step: Callable[..., Any], *args: Any) -> Any:
+        """Let the source go on."""
+        if STATE.over is not None:
+            raise STATE.over
+        if DEPTH.now >= STATE.max_depth:
+            raise fail(
+                "E507",
+                f"iterators are nested more than {STATE.max_depth} levels deep",
+                help="use a loop",
+            )
+        DEPTH.now += 1
+        try:
+            return step(*args)
+        except ValueError as error:
+            if "already executing" not in str(error):
+                raise
+            raise fail(
+                "E208", "generator already executing", help="it asks itself", raises="ValueError"
+            ) from None
+        finally:
+            DEPTH.now -= 1
+
+    def get_attribute(self, name: str) -> Any:
+        if name in ("send", "throw", "close"):
+            self._own(name)
+            return Builtin(name, lambda *args: _asked(getattr(self, name), *args))
+        from ..runtime.attributes import special_name
+
+        return special_name(self, name)
+
+    def describe(self) -> str:
+        return f"<{self.name}>"
+
+
+def iterator(value: Any) -> Iterator[Any]:
+    """`iter(value)` in Python's own form; every item is counted as a step."""
+    return value if isinstance(value, Lazy) else iterate(value)
+
+
+def make_iterator(value: Any, *sentinel: Any) -> Any:
+    """`iter(value)`, or `iter(function, sentinel)`."""
+    if sentinel:
+        return Lazy("callable_iterator", _until(value, sentinel[0]))
+    if isinstance(value, Lazy):
+        return value
+    method = special(value, "__iter__")
+    if method is not None:
+        return call_value(method, [], {})
+    return Lazy(f"{type(value).__name__}_iterator", iterate(value))
+
+
+def _until(function: Any, sentinel: Any) -> Iterator[Any]:
+    while True:
+        count_step()
+        item = call_value(function, [], {})
+        if item is sentinel or truth(compare("==", item, sentinel)):
+            return
+        yield item
+
+
+def advance(value: Any, *default: Any) -> Any:
+    """`next(value)`."""
+    if isinstance(value, list) and not default:
+        # What `parameters()` and its kin give is a list here; its first item is meant.
+        if not value:
+            raise _exhausted()
+        return value.pop(0)
+    if isinstance(value, Iterator):
+        try:
+            return _asked(value.__next__)
+        except AutodiffError as error:
+            if default and is_stop(error):
+                return default[0]
+            raise
+    method = special(value, "__next__")
+    if method is not None:
+        try:
+            return call_value(method, [], {})
+        except AutodiffError as error:
+            if default and is_stop(error):
+                return default[0]
+            raise
+    if isinstance(value, list):
+        return value.pop(0) if value else default[0]
+    raise misfit(
+        "next() needs an iterator with something left, not",
+        value,
+        "write `next(iter(x))`, or use a for loop",
+    )
+
+
+def _asked(step: Callable[..., Any], *args: Any) -> Any:
+    """A step of an iterator; at its end StopIteration, with the result of a generator."""
+    try:
+        return step(*args)
+    except StopIteration as stop:
+        result = stop.value
+    raise _exhausted(*([] if result is None else [result]))
+
+
+def _exhausted(*result: Any) -> AutodiffError:
+    return Raised(EXCEPTIONS["StopIteration"](*result), None).amend(
+        code="E210",
+        message="the iterator has nothing left",
+        helps=("give a default: `next(iterator, None)`",),
+    )
+
+
+# -- builtins -------------------------------------------------------------------------------------
+
+
+def zipped(*sources: Any, strict: Any = False) -> Lazy:
+    """`zip(...)`."""
+    return Lazy("zip", _zip([iterator(s) for s in sources], truth(strict)), sources)
+
+
+def _zip(sources: list[Iterator[Any]], strict: bool) -> Iterator[Any]:
+    try:
+        yield from zip(*sources, strict=strict)
+    except ValueError:
+        raise fail(
+            "E208", "zip() arguments have different lengths", help="leave strict out"
+        ) from None
+
+
+def enumerated(values: Any, start: Any = 0) -> Lazy:
+    """`enumerate(...)`."""
+    first = slice_part(start)
+    items = enumerate(iterator(values), 0 if first is None else first)
+    return Lazy("enumerate", items, (values,))
+
+
+def mapped(function: Any, *sources: Any) -> Lazy:
+    """`map(...)`."""
+    items = zip(*[iterator(s) for s in sources], strict=False)
+    return Lazy("map", (call_value(function, list(item), {}) for item in items))
+
+
+def filtered(function: Any, values: Any) -> Lazy:
+    """`filter(...)`."""
+    return Lazy(
+        "filter",
+        (
+            v
+            for v in iterator(values)
+            if truth(v if function is None else call_value(function, [v], {}))
+        ),
+    )
+
+
+# -- itertools ------------------------------------------------------------------------------------
+
+
+def _chain(*sources: Any) -> Lazy:
+    return Lazy("chain", (item for source in sources for item in iterator(source)))
+
+
+def _count(start: Any = 0, step: Any = 1) -> Lazy:
+    def items() -> Iterator[Any]:
+        value = start
+        while True:
+            yield value
+            count_step()
+            value = binary("+", value, step)
+
+    return Lazy("count", items())
+
+
+def _stepped(items: Iterator[Any]) -> Iterator[Any]:
+    """Items that may have no end, each a step."""
+    for item in items:
+        count_step()
+        yield item
+
+
+def _cycle(values: Any) -> Lazy:
+    return Lazy("cycle", _stepped(itertools.cycle(iterator(values))))
+
+
+def _repeat(value: Any, *times: Any) -> Lazy:
+    counts = [slice_part(n) for n in times]
+    return Lazy("repeat", _stepped(itertools.repeat(value, *[n for n in counts if n is not None])))
+
+
+def _slice(values: Any, *parts: Any) -> Lazy:
+    return Lazy("islice", itertools.islice(iterator(values), *[slice_part(p) for p in parts]))
+
+
+def _accumulate(values: Any, func: Any = None, *, initial: Any = None) -> Lazy:
+    def join(total: Any, value: Any) -> Any:
+        return binary("+", total, value) if func is None else call_value(func, [total, value], {})
+
+    return Lazy("accumulate", itertools.accumulate(iterator(values), join, initial=initial))
+
+
+def _counted(name: str) -> Callable[..., Lazy]:
+    """A function of `itertools` that takes finite sources and plain numbers."""
+
+    def make(*sources: Any, **options: Any) -> Lazy:
+        given = [s if isinstance(s, int) else list(iterator(s)) for s in sources]
+        numbers = {
+            key: value if key == "fillvalue" else slice_part(value)
+            for key, value in options.items()
+        }
+        return Lazy(name, iterate(getattr(itertools, name)(*given, **numbers)))
+
+    return make
+
+
+def _while(name: str) -> Callable[..., Lazy]:
+    def make(predicate: Any, values: Any) -> Lazy:
+        def holds(value: Any) -> bool:
+            return truth(call_value(predicate, [value], {}))
+
+        return Lazy(name, getattr(itertools, name)(holds, iterator(values)))
+
+    return make
+
+
+def _grouped(values: Any, key: Any = None) -> Lazy:
+    def items() -> Iterator[Any]:
+        group: list[Any] = []
+        last: Any = None
+        for value in iterator(values):
+            rank = value if key is None else call_value(key, [value], {})
+            if group and not equal(rank, last):
+                yield last, group
+                group = []
+            last = rank
+            group.append(value)
+        if group:
+            yield last, group
+
+    return Lazy("groupby", items())
+
+
+def _starmap(function: Any, values: Any) -> Lazy:
+    return Lazy("starmap", (call_value(function, list(iterate(v)), {}) for v in iterator(values)))
+
+
+_FINITE = """
+    product permutations combinations combinations_with_replacement pairwise zip_longest batched
+"""
+ITERTOOLS: dict[str, Callable[..., Any]] = {
+    "count": _count,
+    "cycle": _cycle,
+    "repeat": _repeat,
+    "islice": _slice,
+    "accumulate": _accumulate,
+    "takewhile": _while("takewhile"),
+    "dropwhile": _while("dropwhile"),
+    "groupby": _grouped,
+    "starmap": _starmap,
+    **{name: _counted(name) for name in _FINITE.split()},
+}
+
+
+CHAIN = TypeName(
+    "itertools.chain",
+    lambda value: isinstance(value, Lazy) and value.name == "chain",
+    _chain,
+    from_iterable=Builtin(
+        "from_iterable",
+        lambda sources: Lazy(
+            "chain", (item for source in iterator(sources) for item in iterator(source))
+        ),
+    ),
+)
+
+
+def pick(value: Any, *keys: Any) -> Any:
+    """`operator.itemgetter(*keys)(value)`."""
+    found = tuple([index(value, key) for key in keys])
+    return found[0] if len(keys) == 1 else found

@@ -1,0 +1,457 @@
+"""Operators: what `+`, `<`, `not`, `in` and the truth of a value mean, and what can be looped over.
+
+Tensors go to the op table; Python values do what Python does, within bounds.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter, OrderedDict
+from collections.abc import Callable, ItemsView, Iterator
+from itertools import count
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...autograd.literals import has_tensor
+from ...autograd.tensor import Array, Tensor
+from ...errors import AutodiffError, fail
+from ...graph.node import Node
+from ...graph.op import number
+from ...graph.registry import F
+from ...graph.state import STATE, grad_mode
+from ...graph.symbolic_numbers import Aside, Unread, Varying
+from .dialect import MODE, is_numeric_list, kind_of, misfit
+from .housekeeping import limit
+from .python_operators import (
+    BINARY,
+    MAX_ITEMS,
+    NUMBERS,
+    bound_integers,
+    bound_length,
+    python_binary,
+    refuse_caret,
+)
+from .values import GradFn, Instance, OpFunction, UserFunction, has, is_callable
+
+COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "==": ("eq", operator.eq),
+    "!=": ("ne", operator.ne),
+    "<": ("lt", operator.lt),
+    "<=": ("le", operator.le),
+    ">": ("gt", operator.gt),
+    ">=": ("ge", operator.ge),
+}
+
+
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+}
+
+
+def as_operand(value: Any) -> Any:
+    """A numeric list stands for a constant tensor (native files only)."""
+    if isinstance(value, list) and value and not MODE.python and is_numeric_list(value):
+        return Tensor(calls.node_of_list(value))
+    return value
+
+
+def binary(symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`."""
+    if symbol == "%" and isinstance(left, str):
+        return python_binary(symbol, str.__str__(left), right)
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return instance_binary(symbol, left, right)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return tensor_binary(symbol, left, right)
+    if isinstance(left, list) or isinstance(right, list):
+        return _list_binary(symbol, left, right)
+    return python_binary(symbol, left, right)
+
+
+def instance_binary(symbol: str, left: Any, right: Any, in_place: bool = False) -> Any:
+    """An operator with a value of a class on one side: Python asks both."""
+    if symbol == "*":
+        for sequence, times in ((left, right), (right, left)):
+            if isinstance(sequence, str | list | tuple) and has(times, "__index__"):
+                bound_length(len(sequence) * operator.index(times), list)
+    if isinstance(left, int) and isinstance(right, int):
+        bound_integers(symbol, left, right)
+    function = BINARY[symbol][1]
+    if in_place:
+        function = getattr(operator, f"i{function.__name__.strip('_')}")
+    try:
+        return function(left, right)
+    except TypeError as error:
+        raise fail(
+            "E208",
+            f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
+            help=f"define `__{function.__name__.strip('_')}__`",
+            notes=(f"PyTorch: {error}",),
+        ) from None
+
+
+def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
+    if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
+        return _of_arrays(symbol, left, right)
+    key = BINARY[symbol][0]
+    if symbol == "^":
+        refuse_caret(left, right)
+    if symbol == "**":
+        return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
+    if symbol == "@" and not MODE.python:
+        left, right = calls.float_operand(left), calls.float_operand(right)
+    x = _node(left, symbol)
+    y = _node(right, symbol)
+    op = getattr(F, key)
+    if symbol == "/" and not isinstance(left, Tensor) and x.weak and right.tag is None:
+        op = F.number_quotient
+    result = op.apply([x, y]) if op.tensor_params == (0, 1) and len(op.params) == 2 else op(x, y)
+    return calls.wrapped(op, result, (left, right), {})
+
+
+def _of_arrays(symbol: str, *operands: Any) -> Any:
+    """An operator between NumPy arrays and numbers, which NumPy computes."""
+    from ..numpy.arrays import operate
+
+    return operate(symbol, *operands)
+
+
+def _operand(value: Any, symbol: str) -> Any:
+    if isinstance(value, Tensor | bool | int | float):
+        return value
+    if type(value) is Varying:
+        raise Aside  # what a power is made of depends on the exponent
+    return Tensor(_node(value, symbol))
+
+
+def _node(value: Any, symbol: str) -> Node:
+    if isinstance(value, Tensor):
+        return value.node
+    kind = type(value)
+    if kind is int or kind is float or kind is bool or kind is Varying:
+        return number(value)
+    if (
+        isinstance(value, list | tuple)
+        and not MODE.python
+        and is_numeric_list(list(value))
+        and value
+    ):
+        return calls.node_of_list(list(value))
+    if isinstance(value, np.generic):
+        return number(value.item())
+    raise misfit(
+        f"`{symbol}` cannot take",
+        value,
+        "call it: add parentheses with its arguments"
+        if is_callable(value)
+        else "write a number, without quotes"
+        if isinstance(value, str)
+        else "operands are tensors and numbers",
+    )
+
+
+def _list_binary(symbol: str, left: Any, right: Any) -> Any:
+    if not MODE.python and not (symbol == "+" and _plain_lists(left, right)):
+        a, b = as_operand(left), as_operand(right)
+        if isinstance(a, Tensor) or isinstance(b, Tensor):
+            return tensor_binary(symbol, a, b)
+    return python_binary(symbol, left, right)
+
+
+def _plain_lists(left: Any, right: Any) -> bool:
+    """Two lists that `+` joins: one of them is empty or holds something else than numbers."""
+    return (
+        isinstance(left, list)
+        and isinstance(right, list)
+        and not (left and right and _only_numbers(left) and _only_numbers(right))
+    )
+
+
+def _only_numbers(value: list[Any]) -> bool:
+    return is_numeric_list(value) and not has_tensor(value)
+
+
+def unary(symbol: str, value: Any) -> Any:
+    """`-x`, `+x`, `~x`."""
+    if isinstance(value, list):
+        value = as_operand(value)
+    if isinstance(value, Tensor):
+        if type(value) is Array:
+            return _of_arrays({"-": "neg", "+": "pos", "~": "~"}[symbol], value)
+        if symbol == "+":
+            return value
+        if symbol == "-":
+            return Tensor(F.neg(value.node))
+        return calls.call("bitwise_not", (value,), {})
+    if type(value) in NUMBERS and not (symbol == "~" and type(value) is float):
+        return -value if symbol == "-" else +value if symbol == "+" else ~value
+    if type(value) is Varying and symbol != "~":
+        return -value if symbol == "-" else value
+    if type(value) is np.float64 and symbol != "~":
+        return -value if symbol == "-" else value
+    if isinstance(value, Instance | Counter):
+        try:
+            return _UNARY[symbol](value)
+        except TypeError:
+            pass
+    raise misfit(f"unary `{symbol}` cannot take", value, "it takes tensors and numbers")
+
+
+def compare(symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`, elementwise on tensors."""
+    if symbol == "is":
+        if isinstance(left, Unread) or isinstance(right, Unread):
+            raise Aside
+        return left is right or (
+            type(left) is type(right)
+            and (
+                (isinstance(left, np.dtype) and left == right)
+                or (isinstance(left, OpFunction) and left.ops == right.ops)
+                or (isinstance(left, GradFn) and left == right)
+            )
+        )
+    if symbol == "is not":
+        return not compare("is", left, right)
+    if symbol in ("in", "not in"):
+        found = contains(right, left)
+        return found if symbol == "in" else not found
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        return _python_comparison(symbol, left, right)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        if (
+            left is None or right is None or isinstance(left, str) or isinstance(right, str)
+        ) and symbol in ("==", "!="):
+            return symbol == "!="
+        if Array in (type(left), type(right)) and Tensor not in (type(left), type(right)):
+            return _of_arrays(symbol, left, right)
+        op = getattr(F, COMPARISONS[symbol][0])
+        with grad_mode(False):  # any view may be compared
+            return Tensor(op(_node(left, symbol), _node(right, symbol)))
+    if symbol in ("==", "!="):
+        same = equal(left, right)
+        return same if symbol == "==" else not same
+    return _python_comparison(symbol, left, right)
+
+
+def _python_comparison(symbol: str, left: Any, right: Any) -> Any:
+    """The order of Python values: lists and tuples part at their first items that are not equal."""
+    while type(left) is type(right) and type(left) in (list, tuple):
+        pairs = zip(left, right, strict=False)
+        parts = next(((a, b) for a, b in pairs if a is not b and not equal(a, b)), None)
+        if parts is None:
+            left, right = len(left), len(right)
+            break
+        left, right = parts
+        if isinstance(left, Tensor | Instance) or isinstance(right, Tensor | Instance):
+            return compare(symbol, left, right)
+    try:
+        found = COMPARISONS[symbol][1](left, right)
+        return bool(found) if type(found) is np.bool_ else found
+    except TypeError as error:
+        raise fail(
+            "E208",
+            f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
+            help="compare two numbers or two strings",
+            notes=(f"PyTorch: {error}",),
+        ) from None
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Equality of Python values; lists of tensors compare element by element."""
+    pending = [(left, right)]
+    while pending:
+        a, b = pending.pop()
+        count_step()
+        if isinstance(a, Instance) or isinstance(b, Instance):
+            if not truth(compare("==", a, b)):
+                return False
+        elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
+            if len(a) != len(b) or isinstance(a, list) != isinstance(b, list):
+                return False
+            pending.extend((x, y) for x, y in zip(a, b, strict=True) if x is not y)
+        elif isinstance(a, Tensor) or isinstance(b, Tensor):
+            if a is not b and not truth(compare("==", a, b)):
+                return False
+        elif isinstance(a, dict) and isinstance(b, dict):
+            if a.keys() != b.keys():
+                return False
+            if type(a) is OrderedDict is type(b) and list(a) != list(b):
+                return False
+            pending.extend((a[k], b[k]) for k in a if a[k] is not b[k])
+        elif a != b and not compare("is", a, b):
+            return False
+    return True
+
+
+def contains(container: Any, item: Any) -> bool:
+    """`item in container`."""
+    if isinstance(container, str):
+        if not isinstance(item, str):
+            raise misfit("`in` a string needs a string, not", item, "compare texts")
+        return item in container
+    if isinstance(container, dict | set | frozenset):
+        if isinstance(item, tuple):
+            count_nested(item)
+        try:
+            return item in container
+        except TypeError:
+            return False
+    if isinstance(container, Tensor):
+        hits = compare("==", container, item)
+        if isinstance(hits, Tensor):
+            return truth(Tensor(F.any(hits.node)))
+        raise fail(
+            "E208", f"a tensor cannot contain {kind_of(item)}", help="look for a number: `2.0 in x`"
+        )
+    if isinstance(container, range):
+        if type(item) is Varying:
+            raise Aside
+        return item in container if isinstance(item, int | float) else False
+    if isinstance(container, list | tuple):
+        return any(value is item or equal(value, item) for value in container)
+    if has(container, "__contains__"):
+        return item in container
+    if isinstance(container, Instance | Iterator | ItemsView):
+        return any(value is item or equal(value, item) for value in iterate(container))
+    raise misfit("`in` cannot search", container, "it searches lists, tuples, dicts and strings")
+
+
+def truth(value: Any) -> bool:
+    """Whether a value counts as true; tensors need exactly one element."""
+    if isinstance(value, Tensor):
+        if value.node.numel != 1:
+            raise fail(
+                "E408",
+                f"the truth of a tensor with {value.node.numel} elements, shape "
+                f"{tuple(value.shape)}, is ambiguous",
+                help="reduce it: `.any()` or `.all()`",
+            )
+        return bool(value.item())
+    if not isinstance(value, Instance):
+        return bool(value)
+    try:
+        return bool(value)
+    except (TypeError, ValueError) as error:
+        raise fail("E208", str(error), help="return True or False") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value of an option that is True or False, and nothing else."""
+    if isinstance(value, bool):
+        return value
+    raise misfit(f"{name} must be True or False, not", value, f"write `{name}=True`")
+
+
+def count_nested(key: tuple[Any, ...]) -> None:
+    """Count what Python walks through to hash a tuple: a tuple inside is walked through as often as
+    it is there. E507 when they are nested too deeply."""
+    if not any(isinstance(part, tuple) for part in key):
+        return
+    found: dict[int, tuple[int, int]] = {}  # steps and depth of the tuples that were looked at
+    pending = [key]
+    while pending:
+        at = pending[-1]
+        inner = [part for part in at if isinstance(part, tuple)]
+        new = [part for part in inner if id(part) not in found]
+        if new:
+            pending.extend(new)
+            continue
+        pending.pop()
+        known = [found[id(part)] for part in inner]
+        steps = len(at) + sum(steps for steps, _ in known)
+        depth = 1 + max((depth for _, depth in known), default=0)
+        found[id(at)] = steps, depth
+        if depth > STATE.max_depth:
+            raise fail("E507", "the tuple is nested too deeply", help="use a flat tuple")
+    count_step(found[id(key)][0])
+
+
+def count_step(n: int = 1) -> None:
+    """Count a loop step, call or comprehension item against the limit."""
+    STATE.steps += n
+    if STATE.steps > STATE.max_steps:
+        raise STATE.over or limit(
+            fail(
+                "E506",
+                f"the program took more than {STATE.max_steps} loop steps and calls",
+                help="is the loop endless? raise the limit with --max-steps 10000000",
+            )
+        )
+
+
+def iterate(value: Any) -> Iterator[Any]:
+    """The items a `for` goes through, each counted as a step."""
+    return _counted(_items(value))
+
+
+def _items(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if not value.shape:
+            raise fail(
+                "E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`"
+            )
+        if type(value) is Array:
+            from .subscripts import read_index
+
+            return (read_index(value, at) for at in range(value.shape[0]))
+        return calls.call("unbind", (value, 0), {})
+    kind: Any = type(value)
+    if isinstance(value, Instance) and has(value, "__getitem__") and not has(value, "__iter__"):
+        return _numbered(value)
+    try:
+        return iter(value)
+    except TypeError as error:
+        words = str(error)
+    called = kind is MethodType or kind is UserFunction
+    raise fail(
+        "E208",
+        f"{kind_of(value)} cannot be iterated over",
+        help="call it: write `()` after its name"
+        if called
+        else "loop over range(n), a list, a tuple or the rows of a tensor",
+        notes=(f"PyTorch: {words}",),
+    )
+
+
+def _numbered(value: Any) -> Iterator[Any]:
+    """The items of what has only `__getitem__`: for 0, 1, 2 ... until an IndexError."""
+    from .exceptions import EXCEPTIONS, caught
+
+    for i in count():
+        try:
+            item = value.get_item(i)
+        except AutodiffError as error:
+            if caught(error, [EXCEPTIONS["IndexError"], EXCEPTIONS["StopIteration"]]) is None:
+                raise
+            return
+        yield item
+
+
+def _counted(items: Any) -> Iterator[Any]:
+    state = STATE
+    try:
+        for item in items:
+            state.steps += 1
+            if state.steps > state.max_steps:
+                count_step(0)
+            yield item
+    except RuntimeError as error:
+        if "changed size" in str(error):
+            raise fail(
+                "E208",
+                "the container changed size while it was looped over",
+                help="loop over a copy",
+            ) from None
+        raise
+
+
+def items_of(value: Any) -> list[Any]:
+    """All items as a list, bounded."""
+    if isinstance(value, range) and len(value) > MAX_ITEMS:
+        bound_length(len(value), list)
+    return value if type(value) is list else list(iterate(value))

@@ -1,0 +1,149 @@
+"""In PyTorch's words a list is no tensor, and most functions take no numbers for tensors; native
+files may write either. Refused here, before an op's own, more generous binding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail
+from ...graph.op import Op
+from ...graph.params import Param
+from ...numerals import short
+from .dialect import kind_of
+
+_NUMBERS = frozenset({bool, int, float})
+_TENSORS = frozenset({"Tensor", "Mask"})
+
+_LISTS = frozenset({"Tensors", "TensorList"})
+_WHOLE = frozenset({"int", "Ints", "Size", "Dim", "Dims", "DimList", "NewDim", "StaticDim"})
+_POLYNOMIALS = """
+    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+    shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he
+    laguerre_polynomial_l legendre_polynomial_p
+"""
+# The functions of PyTorch that take numbers for tensors, by the parameters that may be numbers.
+_NUMBERS_FOR = {
+    "input other": """add bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
+        div divide floor_divide mul multiply remainder special.xlog1py special.xlogy special.zeta
+        sub subtract true_divide where xlogy""",
+    "input exponent": "float_power pow",
+    "input n": " ".join(f"special.{name}" for name in _POLYNOMIALS.split()),
+    "input": "bucketize searchsorted",
+    "elements test_elements": "isin",
+    "other": """copysign eq fmod ge greater greater_equal gt le less less_equal lt max min ne
+        not_equal rsub""",
+    "min max": "clamp clamp_max clamp_min clip",
+    "value": "fill index_fill masked_fill",
+    "weight": "lerp",
+    "q": "nanquantile quantile",
+    "atol rtol rcond": "linalg.pinv",
+    "bins": "histogram",
+    "var": "nn.functional.gaussian_nll_loss",
+}
+MAY_BE_NUMBERS = {
+    name: frozenset(params.split())
+    for params, names in _NUMBERS_FOR.items()
+    for name in names.split()
+}
+# Those that take an int for their second tensor, which is a dim.
+_DIMS = frozenset({"max", "min"})
+# Written in Python there: they look at the truth of a flag, and at nothing before.
+_IN_PYTHON = "nn.functional."
+
+
+def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], first: int) -> None:
+    """E208 for a list or number that stands, from argument `first` on, where PyTorch takes a
+    tensor only; E205 for a number as a flag."""
+    for at in range(first, len(args)):
+        value = args[at]
+        if type(value) is int and not first and _wants_tuple(ops, at):
+            parameter = ops[0].params[at].name
+            failure = fail(
+                "E205",
+                f"`{name}` argument `{parameter}` must be a tuple of ints, not {value}",
+                help=f"write `({', '.join(map(repr, args[at:]))}{',' * (at == len(args) - 1)})`",
+            )
+            failure.position = at
+            raise failure
+        if type(value) is not Tensor and not any(_takes(op, at, value, args) for op in ops):
+            refused = [param for op in ops if (param := _param(op, at, args)) is not None]
+            if refused:
+                failure = _refusal(name, refused[-1], value)
+                failure.position = at
+                raise failure
+    for key, value in kwargs.items():
+        if type(value) is not Tensor and all(
+            key in op.index and _refused(op, op.params[op.index[key]], value) for op in ops
+        ):
+            raise _refusal(name, ops[0].params[ops[0].index[key]], value)
+
+
+def _wants_tuple(ops: list[Op], at: int) -> bool:
+    """Whether a function takes several ints there, which only methods take one by one."""
+    return all(
+        at < op.positional
+        and op.params[at].annotation in ("Size", "DimList")
+        and (at > 0 or op.name == "full")
+        for op in ops
+    )
+
+
+def _param(op: Op, at: int, args: Any) -> Param | None:
+    """The parameter that the `at`-th argument goes to."""
+    if 0 <= op.variadic_at < at and not isinstance(args[op.variadic_at], list | tuple):
+        return op.params[op.variadic_at]
+    return op.params[at] if at < op.positional else None
+
+
+def _takes(op: Op, at: int, value: Any, args: Any) -> bool:
+    param = _param(op, at, args)
+    return param is not None and not _refused(op, param, value)
+
+
+def _refused(op: Op, param: Param, value: Any) -> bool:
+    kind = type(value)
+    annotation = param.annotation
+    if annotation in _TENSORS:
+        if kind is list or kind is tuple:
+            return True
+        if kind not in _NUMBERS:
+            return False
+        given = param.name in MAY_BE_NUMBERS.get(op.name, ())
+        return not given or (op.name in _DIMS and kind is float)
+    if annotation in _LISTS:
+        values = value if kind is list or kind is tuple else (value,)
+        return op.name != "einsum" and any(type(v) in _NUMBERS or type(v) is list for v in values)
+    if annotation == "bool":
+        return kind is int and not op.key.startswith(_IN_PYTHON)
+    if kind is bool:
+        return annotation in _WHOLE
+    return op.name in _DIMS and kind is float
+
+
+def _refusal(name: str, param: Param, value: Any) -> AutodiffError:
+    shown = short(value) if type(value) is int else repr(value)
+    if param.annotation == "bool":
+        return fail(
+            "E205",
+            f"`{name}` argument `{param.name}` must be True or False, not {shown}",
+            help=f"write `{param.name}={bool(value)}`; several dims are a tuple: `dim=(0, 1)`",
+        )
+    if param.annotation in _WHOLE:
+        return fail(
+            "E205",
+            f"`{name}` argument `{param.name}` must be an int, not {shown}",
+            help=f"write `{param.name}={int(value)}`",
+        )
+    if len(shown) > 30:
+        shown = ""
+    help = f"write `torch.tensor({shown or '...'})`"
+    if name in ("maximum", "minimum") and type(value) is not list:
+        limit = "min" if name == "maximum" else "max"
+        help = f"write `torch.clamp(x, {limit}={shown})`, or {help.removeprefix('write ')}"
+    return fail(
+        "E205",
+        f"`{name}` argument `{param.name}` must be a tensor, not {kind_of(value)} {shown}".rstrip(),
+        help=help,
+    )

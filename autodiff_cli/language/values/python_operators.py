@@ -1,0 +1,158 @@
+"""Binary operators on Python values, within bounds of size."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable, ItemsView, KeysView
+from typing import Any
+
+import numpy as np
+
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail
+from ...graph.symbolic_numbers import Varying
+from ...numerals import short
+from .dialect import kind_of
+from .values import Size
+
+MAX_BITS = 1_000_000
+MAX_ITEMS = 10_000_000
+MAX_CHARACTERS = 50_000_000
+
+# operator -> (op of the table, Python's function, words for messages)
+BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "+": ("add", operator.add),
+    "-": ("sub", operator.sub),
+    "*": ("mul", operator.mul),
+    "/": ("div", operator.truediv),
+    "//": ("floor_divide", operator.floordiv),
+    "%": ("remainder", operator.mod),
+    "**": ("pow", operator.pow),
+    "@": ("matmul", operator.matmul),
+    "&": ("bitwise_and", operator.and_),
+    "|": ("bitwise_or", operator.or_),
+    "^": ("bitwise_xor", operator.xor),
+    "<<": ("bitwise_left_shift", operator.lshift),
+    ">>": ("bitwise_right_shift", operator.rshift),
+}
+
+
+# The names of special methods and of Python's module `operator`, by themselves and with a `_`.
+OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+
+
+def python_binary(symbol: str, left: Any, right: Any) -> Any:
+    """An operator on Python values, bounded."""
+    a, b = type(left), type(right)
+    if np.float64 in (a, b) and isinstance(left, int | float) and isinstance(right, int | float):
+        with np.errstate(all="ignore"):
+            return BINARY[symbol][1](np.float64(left), right)
+    try:
+        if a in NUMBERS and b in NUMBERS and symbol != "@":
+            if a is not float and b is not float:
+                bound_integers(symbol, left, right)
+            if symbol == "^" and (a is float or b is float):
+                refuse_caret(left, right)
+            if symbol in _BITWISE and float in (a, b):
+                raise _cannot_combine(symbol, left, right)
+            result = BINARY[symbol][1](left, right)
+            if type(result) is complex:
+                raise fail(
+                    "E504",
+                    f"{short(left)} ** {short(right)} is not a real number",
+                    help="use a base >= 0",
+                )
+            return result
+        if symbol == "%" and a is str:
+            from .formatting import percent
+
+            return percent(left, right)
+        if (symbol == "+" and a is b and a in (str, list, tuple)) or (
+            symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)
+        ):
+            bound_length(len(left) + len(right), a)
+            return Size(left + right) if a is Size else left + right
+        if symbol == "*" and ((a in _SEQUENCES and b is int) or (b in _SEQUENCES and a is int)):
+            sequence, times = (left, right) if a in _SEQUENCES else (right, left)
+            bound_length(len(sequence) * max(times, 0), type(sequence))
+            return sequence * times
+        if isinstance(left, _JOINED) and isinstance(right, _JOINED):
+            return BINARY[symbol][1](left, right)
+    except TypeError:
+        pass  # told below
+    except ZeroDivisionError:
+        raise fail(
+            "E504",
+            f"division by zero: {short(left)} {symbol} {short(right)}",
+            help="tensors divide to inf; Python numbers do not",
+        ) from None
+    except OverflowError:
+        raise fail(
+            "E504",
+            f"{short(left)} {symbol} {short(right)} is too large for a float",
+            help="use smaller numbers, or tensors",
+        ) from None
+    if Varying in (a, b) and symbol in BINARY:
+        return BINARY[symbol][1](left, right)
+    raise _cannot_combine(symbol, left, right)
+
+
+def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
+    return fail(
+        "E208",
+        f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
+        help="operands are tensors, numbers, or two values of one kind",
+    )
+
+
+NUMBERS = frozenset({int, float, bool})
+_BITWISE = frozenset({"<<", ">>", "&", "|"})
+_JOINED = (set, frozenset, dict, deque, KeysView, ItemsView)  # what Python joins by operators
+_SEQUENCES = frozenset({str, list, tuple})
+
+
+def bound_length(length: int, kind: type) -> None:
+    if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS):
+        raise fail(
+            "E505",
+            f"the result would have {short(length)} {'characters' if kind is str else 'items'}",
+            help="build it in smaller parts",
+        )
+
+
+def bound_integers(symbol: str, left: int, right: int) -> None:
+    """Integers stay below a million bits."""
+    if symbol == "**":
+        if right > 0 and int(left).bit_length() * right > MAX_BITS:
+            raise fail(
+                "E505",
+                f"the integer {str(left)[:20]}**{str(right)[:20]} would have more than "
+                f"{MAX_BITS} bits",
+                help="use floats: write one operand with a decimal point",
+            )
+    elif symbol == "<<":
+        if int(left).bit_length() + right > MAX_BITS:
+            raise fail(
+                "E505", f"the integer would have more than {MAX_BITS} bits", help="shift by less"
+            )
+        if right < 0:
+            raise fail("E504", "negative shift count", help="shift by a non-negative number")
+    elif symbol == "*" and int(left).bit_length() + int(right).bit_length() > MAX_BITS:
+        raise fail("E505", f"the integer would have more than {MAX_BITS} bits", help="use floats")
+    elif symbol == ">>" and right < 0:
+        raise fail("E504", "negative shift count", help="shift by a non-negative number")
+
+
+def refuse_caret(left: Any, right: Any) -> None:
+    for value in (left, right):
+        if isinstance(value, float) or (isinstance(value, Tensor) and value.dtype.kind == "f"):
+            raise fail(
+                "E105",
+                "`^` is not power here",
+                label="bitwise xor in Python and PyTorch; not defined for floats",
+                help="write `**` for powers: `x**2`",
+            )

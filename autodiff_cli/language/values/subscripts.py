@@ -1,0 +1,167 @@
+"""Subscripts: what `value[key]` reads, and keys as containers and the op table take them."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from typing import Any
+
+from ...autograd import calls
+from ...autograd.tensor import Array, Tensor
+from ...errors import fail
+from ...graph.params import written_as_int
+from ...graph.registry import F
+from ...graph.state import STATE
+from ...suggest import suggest
+from .dialect import kind_of
+from .formatting import represent
+from .operations import count_nested
+from .values import Instance, Size, has
+
+
+def index(value: Any, key: Any) -> Any:
+    """`value[key]`."""
+    if STATE.recorder is not None:
+        found = STATE.recorder.pick(value, key, index)
+        if found is not None:
+            return found
+    if isinstance(value, Tensor):
+        return read_index(value, key)
+    if isinstance(value, Instance):
+        return type(value).get_item(value, key)  # type: ignore[attr-defined]  # of every class
+    if isinstance(value, list | tuple | str | range | deque):
+        return _index_sequence(value, key)
+    if isinstance(value, dict):
+        try:
+            return value[dict_key(key)]
+        except KeyError:
+            known = ", ".join(represent(k) for k in list(value)[:8])
+            names = [k for k in value if type(k) is str]
+            close = suggest(key, names, 1) if type(key) is str else []
+            raise fail(
+                "E210",
+                f"the dict has no key {represent(key)[:60]}",
+                help=f"did you mean {represent(close[0])}?"
+                if close
+                else f"it has: {known or 'nothing'}",
+            ) from None
+    item = getattr(type(value), "get_item", None)
+    if item is not None:
+        return item(value, key)
+    raise fail(
+        "E208",
+        f"{kind_of(value)} cannot be indexed",
+        help="index tensors, lists, tuples, dicts and strings",
+    )
+
+
+def read_index(tensor: Tensor, key: Any) -> Any:
+    """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
+    parts = index_parts(key)
+    items = parts if isinstance(key, tuple) else parts[0]  # one slice of everything is a view
+    found = calls.call_ops([F.getitem], "getitem", (tensor, items), {})
+    if type(tensor) is Array:
+        from ..numpy.arrays import result
+
+        return result(found)
+    return found
+
+
+def index_parts(key: Any) -> tuple[Any, ...]:
+    """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes,
+    lists."""
+    return tuple(
+        _index_part(part)
+        for part in (key if isinstance(key, tuple) and not isinstance(key, Size) else (key,))
+    )
+
+
+def _index_part(part: Any) -> Any:
+    if isinstance(part, Tensor):
+        return int(part.item()) if _is_int_leaf(part) else part.node
+    if isinstance(part, slice):
+        return slice(slice_part(part.start), slice_part(part.stop), slice_part(part.step))
+    if isinstance(part, range | Size):
+        return list(part)
+    if isinstance(part, list) and any(isinstance(p, Tensor) for p in part):
+        return [p.item() if isinstance(p, Tensor) and p.node.numel == 1 else p for p in part]
+    return part
+
+
+def _is_int_leaf(tensor: Tensor) -> bool:
+    node = tensor.node
+    return node.dtype.kind == "f" and written_as_int(node)
+
+
+def plain_key(key: Any) -> Any:
+    """An index of a list or a text in Python's own form."""
+    if isinstance(key, slice):
+        step = slice_part(key.step)
+        if step == 0:
+            words = "slice step cannot be zero"
+            raise fail("E208", words, help="leave the step out", raises="ValueError",
+                       notes=(f"PyTorch: {words}",))  # fmt: skip
+        return slice(slice_part(key.start), slice_part(key.stop), step)
+    return _position(key)
+
+
+def dict_key(key: Any) -> Any:
+    """A value that can be a dict key."""
+    if type(key) is tuple:
+        for part in key:
+            dict_key(part)
+    elif type(key).__hash__ is None:
+        raise fail(
+            "E208",
+            f"{kind_of(key)} cannot be a key",
+            help="define `__hash__` beside `__eq__`"
+            if isinstance(key, Instance)
+            else "use a string, a number or a tuple",
+            notes=(f"PyTorch: unhashable type: '{type(key).__name__}'",),
+        )
+    if isinstance(key, tuple):
+        count_nested(key)
+    return key
+
+
+def slice_part(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    return _position(value)
+
+
+def _position(key: Any) -> int:
+    from ...graph.params import BindError, to_int
+
+    if isinstance(key, Instance) and has(key, "__index__"):
+        return operator.index(key)  # type: ignore[arg-type]  # it has `__index__`
+    try:
+        return to_int(key)
+    except BindError as error:
+        raise fail(
+            "E305", f"an index {error.message}", help="use an int, for example `x[0]`"
+        ) from None
+
+
+def _index_sequence(value: Any, key: Any) -> Any:
+    if isinstance(key, slice) and isinstance(value, deque):
+        raise fail("E305", "sequence index must be integer, not 'slice'", help="list(x)[1:]",
+                   raises="TypeError")  # fmt: skip
+    if isinstance(key, slice):
+        part = value[plain_key(key)]
+        return Size(part) if isinstance(value, Size) else part
+    if isinstance(key, tuple):
+        raise fail(
+            "E305",
+            f"{kind_of(value)} takes one index, not {len(key)}",
+            help="make it a tensor: `tensor(x)[i, j]`",
+        )
+    at = _position(key)
+    try:
+        return value[at]
+    except IndexError:
+        raise fail(
+            "E210",
+            f"index {at} is out of range for {kind_of(value)} of length {len(value)}",
+            help=f"use 0 to {len(value) - 1}" if len(value) else "it is empty",
+        ) from None

@@ -1,0 +1,702 @@
+"""Classes of programs: they are classes of Python, what programs name in them is not.
+
+A class is made by the metaclass `UserClass`: the order of its bases, hashing, comparing, iterating,
+operators and layouts are Python's own. Python's class holds an entry for each special method that
+the program defines, which enters the program, and nothing else of it: the names of a class are in
+its table `names` (with those of its bases in `flat`), the attributes of a value in its `fields`.
+No name of a program is ever looked up as an attribute of Python. See docs/decisions/0011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+from ...errors import AutodiffError, fail
+from ...suggest import suggest
+from ..syntax.tree import private
+from .functions import call_value
+from .values import Builtin, Instance, Method, Scope, TypeName, UserFunction
+
+_MISSING: Any = object()
+_ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+_BY_PYTHON = """
+    eq ne lt le gt ge hash bool len iter next contains getitem setitem delitem call reversed missing
+    neg pos abs invert index int float round trunc floor ceil divmod rdivmod
+"""
+_BY_THE_LANGUAGE = """
+    new init init_subclass set_name class_getitem post_init repr str format dir
+    getattr getattribute setattr delattr get set delete enter exit copy deepcopy
+"""
+_BINARY = [before + name for before in ("", "r", "i") for name in _ARITHMETIC.split()]
+
+# Special methods that Python's own machinery calls, and with those that the language calls all
+# that a program may define.
+SLOTS = frozenset(f"__{name}__" for name in [*_BY_PYTHON.split(), *_BINARY])
+SPECIAL = SLOTS | frozenset(f"__{name}__" for name in _BY_THE_LANGUAGE.split())
+
+
+def _entry(name: str) -> Callable[..., Any]:
+    """What Python's class has for a special method of the program."""
+
+    def enter(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call_value(bind(type(self).flat[name], self), list(args), kwargs)
+
+    def step(self: Any) -> Any:
+        from .exceptions import is_stop
+
+        try:
+            return enter(self)
+        except AutodiffError as error:
+            if not is_stop(error):
+                raise
+        raise StopIteration
+
+    def contains(self: Any, item: Any) -> bool:
+        from .operations import truth
+
+        return truth(enter(self, item))
+
+    def whole(self: Any) -> int:
+        found = enter(self)
+        if isinstance(found, int):
+            return found
+        kind = type(found).__name__
+        words = f"__index__ returned non-int (type {kind})"
+        if name == "__hash__":
+            words = "__hash__ method should return an integer"
+        raise fail("E208", words, help="return an int", notes=(f"PyTorch: {words}",))
+
+    others: dict[str, Callable[..., Any]] = {
+        "__next__": step,
+        "__contains__": contains,
+        "__hash__": whole,
+        "__index__": whole,
+    }
+    return others.get(name, enter)
+
+
+_ENTRIES = {name: _entry(name) for name in SLOTS}
+
+
+class Names(dict[str, Any]):
+    """The names of a class; whoever changes them changes the class."""
+
+    __slots__ = ("cls",)
+    cls: UserClass
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        if name in SLOTS:
+            setattr(self.cls, name, None if value is None else _ENTRIES[name])
+        self.cls.refresh()
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        if name in SLOTS:
+            delattr(self.cls, name)
+        self.cls.refresh()
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        super().update(*args, **kwargs)
+        self.cls.refresh()
+
+
+class UserClass(type):
+    """A class: `names` are its own, `flat` those of its bases too, `line` the classes of the
+    language in their order.
+
+    A `fixed` class came with the language, programs cannot change it; `slots` are the attributes
+    that its values may have, None when any; `finish` makes of a class below this one what its name
+    means, when that is no class.
+    """
+
+    names: Names
+    flat: dict[str, Any]
+    line: tuple[UserClass, ...]
+    fixed: bool
+    slots: frozenset[str] | None
+    annotated: dict[str, str]
+    finish: Callable[[UserClass], Any] | None = None
+
+    def __new__(
+        meta, name: str, bases: Any, names: dict[str, Any], span: Any = None, fixed: bool = False
+    ) -> UserClass:
+        entries: dict[str, Any] = {
+            key: None if names[key] is None else _ENTRIES[key] for key in SLOTS & names.keys()
+        }
+        for base in bases:
+            meta = type(base) if issubclass(type(base), meta) else meta
+        try:
+            cls = super().__new__(meta, name, tuple(bases) or (OBJECT,), entries)
+        except TypeError as error:
+            raise fail(
+                "E208",
+                " ".join(str(error).split()),
+                span,
+                help="bases stand in one order everywhere, those of a base after it",
+            ) from None
+        cls.names = Names(names)
+        cls.names.cls = cls
+        cls.line = tuple(c for c in cls.__mro__ if isinstance(c, UserClass))
+        cls.fixed = fixed
+        cls.annotated = {}
+        cls.slots = _slots(cls)
+        cls.refresh()
+        return cls
+
+    def __init__(cls, *args: Any, **kwargs: Any):
+        pass
+
+    def refresh_slots(cls) -> None:
+        """Called when `__slots__` was set after the class was made."""
+        cls.slots = _slots(cls)
+
+    def refresh(cls) -> None:
+        """Called when names of the class, or of one above it, have changed."""
+        flat: dict[str, Any] = {}
+        for base in reversed(cls.line):
+            flat.update(base.names)
+        cls.flat = flat
+        below: Any
+        for below in cls.__subclasses__():
+            below.refresh()
+
+    @property
+    def name(cls) -> str:
+        return cls.__name__
+
+    @property
+    def bases(cls) -> list[UserClass]:
+        return [base for base in cls.__bases__ if isinstance(base, UserClass)]
+
+    def lookup(cls, name: str) -> Any:
+        """The attribute of the first class that has it; None when none has."""
+        return cls.flat.get(name)
+
+    def get_attribute(cls, name: str) -> Any:
+        found = cls.flat.get(name, _MISSING)
+        if found is not _MISSING:
+            return bind(found, None, cls)
+        facts = _FACTS.get(name)
+        if facts is not None:
+            return facts(cls)
+        words = f"PyTorch: type object '{cls.name}' has no attribute '{name}'"
+        raise fail(
+            "E207", f"class `{cls.name}` has no attribute `{name}`", help=_has(cls), notes=(words,)
+        )
+
+    def set_attribute(cls, name: str, value: Any) -> None:
+        cls.check_open()
+        if name in _FACTS and name not in ("__name__", "__qualname__", "__doc__", "__module__"):
+            raise fail("E207", f"`{name}` of a class cannot be set", help="make another class")
+        cls.names[name] = value
+
+    def delete_attribute(cls, name: str) -> None:
+        cls.check_open()
+        if name not in cls.names:
+            raise fail("E207", f"class `{cls.name}` has no attribute `{name}`", help=_has(cls))
+        del cls.names[name]
+
+    def check_open(cls) -> None:
+        if cls.fixed:
+            raise fail(
+                "E207",
+                f"attributes of the class `{cls.name}` cannot be set",
+                help=f"make a class of your own: `class My{cls.name}({cls.name}):`",
+            )
+
+    def get_item(cls, key: Any) -> Any:
+        method = cls.flat.get("__class_getitem__")
+        if method is None:
+            raise fail("E208", f"type '{cls.name}' is not subscriptable", help="make a value of it")
+        return call_value(bind(method, None, cls), [key], {})
+
+    def call(cls, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Make a value."""
+        return cls(*args, **kwargs)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        kind: Any = cls
+        flat = cls.flat
+        missing = abstract_names(cls)
+        if missing:
+            words = ", ".join(sorted(missing))
+            raise fail(
+                "E208",
+                f"Can't instantiate abstract class {cls.name} with abstract "
+                f"method{'s' if len(missing) > 1 else ''} {words}",
+                help=f"define {words} in a class below it",
+            )
+        make = flat["__new__"]
+        if make is _NEW:
+            instance = kind.__new__(cls, *args)
+        else:
+            instance = call_value(bind(make, None, cls), [cls, *args], kwargs)
+            if not isinstance(instance, cls):
+                return instance
+        init = flat["__init__"]
+        if init is not _INIT:
+            found = call_value(bind(init, instance), list(args), kwargs)
+            if found is not None and type(init) is UserFunction:
+                raise fail(
+                    "E208", "__init__() should return None, not a value", help="return nothing"
+                )
+        elif (args or kwargs) and make is _NEW:
+            raise fail("E205", f"`{cls.name}()` takes no arguments", help="define `__init__`",
+                       notes=(f"PyTorch: {cls.name}() takes no arguments",))  # fmt: skip
+        return instance
+
+    def has_instance(cls, value: Any) -> bool:
+        return cls is OBJECT or isinstance(value, cls)
+
+    def describe(cls) -> str:
+        module = _module_of(cls)
+        return f"<class '{cls.name if module == 'builtins' else f'{module}.{cls.name}'}'>"
+
+
+def _slots(cls: UserClass) -> frozenset[str] | None:
+    """The attributes that the classes of a line list, None when one of them lists none."""
+    found: set[str] = set()
+    for base in cls.line[:-1]:  # without `object`
+        if base is not cls and base.slots == frozenset():
+            continue
+        listed = base.names.get("__slots__")
+        if listed is None:
+            return None
+        for name in (listed,) if isinstance(listed, str) else listed:
+            found.add(private(name, base.name))
+    return None if "__dict__" in found else frozenset(found)
+
+
+def abstract_names(cls: UserClass) -> list[str]:
+    """The methods that a class below must define, where `ABC` is among the bases."""
+    if "__abstract__" not in cls.flat:
+        return []
+    return [n for n, value in cls.flat.items() if getattr(value, "__isabstractmethod__", False)]
+
+
+def _module_of(cls: UserClass) -> str:
+    if not cls.fixed:
+        return "__main__"
+    from ..nn.class_modules import module_of
+
+    return module_of(cls.name) or "builtins"
+
+
+_FACTS: dict[str, Callable[[UserClass], Any]] = {
+    "__name__": lambda cls: cls.name,
+    "__qualname__": lambda cls: cls.name,
+    "__module__": lambda cls: _module_of(cls),
+    "__doc__": lambda cls: None,
+    "__mro__": lambda cls: cls.line,
+    "mro": lambda cls: Builtin("mro", lambda: list(cls.line)),
+    "__bases__": lambda cls: tuple(cls.bases),
+    "__dict__": lambda cls: dict(cls.names),
+    "__annotations__": lambda cls: dict(cls.annotated),
+}
+
+
+def _has(cls: UserClass) -> str:
+    names = [n for n in cls.flat if not n.startswith("_")]
+    return f"it has: {', '.join(names[:12])}" if names else "it has none"
+
+
+def bind(found: Any, instance: Any, cls: Any = None) -> Any:
+    """What an attribute of a class is for a value, or for the class itself: methods are bound,
+    properties read."""
+    if isinstance(found, Instance):
+        method = special(found, "__get__")
+        if method is None:
+            return found
+        owner = type(instance) if cls is None else cls
+        return call_value(method, [instance, owner], {})
+    get = getattr(type(found), "__get__", None)
+    if get is None or isinstance(found, UserClass):
+        return found
+    return get(found, instance, type(instance) if cls is None else cls)
+
+
+def special(value: Any, name: str) -> Any:
+    """A special method bound to a value of a class; None when there is none."""
+    kind: Any = type(value)
+    found = kind.flat.get(name) if isinstance(value, Instance) else None
+    return None if found is None else bind(found, value)
+
+
+def _decides(found: Any) -> bool:
+    """Whether an attribute of a class goes before one of the value: a descriptor with a setter."""
+    if type(found) is property:
+        return True
+    return special(found, "__set__") is not None
+
+
+class Object(Instance):
+    """What all values of classes can do."""
+
+    fields: dict[str, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self: Any = object.__new__(cls)
+        self.fields = {}
+        return self
+
+    layout: Any = object  # the type of Python's own that it extends
+
+    @property
+    def cls(self) -> Any:
+        return type(self)
+
+    @cls.setter
+    def cls(self, kind: Any) -> None:
+        self.__class__ = kind
+
+    def held(self) -> list[Any]:
+        """The values that live as long as this one."""
+        return list(self.fields.values())
+
+    def special(self, name: str) -> Any:
+        """A special method bound to this value; None when the class has none."""
+        return special(self, name)
+
+    def get_attribute(self, name: str) -> Any:
+        cls: Any = type(self)
+        hook = cls.flat["__getattribute__"]
+        if hook is _READ:
+            return self.read(name)
+        return call_value(bind(hook, self), [name], {})
+
+    def read(self, name: str) -> Any:
+        """`object.__getattribute__`, and `__getattr__` after it."""
+        cls: Any = type(self)
+        found = cls.flat.get(name, _MISSING)
+        if name in self.fields and not _decides(found):
+            return self.fields[name]
+        if type(found) is UserFunction:
+            return MethodType(found, self)
+        hook = cls.flat.get("__getattr__")
+        if hook is None or (found is _MISSING and name in ("__class__", "__dict__")):
+            return self.missing(name) if found is _MISSING else bind(found, self, cls)
+        if found is not _MISSING:
+            try:
+                return bind(found, self, cls)
+            except AutodiffError as error:
+                if error.code != "E207":
+                    raise
+        return call_value(bind(hook, self), [name], {})
+
+    def missing(self, name: str) -> Any:
+        """An attribute that neither the value nor its class has."""
+        cls: Any = type(self)
+        if name == "__class__":
+            return cls
+        if name == "__dict__":
+            return self.fields
+        facts = _OF_VALUES.get(name)
+        if facts is not None:
+            return facts(self)
+        close = suggest(name, [*self.fields, *cls.flat])
+        has = f"it has: {', '.join([*self.fields][:12])}" if self.fields else _has(cls)
+        raise fail(
+            "E207",
+            f"a {cls.name} has no attribute `{name}`",
+            help=f"did you mean `.{close[0]}`?" if close else has,
+            notes=(f"PyTorch: '{cls.name}' object has no attribute '{name}'",),
+        )
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        cls: Any = type(self)
+        hook = cls.flat["__setattr__"]
+        if hook is _SET:
+            self.assign(name, value)
+        else:
+            call_value(bind(hook, self), [name, value], {})
+
+    def assign(self, name: str, value: Any) -> None:
+        """`object.__setattr__`."""
+        if name == "__class__":
+            _become(self, value)
+        elif name == "__dict__" and type(value) is dict:
+            self.fields = value
+        elif not set_property(self, name, value):
+            slots = self.cls.slots
+            if slots is not None and name not in slots:
+                raise fail(
+                    "E207",
+                    f"a {self.cls.name} has no attribute `{name}`",
+                    help=f"its __slots__ are: {', '.join(sorted(slots))}",
+                    notes=(f"PyTorch: '{self.cls.name}' object has no attribute '{name}'",),
+                )
+            self.fields[name] = value
+
+    def delete_attribute(self, name: str) -> None:
+        cls: Any = type(self)
+        hook = cls.flat["__delattr__"]
+        if hook is _DELETE:
+            self.forget(name)
+        else:
+            call_value(bind(hook, self), [name], {})
+
+    def forget(self, name: str) -> None:
+        """`object.__delattr__`."""
+        found = self.cls.flat.get(name)
+        if type(found) is property:
+            if found.fdel is None:
+                raise _no_accessor(self, name, "deleter")
+            call_value(found.fdel, [self], {})
+        elif isinstance(found, Instance) and special(found, "__delete__") is not None:
+            call_value(special(found, "__delete__"), [self], {})
+        elif name in self.fields:
+            del self.fields[name]
+        else:
+            self.missing(name)
+
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        method = self.special("__call__")
+        if method is None:
+            raise fail(
+                "E208",
+                f"a {self.cls.name} is not a function and cannot be called",
+                help="define `__call__`",
+                notes=(f"PyTorch: '{self.cls.name}' object is not callable",),
+            )
+        return call_value(method, args, kwargs)
+
+    def get_item(self, key: Any) -> Any:
+        method = self.special("__getitem__")
+        if method is None:
+            raise fail(
+                "E208",
+                f"a {self.cls.name} cannot be indexed",
+                help="define `__getitem__`",
+                notes=(f"PyTorch: '{self.cls.name}' object is not subscriptable",),
+            )
+        return call_value(method, [key], {})
+
+    def set_item(self, key: Any, value: Any) -> None:
+        method = self.special("__setitem__")
+        if method is None:
+            raise fail(
+                "E208",
+                f"items of a {self.cls.name} cannot be assigned",
+                help="define `__setitem__`",
+                notes=(f"PyTorch: '{self.cls.name}' object does not support item assignment",),
+            )
+        call_value(method, [key, value], {})
+
+    def describe(self) -> str:
+        """What `repr()` gives."""
+        return _text(self, "__repr__")
+
+    def describe_text(self) -> str:
+        """What `str()` gives."""
+        return _text(self, "__str__")
+
+    def formatted(self, spec: str) -> str:
+        """What `format()` gives."""
+        return _text(self, "__format__", spec)
+
+
+def _become(value: Any, cls: Any) -> None:
+    """`value.__class__ = cls`."""
+    own = isinstance(cls, UserClass) and not (cls.fixed or type(value).fixed)
+    try:
+        if own:
+            value.cls = cls
+            return
+    except TypeError:
+        pass
+    raise fail(
+        "E208",
+        "__class__ assignment: the classes are of different kinds",
+        help="assign a class of the program whose base is the same",
+    )
+
+
+def _text(value: Any, name: str, *spec: str) -> str:
+    found = call_value(value.special(name), list(spec), {})
+    if not isinstance(found, str):
+        from .dialect import kind_of
+
+        raise fail("E208", f"{name} returned {kind_of(found)}, not a string", help="return text")
+    return found
+
+
+def _no_accessor(instance: Any, name: str, what: str) -> AutodiffError:
+    cls = instance.cls.name
+    return fail(
+        "E207",
+        f"property '{name}' of '{cls}' object has no {what}",
+        help=f"define `@{name}.{what}`",
+    )
+
+
+def set_property(instance: Any, name: str, value: Any) -> bool:
+    """Assign through a property or another descriptor of the class; whether it has one."""
+    found = instance.cls.flat.get(name)
+    if type(found) is property:
+        if found.fset is None:
+            raise _no_accessor(instance, name, "setter")
+        call_value(found.fset, [instance, value], {})
+        return True
+    if isinstance(found, Instance):
+        method = special(found, "__set__")
+        if method is not None:
+            call_value(method, [instance, value], {})
+            return True
+    return False
+
+
+class Super:
+    """`super()` inside a method: the classes after `cls` in the order of the value's class."""
+
+    __slots__ = ("cls", "instance")
+
+    def __init__(self, cls: UserClass, instance: Any):
+        self.cls = cls
+        self.instance = instance
+
+    def get_attribute(self, name: str) -> Any:
+        instance = self.instance
+        of_class = isinstance(instance, UserClass)
+        line = instance.line if of_class else instance.cls.line
+        for cls in line[line.index(self.cls) + 1 :]:
+            if name in cls.names:
+                found = cls.names[name]
+                if of_class:
+                    return bind(found, None, instance)
+                return bind(found, instance)
+        if name == "__init_subclass__":
+            return Builtin(name, lambda **kwargs: None)
+        raise fail(
+            "E207",
+            f"'super' object has no attribute '{name}'",
+            help=f"the bases of `{self.cls.name}` do not define it",
+        )
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        raise fail("E207", "attributes of super() cannot be set", help="set them in `self`")
+
+    def describe(self) -> str:
+        return f"<super: <class '{self.cls.name}'>, <{self.cls.name} object>>"
+
+
+def make_super(scope: Scope, args: list[Any]) -> Super:
+    """The value of `super()` or `super(Class, self)` in a running method."""
+    cls: Any = args[0] if args else None
+    instance: Any = args[1] if len(args) > 1 else None
+    at: Scope | None = scope
+    while at is not None and (cls is None or instance is None):
+        if instance is None and at.function and at.names:
+            instance = next(iter(at.names.values()))
+        if cls is None:
+            cls = at.names.get("__class__")
+        at = at.outer
+    fits = isinstance(cls, UserClass) and (
+        isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
+    )
+    if not fits:
+        raise fail(
+            "E208",
+            "super() works inside methods of a class",
+            help="call the base by name: `Base.method(self)`",
+        )
+    return Super(cls, instance)
+
+
+# -- the class of all -----------------------------------------------------------------------------
+
+
+def _plain_repr(self: Any) -> str:
+    name = self.cls.name if self.cls.fixed else f"__main__.{self.cls.name}"
+    return f"<{name} object at {id(self):#x}>"
+
+
+def _formatted(self: Any, spec: Any) -> str:
+    from .builtin_bases import plain
+    from .formatting import formatted, text
+
+    if self.layout is not object:
+        return formatted(plain(self), spec) if spec else text(self)
+    if spec:
+        raise fail("E208", f"unsupported format string passed to {self.cls.name}.__format__",
+                   help="define `__format__`")  # fmt: skip
+    return text(self)
+
+
+def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(cls, type):
+        raise fail("E208", "object.__new__(X): X is not a type object", help="give the class")
+    kind: Any = cls
+    return kind.__new__(kind)
+
+
+def _read(self: Any, name: Any) -> Any:
+    return self.read(name)
+
+
+def _init(self: Any, *args: Any, **kwargs: Any) -> None:
+    if args or kwargs:
+        raise fail(
+            "E205",
+            "object.__init__() takes exactly one argument (the instance to initialize)",
+            help="the last class in the order of the bases takes no arguments",
+        )
+
+
+_NEW = staticmethod(Builtin("__new__", _new))
+_INIT = Method("__init__", _init)
+_READ = Method("__getattribute__", lambda self, name: self.read(name))
+_SET = Method("__setattr__", lambda self, name, value: self.assign(name, value))
+_DELETE = Method("__delattr__", lambda self, name: self.forget(name))
+
+OBJECT: UserClass = UserClass("object", (Object,), {}, fixed=True)
+OBJECT.names.update(
+    {
+        "__new__": _NEW,
+        "__init__": _INIT,
+        "__getattribute__": _READ,
+        "__setattr__": _SET,
+        "__delattr__": _DELETE,
+        "__repr__": Method("__repr__", _plain_repr),
+        "__str__": Method("__str__", lambda self: self.describe()),
+        "__format__": Method("__format__", _formatted),
+        "__eq__": Method("__eq__", lambda self, other: self is other or NotImplemented),
+        "__ne__": Method("__ne__", lambda self, other: self is not other and NotImplemented),
+        "__hash__": Method("__hash__", object.__hash__),
+    }
+)
+
+
+def library_class(
+    name: str, bases: list[UserClass], methods: dict[str, Any], make: Any = None
+) -> UserClass:
+    """A class of the language whose methods are written in Python; its values are made by `make`,
+    a subclass of `Object`."""
+    names = {key: f if type(f) is property else Method(key, f) for key, f in methods.items()}
+    kinds = tuple(bases) or (OBJECT,)
+    return UserClass(name, kinds if make is None else (make, *kinds), names, fixed=True)
+
+
+def _apply(cls: UserClass, *args: Any, **kwargs: Any) -> Any:
+    from ..torch.custom_functions import apply
+
+    return apply(cls, args, kwargs)
+
+
+FUNCTION = library_class("Function", [], {})
+FUNCTION.names["apply"] = classmethod(Builtin("apply", _apply))
+
+
+# What can be asked of any value of a class besides its attributes.
+_OF_VALUES: dict[str, Callable[[Any], Any]] = {
+    "__module__": lambda value: "__main__",
+    "__doc__": lambda value: value.cls.flat.get("__doc__"),
+}
+
+DECORATORS = {
+    "staticmethod": TypeName("staticmethod", lambda v: type(v) is staticmethod, staticmethod),
+    "classmethod": TypeName("classmethod", lambda v: type(v) is classmethod, classmethod),
+    "property": TypeName("property", lambda v: type(v) is property, property),
+}

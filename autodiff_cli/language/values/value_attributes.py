@@ -1,0 +1,350 @@
+"""Attributes and methods of Python's own values: texts, lists, dicts, sets, and a few of ours."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from functools import cache, partial
+from operator import attrgetter
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from ...autograd import calls
+from ...errors import fail
+from ...graph.dtypes import is_float
+from ...graph.symbolic_numbers import Growing
+from .dialect import misfit
+from .formatting import str_format
+from .operations import equal, items_of, truth
+from .subscripts import dict_key
+from .values import Builtin, Device, Size
+
+Getter = Callable[[Any], Any]
+
+
+def _bound(name: str, function: Callable[..., Any]) -> Getter:
+    return lambda value: Builtin(name, lambda *args, **kwargs: function(value, *args, **kwargs))
+
+
+def _texts(method: str) -> Getter:
+    return _bound(
+        method, lambda value, *args, **named: _bounded_text(getattr(value, method)(*args, **named))
+    )
+
+
+def _bounded_text(result: Any) -> Any:
+    if isinstance(result, str):
+        _bound_length(len(result))
+    return result
+
+
+def _bound_length(length: int) -> None:
+    if length > 50_000_000:
+        raise fail("E505", "the text would be too long", help="build it in smaller parts")
+
+
+def _justify(method: str) -> Getter:
+    def run(value: str, width: int, *fill: str) -> str:
+        if width > 100_000:
+            raise fail("E505", f"a text of width {width}", help="use a smaller width")
+        return getattr(value, method)(width, *fill)
+
+    return _bound(method, run)
+
+
+def _replace(value: str, old: str, new: str, count: int = -1) -> str:
+    if len(value) * max(len(new), 1) > 50_000_000:
+        _bound_length(value.count(old) * len(new))
+    return value.replace(old, new, count)
+
+
+def _expanded(value: str, tabsize: int = 8) -> str:
+    _bound_length(len(value) + value.count("\t") * max(tabsize, 0))
+    return value.expandtabs(tabsize)
+
+
+def _translated(value: str, table: dict[int, Any]) -> str:
+    longest = max([len(new) for new in table.values() if isinstance(new, str)], default=1)
+    _bound_length(len(value) * longest)
+    return value.translate(table)
+
+
+def _join(separator: str, parts: Any) -> str:
+    found = items_of(parts)
+    for part in found:
+        if not isinstance(part, str):
+            raise misfit("join() needs strings, not", part, "convert with str(x) or f'{x}'")
+    _bound_length(sum(map(len, found)) + len(separator) * len(found))
+    return separator.join(found)
+
+
+def _append(values: list[Any], item: Any) -> None:
+    if len(values) >= 10_000_000:
+        raise fail("E505", "a list of more than 10 million items", help="use a tensor")
+    values.append(item)
+
+
+def _extend(values: list[Any], items: Any) -> None:
+    found = items_of(items)
+    if len(values) + len(found) > 10_000_000:
+        raise fail("E505", "a list of more than 10 million items", help="use a tensor")
+    values.extend(found)
+
+
+def _remove(values: list[Any], item: Any) -> None:
+    del values[_find(values, item)]
+
+
+def _find(values: Any, item: Any) -> int:
+    for i, value in enumerate(values):
+        if value is item or equal(value, item):
+            return i
+    raise fail("E210", "the list does not hold that value", help="check with `in` first")
+
+
+def _sort(values: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
+    from ..python.builtins import sorted_values
+
+    values[:] = sorted_values(values, key=key, reverse=reverse)
+
+
+def _update(values: Any, other: Any = (), **kwargs: Any) -> None:
+    from ..python.collections_module import pairs_of
+
+    values.update(pairs_of(other), **kwargs)
+
+
+def _plain(names: str) -> dict[str, Getter]:
+    """Methods that take what Python's take."""
+
+    def plain(method: str) -> Getter:
+        return _bound(method, lambda value, *args: getattr(value, method)(*args))
+
+    return {name: plain(name) for name in names.split()}
+
+
+def _methods(**functions: Callable[..., Any]) -> dict[str, Getter]:
+    """Methods by the functions that they are."""
+    return {name: _bound(name, function) for name, function in functions.items()}
+
+
+def _get(values: dict[Any, Any], key: Any, default: Any = None) -> Any:
+    return values.get(dict_key(key), default)
+
+
+def _pop_key(values: dict[Any, Any], key: Any, *default: Any) -> Any:
+    return values.pop(dict_key(key), *default)
+
+
+_TEXTS = """
+    upper lower strip lstrip rstrip split rsplit splitlines startswith endswith find rfind count
+    title capitalize isdigit isalpha isalnum isspace isupper islower removeprefix removesuffix
+    partition rpartition index rindex swapcase casefold isdecimal isnumeric isidentifier isprintable
+    istitle isascii
+"""
+_STRINGS: dict[str, Getter] = {
+    **{name: _texts(name) for name in _TEXTS.split()},
+    **{name: _justify(name) for name in ("ljust", "rjust", "center", "zfill")},
+    **_methods(
+        expandtabs=_expanded,
+        translate=_translated,
+        maketrans=lambda value, *args: str.maketrans(*args),
+        replace=_replace,
+        join=_join,
+        format=lambda value, *args, **kwargs: str_format(value, args, kwargs),
+    ),
+}
+_TUPLES: dict[str, Getter] = _methods(
+    index=_find, count=lambda v, item: sum(1 for x in v if equal(x, item))
+)
+_LISTS: dict[str, Getter] = {
+    **_TUPLES,
+    **_plain("insert pop clear copy reverse"),
+    **_methods(append=_append, extend=_extend, remove=_remove, sort=_sort),
+}
+_DICTS: dict[str, Getter] = {
+    **_plain("items keys values popitem copy clear"),
+    **_methods(
+        get=_get,
+        pop=_pop_key,
+        setdefault=lambda v, key, default=None: v.setdefault(dict_key(key), default),
+        update=_update,
+    ),
+}
+_ORDERED: dict[str, Getter] = {
+    **_DICTS,
+    **_methods(
+        popitem=lambda v, last=True: v.popitem(truth(last)),
+        move_to_end=lambda v, key, last=True: v.move_to_end(key, truth(last)),
+    ),
+}
+
+
+def _counted(method: str) -> Getter:
+    """A method of a Counter that takes in items or counts."""
+
+    def run(value: Any, values: Any = (), **kwargs: Any) -> None:
+        given = values if isinstance(values, dict) else items_of(values)
+        getattr(value, method)(given, **kwargs)
+
+    return _bound(method, run)
+
+
+def _elements(value: Any) -> Any:
+    from .iterators import Lazy
+
+    return Lazy("chain", value.elements())
+
+
+_COUNTERS: dict[str, Getter] = {
+    **_DICTS,
+    **_plain("total"),
+    "update": _counted("update"),
+    "subtract": _counted("subtract"),
+    **_methods(most_common=lambda v, n=None: v.most_common(n), elements=_elements),
+}
+_DEQUES: dict[str, Getter] = {
+    **_plain("append appendleft clear copy pop popleft reverse insert"),
+    **_TUPLES,
+    **_methods(
+        extend=lambda v, items: v.extend(items_of(items)),
+        extendleft=lambda v, items: v.extendleft(items_of(items)),
+        rotate=lambda v, n=1: v.rotate(n),
+        remove=_remove,
+    ),
+    "maxlen": lambda v: v.maxlen,
+}
+
+
+def _of_sets(names: str) -> dict[str, Getter]:
+    """Methods that take the items of other sets or lists."""
+
+    def make(method: str) -> Getter:
+        return _bound(method, lambda value, *others: getattr(value, method)(*map(items_of, others)))
+
+    return {name: make(name) for name in names.split()}
+
+
+_FROZEN_SETS: dict[str, Getter] = {
+    **_plain("copy"),
+    **_of_sets("union intersection difference symmetric_difference issubset issuperset isdisjoint"),
+}
+_SETS: dict[str, Getter] = {
+    **_FROZEN_SETS,
+    **_plain("discard remove pop clear"),
+    **_methods(add=lambda v, item: v.add(dict_key(item))),
+    **_of_sets("update intersection_update difference_update symmetric_difference_update"),
+}
+
+
+def _facts(names: str) -> dict[str, Getter]:
+    """Attributes that are Python's own."""
+    return {name: attrgetter(name) for name in names.split()}
+
+
+_PROPERTY = {**_plain("setter getter deleter"), **_facts("fget fset fdel")}
+
+
+def _cache_facts(value: Any) -> Any:
+    from ..python.collections_module import named_tuple
+
+    found = value.cache_info()
+    return named_tuple("CacheInfo", list(found._fields), [], {})(*found)
+
+
+_CACHED: dict[str, Getter] = {
+    **_methods(cache_info=_cache_facts),
+    **_plain("cache_clear"),
+    **_facts("__wrapped__"),
+    "__name__": lambda v: getattr(v.__wrapped__, "name", "cached"),
+}
+
+_BOUND_METHOD: dict[str, Getter] = {
+    **_facts("__self__ __func__"),
+    "__name__": lambda v: getattr(v.__func__, "name", "method"),
+    "__qualname__": lambda v: getattr(v.__func__, "name", "method"),
+    "__doc__": lambda v: function_fact(v.__func__, "__doc__"),
+}
+
+
+def function_fact(function: Any, name: str) -> Any:
+    """What programs may read of a function besides what they keep in it; None where it has none."""
+    if name in ("__name__", "__qualname__"):
+        return function.name.rpartition(".")[2]
+    if name == "__module__":
+        return "__main__"
+    tree = getattr(getattr(function, "params", None), "tree", None)
+    body = getattr(tree, "body", None)
+    first = body[0] if isinstance(body, list) and body else None
+    words = getattr(getattr(first, "value", None), "value", None)
+    return words if type(words) is str else None
+
+
+def table_of(value: Any) -> dict[str, Getter] | None:
+    """What a value of Python's own kinds answers."""
+    return VALUE_ATTRIBUTES.get(type(value)) or next(
+        (t for k, t in VALUE_ATTRIBUTES.items() if isinstance(value, k)), None
+    )
+
+
+def _results_attribute(value: Any, name: str) -> Any:
+    if name in value.fields:
+        return value[value.fields.index(name)]
+    raise fail(
+        "E207", f"the result has no field `{name}`", help=f"it has: {', '.join(value.fields)}"
+    )
+
+
+calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name
+
+_FLOATS: dict[str, Getter] = {
+    **_plain("is_integer"),
+    **_methods(item=float),
+    "real": lambda v: v,
+}
+
+VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
+    str: _STRINGS,
+    list: _LISTS,
+    Growing: _plain("append"),
+    Size: {**_TUPLES, **_plain("numel")},
+    tuple: _TUPLES,
+    OrderedDict: _ORDERED,
+    Counter: _COUNTERS,
+    defaultdict: {**_DICTS, "default_factory": lambda v: v.default_factory},
+    deque: _DEQUES,
+    property: _PROPERTY,
+    staticmethod: _facts("__func__"),
+    classmethod: _facts("__func__"),
+    partial: {**_facts("func args"), "keywords": lambda v: dict(v.keywords)},
+    type(cache(len)): _CACHED,
+    MethodType: _BOUND_METHOD,
+    dict: _DICTS,
+    set: _SETS,
+    frozenset: _FROZEN_SETS,
+    float: _FLOATS,
+    np.float64: {
+        **_FLOATS,
+        "dtype": lambda v: "float64",
+        "shape": lambda v: (),
+        **_methods(round=lambda v, decimals=0: v.round(decimals)),
+    },
+    int: {
+        **_plain("bit_length bit_count"),
+        "real": lambda v: v,
+        "imag": lambda v: 0,
+        "numerator": lambda v: v,
+        "denominator": lambda v: 1,
+        **_methods(item=lambda v: v),
+    },
+    slice: _facts("start stop step"),
+    range: {**_facts("start stop step"), **_plain("index count")},
+    np.dtype: {
+        "is_floating_point": lambda v: is_float(v),
+        "is_complex": lambda v: False,
+        "itemsize": lambda v: v.itemsize,
+    },
+    Device: {"type": lambda v: "cpu", "index": lambda v: None},
+}

@@ -1,0 +1,250 @@
+"""What programs handle besides tensors and Python's own values.
+
+The kinds of values are closed: Tensor, int, float, bool, str, None, tuple, list, dict, set, slice,
+range, numpy.dtype and the classes here. Nothing else ever reaches a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+from ...graph.dtypes import BOOL, FLOAT64, INT64
+from ...graph.node import Node
+from ...graph.op import CAST, LEAF, OUTPUT, Op
+from ...graph.state import STATE
+from ...source import Span
+
+
+class Size(tuple):
+    """`torch.Size`: a tuple of ints that prints as PyTorch's."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """Number of elements."""
+        n = 1
+        for size in self:
+            n *= size
+        return n
+
+
+class GradFn:
+    """A node of the backward graph as PyTorch shows it: the op that made `node`."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Node):
+        while node.op.key == "with_value":
+            node = node.args[0]
+        self.node = node.args[0] if node.op is OUTPUT else node
+
+    @property
+    def name(self) -> str:
+        name = self.short_name
+        inner = name in ("AccumulateGrad", "CopySlices", "CopyBackwards", "NotImplemented")
+        return f"torch::autograd::{name}" if inner else name
+
+    @property
+    def short_name(self) -> str:
+        return "AccumulateGrad" if self.is_leaf else self.node.grad_name
+
+    @property
+    def described(self) -> str:
+        """What Python shows between angle brackets; the address tells nodes apart, and is the same
+        in every run."""
+        of = "torch.autograd.function." if "own saving" in self.node.op.properties else ""
+        number = STATE.addresses.setdefault(self.node.seq, len(STATE.addresses))
+        return f"{of}{self.short_name} object at {0x7F0000000000 + 48 * number:#x}"
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.node.op is LEAF
+
+    @property
+    def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]:
+        """The functions of the inputs, with which of their results is read."""
+        if self.is_leaf:
+            return ()
+        found: list[tuple[GradFn | None, int]] = []
+        inputs = self.node.inputs
+        if len(inputs) == 2 and inputs[0].weak and self.node.op.key in ("add", "mul"):
+            inputs = inputs[::-1]  # PyTorch puts the tensor first
+        for node in inputs:
+            while node.op is CAST:
+                node = node.inputs[0]
+            if node.dtype.kind != "f":
+                continue
+            if node.requires_grad:
+                found.append((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
+            else:
+                found.append((None, 0))
+        return tuple(found)
+
+    def get_attribute(self, name: str) -> Any:
+        from ..torch.grad_functions import attribute
+
+        return attribute(self, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GradFn) and other.node is self.node
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+
+class Namespace:
+    """A module as programs see it: `torch`, `torch.nn.functional`, `np`, `math`."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str):
+        self.path = path
+
+
+class Callee:
+    """What programs may call; Python's own functions that take functions may too."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from .functions import call_value
+
+        return call_value(self, list(args), kwargs)
+
+
+class Instance:
+    """A value of a class of the program or of the library; see `classes`."""
+
+    __slots__ = ()
+
+
+class TypeName(Callee):
+    """A class that programs may name, call or give to isinstance: `torch.Tensor`, `int`."""
+
+    __slots__ = ("dtype", "make", "matches", "members", "name")
+
+    def __init__(
+        self,
+        name: str,
+        matches: Callable[[Any], bool],
+        make: Callable[..., Any] | None,
+        **members: Any,
+    ):
+        self.name = name
+        self.members = members  # what stands in the class itself: `dict.fromkeys`
+        self.matches = matches
+        self.make = make
+        self.dtype = {"bool": BOOL, "int": INT64, "float": FLOAT64}.get(name)
+
+
+class Builtin(Callee):
+    """A function of the language or a bound method, written in Python."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function: Callable[..., Any]):
+        self.name = name
+        self.function = function
+
+
+class Method(Builtin):
+    """A function written in Python that is a method of a class of the library."""
+
+    __slots__ = ()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+class OpFunction(Callee):
+    """An op as a value: `f = torch.relu`."""
+
+    __slots__ = ("name", "ops")
+
+    def __init__(self, name: str, ops: list[Op]):
+        self.name = name
+        self.ops = ops
+
+
+class Scope:
+    """Names of a running module, function or comprehension; lookups go outwards."""
+
+    __slots__ = ("function", "names", "outer")
+
+    def __init__(self, outer: Scope | None, function: bool = False):
+        self.names: dict[str, Any] = {}
+        self.outer = outer
+        self.function = function
+
+
+class UserFunction(Callee):
+    """A `def` or `lambda` with the scope it was made in."""
+
+    __isabstractmethod__: bool
+    __slots__ = (
+        "__isabstractmethod__",
+        "body",
+        "defaults",
+        "fields",
+        "keyword_defaults",
+        "name",
+        "params",
+        "scope",
+        "span",
+        "wrappers",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        body: Callable[[Scope], Any],
+        scope: Any,
+        span: Span,
+        defaults: list[Any],
+        keyword_defaults: dict[str, Any],
+    ):
+        self.name = name
+        self.params = params
+        self.body = body
+        self.scope = scope
+        self.span = span
+        self.defaults = defaults
+        self.keyword_defaults = keyword_defaults
+        self.wrappers: list[Any] = []
+        self.fields: dict[str, Any] | None = None  # what the program keeps in it
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+class GradMode(Callee):
+    """`torch.no_grad()` and its kin: a context manager and a decorator."""
+
+    __slots__ = ("before", "enabled", "name")
+
+    def __init__(self, name: str, enabled: bool):
+        self.name = name
+        self.enabled = enabled
+        self.before: list[bool] = []
+
+
+class Device:
+    """`torch.device`; only the CPU exists."""
+
+    __slots__ = ()
+
+
+CPU = Device()
+
+
+def has(value: Any, name: str) -> bool:
+    """Whether Python finds a special method in the type of a value (not in the type's type)."""
+    return any(name in kind.__dict__ for kind in type(value).__mro__)
+
+
+def is_callable(value: Any) -> bool:
+    """Whether the value is a function or a type, which messages call by its name."""
+    return isinstance(value, Builtin | OpFunction | UserFunction | TypeName)

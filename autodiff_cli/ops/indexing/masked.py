@@ -1,0 +1,316 @@
+"""`masked.*`: reductions and normalizations of the elements that a mask keeps.
+
+What the mask leaves out is replaced by the neutral element of the reduction, then PyTorch's plain
+op is applied; that is also what its gradients show.
+"""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+
+from ...errors import fault
+from ...graph.declare import Dim, Dims, Dtype, Ints, Mask, Scalar, Tensor, function
+from ...graph.dtypes import BOOL, FLOAT32, INT64, is_float
+from ...graph.op import cast, number
+from ...graph.params import to_dims
+from ...graph.registry import F
+from ...graph.samples import Bad, S, bools, t
+from ...graph.shapes import dims_of
+from ...graph.state import STATE
+from ..kernels.rules import require_float
+
+
+def fitted_mask(input, mask):
+    """The mask in the shape of the input, or None."""
+    if mask is None:
+        return None
+    if mask.dtype != BOOL:
+        mask = F.ne(mask, 0)
+    if mask.ndim > input.ndim:
+        raise fault("E308 mask-more-dims-input", mask=mask, input=input)
+    return mask if mask.shape == input.shape else F.expand(mask, input.shape)
+
+
+def kept(input, mask, neutral):
+    """The input with `neutral` where the mask is False."""
+    mask = fitted_mask(input, mask)
+    return input if mask is None else F.where(mask, input, number(neutral, input.dtype))
+
+
+def _lowest(input):
+    if input.dtype == BOOL:
+        return False
+    return -inf if is_float(input.dtype) else int(np.iinfo(input.dtype).min)
+
+
+def _highest(input):
+    if input.dtype == BOOL:
+        return True
+    return inf if is_float(input.dtype) else int(np.iinfo(input.dtype).max)
+
+
+def _all_dims(input, dim):
+    return dims_of(input.shape, dim)
+
+
+def _converted(input, dtype):
+    return input if dtype is None else cast(input, dtype)
+
+
+MASK = bools(2, 3, values=[[True, False, True], [True, True, True]])
+REDUCED = [S(t(2, 3), mask=MASK), S(t(2, 3), 1, mask=MASK), S(t(2, 3), 0, keepdim=True), S(t())]
+MISFIT = [Bad("E302", t(2, 3), mask=bools(2, 2)), Bad("E308", t(3), mask=bools(2, 3))]
+
+
+def _declare_reduction(name, reduce, text):
+    @function(
+        name=f"masked.{name}", key=f"masked_{name}", method=False, samples=REDUCED, errors=MISFIT
+    )
+    def body(
+        input: Tensor,
+        dim: Dims | None = None,
+        *,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+        mask: Mask | None = None,
+    ):
+        return reduce(_converted(input, dtype), _all_dims(input, dim), keepdim, mask)
+
+    body.doc = f"{text} over `dim` of the elements that `mask` keeps."
+
+
+def _counted(x, dims, keepdim, mask):
+    """How many elements of `x` are kept."""
+    mask = fitted_mask(x, mask)
+    return F.sum(F.ones_like(x, dtype=INT64) if mask is None else mask, dims, keepdim)
+
+
+def _sum(x, dims, keepdim, mask):
+    return F.sum(kept(x, mask, 0), dims, keepdim)
+
+
+def _amax(x, dims, keepdim, mask):
+    return F.amax(kept(x, mask, _lowest(x)), dims, keepdim)
+
+
+def _amin(x, dims, keepdim, mask):
+    return F.amin(kept(x, mask, _highest(x)), dims, keepdim)
+
+
+def _mean(x, dims, keepdim, mask):
+    require_float("masked.mean", x, "ValueError")
+    return F.div(_sum(x, dims, keepdim, mask), _counted(x, dims, keepdim, mask))
+
+
+def _logsumexp(x, dims, keepdim, mask):
+    return F.logsumexp(kept(x, mask, _lowest(x)), dims, keepdim)
+
+
+for _row in (
+    ("sum", _sum, "Sum"),
+    ("amax", _amax, "Largest element"),
+    ("amin", _amin, "Smallest element"),
+    ("mean", _mean, "Mean"),
+    ("logsumexp", _logsumexp, "Logarithm of the sum of exponentials"),
+):
+    _declare_reduction(*_row)
+
+
+@function(name="masked.prod", key="masked_prod", method=False, samples=REDUCED, errors=MISFIT)
+def masked_prod(
+    input: Tensor,
+    dim: Ints | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
+    """Product over `dim` of the elements that `mask` keeps."""
+    x = kept(_converted(input, dtype), mask, 1)
+    if not x.shape:
+        return x if dim in (None, ()) else F.prod(x, dim, keepdim)
+    for one in sorted(_all_dims(input, None if dim is None else to_dims(dim, input)), reverse=True):
+        x = F.prod(x, one, keepdim)
+    return x
+
+
+def _declare_arg(name, pick, neutral, word):
+    @function(
+        name=f"masked.{name}",
+        key=f"masked_{name}",
+        method=False,
+        samples=[S(t(2, 3), 1, mask=MASK), S(t(2, 3), mask=MASK)],
+    )
+    def body(
+        input: Tensor,
+        dim: Dim | None = None,
+        *,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+        mask: Mask | None = None,
+    ):
+        x = _converted(input, dtype)
+        return cast(getattr(F, pick)(kept(x, mask, neutral(x)), dim, keepdim), x.dtype)
+
+    body.doc = f"Where the {word} of the elements that `mask` keeps is."
+
+
+_declare_arg("argmax", "argmax", _lowest, "largest")
+_declare_arg("argmin", "argmin", _highest, "smallest")
+
+
+@function(
+    name="masked.median", key="masked_median", method=False, samples=[S(t(2, 3), 1, mask=MASK)]
+)
+def masked_median(
+    input: Tensor,
+    dim: Dim = -1,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
+    """Median along `dim` of the elements that `mask` keeps; nan if there are none."""
+    x = _converted(input, dtype)
+    x = x if is_float(x.dtype) else cast(x, STATE.default_dtype)
+    return F.nanmedian_dim(kept(x, mask, nan), dim, keepdim)[0]
+
+
+@function(
+    name="masked.norm",
+    key="masked_norm",
+    method=False,
+    samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), -inf, mask=MASK), S(t(2, 3), 1.0)],
+)
+def masked_norm(
+    input: Tensor,
+    ord: Scalar = 2.0,
+    dim: Dims | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
+    """Norm of order `ord` over `dim` of the elements that `mask` keeps."""
+    x = kept(input, mask, inf if ord == -inf else 0)
+    return F.vector_norm(x, ord, _all_dims(input, dim), keepdim, dtype=dtype)
+
+
+# -- variance --------------------------------------------------------------------------------------
+
+
+def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
+    if unbiased is not None and correction is not None:
+        raise fault("E205 give-unbiased-correction")
+    lost = (1.0 if unbiased in (None, True) else 0.0) if correction is None else float(correction)
+    dims = _all_dims(input, dim)
+    x = _converted(input, dtype)
+    x = x if is_float(x.dtype) else cast(x, FLOAT32)
+    n = _counted(x, dims, True, mask)
+    centered = F.sub(x, F.div(_sum(x, dims, True, mask), n))
+    total = _sum(F.mul(centered, centered), dims, keepdim, mask)
+    n = cast(n if keepdim else F.reshape(n, total.shape), x.dtype)
+    return F.div(total, F.clamp_min(F.sub(n, lost), 0.0) if lost else n)
+
+
+def _declare_variance(name, finish, text):
+    @function(
+        name=f"masked.{name}",
+        key=f"masked_{name}",
+        method=False,
+        samples=[*REDUCED[:3], S(t(2, 3), 1, False, mask=MASK), S(t(2, 3), correction=0)],
+    )
+    def body(
+        input: Tensor,
+        dim: Dims | None = None,
+        unbiased: bool | None = None,
+        *,
+        correction: Scalar | None = None,
+        keepdim: bool = False,
+        dtype: Dtype | None = None,
+        mask: Mask | None = None,
+    ):
+        return finish(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))
+
+    body.doc = f"{text} over `dim` of the elements that `mask` keeps."
+
+
+_declare_variance("var", lambda variance: variance, "Variance")
+_declare_variance("std", lambda variance: F.sqrt(variance), "Standard deviation")
+
+
+# -- along one dim ---------------------------------------------------------------------------------
+
+
+INFINITE = "what a mask leaves out is minus infinity, where a difference is nan"
+ALONG = [S(t(2, 3), 1, mask=MASK), S(t(2, 3), 0), S(t(), 0)]
+
+
+LEFT_OUT = [S(t(2, 3), 1, mask=MASK, order=0, because=INFINITE), *ALONG[1:]]
+
+
+def _declare_along(name, apply, neutral, text):
+    samples = LEFT_OUT if name == "log_softmax" else ALONG
+
+    @function(name=f"masked.{name}", key=f"masked_{name}", method=False, samples=samples)
+    def body(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, mask: Mask | None = None):
+        x = _converted(input, dtype)
+        return getattr(F, apply)(kept(x, mask, neutral), dim)
+
+    body.doc = f"{text} along `dim` of the elements that `mask` keeps."
+
+
+for _along in (
+    ("cumsum", "cumsum", 0, "Running sums"),
+    ("cumprod", "cumprod", 1, "Running products"),
+    ("softmax", "softmax", -inf, "Softmax"),
+    ("log_softmax", "log_softmax", -inf, "Logarithm of the softmax"),
+    ("softmin", "softmin", inf, "Softmax of the negative"),
+):
+    _declare_along(*_along)
+
+
+@function(
+    name="masked.normalize",
+    key="masked_normalize",
+    method=False,
+    samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), 1.0, 0)],
+)
+def masked_normalize(
+    input: Tensor,
+    ord: Scalar,
+    dim: Dim,
+    *,
+    eps: float = 1e-12,
+    dtype: Dtype | None = None,
+    mask: Mask | None = None,
+):
+    """Vectors along `dim` scaled to norm 1, of the elements that `mask` keeps."""
+    size = masked_norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    return F.div(kept(input, mask, 0), F.maximum(size, number(eps, size.dtype)))
+
+
+@function(
+    name="masked.logaddexp",
+    key="masked_logaddexp",
+    method=False,
+    samples=[
+        S(t(2, 3), t(2, 3)),
+        S(t(2, 3), t(2, 3), input_mask=MASK, order=0, because=INFINITE),
+        S(t(3), t(3), other_mask=bools(3), order=0, because=INFINITE),
+    ],
+)
+def masked_logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    input_mask: Mask | None = None,
+    other_mask: Mask | None = None,
+):
+    """`logaddexp` of the elements that each mask keeps."""
+    return _converted(
+        F.logaddexp(kept(input, input_mask, -inf), kept(other, other_mask, -inf)), dtype
+    )

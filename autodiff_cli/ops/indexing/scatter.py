@@ -1,0 +1,536 @@
+"""Writing by index: scatter, index_add, index_put and what else changes chosen elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fault
+from ...graph.declare import Any, Dim, Mask, Scalar, Tensor, function, movement
+from ...graph.node import Node
+from ...graph.op import number
+from ...graph.params import node_of, to_scalar
+from ...graph.registry import F
+from ...graph.samples import Bad, S, ints, t
+from ..kernels.indices import (
+    add_slices,
+    check_dtypes,
+    check_gather,
+    check_indices,
+    check_number,
+    flat_places,
+    key_of,
+)
+
+# -- scatter: an index for every element of the source ---------------------------------------------
+
+
+def _opposite(src: Any, index: Any) -> Any:
+    """The elements of a source that stand opposite an index."""
+    return src[tuple(slice(n) for n in index.shape)]
+
+
+def _written(write):
+    """A kernel that lets `write(out, places, values)` change a copy of the first operand; all three
+    have one dim."""
+
+    def kernel(x, dim, index, src, *rest):
+        out = np.array(x, order="C")
+        if index.size:
+            rows = np.reshape(index, index.shape or (1,))
+            if isinstance(src, np.ndarray):
+                src = _opposite(np.reshape(src, src.shape or (1,)), rows).reshape(-1)
+            places = flat_places(rows, dim, out.shape or (1,)).reshape(-1)
+            write(out.reshape(-1), places, src, *rest)
+        return out
+
+    return kernel
+
+
+def _assign(out, places, values):
+    out[places] = values
+
+
+def _to_source(g: Node, src: Node) -> Node:
+    """A cotangent of the part of a source that was used, zeros for the rest."""
+    for dim, (have, want) in enumerate(zip(g.shape, src.shape, strict=True)):
+        if have != want:
+            shape = (*g.shape[:dim], want, *g.shape[dim + 1 :])
+            g = F.embedded(g, shape, (F.slice, (dim, 0, have, 1)))
+    return g
+
+
+def _scatter_shape(name):
+    def shape(input, dim, index, src, *rest):
+        check_dtypes(name, input, src)
+        check_gather(name, input, dim, index, src)
+        return input.shape, input.dtype
+
+    return shape
+
+
+_SCATTERED = (
+    S(t(3, 2), 0, ints(values=[[0, 2], [1, 0]]), t(2, 2)),
+    S(
+        t(2, 2),
+        0,
+        ints(values=[[0, 1], [0, 0]]),
+        t(2, 2),
+        order=0,
+        because="every source of one element gets the slope, as in PyTorch, the last alone counts",
+    ),
+    S(t(3), 0, ints(values=[0, 2]), t(3)),
+    S(t(), 0, ints(values=0), t()),
+)
+_SUMMED = (*_SCATTERED, S(t(3), -1, ints(values=[0, 0, 2]), t(3)))
+_OUT_OF_RANGE = (
+    Bad("E305", t(2), 0, ints(values=[2]), t(1)),
+    Bad("E302", t(2, 2), 0, ints(1), t(1)),
+    Bad("E306", t(2), 0, t(1), t(1)),
+)
+
+
+@movement(
+    _written(np.add.at),
+    inplace=True,
+    shape=_scatter_shape("scatter_add"),
+    vjp=lambda g, out, input, dim, index, src: (g, None, _to_source(F.gather(g, dim, index), src)),
+    properties=frozenset({"slicewise"}),
+    samples=_SUMMED,
+    errors=_OUT_OF_RANGE,
+)
+def scatter_add(input: Tensor, dim: Dim, index: Mask, src: Tensor):
+    """`input` with `src[i, j]` added at `[index[i, j], j]`; sources of one place add up."""
+
+
+@movement(
+    _written(_assign),
+    public=False,
+    properties=frozenset({"convention"}),  # the slope of a source that another one overwrote
+    grad_fn="ScatterBackward0",
+    shape=_scatter_shape("scatter"),
+    samples=_SCATTERED,
+    errors=_OUT_OF_RANGE,
+    counterpart="scatter",
+)
+def scatter_tensor(input: Tensor, dim: Dim, index: Mask, src: Tensor):
+    """`input` with `src[i, j]` at `[index[i, j], j]`."""
+
+
+def _scatter_value_shape(input, dim, index, value):
+    check_gather("scatter", input, dim, index)
+    check_number(value, input.dtype)
+    return input.shape, input.dtype
+
+
+@scatter_tensor.vjp
+def _(g, out, input, dim, index, src):
+    return F.scatter_value(g, dim, index, 0.0), None, _to_source(F.gather(g, dim, index), src)
+
+
+@movement(
+    _written(_assign),
+    public=False,
+    grad_fn="ScatterBackward1",
+    samples=[S(t(3, 2), 0, ints(2, 2), 1.5)],
+    shape=_scatter_value_shape,
+    vjp=lambda g, out, input, dim, index, value: (F.scatter_value(g, dim, index, 0.0), None),
+    counterpart="scatter",
+)
+def scatter_value(input: Tensor, dim: Dim, index: Mask, value: Scalar):
+    """`input` with a number at `[index[i, j], j]`."""
+
+
+_COMBINED = {"add": np.add, "multiply": np.multiply}
+
+
+def _combine(out, places, values, reduce):
+    _COMBINED[reduce].at(out, places, values)
+
+
+def _no_gradient(g, out, *args):
+    raise fault("E404 scatter-reduce-no-gradient")
+
+
+@movement(
+    _written(_combine),
+    public=False,
+    shape=_scatter_shape("scatter"),
+    grad_fn="NotImplemented",
+    vjp=_no_gradient,
+    samples=[S(t(3, grad=False), 0, ints(2), t(2, grad=False), "add")],
+)
+def scatter_combined(input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str):
+    """`input` with sources added or multiplied at `[index[i, j], j]`; has no gradient."""
+
+
+def _scattered(input: Node, dim: int, index: Node, src: Any, reduce: str | None) -> Node:
+    node = node_of(src)
+    if reduce is None:
+        if node is None or node.weak:
+            return F.scatter_value(input, dim, index, src)
+        return F.scatter_tensor(input, dim, index, node)
+    if reduce not in _COMBINED:
+        raise fault("E205 scatter-reduce-add-multiply", reduce=reduce)
+    if node is None or node.weak:
+        node = F.expand(number(to_scalar(src), input.dtype), index.shape)
+    return F.scatter_combined(input, dim, index, node, reduce)
+
+
+@function(
+    inplace=True,
+    samples=[
+        *_SCATTERED,
+        S(t(3), 0, ints(2), 1.5),
+        S(t(3, grad=False), 0, ints(2), 2.0, reduce="add"),
+    ],
+    errors=_OUT_OF_RANGE,
+)
+def scatter(input: Tensor, dim: Dim, index: Mask, src: Any, *, reduce: str | None = None):
+    """`input` with `src[i, j]`, or a number, at `[index[i, j], j]`."""
+    return _scattered(input, dim, index, src, reduce)
+
+
+@function(
+    name="scatter", key="scatter_number", inplace=True, samples=[S(t(3), 0, ints(2), value=1.5)]
+)
+def scatter_number(
+    input: Tensor, dim: Dim, index: Mask, *, value: Scalar, reduce: str | None = None
+):
+    """`input` with a number at `[index[i, j], j]`."""
+    return _scattered(input, dim, index, value, reduce)
+
+
+# -- reductions into chosen places -----------------------------------------------------------------
+
+_REDUCE = {
+    "sum": (np.add, 0),
+    "prod": (np.multiply, 1),
+    "mean": (np.add, 0),
+    "amax": (np.maximum, None),
+    "amin": (np.minimum, None),
+}
+
+
+def _check_reduce(name: str, reduce: str, allowed: tuple[str, ...]) -> None:
+    if reduce not in allowed:
+        raise fault("E205 reduce-not-reduce", ", ".join(allowed), name=name, reduce=reduce)
+
+
+def _identity(reduce: str, dtype: np.dtype) -> Any:
+    fixed = _REDUCE[reduce][1]
+    if fixed is not None:
+        return fixed
+    if dtype.kind == "f":
+        return -np.inf if reduce == "amax" else np.inf
+    if dtype.kind == "b":
+        return reduce == "amin"
+    info = np.iinfo(dtype)
+    return info.min if reduce == "amax" else info.max
+
+
+def _reduced(out, places, values, reduce, include_self):
+    """Combine values into places of `out`; without `include_self` what was there does not count."""
+    if not include_self:
+        out[places] = _identity(reduce, out.dtype)
+    _REDUCE[reduce][0].at(out, places, values)
+    if reduce == "mean":
+        count = np.zeros(out.shape, np.int64)
+        np.add.at(count, places, 1)
+        count += include_self
+        count[count == 0] = 1
+        out[...] = out / count if out.dtype.kind == "f" else out // count
+
+
+class _Places:
+    """How a reduction reads, adds to, clears and reduces the places of its index."""
+
+    def __init__(self, key: str, read: Any, add: Any, clear: Any):
+        self.key = key
+        self.read = read
+        self.add = add
+        self.clear = clear
+
+
+def _reduce_back(places, g, out, input, dim, index, src, reduce, include_self):
+    """The rule of scatter_reduce and index_reduce, by kind of reduction."""
+
+    def reduced(x, s):
+        return getattr(F, places.key)(x, dim, index, s, reduce, include_self=include_self)
+
+    def read(x):
+        return places.read(x, dim, index)
+
+    def add(x, s):
+        return places.add(x, dim, index, s)
+
+    zeros = F.expand(number(0.0, g.dtype), input.shape)
+    ones = F.expand(number(1.0, g.dtype), src.shape)
+    if reduce == "sum":
+        to_self, to_src = g, read(g)
+    elif reduce == "mean":
+        count = add(zeros + 1.0 if include_self else zeros, ones)
+        count = F.where(F.eq(count, 0), 1.0, count)
+        to_self, to_src = g / count, read(g) / read(count)
+    elif reduce == "prod":
+        safe = F.where(F.eq(input, 0), 1.0, input)
+        to_self = g * reduced(safe, src) / safe
+        zero = F.eq(src, 0)
+        alone = F.logical_and(zero, F.eq(read(add(zeros, F.where(zero, ones, 0.0))), 1))
+        others = reduced(input, F.where(alone, 1.0, src))
+        to_src = F.where(alone, read(g * others), read(g * out) / F.where(zero, 1.0, src))
+    else:
+        own = F.where(F.eq(input, out), zeros + 1.0, 0.0)
+        hit = F.where(F.eq(src, read(out)), ones, 0.0)
+        share = g / add(own, hit)
+        to_self, to_src = own * share, hit * read(share)
+    return (to_self if include_self else places.clear(to_self, dim, index)), None, to_src
+
+
+_SCATTER_REDUCE = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _scatter_reduce_shape(input, dim, index, src, reduce, include_self):
+    _check_reduce("scatter_reduce", reduce, _SCATTER_REDUCE)
+    return _scatter_shape("scatter_reduce")(input, dim, index, src)
+
+
+def _to_rival(input, dim, index, src, reduce, include_self):
+    """How far elements that may meet in one place are from each other, where the extreme counts."""
+    if reduce not in ("amax", "amin"):
+        return number(float("inf"), input.dtype)
+    return F.gaps(F.cat((F.reshape(input, (-1,)), F.reshape(src, (-1,)))), 0)
+
+
+@movement(
+    _written(_reduced),
+    inplace=True,
+    shape=_scatter_reduce_shape,
+    kink=_to_rival,
+    samples=[
+        S(t(3), 0, ints(values=[0, 0, 2]), t(3), r, include_self=i)
+        for r in _SCATTER_REDUCE
+        for i in (True, False)
+    ],
+    errors=[
+        Bad("E205", t(2), 0, ints(1), t(1), "max"),
+        Bad("E305", t(2), 0, ints(values=[2]), t(1), "sum"),
+    ],
+)
+def scatter_reduce(
+    input: Tensor, dim: Dim, index: Mask, src: Tensor, reduce: str, *, include_self: bool = True
+):
+    """Sources combined at `[index[i, j], j]`: sum, prod, mean, amax, amin (ties share)."""
+
+
+@scatter_reduce.vjp
+def _(g, out, input, dim, index, src, reduce, include_self):
+    places = _Places(
+        "scatter_reduce", F.gather, F.scatter_add, lambda x, d, i: F.scatter_value(x, d, i, 0.0)
+    )
+    used = src
+    for d, size in enumerate(index.shape):
+        used = F.slice(used, d, 0, size) if used.shape[d] != size else used
+    to_self, _, to_src = _reduce_back(places, g, out, input, dim, index, used, reduce, include_self)
+    return to_self, None, _to_source(to_src, src)
+
+
+# -- index_*: an index for every slice of the source -----------------------------------------------
+
+
+def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
+    if index.ndim > 1:
+        raise fault("E302 needs-vector-indices", name=name, index=index)
+    check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
+    if source is None:
+        return
+    check_dtypes(name, input, source)
+    want = (*input.shape[:dim], index.numel, *input.shape[dim + 1 :])
+    if (source.shape or (1,)) != want and not (
+        index.numel == 1 and source.shape in (input.shape, ()) and not input.shape
+    ):
+        raise fault("E302 source-shape-shape", name=name, source=source, want=want, dim=dim)
+
+
+def _index_add_shape(input, dim, index, source, alpha):
+    _check_rows("index_add", input, dim, index, source)
+    check_number(alpha, input.dtype)
+    return input.shape, input.dtype
+
+
+def _rows_added(x, dim, index, source, alpha):
+    out = np.array(x, copy=True, order="C")
+    values = source if alpha == 1 else source * np.asarray(alpha, source.dtype)
+    add_slices(out, dim, index, values)
+    return out
+
+
+@movement(
+    _rows_added,
+    inplace=True,
+    shape=_index_add_shape,
+    samples=[
+        S(t(3, 2), 0, ints(values=[2, 0, 2]), t(3, 2)),
+        S(t(2, 3), 1, ints(2), t(2, 2), alpha=2),
+    ],
+    errors=[
+        Bad("E302", t(3, 2), 0, ints(2), t(3, 2)),
+        Bad("E305", t(2), 0, ints(values=[2]), t(1)),
+    ],
+)
+def index_add(input: Tensor, dim: Dim, index: Mask, source: Tensor, *, alpha: Scalar = 1):
+    """`input` with the slices of `source` times `alpha` added where the index says."""
+
+
+@index_add.vjp
+def _(g, out, input, dim, index, source, alpha):
+    picked = F.reshape(F.index_select(g, dim, index), source.shape)
+    return g, None, picked if alpha == 1 else picked * alpha
+
+
+def _index_copy_shape(input, dim, index, source):
+    _check_rows("index_copy", input, dim, index, source)
+    return input.shape, input.dtype
+
+
+def _row_key(out, dim, index):
+    return np.reshape(out, out.shape or (1,)), key_of(dim, np.reshape(index, -1))
+
+
+def _rows_copied(x, dim, index, source):
+    out = np.array(x, copy=True, order="C")
+    rows, key = _row_key(out, dim, index)
+    rows[key] = np.reshape(source, source.shape or (1,))
+    return out
+
+
+@movement(
+    _rows_copied,
+    inplace=True,
+    shape=_index_copy_shape,
+    samples=[
+        S(t(3, 2), 0, ints(values=[2, 0]), t(2, 2)),
+        S(t(3), 0, ints(1), t(1)),
+        S(t(), 0, ints(values=0), t()),
+    ],
+    errors=[Bad("E302", t(3, 2), 0, ints(2), t(3, 2))],
+)
+def index_copy(input: Tensor, dim: Dim, index: Mask, source: Tensor):
+    """`input` with the slices of `source` where the index says."""
+
+
+@index_copy.vjp
+def _(g, out, input, dim, index, source):
+    return (
+        F.index_fill(g, dim, index, 0.0),
+        None,
+        F.reshape(F.index_select(g, dim, index), source.shape),
+    )
+
+
+def _index_fill_shape(input, dim, index, value):
+    _check_rows("index_fill", input, dim, index)
+    if isinstance(value, Node) and value.shape:
+        raise fault("E302 index_fill-needs-number-d", value=value)
+    if not isinstance(value, Node):
+        check_number(value, input.dtype)
+    return input.shape, input.dtype
+
+
+def _rows_filled(x, dim, index, value):
+    out = np.array(x, copy=True, order="C")
+    rows, key = _row_key(out, dim, index)
+    rows[key] = value
+    return out
+
+
+@movement(
+    _rows_filled,
+    key="index_fill_number",
+    public=False,
+    grad_fn="IndexFillBackward0",
+    shape=_index_fill_shape,
+    vjp=lambda g, out, input, dim, index, value: (F.index_fill_number(g, dim, index, 0.0), None),
+    samples=[S(t(3, 2), 0, ints(2), 1.5)],
+    counterpart="index_fill",
+)
+def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
+    """`input` with a number in the slices of the index."""
+
+
+@movement(
+    _rows_filled,
+    key="index_fill_tensor",
+    public=False,
+    grad_fn="IndexFillBackward1",
+    shape=_index_fill_shape,
+    samples=[S(t(3, 2), 0, ints(2), t())],
+    counterpart="index_fill",
+)
+def index_fill_tensor(input: Tensor, dim: Dim, index: Mask, value: Tensor):
+    """`input` with a 0-d tensor in the slices of the index."""
+
+
+@index_fill_tensor.vjp
+def _(g, out, input, dim, index, value):
+    zeros = F.expand(number(0.0, g.dtype), g.shape)
+    filled = F.index_fill_number(zeros, dim, index, 1.0) > 0
+    return F.index_fill_number(g, dim, index, 0.0), None, F.sum(F.where(filled, g, 0.0))
+
+
+@function(
+    inplace=True,
+    samples=[S(t(3, 2), 0, ints(2), 1.5), S(t(3, 2), 1, ints(values=[0]), t())],
+    errors=[Bad("E305", t(3), 0, ints(values=[3]), 1.0), Bad("E302", t(3), 0, ints(1), t(2))],
+)
+def index_fill(input: Tensor, dim: Dim, index: Mask, value: Any):
+    """`input` with one value in the slices of the index."""
+    node = node_of(value)
+    if node is None or node.weak:
+        return F.index_fill_number(input, dim, index, value)
+    return F.index_fill_tensor(input, dim, index, node)
+
+
+def _rows_reduced(x, dim, index, source, reduce, include_self):
+    out = np.array(x, copy=True, order="C")
+    if index.size:
+        rows, key = _row_key(out, dim, index)
+        _reduced(rows, key, np.reshape(source, source.shape or (1,)), reduce, include_self)
+    return out
+
+
+_INDEX_REDUCE = ("prod", "mean", "amax", "amin")
+
+
+def _index_reduce_shape(input, dim, index, source, reduce, include_self):
+    _check_reduce("index_reduce", reduce, _INDEX_REDUCE)
+    _check_rows("index_reduce", input, dim, index, source)
+    return input.shape, input.dtype
+
+
+@movement(
+    _rows_reduced,
+    inplace=True,
+    shape=_index_reduce_shape,
+    kink=_to_rival,
+    samples=[
+        S(t(3, 2), 0, ints(values=[0, 0]), t(2, 2), r, include_self=i)
+        for r in _INDEX_REDUCE
+        for i in (True, False)
+    ],
+    errors=[Bad("E205", t(2), 0, ints(1), t(1), "sum")],
+)
+def index_reduce(
+    input: Tensor, dim: Dim, index: Mask, source: Tensor, reduce: str, *, include_self: bool = True
+):
+    """Slices of `source` combined by index: prod, mean, amax, amin (ties share)."""
+
+
+@index_reduce.vjp
+def _(g, out, *args):
+    places = _Places(
+        "index_reduce",
+        F.index_select,
+        F.index_add,
+        lambda x, d, i: F.index_fill_number(x, d, i, 0.0),
+    )
+    return _reduce_back(places, g, out, *args)

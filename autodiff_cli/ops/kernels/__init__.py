@@ -1,0 +1,1 @@
+"""What kernels and rules of several families share: windows, columns, indices, order of sums."""

@@ -1,0 +1,177 @@
+"""Index arithmetic shared by ops that read and ops that write by index: checks and places."""
+
+from __future__ import annotations
+
+import math
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...errors import AutodiffError, fail, fault
+from ...graph.dtypes import BOOL
+from ...graph.node import Node, Shape
+from ...graph.op import constant, known, value_of
+from ...graph.shapes import broadcast_shapes
+from ...graph.state import taken_out
+from ...numerals import short
+
+
+def _elements(size: int) -> str:
+    return f"{size} element{'' if size == 1 else 's'}"
+
+
+def index_error(
+    index: int, dim: int, size: int, negative: bool = True, name: str = ""
+) -> AutodiffError:
+    """E305 with index, dim and size, and the op that was given the index."""
+    low = -size if negative else 0
+    return fail(
+        "E305",
+        f"{f'`{name}`: ' if name else ''}index {short(index)} is out of range for dim {dim} with "
+        f"{_elements(size)}",
+        help=f"valid are {low} to {size - 1}" if size else "the dim is empty",
+    )
+
+
+def wrapped_index(index: int, dim: int, size: int) -> int:
+    """An index counted from the front; E305 when it is out of range."""
+    if not -size <= index < size:
+        raise index_error(index, dim, size)
+    return index + size if index < 0 else index
+
+
+def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = False) -> None:
+    """E306 unless `index` has integers, E305 unless all are below `size`."""
+    if index.dtype.kind not in "iu" and index.numel:
+        raise fault("E306 needs-integer-index", name=name, index=index)
+    if not known(index):
+        return
+    values = value_of(index)
+    if values.size:
+        low, high = int(values.min()), int(values.max())
+        if high >= size:
+            raise index_error(high, dim, size, negative, name)
+        if low < (-size if negative else 0):
+            raise index_error(low, dim, size, negative, name)
+
+
+def check_gather(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
+    """What gather and scatter ask of shapes and indices."""
+    if index.numel:
+        ndim = max(input.ndim, 1)
+        if max(index.ndim, 1) != ndim:
+            raise fault("E302 index-shape-many-dims", name=name, index=index, input=input)
+        for d, (have, want) in enumerate(zip(input.shape, index.shape, strict=False)):
+            if d != dim and want > have:
+                raise fault(
+                    "E302 index-shape-exceeds-tensor", name=name, index=index, input=input, d=d
+                )
+        if source is not None:
+            _check_source(name, index, source, ndim)
+    check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
+
+
+def _check_source(name: str, index: Node, source: Node, ndim: int) -> None:
+    fits = max(source.ndim, 1) == ndim and all(
+        want <= have for have, want in zip(source.shape or (1,), index.shape or (1,), strict=True)
+    )
+    if not fits:
+        raise fault("E302 index-shape-does-not", name=name, index=index, source=source)
+
+
+def flat_places(index: Any, dim: int, shape: Shape) -> Any:
+    """Where the elements `[i, index[i, j], ...]` are in the memory of an array of that shape; E305
+    for indices that were not known when the op was applied."""
+    unsigned = index.view(f"u{index.itemsize}")  # what is negative is huge
+    if unsigned.max() >= shape[dim]:
+        raise index_error(int(index.flat[unsigned.argmax()]), dim, shape[dim], False)
+    step = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    places = np.multiply(index, step[dim], dtype=np.intp) if step[dim] > 1 else index
+    others: Any = np.zeros((), np.intp)
+    for d, size in enumerate(index.shape):
+        if d != dim and size > 1:
+            line = np.arange(0, size * step[d], step[d])
+            others = others + line.reshape((-1,) + (1,) * (len(shape) - 1 - d))
+    return places + others
+
+
+def add_slices(out: Any, dim: int, index: Any, slices: Any) -> None:
+    """Add `slices[:, i, :]` to `out[:, index[i], :]`, one after the other; `out` is in order."""
+    shape = out.shape or (1,)
+    lead, size, rest = prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :])
+    slices = slices.reshape(lead, index.size, rest)
+    if slices.size:
+        rows = np.broadcast_to(index.reshape(1, -1, 1), slices.shape)
+        places = flat_places(rows, 1, (lead, size, rest))
+        np.add.at(out.reshape(-1), places.reshape(-1), slices.reshape(-1))
+
+
+def key_of(dim: int, step: Any) -> tuple[Any, ...]:
+    """A NumPy index that applies `step` to one dim."""
+    return (slice(None),) * dim + (step,)
+
+
+def check_mask(name: str, mask: Node) -> None:
+    """E306 unless `mask` is of bools."""
+    if mask.dtype != BOOL:
+        raise fault("E306 needs-bool-mask", name=name, mask=mask)
+
+
+def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
+    """The places where a mask over dims of `shape` is true, a vector of integers for each dim."""
+    if mask.shape != shape:
+        raise fault("E305 mask-shape-does-not", mask=mask, shape=shape)
+    found = np.nonzero(value_of(mask))
+    return tuple(constant(taken_out(mask, places)) for places in found)
+
+
+def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:
+    """The shape of `input[indices]`, of an array or node; a tensor of integers or None a dim."""
+    used = [i for i, x in enumerate(indices) if x is not None]
+    picked = broadcast_shapes(*(indices[i].shape for i in used))
+    rest = tuple(n for i, n in enumerate(input.shape) if i >= len(indices) or indices[i] is None)
+    adjacent = used == list(range(used[0], used[-1] + 1)) if used else False
+    first = used[0] if adjacent else 0
+    return (*rest[:first], *picked, *rest[first:])
+
+
+def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same for NumPy; 0-d indices get a dim, so that all stay advanced."""
+    return tuple(slice(None) if i is None else np.reshape(i, i.shape or (1,)) for i in indices)
+
+
+def check_dtypes(name: str, input: Node, source: Node) -> None:
+    """E306 unless source and tensor have one dtype."""
+    if input.dtype != source.dtype:
+        raise fault("E306 tensor-input-source-source", name=name, input=input, source=source)
+
+
+def check_number(value: bool | int | float, dtype: np.dtype) -> None:
+    """E307 when a number that is written into a tensor does not fit into its dtype."""
+    if dtype.kind not in "iuf" or type(value) not in (int, float):
+        return
+    most = float(np.finfo(dtype).max) if dtype.kind == "f" else np.iinfo(dtype).max
+    least = np.iinfo(dtype).min if dtype.kind == "i" else -most
+    if least <= value <= most or (dtype.kind == "f" and math.isinf(value)) or value != value:
+        return
+    raise fault("E307 number-does-not-fit", short(value, 40), _C_TYPES[dtype.name], dtype=dtype)
+
+
+_C_TYPES = {
+    "bool": "bool",
+    "float16": "c10::Half",
+    "float32": "float",
+    "float64": "double",
+    "int8": "int8_t",
+    "int16": "int16_t",
+    "int32": "int",
+    "int64": "int64_t",
+    "uint8": "uint8_t",
+}
+
+
+def check_weak(value: Node | None, dtype: np.dtype) -> None:
+    """`check_number` of a Python number among the operands."""
+    if value is not None and value.weak and value.args and type(value.args[0]) in (int, float):
+        check_number(value.args[0], dtype)

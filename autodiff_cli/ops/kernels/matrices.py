@@ -1,0 +1,133 @@
+"""Checks and pieces that the families of linear algebra share; matrices are the last two dims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import AutodiffError, fail, fault
+from ...graph.dtypes import SCALAR_NAMES
+from ...graph.node import Node
+from ...graph.op import CONSTANT, known, value_of
+from ...graph.registry import F
+from ...graph.shapes import count
+from .rules import require_float
+
+
+def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
+    """E308 unless `input` is a matrix or a batch of them, E307 unless of float32 or float64."""
+    if input.ndim < 2:
+        raise fault("E308 needs-matrix-2", name=name, input=input)
+    if square and input.shape[-1] != input.shape[-2]:
+        raise fault("E308 needs-square-matrices", name=name, input=input)
+    require_float(name, input, "RuntimeError")
+    if input.dtype.itemsize < 4:
+        raise fault("E307 does-not-take", name=name, input=input)
+
+
+# Of ops whose matrices lie in column-major order, as LAPACK leaves them.
+COLUMNS = frozenset({"columns"})
+
+
+def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
+    """The one dtype of all operands; E307 when they differ."""
+    first = nodes[0].dtype
+    for node in nodes[1:]:
+        if node.dtype != first:
+            raise fail(
+                "E307",
+                f"`{name}` expected m1 and m2 to have the same dtype, but got: "
+                f"{SCALAR_NAMES[first.name]} != {SCALAR_NAMES[node.dtype.name]}",
+                help=f"convert one of them: `.to(torch.{first.name})`",
+            )
+    return first
+
+
+def require_numbers(name: str, *nodes: Node) -> np.dtype:
+    """The one dtype of all operands, E307 when they differ or are bool."""
+    dtype = require_same_dtype(name, *nodes)
+    if dtype.kind == "b":
+        raise fault("E307 not-defined-bool-tensors", name=name)
+    return dtype
+
+
+def singular(name: str, why: str, at: tuple[int, ...] = ()) -> AutodiffError:
+    """E503; `at` is the place of the matrix in its batch."""
+    where = f" (batch element {at[0] if len(at) == 1 else at})" if at else ""
+    return fault("E503 where-why", name=name, where=where, why=why)
+
+
+def check_info(name: str, info: Node, why: str) -> None:
+    """E503 when an info is not 0; `why` tells the reason, with `{}` for the info."""
+    if not known(info):
+        return
+    values = value_of(info)
+    if values.any():
+        at = tuple(int(i) for i in np.argwhere(values)[0])
+        raise singular(name, why.format(int(values[at])), at)
+
+
+def each(
+    kernel: Callable[..., tuple[Any, ...]], outputs: list[tuple[tuple[int, ...], Any]], *arrays: Any
+) -> tuple[Any, ...]:
+    """Apply a LAPACK routine to every matrix of a batch. `outputs` are the shapes and dtypes of
+    one matrix's results; the arrays' last two dims are matrices."""
+    batch = np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
+    stacks = [
+        np.broadcast_to(a, batch + a.shape[-2:]).reshape(count(batch), *a.shape[-2:])
+        for a in arrays
+    ]
+    results = [np.zeros((count(batch), *shape), dtype) for shape, dtype in outputs]
+    for i in range(count(batch)):
+        for result, value in zip(results, kernel(*(stack[i] for stack in stacks)), strict=True):
+            result[i] = value
+    return tuple(r.reshape(batch + r.shape[1:]) for r in results)
+
+
+def missing(g: Node) -> bool:
+    """Whether a cotangent is the literal zero of a result that was not used."""
+    while g.op.view:
+        g = g.inputs[0]
+    return g.op is CONSTANT and g.weak and not g.value
+
+
+def transposed(x: Node) -> Node:
+    """The transpose of every matrix."""
+    return F.permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def identity(n: int, dtype: np.dtype) -> Node:
+    """The identity matrix."""
+    return F.eye(n, dtype=dtype)
+
+
+def columns(x: Node, n: int) -> Node:
+    """The first `n` columns."""
+    return x if x.shape[-1] == n else F.narrow(x, x.ndim - 1, 0, n)
+
+
+def rows(x: Node, n: int) -> Node:
+    """The first `n` rows."""
+    return x if x.shape[-2] == n else F.narrow(x, x.ndim - 2, 0, n)
+
+
+def rest_rows(x: Node, n: int) -> Node:
+    """The rows from `n` on."""
+    return F.narrow(x, x.ndim - 2, n, x.shape[-2] - n)
+
+
+def rest_columns(x: Node, n: int) -> Node:
+    """The columns from `n` on."""
+    return F.narrow(x, x.ndim - 1, n, x.shape[-1] - n)
+
+
+def times_diagonal(x: Node, d: Node) -> Node:
+    """`x @ diag(d)`."""
+    return x * F.unsqueeze(d, d.ndim - 1)
+
+
+def diagonal_times(d: Node, x: Node) -> Node:
+    """`diag(d) @ x`."""
+    return F.unsqueeze(d, d.ndim) * x

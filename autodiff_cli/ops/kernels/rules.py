@@ -1,0 +1,109 @@
+"""Pieces that rules and bodies of several families share, in graph ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import fail, fault
+from ...graph.dtypes import is_float
+from ...graph.node import Node
+from ...graph.op import number
+from ...graph.registry import F
+from ...graph.shapes import reduced_shape
+from ...graph.state import STATE
+
+Dims = tuple[int, ...] | None
+
+
+def restored(value: Node, input: Node, dim: Dims) -> Node:
+    """A reduced value with its reduced dims as 1."""
+    shape = reduced_shape(input.shape, dim, True)
+    return value if value.shape == shape else F.reshape(value, shape)
+
+
+def spread(g: Node, input: Node, dim: Dims) -> Node:
+    """The cotangent of a reduction at every element that went into it."""
+    return F.expand(restored(g, input, dim) if g.shape else g, input.shape)
+
+
+def flat(g: Node, on: Node, name: str) -> Node:
+    """A cotangent that does not change with `on`, but that PyTorch computes from it: when it may be
+    differentiated again it requires grad, and the gradient of `on` is zeros instead of missing."""
+    if not (STATE.grad and on.requires_grad):
+        return g
+    result = F.depends(g, on)
+    result.mark().name = name
+    return result
+
+
+def shifted(x: Node, dim: int, first: float) -> Node:
+    """`x` moved on by one along `dim`, with `first` in front."""
+    n = x.shape[dim]
+    if n == 0:
+        return x
+    front = F.expand(number(first, x.dtype), reduced_shape(x.shape, (dim,), True))
+    return F.cat((front, F.narrow(x, dim, 0, n - 1)), dim)
+
+
+def as_float(input: Node) -> Node:
+    """Integers as the default float dtype."""
+    return input if is_float(input.dtype) else F.mul(input, 1.0)
+
+
+def require_float(name: str, input: Node, raises: str = "NotImplementedError") -> None:
+    """E307 for integers where PyTorch takes floats only."""
+    if not is_float(input.dtype):
+        raise fail(
+            "E307",
+            f"`{name}` needs floating point numbers, got {input.dtype.name}",
+            help=f"convert first: `x.to(torch.float64)`, then `{name}`",
+            raises=raises,
+        )
+
+
+def require_constant(name: str, parameter: str, node: Node | None) -> None:
+    """E404 for an operand that PyTorch has no derivative towards."""
+    if node is not None and node.requires_grad:
+        raise fail(
+            "E404",
+            f"`{name}` has no derivative towards `{parameter}`",
+            node.span,
+            help=f"pass `{parameter}.detach()`",
+        )
+
+
+def require_some_float(name: str, *inputs: Node) -> None:
+    """E307 when no operand is of a float dtype."""
+    if not any(is_float(x.dtype) for x in inputs):
+        require_float(name, inputs[0])
+
+
+def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)`") -> None:
+    """E307 when all operands are bools."""
+    for x in inputs:
+        if x.dtype.kind != "b":
+            return
+    raise fail("E307", f"`{name}` does not work on bool tensors", help=help)
+
+
+def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
+    """E307 for a fractional factor of integer tensors, where PyTorch refuses it."""
+    if type(factor) is float and not any(is_float(x.dtype) for x in inputs):
+        raise fault("E307 integer-tensors-integer", name=name, factor=factor)
+
+
+def no_derivative(name: str) -> Callable[..., Node]:
+    """The rule of an op that PyTorch records but cannot differentiate."""
+
+    def vjp(g: Node, out: Node, *args: object) -> Node:
+        raise fault("E404 no-derivative-here", name=name)
+
+    return vjp
+
+
+def random_stream() -> Any:
+    """The program's generator of random numbers."""
+    if STATE.default_generator is None:
+        raise fail("E203", "there are no random numbers here", help="use `training=False`")
+    return STATE.default_generator

@@ -1,0 +1,1 @@
+"""Products, systems and decompositions of matrices."""

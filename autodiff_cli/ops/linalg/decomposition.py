@@ -1,0 +1,394 @@
+"""Orthogonal decompositions: QR, Householder reflections, singular values, eigenvalues; by LAPACK.
+
+Rules are those of Giles (2008) and Walter and Lehmann (2012), in graph ops.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fault
+from ...graph.declare import Tensor, composite, function, opaque
+from ...graph.dtypes import BOOL
+from ...graph.registry import F
+from ...graph.samples import Bad, S, T, t
+from ..kernels.matrices import (
+    COLUMNS,
+    columns,
+    diagonal_times,
+    each,
+    identity,
+    missing,
+    require_matrices,
+    require_same_dtype,
+    rest_columns,
+    rows,
+    singular,
+    times_diagonal,
+    transposed,
+)
+from ..kernels.rules import no_derivative
+
+SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
+
+
+def positive(n: int) -> T:
+    """A symmetric positive definite matrix for samples."""
+    rows = [[(4.0 + i if i == j else 0.5 / (1 + i + j)) for j in range(n)] for i in range(n)]
+    return t(values=rows, within="symmetric")
+
+
+# -- QR --------------------------------------------------------------------------------------------
+
+
+def _qr(a, mode):
+    if mode == "r":
+        return np.zeros(0, a.dtype), np.linalg.qr(a, "r")
+    return tuple(np.linalg.qr(a, mode))
+
+
+def _qr_shape(A, mode):
+    require_matrices("linalg.qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise fault("E205 linalg-qr-no-mode", mode=mode)
+    *batch, m, n = A.shape
+    size = m if mode == "complete" else min(m, n)
+    return ((0,) if mode == "r" else (*batch, m, size), A.dtype), ((*batch, size, n), A.dtype)
+
+
+@opaque(
+    _qr,
+    name="linalg.qr",
+    key="linalg_qr",
+    method=False,
+    shape=_qr_shape,
+    fields=("Q", "R"),
+    properties=COLUMNS,
+    samples=[S(t(3, 3)), S(t(3, 2)), S(t(2, 3)), S(t(2, 3), mode="complete")],
+    errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), mode="full")],
+)
+def linalg_qr(A: Tensor, mode: str = "reduced"):
+    """Q with orthonormal columns and an upper triangular R with `A = Q @ R`."""
+
+
+@linalg_qr.vjp
+def _(g, out, A, mode):
+    (to_q, to_r), (Q, R) = g, out
+    m, n = A.shape[-2:]
+    if mode == "r":
+        raise fault("E404 linalg-qr-mode-r")
+    if mode == "complete" and m > n:
+        raise fault("E404 linalg-qr-mode-complete", m=m, n=n)
+    k = min(m, n)
+    to_r1, R1 = columns(to_r, k), columns(R, k)
+    inner = to_r1 @ transposed(R1)
+    if m < n:
+        to_r2, R2 = rest_columns(to_r, k), rest_columns(R, k)
+        cross = R2 @ transposed(to_r2)
+        to_q = to_q + Q @ cross
+    inner = F.triu(inner - transposed(Q) @ to_q)
+    even = F.triu(inner, 1) + transposed(inner)
+    grad = F.solve_triangular(transposed(R1), Q @ even + to_q, upper=False, left=False)
+    return (F.cat((grad, Q @ to_r2), A.ndim - 1) if m < n else grad,)
+
+
+@function(fields=("Q", "R"), samples=[S(t(3, 2)), S(t(2, 3), some=False)])
+def qr(input: Tensor, some: bool = True):
+    """Q and R with `input = Q @ R`; `linalg.qr` is the newer name."""
+    return F.linalg_qr(input, "reduced" if some else "complete")
+
+
+def _geqrf(a):
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    m, n = a.shape[-2:]
+    outputs = [((m, n), a.dtype), ((min(m, n),), a.dtype)]
+    if a.size == 0:
+        return each(lambda a: (a, 0), outputs, a)
+    (geqrf,) = get_lapack_funcs(("geqrf",), (a,))
+    return each(lambda a: geqrf(a)[:2], outputs, a)
+
+
+def _geqrf_shape(input):
+    require_matrices("geqrf", input)
+    *batch, m, n = input.shape
+    return (input.shape, input.dtype), ((*batch, min(m, n)), input.dtype)
+
+
+@opaque(
+    _geqrf,
+    shape=_geqrf_shape,
+    fields=("a", "tau"),
+    properties=COLUMNS,
+    vjp=no_derivative("geqrf"),
+    samples=[S(t(3, 2, grad=False))],
+)
+def geqrf(input: Tensor):
+    """LAPACK's QR: R and Householder vectors in one matrix, and their factors; no derivative."""
+
+
+def _reflectors(name, A, tau):
+    """V and T with `H_1 H_2 ... = I - V T V.mT`, the compact form of Householder reflections.
+
+    T solves `(I + diag(tau) S) T = diag(tau)` with S the strict upper triangle of `V.mT @ V`.
+    """
+    require_matrices(name, A)
+    k = tau.shape[-1] if tau.ndim else -1
+    if tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2] or k > min(A.shape[-2:]):
+        raise fault("E308 needs-most-factor-each", A.shape, name=name, tau=tau)
+    require_same_dtype(name, A, tau)
+    V = F.tril(columns(A, k), -1) + F.eye(A.shape[-2], k, dtype=A.dtype)
+    mixed = diagonal_times(tau, F.triu(transposed(V) @ V, 1))
+    return V, F.solve_triangular(mixed, F.diag_embed(tau), upper=True, unitriangular=True)
+
+
+@composite(
+    name="linalg.householder_product",
+    aliases=["orgqr"],
+    key="householder_product",
+    grad_fn="LinalgHouseholderProductBackward0",
+    samples=[S(t(3, 2), t(2)), S(t(3, 3), t(2))],
+    errors=[Bad("E308", t(2, 3), t(2)), Bad("E308", t(3, 2), t(3))],
+)
+def householder_product(input: Tensor, tau: Tensor):
+    """The first columns of the product of Householder reflections `I - tau_i v_i v_i.mT`."""
+    V, factor = _reflectors("linalg.householder_product", input, tau)
+    m, n = input.shape[-2:]
+    if m < n:
+        raise fault("E308 linalg-householder_product-needs-least", input=input)
+    if 0 in tau.shape:
+        return F.expand(F.eye(m, n, dtype=input.dtype), input.shape)
+    return F.eye(m, n, dtype=input.dtype) - V @ (factor @ transposed(rows(V, n)))
+
+
+@composite(
+    samples=[S(t(3, 2), t(2), t(3, 2)), S(t(3, 2), t(2), t(2, 3), left=False, transpose=True)],
+    errors=[Bad("E301", t(3, 2), t(2), t(2, 2))],
+)
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False):
+    """`Q @ other` for the whole product Q of reflections.
+
+    With `left=False` it is `other @ Q`, with `transpose` Q is transposed.
+    """
+    V, factor = _reflectors("ormqr", input, tau)
+    require_same_dtype("ormqr", input, other)
+    if other.ndim < 2 or other.shape[-2 if left else -1] != input.shape[-2]:
+        raise fault("E301 ormqr-cannot-multiply-q", input.shape[-2], other=other)
+    if 0 in tau.shape:
+        return other
+    if transpose:
+        factor = transposed(factor)
+    if left:
+        return other - V @ (factor @ (transposed(V) @ other))
+    return other - ((other @ V) @ factor) @ transposed(V)
+
+
+# -- singular values -------------------------------------------------------------------------------
+
+NOT_CONVERGED = (
+    "the algorithm failed to converge because the matrix contains values that are not finite"
+)
+
+
+def _svd(a, full_matrices):
+    m, n = a.shape[-2:]
+    batch = a.shape[:-2]
+    k = min(m, n)
+    if a.size == 0:
+        left = np.broadcast_to(
+            np.eye(m, m if full_matrices else k, dtype=a.dtype),
+            (*batch, m, m if full_matrices else k),
+        )
+        right = np.broadcast_to(
+            np.eye(n if full_matrices else k, n, dtype=a.dtype),
+            (*batch, n if full_matrices else k, n),
+        )
+        return left, np.zeros((*batch, k), a.dtype), right
+    try:
+        return tuple(np.linalg.svd(a, full_matrices))
+    except np.linalg.LinAlgError:
+        raise singular("linalg.svd", NOT_CONVERGED) from None
+
+
+def _singular_values(a):
+    if a.size == 0:
+        return np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+    try:
+        return np.linalg.svd(a, compute_uv=False)
+    except np.linalg.LinAlgError:
+        raise singular("linalg.svd", NOT_CONVERGED) from None
+
+
+def _to_crossing(values, positive):
+    """How far values are from each other and, where they are bound to be positive, from 0."""
+    gaps = F.gaps(values, values.ndim - 1)
+    return F.cat((gaps, values), values.ndim - 1) if positive else gaps
+
+
+def _svd_shape(A, full_matrices=True):
+    require_matrices("linalg.svd", A)
+    *batch, m, n = A.shape
+    k = min(m, n)
+    left, right = (m, n) if full_matrices else (k, k)
+    return ((*batch, m, left), A.dtype), ((*batch, k), A.dtype), ((*batch, right, n), A.dtype)
+
+
+@opaque(
+    _svd,
+    name="linalg.svd",
+    key="linalg_svd",
+    method=False,
+    eager=True,
+    shape=_svd_shape,
+    fields=("U", "S", "Vh"),
+    properties=COLUMNS,
+    samples=[S(t(2, 2)), S(t(3, 2), full_matrices=False), S(t(2, 2, 3), full_matrices=False)],
+    errors=[Bad("E308", t(2)), Bad("E503", t(values=[[1.0, float("nan")], [2.0, 1.0]]))],
+    kink=lambda A, *rest: _to_crossing(F.svdvals(A), True),
+)
+def linalg_svd(A: Tensor, full_matrices: bool = True):
+    """U, S and Vh with `A = U @ diag(S) @ Vh`, S descending; signs of the vectors are not unique.
+
+    Slopes of U and Vh are finite only where all singular values differ.
+    """
+
+
+@linalg_svd.vjp
+def _(g, out, A, full_matrices):
+    U, S, Vh = out
+    to_u, to_s, to_vh = (None if missing(part) else part for part in g)
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    U, Vh = columns(U, k), rows(Vh, k)
+    if to_u is None and to_vh is None:
+        return (times_diagonal(U, g[1] if to_s is None else to_s) @ Vh,)
+    squares = S * S
+    gaps = F.unsqueeze(squares, S.ndim - 1) - F.unsqueeze(squares, S.ndim) + identity(k, S.dtype)
+    inner = 0.0 if to_s is None else F.diag_embed(to_s)
+    if to_u is not None:
+        to_u = columns(to_u, k)
+        inner = times_diagonal(_skew(transposed(U) @ to_u) / gaps, S) + inner
+    if to_vh is not None:
+        to_vh = rows(to_vh, k)
+        inner = diagonal_times(S, _skew(Vh @ transposed(to_vh)) / gaps) + inner
+    grad = U @ inner
+    if m > k and to_u is not None:
+        scaled = to_u / F.unsqueeze(S, S.ndim - 1)
+        grad = grad + scaled - U @ (transposed(U) @ scaled)
+    grad = grad @ Vh
+    if n > k and to_vh is not None:
+        scaled = to_vh / F.unsqueeze(S, S.ndim)
+        grad = grad + U @ (scaled - (scaled @ transposed(Vh)) @ Vh)
+    return (grad,)
+
+
+def _skew(x):
+    return x - transposed(x)
+
+
+@opaque(
+    _singular_values,
+    name="linalg.svdvals",
+    key="svdvals",
+    method=False,
+    eager=True,
+    grad_fn="LinalgSvdBackward0",
+    shape=lambda A: _svd_shape(A)[1],
+    samples=[S(t(2, 2)), S(t(3, 2))],
+    errors=[Bad("E308", t(2))],
+    kink=lambda A: _to_crossing(F.svdvals(A), True),
+)
+def svdvals(A: Tensor):
+    """Singular values, descending."""
+
+
+@svdvals.vjp
+def _(g, out, A):
+    U, _, Vh = F.linalg_svd(A, False)
+    return (times_diagonal(U, g) @ Vh,)
+
+
+@function(fields=("U", "S", "V"), samples=[S(t(2, 2)), S(t(3, 2))], errors=[Bad("E308", t(2))])
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True):
+    """U, S and V with `input = U @ diag(S) @ V.mT`; `linalg.svd` is the newer name."""
+    if not compute_uv:
+        *batch, m, n = input.shape
+        zeros = (F.zeros((*batch, size, size), dtype=input.dtype) for size in (m, n))
+        return next(zeros), F.svdvals(input), next(zeros)
+    U, values, Vh = F.linalg_svd(input, not some)
+    return U, values, F.transpose(Vh, -2, -1)
+
+
+# -- eigenvalues of symmetric matrices -------------------------------------------------------------
+
+
+def _eigh(a, uplo):
+    if a.size == 0:
+        return np.zeros(a.shape[:-1], a.dtype), np.zeros(a.shape, a.dtype)
+    finite = np.isfinite(a).all((-2, -1), keepdims=True)
+    values, vectors = np.linalg.eigh(np.where(finite, a, 0), uplo.upper())
+    return np.where(finite[..., 0], values, np.nan), np.where(finite, vectors, np.nan)
+
+
+def _eigh_shape(name, input, UPLO):
+    require_matrices(name, input, square=True)
+    if UPLO.upper() not in ("L", "U"):
+        raise fault("E205 reads-triangle-l-u", UPLO, name=name)
+    return (input.shape[:-1], input.dtype), (input.shape, input.dtype)
+
+
+@opaque(
+    _eigh,
+    name="linalg.eigh",
+    key="eigh",
+    method=False,
+    grad_fn="LinalgEighBackward0",
+    shape=lambda input, UPLO: _eigh_shape("linalg.eigh", input, UPLO),
+    fields=("eigenvalues", "eigenvectors"),
+    properties=COLUMNS,
+    samples=[S(positive(2)), S(positive(3), UPLO="U")],
+    errors=[Bad("E308", t(2, 3)), Bad("E205", t(2, 2), UPLO="x")],
+    kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
+)
+def eigh(input: Tensor, UPLO: str = "L"):
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix; one triangle is read.
+
+    Slopes of the vectors are finite only where all eigenvalues differ.
+    """
+
+
+@eigh.vjp
+def _(g, out, input, UPLO):
+    values, vectors = out
+    if missing(g[1]):
+        return (times_diagonal(vectors, g[0]) @ transposed(vectors),)
+    n = values.shape[-1]
+    gaps = (
+        F.unsqueeze(values, values.ndim - 1)
+        - F.unsqueeze(values, values.ndim)
+        + identity(n, values.dtype)
+    )
+    inner = F.where(
+        F.eye(n, dtype=BOOL), F.diag_embed(g[0]), _skew(transposed(vectors) @ g[1]) * 0.5 / gaps
+    )
+    return (vectors @ inner @ transposed(vectors),)
+
+
+@opaque(
+    lambda a, UPLO: _eigh(a, UPLO)[0],
+    name="linalg.eigvalsh",
+    key="eigvalsh",
+    method=False,
+    grad_fn="LinalgEighBackward0",
+    shape=lambda input, UPLO: _eigh_shape("linalg.eigvalsh", input, UPLO)[0],
+    samples=[S(positive(2)), S(positive(3), UPLO="U")],
+    kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
+)
+def eigvalsh(input: Tensor, UPLO: str = "L"):
+    """Eigenvalues of a symmetric matrix, ascending."""
+
+
+@eigvalsh.vjp
+def _(g, out, input, UPLO):
+    _, vectors = F.eigh(input, UPLO)
+    return (times_diagonal(vectors, g) @ transposed(vectors),)

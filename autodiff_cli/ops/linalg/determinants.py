@@ -1,0 +1,156 @@
+"""Determinants, their logarithms, and the cofactors that are their slopes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...graph.declare import Tensor, function, opaque
+from ...graph.op import number
+from ...graph.registry import F
+from ...graph.samples import Bad, S, t
+from ...graph.shapes import broadcast_shapes
+from ..kernels.matrices import require_matrices, transposed
+
+SINGULAR = t(values=[[1.0, 2.0], [2.0, 4.0]])
+REGULAR = t(values=[[2.0, 0.5], [-0.3, 1.5]])
+SQUARE_ONLY = (Bad("E308", t(2, 3), words="square"), Bad("E308", t(2)))
+
+NO_THIRD = "third derivatives of singular determinants divide by zero"
+
+
+@opaque(
+    lambda a: _with_nan(np.linalg.det(a), a),
+    name="linalg.det",
+    aliases=["det"],
+    key="det",
+    grad_fn="LinalgDetBackward0",
+    shape=lambda A: _batch_shape("linalg.det", A),
+    samples=[S(t(2, 2)), S(t(2, 3, 3)), S(t(1, 1))],
+    errors=SQUARE_ONLY,
+)
+def det(A: Tensor):
+    """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""
+
+
+@det.vjp
+def _(g, out, A):
+    return (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),)
+
+
+def _batch_shape(name, A):
+    require_matrices(name, A, square=True)
+    return A.shape[:-2], A.dtype
+
+
+def _with_nan(value, a):
+    """LAPACK may overlook a nan when it looks for the largest pivot."""
+    return np.where(np.isnan(a).any((-2, -1)), np.nan, value).astype(a.dtype, copy=False)
+
+
+def _slogdet(a):
+    sign, logarithm = np.linalg.slogdet(a)
+    return sign, _with_nan(logarithm, a)
+
+
+def _cofactors(a):
+    """`det(a) * inv(a).T`; by singular values where the matrix is singular."""
+    n = a.shape[-1]
+    scale = np.linalg.det(a)[..., None, None]
+    regular = np.isfinite(scale) & (scale != 0)
+    inverse = np.linalg.inv(np.where(regular, a, np.eye(n, dtype=a.dtype)))
+    found = scale * np.swapaxes(inverse, -1, -2)
+    if not regular.all() and np.isfinite(a).all():
+        U, values, Vh = np.linalg.svd(a)
+        others = np.where(np.eye(n, dtype=bool), 1, values[..., None, :]).prod(-1)
+        sign = (np.linalg.det(U) * np.linalg.det(Vh))[..., None, None]
+        found = np.where(regular, found, sign * (U * others[..., None, :]) @ Vh)
+    return found.astype(a.dtype, copy=False)
+
+
+@opaque(
+    _cofactors,
+    key="cofactors",
+    public=False,
+    shape=lambda A: (A.shape, A.dtype),
+    samples=[S(t(3, 3)), S(SINGULAR, order=1, because=NO_THIRD)],
+)
+def cofactors(A: Tensor):
+    """The matrix of cofactors, which is the slope of the determinant."""
+
+
+@cofactors.vjp
+def _(g, out, A):
+    return (F.cofactors_slope(g, A),)
+
+
+def _cofactors_slope(g, a):
+    """Of `A = U S V'` the cofactors are those of the diagonal S, turned back by U and V; there the
+    slopes are the products of all singular values but two, finite for every matrix."""
+    n = a.shape[-1]
+    if n < 2 or not a.size or not np.isfinite(a).all():
+        return np.full(np.broadcast_shapes(a.shape, g.shape), 0 if n < 2 else np.nan, a.dtype)
+    u, values, vh = np.linalg.svd(a)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    zero = values == 0
+    logs = np.log(np.where(zero, 1, values))
+    pairs = logs.sum(-1)[..., None, None] - logs[..., :, None] - logs[..., None, :]
+    left = zero.sum(-1)[..., None, None] - zero[..., :, None] - zero[..., None, :]
+    products = np.where((left == 0) & ~np.eye(n, dtype=bool), np.exp(pairs), 0)
+    turned = np.swapaxes(u, -1, -2) @ g @ np.swapaxes(vh, -1, -2)
+    slope = -products * np.swapaxes(turned, -1, -2)
+    diagonal = np.einsum("...ii->...i", slope)
+    diagonal[...] = np.einsum("...ij,...ii->...j", products, turned)
+    return (sign[..., None, None] * (u @ slope @ vh)).astype(a.dtype, copy=False)
+
+
+@opaque(
+    _cofactors_slope,
+    public=False,
+    shape=lambda grad, A: (broadcast_shapes(grad.shape, A.shape), A.dtype),
+    samples=[S(t(3, 3), t(3, 3)), S(t(2, 2), SINGULAR, order=0, because=NO_THIRD)],
+)
+def cofactors_slope(grad: Tensor, A: Tensor):
+    """The slope of `sum(grad * cofactors(A))`, for singular matrices too."""
+
+
+@cofactors_slope.vjp
+def _(g, out, grad, A):
+    minors = F.cofactors(A)
+    det = F.reshape(F.det(A), (*A.shape[:-2], 1, 1))
+    along = F.sum(grad * minors, (-2, -1), True)
+    back = F.sum(g * minors, (-2, -1), True)
+    turned = transposed(minors)
+    both = along * g + back * grad - g @ turned @ grad - grad @ turned @ g
+    to_A = F.cofactors_slope(both / det, A) - minors * (F.sum(g * out, (-2, -1), True) / det)
+    slopes = F.cofactors_slope(g, A)
+    return F.sum_to_size(slopes, grad.shape), F.sum_to_size(to_A, A.shape)
+
+
+@opaque(
+    _slogdet,
+    name="linalg.slogdet",
+    aliases=["slogdet"],
+    key="slogdet",
+    grad_fn="LinalgSlogdetBackward0",
+    fields=("sign", "logabsdet"),
+    shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2,
+    properties=frozenset({"no zero cotangents"}),
+    samples=[S(t(2, 2)), S(t(2, 3, 3))],
+    errors=SQUARE_ONLY,
+)
+def slogdet(A: Tensor):
+    """Sign and logarithm of the absolute value of the determinant."""
+
+
+@slogdet.vjp
+def _(g, out, A):
+    if g[1] is None:
+        return (None,)  # PyTorch's gradient of the sign
+    return (F.reshape(g[1], (*g[1].shape, 1, 1)) * transposed(F.inv_raw(A)[0]),)
+
+
+@function(samples=[S(REGULAR)], errors=SQUARE_ONLY)
+def logdet(input: Tensor):
+    """Logarithm of the determinant; -inf where it is 0, nan where it is negative."""
+    sign, logarithm = F.slogdet(input)
+    return F.where(F.eq(sign, -1), number(float("nan")), logarithm)

@@ -1,0 +1,471 @@
+"""Losses of regression and classification, and how losses are reduced; PyTorch's `nn.functional`.
+
+Elements of a loss are a composite of graph ops; the reduction (`none`, `mean`, `sum`) comes last.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...errors import fail, fault
+from ...graph.declare import Scalar, Tensor, composite, function, pointwise
+from ...graph.op import cast, known, value_of
+from ...graph.registry import F
+from ...graph.samples import Bad, S, ints, t
+from ...graph.sizes import shape_text
+from ..kernels.rules import require_constant
+
+NN = "nn.functional."
+MODES = (
+    S(t(2, 3), t(2, 3)),
+    S(t(3), t(3), reduction="sum"),
+    S(t(2), t(2), reduction="none"),
+    S(t(), t()),
+)
+
+
+def reduction_of(reduction, size_average=None, reduce=None):
+    """`reduction`, or what the two old flags say; E205 for an unknown word."""
+    if size_average is not None or reduce is not None:
+        if reduce is False:
+            return "none"
+        return "sum" if size_average is False else "mean"
+    if reduction not in ("none", "mean", "sum"):
+        raise fault("E205 reduction-cannot-reduction", reduction=reduction)
+    return reduction
+
+
+def reduced(loss, mode):
+    """The mean, the sum or all elements of a loss."""
+    return F.mean(loss) if mode == "mean" else F.sum(loss) if mode == "sum" else loss
+
+
+@function(public=False, samples=[S(t(3), "sum"), S(t(3), "mean", False)])
+def reduce_loss(
+    loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
+):
+    """A loss reduced as `reduction` or the old flags say."""
+    return reduced(loss, reduction_of(reduction, size_average, reduce))
+
+
+def _floating(name, *nodes):
+    for i, node in enumerate(nodes):
+        if node.dtype.kind != "f":
+            raise fail(
+                "E307",
+                f"`{name}` needs floats, not {node.dtype.name}",
+                help="convert: `x.to(torch.float64)`",
+                raises="RuntimeError" if i else "NotImplementedError",
+            )
+
+
+def _same_shape(name, input, target, other="target"):
+    if input.shape != target.shape:
+        raise fail(
+            "E308",
+            f"`{name}` needs input and {other} of one shape, got {shape_text(input.shape)} "
+            f"and {shape_text(target.shape)}",
+            help="reshape or expand one of them",
+            raises="ValueError" if other == "target" else "",
+        )
+
+
+@function(public=False, samples=[S("mean"), S("mean", None, False)])
+def reduction_word(reduction: str, size_average: bool | None = None, reduce: bool | None = None):
+    """`none`, `mean` or `sum`, as `reduction` or the old flags say."""
+    return reduction_of(reduction, size_average, reduce)
+
+
+@composite(
+    public=False,
+    grad_fn="DivBackward1",
+    vjp=lambda g, out, input, number: F.div(g, number),
+    samples=[S(t(2, 3), 4)],
+)
+def div_by(input: Tensor, number: Scalar):
+    """A tensor over a Python number."""
+    return F.div(input, number)
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+def _weighted(loss, input, weight, mode, mean_of_weight=True):
+    if weight is not None:
+        _same_shape("loss", input, weight, "weight")
+        loss = loss * weight
+        if mode == "mean" and mean_of_weight:
+            return F.sum(loss) / F.sum(weight)
+    return reduced(loss, mode)
+
+
+@function(name=NN + "l1_loss", samples=(*MODES, S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))))
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+):
+    """Absolute differences. The slope is 0 where they are 0."""
+    mode = reduction_of(reduction, size_average, reduce)
+    return _weighted(F.abs(input - target), input, weight, mode)
+
+
+@composite(
+    name=NN + "mse_loss",
+    samples=MODES,
+    errors=[Bad("E302", t(2, 3), t(2)), Bad("E307", ints(2), ints(2))],
+)
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
+    """Squared differences."""
+    difference = input - target
+    _floating("mse_loss", difference)
+    return reduced(difference * difference, reduction_of(reduction, size_average, reduce))
+
+
+@function(name=NN + "mse_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
+def mse_loss_weighted(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+):
+    """Squared differences times weights; the mean is over the sum of weights."""
+    mode = reduction_of(reduction, size_average, reduce)
+    if weight is None:
+        return F.mse_loss(input, target, reduction=mode)
+    return _weighted(F.pow(input - target, 2), input, weight, mode)
+
+
+@composite(public=False, samples=[S(t(2, 3), 0.5)])
+def huber(difference: Tensor, beta: float):
+    """`d**2 / (2 beta)` near 0, `|d| - beta / 2` beyond `beta`."""
+    size = F.abs(difference)
+    return F.where(size < beta, difference * difference * (0.5 / beta), size - 0.5 * beta)
+
+
+@huber.vjp
+def _(g, out, difference, beta):
+    return g * F.where(F.abs(difference) >= beta, F.sign(difference), difference / beta)
+
+
+def _positive(name, parameter, value, zero):
+    if value < 0 or (value == 0 and not zero):
+        raise fail(
+            "E504",
+            f"`{name}` needs {parameter} {'>= 0' if zero else '> 0'}, not {value}",
+            help=f"write `{parameter}=1.0`",
+            raises="RuntimeError",
+        )
+
+
+@function(
+    name=NN + "smooth_l1_loss",
+    samples=(*MODES, S(t(2, 3), t(2, 3), beta=0.5), S(t(2), t(2), beta=0)),
+    errors=[Bad("E504", t(2), t(2), beta=-1.0)],
+)
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+):
+    """Squared differences over `2 beta` below `beta`, absolute less `beta / 2` beyond.
+
+    `beta=0` is `l1_loss`.
+    """
+    mode = reduction_of(reduction, size_average, reduce)
+    _positive("smooth_l1_loss", "beta", beta, True)
+    if beta == 0:
+        return F.l1_loss(input, target, reduction=mode)
+    return F.smooth_l1_loss_curved(input, target, reduction=mode, beta=beta)
+
+
+@composite(
+    name=NN + "smooth_l1_loss",
+    key="smooth_l1_loss_curved",
+    grad_fn="SmoothL1LossBackward0",
+    public=False,
+    samples=[S(t(3), t(3), reduction="mean", beta=1.0)],
+)
+def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
+    """Squared differences below `beta`, absolute beyond."""
+    difference = input - target
+    _floating("smooth_l1_loss", difference)
+    return reduced(F.huber(difference, beta), reduction)
+
+
+@composite(
+    name=NN + "huber_loss",
+    samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
+    errors=[Bad("E504", t(2), t(2), delta=0.0)],
+)
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0):
+    """Half squared differences below `delta`, `delta (|d| - delta / 2)` beyond."""
+    _floating("huber_loss", input)
+    _positive("huber_loss", "delta", delta, False)
+    loss = cast(F.huber(input - target, delta) * delta, input.dtype)
+    return reduced(loss, reduction_of(reduction))
+
+
+@function(name=NN + "huber_loss", samples=[S(t(2, 3), t(2, 3), weight=t(2, 3, low=0.1))])
+def huber_loss_weighted(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+):
+    """The Huber loss times weights."""
+    mode = reduction_of(reduction)
+    if weight is None:
+        return F.huber_loss(input, target, mode, delta)
+    return _weighted(F.huber_loss(input, target, "none", delta), input, weight, mode, False)
+
+
+# -- likelihoods -----------------------------------------------------------------------------------
+
+
+@function(
+    name=NN + "kl_div",
+    samples=[
+        S(t(2, 3), t(2, 3, low=0.1)),
+        S(t(2, 3), t(2, 3), log_target=True),
+        S(t(2, 3), t(2, 3, low=0.1), reduction="batchmean"),
+        S(t(2), t(2, low=0.1), reduction="none"),
+    ],
+)
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+):
+    """Kullback-Leibler divergence of log-probabilities `input` from `target`; `batchmean` is the
+    mathematical one."""
+    batch = reduction == "batchmean" and size_average is None and reduce is None
+    mode = "sum" if batch else reduction_of(reduction, size_average, reduce)
+    if log_target:
+        loss = F.exp(target) * (target - input)
+    else:
+        loss = F.xlogy(target, target) - target * input
+    loss = reduced(loss, mode)
+    return loss / input.shape[0] if reduction == "batchmean" and input.shape else loss
+
+
+@function(
+    name=NN + "poisson_nll_loss",
+    samples=[
+        S(t(2, 3), t(2, 3, low=0.1)),
+        S(t(3, low=0.1), t(3, low=0.1), log_input=False),
+        S(t(3), t(3, low=0.1, high=4.0), full=True, reduction="sum"),
+    ],
+)
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-8,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
+    """Negative log-likelihood of a Poisson distribution; `full` adds Stirling's term."""
+    mode = reduction_of(reduction, size_average, reduce)
+    loss = F.exp(input) - target * input if log_input else input - target * F.log(input + eps)
+    if full:
+        stirling = target * F.log(target) - target + 0.5 * F.log(2 * math.pi * target)
+        loss = loss + F.where(F.le(target, 1), 0.0, stirling)
+    return reduced(loss, mode)
+
+
+def _variance(input, var):
+    if var.weak:
+        var = var * F.expand(1.0, input.shape) if input.shape else var * 1.0
+    if known(var) and (value_of(var) < 0).any():
+        raise fault("E504 gaussian_nll_loss-negative-variance")
+    if var.shape != input.shape:
+        if input.shape[:-1] == var.shape and input.shape:
+            return F.unsqueeze(var, -1)
+        unequal = [v for i, v in zip(input.shape, var.shape, strict=False) if i != v]
+        if len(input.shape) != len(var.shape) or sum(unequal) != 1:
+            raise fault("E308 gaussian_nll_loss-input-shape-cannot", input=input, var=var)
+    return var
+
+
+@function(
+    name=NN + "gaussian_nll_loss",
+    samples=[
+        S(t(2, 3), t(2, 3), t(2, 3, low=0.5)),
+        S(t(2, 3), t(2, 3), t(2, low=0.5), full=True),
+        S(t(3), t(3), t(1, low=0.5), reduction="none"),
+    ],
+    errors=[Bad("E308", t(2, 3), t(2, 3), t(4, low=0.5))],
+)
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+):
+    """Negative log-likelihood of normal distributions; variances below `eps` count as `eps`, with
+    their own slope."""
+    mode = reduction_of(reduction)
+    if eps <= 0:
+        raise fault("E504 gaussian_nll_loss-needs-eps", eps=eps)
+    var = _variance(input, var)
+    var = F.with_value(var, F.where(var < eps, eps, var))
+    difference = input - target
+    loss = 0.5 * (F.log(var) + difference * difference / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, mode)
+
+
+# -- two classes -----------------------------------------------------------------------------------
+
+
+def _bce(x, target):
+    for name, values in (("probabilities", x), ("targets", target)):
+        if not ((values >= 0) & (values <= 1)).all():
+            raise fault("E504 binary_cross_entropy-needs-between", name=name)
+    return -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
+
+
+@pointwise(
+    _bce,
+    public=False,
+    eager=True,
+    inplace=False,
+    samples=[S(t(2, 3, low=0.1, high=0.9), t(2, 3, low=0.1, high=0.9))],
+)
+def bce(input: Tensor, target: Tensor):
+    """`-(target log(input) + (1 - target) log(1 - input))`, logarithms no lower than -100."""
+
+
+@bce.vjp
+def _(g, out, input, target):
+    return g * F.bce_slope(input, target), g * (F.log(1 - input) - F.log(input))
+
+
+@composite(public=False, samples=[S(t(3, low=0.1, high=0.9), t(3, low=0.1, high=0.9))])
+def bce_slope(input: Tensor, target: Tensor):
+    """The slope of `bce` towards its input, finite at 0 and 1 as PyTorch has it."""
+    return (input - target) / F.maximum((1 - input) * input, 1e-12)
+
+
+@bce_slope.vjp
+def _(g, out, input, target):
+    spread = (input + 1e-12) * (1 - input + 1e-12)
+    curve = (input * input - 2 * input * target + target) / (spread * spread)
+    return g * curve, -g / F.maximum((1 - input) * input, 1e-12)
+
+
+P = t(2, 3, low=0.1, high=0.9)
+
+
+@composite(
+    name=NN + "binary_cross_entropy",
+    samples=[
+        S(P, P),
+        S(P, P, weight=t(3, low=0.1, grad=False)),
+        S(P, P, reduction="none"),
+        S(t(values=0.3), t(values=0.9)),
+    ],
+    errors=[Bad("E504", t(2, low=1.5), t(2)), Bad("E308", P, t(3, low=0.1, high=0.9))],
+)
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+):
+    """Cross entropy of probabilities `input`; logarithms are cut at -100."""
+    mode = reduction_of(reduction, size_average, reduce)
+    _floating("binary_cross_entropy", input, target)
+    _same_shape("binary_cross_entropy", input, target)
+    if input.dtype != target.dtype:
+        raise fault("E307 binary_cross_entropy-needs-input-target", input=input, target=target)
+    require_constant("binary_cross_entropy", "weight", weight)
+    loss = F.bce(input, target)
+    return reduced(loss if weight is None else loss * weight, mode)
+
+
+@composite(
+    public=False, samples=[S(t(3), t(3, low=0.0, high=1.0), t(3, low=0.1, high=2.0, grad=False))]
+)
+def logits_loss(input: Tensor, target: Tensor, pos_weight: Tensor | None = None):
+    """`(1 - target) x + (1 + (pos_weight - 1) target) log(1 + exp(-x))`, stable for every x."""
+    spread = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)
+    if pos_weight is not None:
+        spread = spread * (1 + (pos_weight - 1) * target)
+    return (1 - target) * input + spread
+
+
+@logits_loss.vjp
+def _(g, out, input, target, pos_weight=None):
+    chance = F.sigmoid(input)
+    if pos_weight is None:
+        to_target = _fit(-g * input, target) if target.requires_grad else None
+        return _fit(g * (chance - target), input), to_target, None
+    lifted = pos_weight * target
+    low = F.log1p(F.exp(-F.abs(input))) + F.maximum(-input, 0.0)
+    slope = (lifted + 1 - target) * chance - lifted
+    return _fit(g * slope, input), _fit(g * ((pos_weight - 1) * low - input), target), None
+
+
+def _fit(g, x):
+    return g if g.shape == x.shape else F.sum_to_size(g, x.shape)
+
+
+@composite(
+    name=NN + "binary_cross_entropy_with_logits",
+    samples=[
+        *MODES,
+        S(
+            t(2, 3),
+            t(2, 3, low=0.0, high=1.0),
+            weight=t(3, grad=False),
+            pos_weight=t(3, low=0.5, grad=False),
+        ),
+    ],
+    errors=[Bad("E308", t(2, 3), t(3))],
+    properties=frozenset({"saturates"}),
+)
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+):
+    """Cross entropy of `sigmoid(input)`, finite for every input."""
+    mode = reduction_of(reduction, size_average, reduce)
+    _same_shape("binary_cross_entropy_with_logits", input, target)
+    for parameter, node in (("weight", weight), ("pos_weight", pos_weight)):
+        require_constant("binary_cross_entropy_with_logits", parameter, node)
+    loss = F.logits_loss(input, target, pos_weight)
+    return reduced(loss if weight is None else loss * weight, mode)

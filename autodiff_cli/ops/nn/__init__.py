@@ -1,0 +1,1 @@
+"""Layers: windows, normalization, attention, resampling."""

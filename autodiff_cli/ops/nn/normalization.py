@@ -1,0 +1,330 @@
+"""Normalization layers: centre, scale, then an affine map for each channel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fail, fault
+from ...graph.declare import Size, Tensor, composite, function
+from ...graph.registry import F
+from ...graph.samples import Bad, S, t
+from ...graph.shapes import count
+from ...graph.sizes import shape_text
+from ...graph.state import grad_mode
+from ..kernels.rules import require_float
+
+NN = "nn.functional."
+
+
+def _standardized(x, dims, eps):
+    centered = F.sub(x, F.mean(x, dims, True))
+    variance = F.mean(F.mul(centered, centered), dims, True)
+    return F.mul(centered, F.rsqrt(F.add(variance, eps)))
+
+
+def _affine(x, weight, bias, shape):
+    if weight is not None:
+        x = F.mul(x, F.reshape(weight, shape))
+    return x if bias is None else F.add(x, F.reshape(bias, shape))
+
+
+def _check_parameter(op, name, parameter, shape, input):
+    if parameter is None:
+        return
+    if parameter.dtype != input.dtype and input.dtype.itemsize > 2 and "rms" not in op:
+        raise fault(
+            "E307 dtype-parameter-input-input", op=op, name=name, parameter=parameter, input=input
+        )
+    if parameter.shape != shape:
+        raise fail(
+            "E308",
+            f"`{op}`: {name} has shape {shape_text(parameter.shape)}, expected {shape_text(shape)}",
+            help=f"give a {name} of shape {shape_text(shape)}",
+        )
+
+
+def _last_dims(op, input, normalized_shape, *parameters):
+    weighted = op == "layer_norm" and any(p is not None for p in parameters)
+    require_float(op, input, "RuntimeError" if weighted else "NotImplementedError")
+    n = len(normalized_shape)
+    if not n or input.shape[max(input.ndim - n, 0) :] != normalized_shape:
+        raise fail(
+            "E308",
+            f"`{op}`: the last dims of {shape_text(input.shape)} are not "
+            f"{shape_text(normalized_shape)}",
+            help="`normalized_shape` lists the last dims of the input",
+            raises="ValueError" if op == "rms_norm" and input.ndim < n else "",
+        )
+    for name, parameter in zip(("weight", "bias"), parameters, strict=False):
+        _check_parameter(op, name, parameter, normalized_shape, input)
+    return tuple(range(input.ndim - n, input.ndim))
+
+
+@composite(
+    name=NN + "layer_norm",
+    key="layer_norm",
+    aliases=["layer_norm"],
+    method=False,
+    grad_fn="NativeLayerNormBackward0",
+    properties=frozenset({"row-major"}),
+    samples=[
+        S(t(2, 3), (3,)),
+        S(t(2, 3), (3,), t(3), t(3)),
+        S(t(2, 2, 3), (2, 3), t(2, 3), eps=0.5),
+    ],
+    errors=[Bad("E308", t(2, 3), (2,)), Bad("E308", t(2, 3), (3,), t(2))],
+)
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Size,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+):
+    """Mean 0 and variance 1 over the last dims, then `weight` and `bias`."""
+    dims = _last_dims("layer_norm", input, normalized_shape, weight, bias)
+    return _affine(_standardized(input, dims, eps), weight, bias, normalized_shape)
+
+
+@function(
+    name=NN + "rms_norm",
+    key="rms_norm",
+    aliases=["rms_norm"],
+    method=False,
+    samples=[S(t(2, 3), (3,)), S(t(2, 3), (3,), t(3), 1e-3)],
+    errors=[Bad("E308", t(2, 3), (2,))],
+)
+def rms_norm(
+    input: Tensor, normalized_shape: Size, weight: Tensor | None = None, eps: float | None = None
+):
+    """Root mean square 1 over the last dims, then `weight`."""
+    dims = _last_dims("rms_norm", input, normalized_shape, weight)
+    if eps is None:
+        eps = float(np.finfo(input.dtype).eps)
+    scaled = F.mul(input, F.rsqrt(F.add(F.mean(F.mul(input, input), dims, True), eps)))
+    return scaled if weight is None else F.mul(scaled, weight)
+
+
+def _channels(op, input):
+    if input.ndim < 2:
+        raise fault("E308 needs-least-dims", op=op, input=input)
+    return input.shape[1]
+
+
+@composite(
+    name=NN + "group_norm",
+    key="group_norm",
+    aliases=["group_norm"],
+    method=False,
+    grad_fn="NativeGroupNormBackward0",
+    samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
+    errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
+)
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+):
+    """Mean 0 and variance 1 within each group of channels, then `weight` and `bias`."""
+    channels = _channels("group_norm", input)
+    if num_groups < 1 or channels % num_groups:
+        raise fault("E308 group_norm-channels-do-not", channels=channels, num_groups=num_groups)
+    _check_parameter("group_norm", "weight", weight, (channels,), input)
+    _check_parameter("group_norm", "bias", bias, (channels,), input)
+    require_float("group_norm", input)
+    size = count(input.shape[2:]) * (channels // num_groups)
+    if size * input.shape[0] == 1:
+        raise fault("E308 group_norm-needs-more-value", input=input)
+    grouped = F.reshape(input, (input.shape[0], num_groups, size))
+    normal = F.reshape(_standardized(grouped, (2,), eps), input.shape)
+    return _affine(normal, weight, bias, (channels, *(1,) * (input.ndim - 2)))
+
+
+# -- batch statistics ------------------------------------------------------------------------------
+
+
+@composite(
+    public=False,
+    grad_fn="NativeBatchNormBackward0",
+    samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
+)
+def batch_standardized(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    eps: float,
+):
+    """Each channel standardized by the batch, or by running statistics where they are given."""
+    shape = (input.shape[1], *(1,) * (input.ndim - 2))
+    if running_mean is None or running_var is None:
+        normal = _standardized(input, (0, *range(2, input.ndim)), eps)
+    else:
+        centered = F.sub(input, F.reshape(F.detach(running_mean), shape))
+        normal = F.mul(centered, F.reshape(F.rsqrt(F.add(F.detach(running_var), eps)), shape))
+    return _affine(normal, weight, bias, shape)
+
+
+def _write(parameter, value):
+    """In-place change of a running statistic, if a program can see it."""
+    tensor = parameter.handle and parameter.handle()
+    if tensor is not None:
+        with grad_mode(False):
+            tensor.write(value)
+
+
+def _blend(old, new, momentum):
+    return F.add(F.mul(old, 1 - momentum), F.mul(new, momentum))
+
+
+def _update(input, running_mean, running_var, momentum, fold=lambda x: x):
+    """Move running statistics towards those of the batch; `fold` averages them over instances."""
+    dims = (0, *range(2, input.ndim))
+    x = F.detach(input)
+    if running_mean is not None:
+        _write(running_mean, _blend(F.detach(running_mean), fold(F.mean(x, dims)), momentum))
+    if running_var is not None:
+        _write(running_var, _blend(F.detach(running_var), fold(F.var(x, dims)), momentum))
+
+
+def _check_channels(op, channels, input, **parameters):
+    for name, parameter in parameters.items():
+        _check_parameter(op, name, parameter, (channels,), input)
+
+
+@function(
+    name=NN + "batch_norm",
+    key="batch_norm",
+    aliases=["batch_norm"],
+    method=False,
+    samples=[
+        S(t(3, 2), None, None, t(2), t(2), True),
+        S(t(2, 2, 3), t(2, grad=False), t(2, low=0.5, grad=False), eps=0.1),
+    ],
+    errors=[Bad("E308", t(3, 2), t(3), t(3)), Bad("E308", t(1, 2), None, None, training=True)],
+)
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+):
+    """Each channel standardized over the batch (training), or by running statistics."""
+    channels = input.shape[1] if input.ndim > 1 else input.shape[0] if input.shape else 0
+    _check_channels(
+        "batch_norm",
+        channels,
+        input,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
+    if eps <= 0 and training:
+        raise fault("E504 batch_norm-needs-eps", eps=eps)
+    if not input.numel:
+        return F.clone(input)
+    _channels("batch_norm", input)
+    require_float("batch_norm", input)
+    if training:
+        if input.numel == channels:
+            raise fault("E308 batch_norm-training-needs-more", input=input)
+        _update(input, running_mean, running_var, momentum)
+        return F.batch_standardized(input, weight, bias, None, None, eps)
+    if running_mean is None or running_var is None:
+        raise fault("E205 batch_norm-needs-running_mean-running_var")
+    return F.batch_standardized(input, weight, bias, running_mean, running_var, eps)
+
+
+@function(
+    name=NN + "instance_norm",
+    key="instance_norm",
+    aliases=["instance_norm"],
+    method=False,
+    samples=[S(t(2, 2, 3)), S(t(2, 2, 3), weight=t(2), bias=t(2), eps=0.5)],
+    errors=[Bad("E308", t(2, 2)), Bad("E308", t(2, 2, 1))],
+)
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+):
+    """Each channel of each instance standardized."""
+    if input.ndim < 3:
+        raise fault("E308 instance_norm-needs", input=input)
+    batch, channels, *rest = input.shape
+    _check_channels(
+        "instance_norm",
+        channels,
+        input,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
+    if use_input_stats and count(tuple(rest)) == 1:
+        raise fault("E308 instance_norm-needs-more-element", input=input)
+
+    def repeated(parameter):
+        return None if parameter is None else F.repeat(parameter, (batch,))
+
+    x = F.reshape(input, (1, batch * channels, *rest))
+    if use_input_stats:
+        _update(
+            x,
+            running_mean,
+            running_var,
+            momentum,
+            lambda value: F.mean(F.reshape(value, (batch, channels)), (0,)),
+        )
+        running_mean = running_var = None
+    out = F.batch_norm(
+        x,
+        repeated(running_mean),
+        repeated(running_var),
+        repeated(weight),
+        repeated(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
+    return F.view(out, input.shape)
+
+
+@function(
+    name=NN + "local_response_norm",
+    key="local_response_norm",
+    method=False,
+    samples=[S(t(1, 3, 2), 2), S(t(1, 4, 2, 2), 3, 0.1, 0.5, 2.0)],
+    errors=[Bad("E308", t(2, 3), 2)],
+)
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+):
+    """Each element over a power of the mean square of `size` neighbouring channels."""
+    if input.ndim < 3:
+        raise fault("E308 local_response_norm-needs-least-dims", input=input)
+    if size < 1:
+        raise fault("E309 local_response_norm-needs-size-least", size=size)
+    if not input.numel:
+        return input
+    channels = input.shape[1]
+    square = F.mul(input, input)
+    padding = (0, 0) * (input.ndim - 2) + (size // 2, (size - 1) // 2)
+    padded = F.pad(square, padding)
+    total = F.narrow(padded, 1, 0, channels)
+    for start in range(1, size):
+        total = F.add(total, F.narrow(padded, 1, start, channels))
+    return F.div(input, F.pow(F.add(F.mul(F.div(total, size), alpha), k), beta))

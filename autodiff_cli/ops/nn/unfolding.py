@@ -1,0 +1,130 @@
+"""Unfolding images into columns, and folding columns back: adjoints of each other."""
+
+from __future__ import annotations
+
+import math
+
+from ...errors import fail, fault
+from ...graph.declare import Any, Ints, Size, Tensor, function, opaque
+from ...graph.registry import F
+from ...graph.samples import Bad, S, t
+from ...graph.sizes import shape_text
+from ..kernels.columns import Canvas, Steps, padded, positive, windows
+from ..kernels.windows import spread
+
+NN = "nn.functional."
+
+
+def _unfold(x, kernel, steps, sizes):
+    images = x if x.ndim == 4 else x[None]
+    view = windows(padded(images, steps, sizes, kernel), steps, sizes, kernel)
+    rows = x.shape[-3] * math.prod(kernel)
+    return view.reshape(*x.shape[:-3], rows, math.prod(sizes))
+
+
+def _fold(columns, kernel, steps, sizes, kept):
+    *lead, rows, _ = columns.shape
+    batch, channels = math.prod(lead), rows // math.prod(kernel)
+    canvas = Canvas((batch, channels), steps, sizes, kernel, kept, columns.dtype)
+    canvas.add(slice(0, batch), slice(0, sizes[0]), columns, sizes)
+    return canvas.result().reshape(*lead, channels, *kept)
+
+
+@opaque(
+    _unfold,
+    public=False,
+    grad_fn="Im2ColBackward0",
+    shape=lambda input, kernel, steps, sizes: (
+        (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
+        input.dtype,
+    ),
+)
+def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
+    """The windows of images (..., C, H, W) as columns."""
+
+
+@im2col.vjp
+def _(g, out, input, kernel, steps, sizes):
+    return (F.col2im(g, kernel, steps, sizes, input.shape[-2:]),)
+
+
+@opaque(
+    _fold,
+    public=False,
+    grad_fn="Col2ImBackward0",
+    shape=lambda input, kernel, steps, sizes, kept: (
+        (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),
+        input.dtype,
+    ),
+)
+def col2im(input: Tensor, kernel: Size, steps: Any, sizes: Size, kept: Size):
+    """Columns summed back into their windows."""
+
+
+@col2im.vjp
+def _(g, out, input, kernel, steps, sizes, kept):
+    return (F.im2col(g, kernel, steps, sizes),)
+
+
+def _steps(name, kernel_size, dilation, padding, stride, spatial):
+    kernel = spread(kernel_size, 2, name, "kernel_size")
+    dilation = spread(dilation, 2, name, "dilation")
+    pads = spread(padding, 2, name, "padding")
+    stride = spread(stride, 2, name, "stride")
+    positive(name, kernel_size=kernel, dilation=dilation, stride=stride)
+    sizes = tuple(
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, p, d, k, s in zip(spatial, pads, dilation, kernel, stride, strict=True)
+    )
+    if min(sizes) < 1 or min(pads) < 0:
+        raise fault(
+            "E308 windows", name=name, kernel=kernel, dilation=dilation, pads=pads, spatial=spatial
+        )
+    return kernel, Steps(stride, pads, dilation, 1), sizes
+
+
+@function(
+    name=NN + "unfold",
+    key="unfold_columns",
+    samples=[S(t(1, 2, 3, 4), 2), S(t(1, 1, 4, 4), (2, 3), 1, 1, 2), S(t(2, 3, 3), 2)],
+    errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(1, 1, 2, 2), 3)],
+)
+def unfold_columns(
+    input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
+):
+    """The windows of images (N, C, H, W) as columns (N, C * taps, places)."""
+    if len(input.shape) not in (3, 4) or 0 in input.shape[-3:]:
+        raise fault(
+            "E308 unfold-needs-images", "IndexError" if len(input.shape) < 3 else "", input=input
+        )
+    kernel, steps, sizes = _steps(
+        "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
+    )
+    return F.im2col(input, kernel, steps, sizes)
+
+
+@function(
+    name=NN + "fold",
+    samples=[S(t(1, 4, 6), (3, 4), 2), S(t(8, 4), 4, 2, stride=2)],
+    errors=[Bad("E308", t(1, 4, 5), (3, 4), 2), Bad("E308", t(1, 5, 6), (3, 4), 2)],
+)
+def fold(
+    input: Tensor,
+    output_size: Ints,
+    kernel_size: Ints,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    stride: Ints = 1,
+):
+    """Columns (N, C * taps, places) summed back into images: the transpose of `unfold`."""
+    kept = spread(output_size, 2, "fold", "output_size")
+    kernel, steps, sizes = _steps("fold", kernel_size, dilation, padding, stride, kept)
+    shape = input.shape
+    if len(shape) not in (2, 3) or shape[-2] % math.prod(kernel) or shape[-1] != math.prod(sizes):
+        raise fail(
+            "E308",
+            f"`fold` into {shape_text(kept)} with windows of {kernel} needs columns (N, C * "
+            f"{math.prod(kernel)}, {math.prod(sizes)}), got {shape_text(shape)}",
+            help="these are the shapes that `unfold` makes",
+        )
+    return F.col2im(input, kernel, steps, sizes, kept)

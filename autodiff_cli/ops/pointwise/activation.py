@@ -1,0 +1,455 @@
+"""Activations: relu and its relatives.
+
+Bodies never overflow where the result does not: their derivatives would be nan there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...errors import fail, fault
+from ...graph.declare import Dim, Scalar, Tensor, composite, function, pointwise
+from ...graph.op import constant, value_of
+from ...graph.registry import F
+from ...graph.samples import Bad, S, ints, t
+from ..kernels.rules import flat, random_stream, refuse_bools, require_float
+
+ALL = (S(t(2, 3)), S(t()))
+KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0]), order=0, because="kinks"))
+
+
+def _functional(*names):
+    """Aliases of functions that PyTorch has in two places."""
+    return [f"nn.functional.{name}" for name in names]
+
+
+# -- rectifiers ------------------------------------------------------------------------------------
+
+
+@function(name="nn.functional.relu", samples=KINKS)
+def functional_relu(input: Tensor, inplace: bool = False):
+    """The positive part; its slope at 0 is 0."""
+    return F.relu(input)
+
+
+@pointwise(
+    lambda x: np.maximum(x, 0),
+    check=lambda input: refuse_bools("relu", input),
+    kink=lambda input: F.abs(input),
+    vjp=lambda g, out, input: flat(F.where(F.le(out, 0), 0, g), out, "ThresholdBackwardBackward0"),
+    samples=[*KINKS, S(ints(3, low=-2))],
+    properties=frozenset({"rectifies"}),
+    phrase="passes where the input is positive",
+)
+def relu(input: Tensor):
+    """The positive part; its slope at 0 is 0."""
+
+
+def _to_bounds(input, low, high):
+    """The distance to the nearer of two kinks."""
+    return F.minimum(F.abs(input - low), F.abs(input - high))
+
+
+@composite(
+    name="nn.functional.leaky_relu",
+    grad_fn="LeakyReluBackward0",
+    vjp=lambda g, out, input, slope, inplace: flat(
+        F.where(F.gt(input, 0), g, g * slope), input, "LeakyReluBackwardBackward0"
+    ),
+    samples=[*KINKS, S(t(3), 0.2)],
+    kink=lambda input, *rest: F.abs(input),
+)
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False):
+    """`input` above 0, `negative_slope * input` elsewhere."""
+    require_float("leaky_relu", input)
+    return F.where(F.gt(input, 0), input, input * negative_slope)
+
+
+def _elu(input, alpha, scale, input_scale):
+    positive = F.gt(input, 0)
+    safe = F.where(positive, 0, input)
+    below = F.expm1(safe if input_scale == 1 else safe * input_scale)
+    above = input if scale == 1 else input * scale
+    return F.where(positive, above, below if alpha * scale == 1 else below * (alpha * scale))
+
+
+def _elu_vjp(g, input, alpha, scale, input_scale):
+    """Curved below 0 only: at 0 the second derivative is 0, as in PyTorch."""
+    safe = F.where(F.ge(input, 0), 0, input)
+    below = g * F.exp(safe if input_scale == 1 else safe * input_scale)
+    factor = alpha * scale * input_scale
+    return F.where(
+        F.gt(input, 0), g if scale == 1 else g * scale, below if factor == 1 else below * factor
+    )
+
+
+@composite(
+    name="nn.functional.elu",
+    vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1),
+    grad_fn="EluBackward0",
+    samples=[*KINKS, S(t(3), 0.5)],
+    kink=lambda input, *rest: F.abs(input),
+    properties=frozenset({"saturates"}),
+)
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
+    """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
+    require_float("elu", input)
+    return _elu(input, alpha, 1, 1)
+
+
+SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
+
+
+@composite(
+    aliases=_functional("selu"),
+    vjp=lambda g, out, input, inplace: _elu_vjp(g, input, *SELU),
+    grad_fn="EluBackward0",
+    method=False,
+    inplace=True,
+    samples=KINKS,
+    kink=lambda input, *rest: F.abs(input),
+    properties=frozenset({"saturates"}),
+)
+def selu(input: Tensor, inplace: bool = False):
+    """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
+    require_float("selu", input)
+    return _elu(input, *SELU)
+
+
+@composite(
+    aliases=_functional("celu"),
+    vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1 / alpha),
+    method=False,
+    inplace=True,
+    samples=[*KINKS, S(t(3), 2.0)],
+    errors=[Bad("E205", t(2), 0.0)],
+    properties=frozenset({"saturates"}),
+)
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
+    """`input` above 0, `alpha * (exp(input / alpha) - 1)` elsewhere."""
+    require_float("celu", input)
+    if alpha == 0:
+        raise fail("E205", "`celu` needs an alpha other than 0", help="`celu(x, 1.0)`")
+    return _elu(input, alpha, 1, 1 / alpha)
+
+
+@composite(
+    name="rrelu",
+    aliases=_functional("rrelu"),
+    grad_fn="RreluWithNoiseBackward0",
+    method=False,
+    inplace=True,
+    samples=KINKS,
+    kink=lambda input, *rest: F.abs(input),
+)
+def rrelu(
+    input: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+):
+    """`input` above 0, elsewhere times the mean of the bounds, or slopes drawn in training."""
+    require_float("rrelu", input)
+    if lower > upper:
+        raise fault("E205 rrelu-needs-lower-upper", lower=lower, upper=upper)
+    if training:
+        slopes = random_stream().rrelu(value_of(input), lower, upper)
+        return input * constant(np.asarray(slopes, input.dtype))
+    return F.where(F.gt(input, 0), input, input * ((lower + upper) / 2))
+
+
+def _prelu_vjp(g, out, input, weight):
+    above = F.gt(input, 0)
+    to_input = flat(F.where(above, g, weight * g), input, "PreluKernelBackwardBackward0")
+    return to_input, F.where(above, 0, input * g)
+
+
+@composite(
+    public=False,
+    grad_fn="PreluKernelBackward0",
+    vjp=_prelu_vjp,
+    properties=frozenset({"broadcasts"}),
+    samples=[S(t(2, 3), t(1, 3))],
+    kink=lambda input, *rest: F.abs(input),
+)
+def prelu_kernel(input: Tensor, weight: Tensor):
+    """`input` above 0, `weight * input` elsewhere."""
+    return F.where(F.gt(input, 0), input, weight * input)
+
+
+@function(
+    aliases=_functional("prelu"),
+    samples=[S(t(2, 3), t(3)), S(t(2, 3), t(1)), S(t(), t())],
+    errors=[Bad("E308", t(2, 3), t(2))],
+)
+def prelu(input: Tensor, weight: Tensor):
+    """`input` above 0, `weight * input` elsewhere; one weight, or one for each channel (dim 1)."""
+    if weight.numel != 1:
+        channels = input.shape[1] if len(input.shape) > 1 else 1
+        if len(weight.shape) != 1 or weight.numel != channels:
+            raise fail(
+                "E308",
+                f"prelu needs one weight or {channels}, one for each channel, got shape "
+                f"{tuple(weight.shape)} for an input of shape {tuple(input.shape)}",
+                help="make the weight of shape `(input.shape[1],)`",
+            )
+    require_float("prelu", input)
+    if weight.dtype != input.dtype:
+        raise fault("E307 prelu-needs-dtype", input=input, weight=weight)
+    if not (weight.shape == () and len(input.shape) < 2):
+        dims = len(input.shape)
+        shape = (
+            (weight.numel,) if dims == 1 else (1, weight.numel, *(1,) * (dims - 2)) if dims else ()
+        )
+        if weight.shape != shape:
+            weight = F.reshape(weight, shape)
+    return F.prelu_kernel(input, weight)
+
+
+def _threshold_vjp(g, out, input, threshold, value, inplace):
+    return flat(F.where(F.le(input, threshold), 0, g), input, "ThresholdBackwardBackward0")
+
+
+@composite(
+    aliases=_functional("threshold"),
+    inplace=True,
+    method=False,
+    vjp=_threshold_vjp,
+    samples=[
+        S(t(2, 3), 0.5, -1.0),
+        S(t(values=[0.5, 1.0]), 0.5, 2.0, order=0, because="at the kink"),
+    ],
+    kink=lambda input, threshold, *rest: F.abs(input - threshold),
+    properties=frozenset({"clamps"}),
+)
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False):
+    """`input` above `threshold`, `value` elsewhere."""
+    if input.dtype.kind != "f":
+        refuse_bools("threshold", input)
+        threshold, value = int(threshold), int(value)
+    return F.where(F.le(input, threshold), value, input)
+
+
+# -- bounded and shrunk ----------------------------------------------------------------------------
+
+
+def _held(input, low, high, inside, below=None, above=None):
+    """`inside` between the bounds, flat at and beyond them."""
+    inside = F.where(F.ge(input, high), high if above is None else above, inside)
+    return F.where(F.le(input, low), low if below is None else below, inside)
+
+
+def _between(input, low, high):
+    return F.logical_and(F.gt(input, low), F.lt(input, high))
+
+
+def _within(input, bound):
+    return F.logical_and(F.ge(input, -bound), F.le(input, bound))
+
+
+@composite(
+    name="nn.functional.hardtanh",
+    grad_fn="HardtanhBackward0",
+    samples=[*KINKS, S(t(3), -0.5, 0.5)],
+    vjp=lambda g, out, input, low, high, inplace: flat(
+        F.where(_between(input, low, high), g, 0), input, "HardtanhBackwardBackward0"
+    ),
+    kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
+    properties=frozenset({"clamps"}),
+)
+def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
+    """`input` held between the bounds; the slope at a bound is 0."""
+    if min_val > max_val:
+        raise fault("E205 hardtanh-needs-min_val-max_val", min_val=min_val, max_val=max_val)
+    if input.dtype.kind != "f":
+        refuse_bools("hardtanh", input)
+        min_val, max_val = int(min_val), int(max_val)
+        if input.dtype.kind == "u" and min(min_val, max_val) < 0:
+            raise fault("E307 hardtanh-cannot-negative-bounds", input=input)
+    return _held(input, min_val, max_val, input)
+
+
+@function(
+    aliases=_functional("relu6"), method=False, samples=KINKS, counterpart="nn.functional.relu6"
+)
+def relu6(input: Tensor, inplace: bool = False):
+    """`input` held between 0 and 6; the slope at 0 and 6 is 0."""
+    return F.hardtanh(input, 0, 6)
+
+
+@composite(
+    name="nn.functional.hardsigmoid",
+    grad_fn="HardsigmoidBackward0",
+    samples=KINKS,
+    vjp=lambda g, out, input, inplace: F.where(_between(input, -3, 3), g * (1 / 6), 0),
+    kink=lambda input, *rest: _to_bounds(input, -3, 3),
+    properties=frozenset({"clamps"}),
+)
+def hardsigmoid(input: Tensor, inplace: bool = False):
+    """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
+    require_float("hardsigmoid", input)
+    return _held(input, -3, 3, input / 6 + 0.5, 0.0, 1.0)
+
+
+def _hardswish_vjp(g, out, input, inplace):
+    inside = F.where(F.ge(input, 3), g, g * (input / 3 + 0.5))
+    return F.where(F.le(input, -3), 0, inside)
+
+
+@composite(
+    name="nn.functional.hardswish",
+    grad_fn="HardswishBackward0",
+    samples=KINKS,
+    vjp=_hardswish_vjp,
+    kink=lambda input, *rest: _to_bounds(input, -3, 3),
+    properties=frozenset({"clamps"}),
+)
+def hardswish(input: Tensor, inplace: bool = False):
+    """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
+    require_float("hardswish", input)
+    return _held(input, -3, 3, input * (input + 3) / 6, 0.0, input)
+
+
+def _shrunk_vjp(name):
+    return lambda g, out, input, lambd: flat(
+        F.where(F.logical_or(F.lt(input, -lambd), F.gt(input, lambd)), g, 0), input, name
+    )
+
+
+@composite(
+    name="nn.functional.softshrink",
+    grad_fn="SoftshrinkBackward0",
+    vjp=_shrunk_vjp("SoftshrinkBackwardBackward0"),
+    samples=[*KINKS, S(t(3), 1.0)],
+    errors=[Bad("E205", t(2), -1.0)],
+    kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
+    properties=frozenset({"clamps"}),
+)
+def softshrink(input: Tensor, lambd: float = 0.5):
+    """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
+    require_float("softshrink", input)
+    if lambd < 0:
+        raise fault("E205 softshrink-needs-lambd-least", lambd=lambd)
+    moved = F.where(F.gt(input, 0), input - lambd, input + lambd)
+    return F.where(_within(input, lambd), input * 0, moved)
+
+
+@composite(
+    aliases=_functional("hardshrink"),
+    vjp=_shrunk_vjp("HardshrinkBackwardBackward0"),
+    samples=[*KINKS, S(t(3), 1.0)],
+    kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
+    properties=frozenset({"clamps"}),
+)
+def hardshrink(input: Tensor, lambd: float = 0.5):
+    """0 between `-lambd` and `lambd`, `input` elsewhere; the slope at the bounds is 0."""
+    require_float("hardshrink", input)
+    return F.where(_within(input, lambd), 0, input)
+
+
+@function(name="nn.functional.tanhshrink", samples=ALL)
+def tanhshrink(input: Tensor):
+    """`input - tanh(input)`."""
+    return input - F.tanh(input)
+
+
+@function(name="nn.functional.softsign", samples=[*ALL, S(t(values=[0.0, 1.0]))])
+def softsign(input: Tensor):
+    """`input / (1 + |input|)`."""
+    return input / (F.abs(input) + 1)
+
+
+# -- smooth ----------------------------------------------------------------------------------------
+
+
+@composite(
+    name="nn.functional.softplus",
+    grad_fn="SoftplusBackward0",
+    samples=[
+        *ALL,
+        S(t(3), beta=2),
+        S(t(values=[-50.0, 9.9, 10.1]), 2.0, 20.0, order=1, because="cancellation"),
+    ],
+    properties=frozenset({"saturates"}),
+)
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
+    """`log(1 + exp(beta * input)) / beta`, `input` itself where `beta * input > threshold`."""
+    require_float("softplus", input)
+    scaled = input if beta == 1 else input * beta
+    linear = F.gt(scaled, threshold)
+    curve = F.log1p(F.exp(F.where(linear, 0, scaled)))
+    return F.where(linear, input, curve if beta == 1 else curve / beta)
+
+
+@composite(
+    name="nn.functional.logsigmoid",
+    grad_fn="LogSigmoidBackward0",
+    samples=[*ALL, S(t(values=[0.0, -800.0, 800.0]), order=0, because="large values")],
+    vjp=lambda g, out, input: g * F.sigmoid(-input),
+    properties=frozenset({"saturates", "row-major"}),
+)
+def logsigmoid(input: Tensor):
+    """`log(sigmoid(input))` without overflow."""
+    require_float("logsigmoid", input)
+    return -F.softplus(-input, 1, 40)
+
+
+@composite(
+    name="nn.functional.silu",
+    grad_fn="SiluBackward0",
+    samples=ALL,
+    properties=frozenset({"saturates"}),
+)
+def silu(input: Tensor, inplace: bool = False):
+    """`input * sigmoid(input)`."""
+    require_float("silu", input)
+    return input * F.sigmoid(input)
+
+
+@composite(
+    name="nn.functional.mish",
+    grad_fn="MishBackward0",
+    samples=ALL,
+    properties=frozenset({"saturates"}),
+)
+def mish(input: Tensor, inplace: bool = False):
+    """`input * tanh(softplus(input))`."""
+    require_float("mish", input)
+    return input * F.tanh(F.softplus(input))
+
+
+@composite(
+    name="nn.functional.gelu",
+    grad_fn="GeluBackward0",
+    samples=[*ALL, S(t(3), approximate="tanh")],
+    errors=[Bad("E205", t(2), approximate="erf")],
+    properties=frozenset({"saturates"}),
+)
+def gelu(input: Tensor, *, approximate: str = "none"):
+    """`input` times the normal distribution function of `input`, exactly or by tanh."""
+    require_float("gelu", input)
+    if approximate == "none":
+        return input * 0.5 * (1 + F.erf(input * math.sqrt(0.5)))
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (input + 0.044715 * (input * input * input))
+        return 0.5 * input * (1 + F.tanh(inner))
+    raise fault("E205 approximate-none-tanh", approximate=approximate)
+
+
+@composite(
+    name="nn.functional.glu",
+    grad_fn="GluBackward0",
+    samples=[S(t(2, 4)), S(t(4, 3), 0)],
+    errors=[Bad("E308", t(2, 3))],
+)
+def glu(input: Tensor, dim: Dim = -1):
+    """First half along `dim` times sigmoid of the second half."""
+    require_float("glu", input)
+    size = input.shape[dim] if input.shape else 1
+    if size % 2 or not input.shape:
+        raise fault("E308 glu-halves-dim", tuple(input.shape), dim=dim)
+    half = size // 2
+    return F.narrow(input, dim, 0, half) * F.sigmoid(F.narrow(input, dim, half, half))

@@ -1,0 +1,313 @@
+"""Choice between elements: where, fills, the larger of two, bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fail, fault
+from ...graph.declare import Mask, Tensor, function, pointwise
+from ...graph.op import cast
+from ...graph.registry import F
+from ...graph.samples import Bad, S, bools, ints, t
+from ..kernels.indices import check_weak
+
+ALL = (S(t(2, 3)), S(t()), S(ints(2)))
+POSITIVE = (S(t(2, 3, low=0.1)), S(t(low=0.1)), S(ints(2, low=1)))
+INSIDE = (S(t(2, 3, low=-0.9, high=0.9)), S(t(low=-0.9, high=0.9)))
+ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
+
+
+# -- choice ----------------------------------------------------------------------------------------
+
+
+def _check_condition(condition, *sides):
+    if condition.dtype.kind not in "bu":
+        raise fault("E307 condition-bool-tensor", condition=condition)
+    for side, other in (sides, sides[::-1]):
+        if other.dtype.kind in "iu" and side.dtype.kind == "i":
+            check_weak(side, other.dtype)
+
+
+def _chosen(condition, input, other):
+    return np.where(condition if condition.dtype.kind == "b" else condition != 0, input, other)
+
+
+@pointwise(
+    _chosen,
+    method=False,
+    check=_check_condition,
+    grad_fn="WhereBackward0",
+    samples=[S(bools(2, 3), t(2, 3), t(3)), S(bools(3), t(3), 0.5), S(bools(3), 1.0, t())],
+    errors=[Bad("E307", t(2), t(2), t(2)), Bad("E302", bools(2), t(2), t(3))],
+    properties=frozenset({"selects"}),
+    phrase="each element gets the gradient of the side it chose",
+)
+def where(condition: Mask, input: Tensor, other: Tensor):
+    """Elements of `input` where `condition` holds, elements of `other` elsewhere."""
+
+
+@where.vjp
+def _(g, out, condition, input, other):
+    return (
+        None,
+        F.where(condition, g, 0) if input.requires_grad else None,
+        F.where(condition, 0, g) if other.requires_grad else None,
+    )
+
+
+@function(name="where", samples=[S(t(2, 3), bools(2, 3), 1.0)])
+def where_method(input: Tensor, condition: Mask, other: Tensor):
+    """`x.where(condition, other)`: elements of `x` where `condition` holds."""
+    return F.where(condition, input, other)
+
+
+@function(name="where", method=False, samples=[S(bools(2, 3))])
+def where_true(condition: Mask):
+    """The indices of true elements, one tensor for each dim."""
+    return F.nonzero(condition, as_tuple=True)
+
+
+def _one_number(name, value):
+    if value.shape:
+        raise fault("E308 takes-number-d-tensor", tuple(value.shape), name=name)
+
+
+def _check_masked_fill(input, mask, value):
+    _one_number("masked_fill", value)
+    if mask.dtype.kind != "b":
+        raise fault("E307 masked_fill-takes-bool-mask", mask=mask)
+
+
+def _of_dtype(value, input):
+    """A number in the dtype of the tensor that it is written to; a tensor as it is."""
+    check_weak(value, input.dtype)
+    return cast(value, input.dtype) if value.weak else value
+
+
+@function(
+    inplace=True,
+    samples=[S(t(2, 3), bools(3), 1.1), S(t(2), bools(2, 2), t())],
+    errors=[Bad("E308", t(2), bools(2), t(2))],
+)
+def masked_fill(input: Tensor, mask: Mask, value: Mask):
+    """`value` where `mask` holds, elements of `input` elsewhere."""
+    return F.masked_written.apply([input, mask, _of_dtype(value, input)])
+
+
+@pointwise(
+    lambda input, mask, value: np.where(mask, value.astype(input.dtype), input),
+    name="masked_fill",
+    key="masked_written",
+    public=False,
+    check=_check_masked_fill,
+    grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
+    samples=[S(t(2, 3), bools(3), t()), S(t(2), bools(2, 2), t())],
+    properties=frozenset({"selects", "row-major"}),
+    counterpart="masked_fill",
+)
+def masked_written(input: Tensor, mask: Mask, value: Mask):
+    """`value` where `mask` holds, elements of `input` elsewhere."""
+
+
+@masked_written.vjp
+def _(g, out, input, mask, value):
+    return F.where(mask, 0, g), None, (F.where(mask, g, 0) if value.requires_grad else None)
+
+
+@function(inplace=True, samples=[S(t(2, 3), 1.1), S(t(2), t())], counterpart="fill")
+def fill(input: Tensor, value: Mask):
+    """`value` everywhere, in the shape and dtype of `input`."""
+    return F.filled_with.apply([input, _of_dtype(value, input)])
+
+
+@pointwise(
+    lambda input, value: np.full_like(input, value),
+    name="fill",
+    key="filled_with",
+    public=False,
+    check=lambda input, value: _one_number("fill", value),
+    grad_fn=lambda input, value: f"FillBackward{0 if value.weak else 1}",
+    samples=[S(t(2, 3), t()), S(t(2), t())],
+    properties=frozenset({"selects"}),
+    counterpart="fill",
+)
+def filled_with(input: Tensor, value: Mask):
+    """`value` everywhere, in the shape and dtype of `input`."""
+
+
+@filled_with.vjp
+def _(g, out, input, value):
+    return F.zeros_like(g), g
+
+
+# -- extremes of two -------------------------------------------------------------------------------
+
+TIES = (
+    S(t(2, 3), t(3)),
+    S(t(values=[1.0, 2.0]), t(values=[1.0, 3.0]), order=0, because="tie"),
+    S(t(), t(2)),
+)
+
+
+def _shared(g, input, other, not_input, not_other):
+    """Cotangents of a choice between two: half each where they are equal."""
+    half = F.where(F.eq(input, other), g / 2, g)
+    return F.where(not_input, 0, half), F.where(not_other, 0, half)
+
+
+def _distance(input, other):
+    return F.abs(input - other)
+
+
+@pointwise(
+    np.maximum, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"})
+)
+def maximum(input: Tensor, other: Tensor):
+    """The larger of two elements, nan if one is nan; equal elements share the slope."""
+
+
+@maximum.vjp
+def _(g, out, input, other):
+    return _shared(g, input, other, F.lt(input, other), F.lt(other, input))
+
+
+@pointwise(
+    np.minimum, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"})
+)
+def minimum(input: Tensor, other: Tensor):
+    """The smaller of two elements, nan if one is nan; equal elements share the slope."""
+
+
+@minimum.vjp
+def _(g, out, input, other):
+    return _shared(g, input, other, F.gt(input, other), F.gt(other, input))
+
+
+@pointwise(np.fmax, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"}))
+def fmax(input: Tensor, other: Tensor):
+    """The larger of two elements, the other one if one is nan; the first has the slope of ties."""
+
+
+@fmax.vjp
+def _(g, out, input, other):
+    first = F.logical_or(F.ge(input, other), F.isnan(other))
+    return F.where(first, g, 0), F.where(first, 0, g)
+
+
+@pointwise(np.fmin, samples=TIES, inplace=False, kink=_distance, properties=frozenset({"selects"}))
+def fmin(input: Tensor, other: Tensor):
+    """The smaller of two elements, the other one if one is nan; the first has the slope of ties."""
+
+
+@fmin.vjp
+def _(g, out, input, other):
+    first = F.logical_or(F.le(input, other), F.isnan(other))
+    return F.where(first, g, 0), F.where(first, 0, g)
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def _clamped(input, min, max):
+    if min is not None:
+        input = np.maximum(input, min)
+    return input if max is None else np.minimum(input, max)
+
+
+def _check_bounds(input, min, max):
+    if min is None and max is None:
+        raise fail("E205", "`clamp` needs min or max", help="`clamp(x, min=0)`")
+    for bound in (min, max):
+        if bound is not None and input.dtype.kind in "iu" and bound.dtype.kind == "i":
+            check_weak(bound, input.dtype)
+
+
+def _clamp_name(input, min, max):
+    return f"ClampBackward{1 if any(b is not None and b.weak for b in (min, max)) else 0}"
+
+
+def _to_a_bound(input, low, high):
+    """The distance to the nearer bound."""
+    far = [F.abs(input - bound) for bound in (low, high) if bound is not None]
+    return far[0] if len(far) == 1 else F.minimum(*far)
+
+
+@pointwise(
+    _clamped,
+    aliases=["clip"],
+    check=_check_bounds,
+    grad_fn=_clamp_name,
+    samples=[
+        S(t(3), -1.0, 1.0),
+        S(t(2, 3), min=0.5),
+        S(t(2, 3), max=t(3)),
+        S(t(2, 3), t(3), t(2, 1)),
+        S(t(values=[1.0, 2.0]), 1.0, 2.0, order=0, because="at the bounds"),
+    ],
+    errors=[Bad("E205", t(2))],
+    kink=_to_a_bound,
+    properties=frozenset({"clamps"}),
+)
+def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
+    """Elements held between `min` and `max`; the slope at a bound is 1."""
+
+
+@clamp.vjp
+def _(g, out, input, min, max):
+    above = None if min is None else F.ge(input, min)
+    below = None if max is None else F.le(input, max)
+    inside = below if above is None else above if below is None else F.logical_and(above, below)
+    to_min = to_max = None
+    if min is not None and min.requires_grad:
+        at_min = F.lt(input, min)
+        to_min = F.where(at_min if max is None else F.logical_and(at_min, F.lt(min, max)), g, 0)
+    if max is not None and max.requires_grad:
+        at_max = F.gt(input, max)
+        to_max = F.where(at_max if min is None else F.logical_or(at_max, F.lt(max, min)), g, 0)
+    return F.where(inside, g, 0), to_min, to_max
+
+
+def _bound(key, kernel, inside, outside, doc):
+    def bounded(input: Tensor, min: Tensor):
+        pass
+
+    def bounded_above(input: Tensor, max: Tensor):
+        pass
+
+    def vjp(g, out, input, bound):
+        return (
+            F.where(inside(input, bound), g, 0),
+            F.where(outside(input, bound), g, 0) if bound.requires_grad else None,
+        )
+
+    def name(input, bound):
+        return f"Clamp{key[6:].capitalize()}Backward{0 if bound.weak else 1}"
+
+    function = bounded if key == "clamp_min" else bounded_above
+    function.__doc__ = doc
+    samples = [S(t(2, 3), 0.5), S(t(2, 3), t(3))]
+    pointwise(
+        kernel,
+        key=key,
+        vjp=vjp,
+        grad_fn=name,
+        samples=samples,
+        kink=_distance,
+        properties=frozenset({"clamps"}),
+    )(function)
+
+
+_bound(
+    "clamp_min",
+    np.maximum,
+    lambda x, b: F.ge(x, b),
+    lambda x, b: F.lt(x, b),
+    "Elements not below `min`; the slope at the bound is 1.",
+)
+_bound(
+    "clamp_max",
+    np.minimum,
+    lambda x, b: F.le(x, b),
+    lambda x, b: F.gt(x, b),
+    "Elements not above `max`; the slope at the bound is 1.",
+)

@@ -1,0 +1,236 @@
+"""Comparisons, logic, bits and tests of values: results never require grad."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fault
+from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise
+from ...graph.dtypes import BOOL
+from ...graph.op import value_of
+from ...graph.registry import F
+from ...graph.samples import Bad, S, bools, ints, t
+
+COMPARISONS = (
+    ("eq", np.equal, (), "Whether two elements are equal."),
+    ("ne", np.not_equal, ("not_equal",), "Whether two elements differ."),
+    ("lt", np.less, ("less",), "Whether `input` is less than `other`."),
+    ("le", np.less_equal, ("less_equal",), "Whether `input` is less than or equal to `other`."),
+    ("gt", np.greater, ("greater",), "Whether `input` is greater than `other`."),
+    (
+        "ge",
+        np.greater_equal,
+        ("greater_equal",),
+        "Whether `input` is greater than or equal to `other`.",
+    ),
+)
+
+
+def _to_other(input, other):
+    """How far the elements are from where the answer changes."""
+    return F.abs(input - other)
+
+
+def _binary(key, kernel, aliases, doc, **options):
+    def binary(input: Tensor, other: Tensor):
+        pass
+
+    binary.__doc__ = doc
+    pointwise(kernel, key=key, aliases=aliases, **options)(binary)
+
+
+def _unary(key, kernel, doc, **options):
+    def unary(input: Tensor):
+        pass
+
+    unary.__doc__ = doc
+    pointwise(kernel, key=key, **options)(unary)
+
+
+_row: Any
+
+for _row in COMPARISONS:
+    _binary(
+        *_row,
+        promote=Promote.BOOL,
+        samples=[S(ints(2, 3), ints(3)), S(t(3), 0.5)],
+        kink=_to_other if _row[0] in ("lt", "le", "gt", "ge") else None,
+        errors=[Bad("E302", t(2, 3), t(2))],
+    )
+
+
+# -- logic -----------------------------------------------------------------------------------------
+
+for _row in (
+    ("logical_and", np.logical_and, (), "Whether both elements are non-zero."),
+    ("logical_or", np.logical_or, (), "Whether an element is non-zero."),
+    ("logical_xor", np.logical_xor, (), "Whether exactly one element is non-zero."),
+):
+    _binary(*_row, promote=Promote.LOGICAL, samples=[S(bools(2, 3), ints(3)), S(t(3), bools(3))])
+
+_unary(
+    "logical_not",
+    np.logical_not,
+    "Whether an element is zero.",
+    promote=Promote.LOGICAL,
+    samples=[S(bools(3)), S(ints(3))],
+)
+
+
+# -- bits ------------------------------------------------------------------------------------------
+
+
+def _check_bits(name, kinds):
+    def check(*args):
+        for x in args:
+            if x.dtype.kind == "f" or all(y.dtype.kind not in kinds for y in args):
+                raise fault(
+                    "E307 works-integers", "bools and " if "b" in kinds else "", name=name, x=x
+                )
+
+    return check
+
+
+BITS = (
+    ("bitwise_and", np.bitwise_and, "iub", (), "Bits set in both; logical and of bools."),
+    ("bitwise_or", np.bitwise_or, "iub", (), "Bits set in one; logical or of bools."),
+    (
+        "bitwise_xor",
+        np.bitwise_xor,
+        "iub",
+        (),
+        "Bits set in exactly one; logical exclusive or of bools.",
+    ),
+    (
+        "bitwise_left_shift",
+        np.left_shift,
+        "iu",
+        (),
+        "Bits moved to the left: `input * 2 ** other`.",
+    ),
+    (
+        "bitwise_right_shift",
+        np.right_shift,
+        "iu",
+        (),
+        "Bits moved to the right: `input // 2 ** other`.",
+    ),
+)
+
+_kernel: Any
+
+for _key, _kernel, _kinds, _aliases, _doc in BITS:
+    _binary(
+        _key,
+        _kernel,
+        _aliases,
+        _doc,
+        check=_check_bits(_key, _kinds),
+        errors=[Bad("E307", t(2), t(2))],
+        samples=[S(ints(3, high=9), 2), *([S(bools(3), bools(3))] if "b" in _kinds else ())],
+    )
+
+_unary(
+    "bitwise_not",
+    np.invert,
+    "Every bit turned over; logical not of bools.",
+    check=_check_bits("bitwise_not", "iub"),
+    samples=[S(bools(3)), S(ints(3, high=9))],
+    errors=[Bad("E307", t(2))],
+)
+
+
+# -- tests of values -------------------------------------------------------------------------------
+
+SPECIAL_VALUES = S(t(values=[float("nan"), float("inf"), -float("inf"), 1.0], grad=False))
+
+
+def _is_infinite(sign):
+    return lambda x: np.logical_and(np.isinf(x), x > 0 if sign > 0 else x < 0)
+
+
+for _key, _kernel, _doc in (
+    ("isnan", np.isnan, "Whether an element is nan."),
+    ("isinf", np.isinf, "Whether an element is inf or -inf."),
+    ("isposinf", _is_infinite(1), "Whether an element is inf."),
+    ("isneginf", _is_infinite(-1), "Whether an element is -inf."),
+    ("isfinite", np.isfinite, "Whether an element is neither infinite nor nan."),
+    ("isreal", lambda x: np.ones_like(x, dtype=bool), "True everywhere: all numbers are real."),
+    (
+        "signbit",
+        lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
+        "Whether an element has a minus sign.",
+    ),
+):
+    _unary(
+        _key,
+        _kernel,
+        _doc,
+        promote=Promote.LOGICAL,
+        inplace=False,
+        samples=[SPECIAL_VALUES, S(ints(3, low=-2))],
+    )
+
+
+def _one_dtype(input, other, *rest):
+    if input.dtype != other.dtype and not other.weak:
+        raise fault("E307 isclose-needs-dtype", input=input, other=other)
+
+
+@pointwise(
+    lambda input, other, rtol, atol, equal_nan: np.isclose(input, other, rtol, atol, equal_nan),
+    promote=Promote.BOOL,
+    inplace=False,
+    check=_one_dtype,
+    errors=[Bad("E307", t(2), ints(2))],
+    samples=[
+        S(t(3), t(3)),
+        S(t(values=[1.0, float("nan")]), t(values=[1.0, float("nan")]), equal_nan=True),
+    ],
+)
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+):
+    """Whether `|input - other| <= atol + rtol * |other|`."""
+
+
+def _true(node):
+    return bool(np.all(value_of(node)))
+
+
+@function(samples=[S(t(3), t(3))])
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+):
+    """Whether all elements are close, as True or False."""
+    return _true(F.isclose(input, other, rtol, atol, equal_nan))
+
+
+@function(samples=[S(t(3), t(3)), S(t(3), t(2))])
+def equal(input: Tensor, other: Tensor):
+    """Whether two tensors have the same shape and elements, as True or False."""
+    return input.shape == other.shape and _true(F.eq(input, other))
+
+
+@function(samples=[S(t()), S(ints(1))], errors=[Bad("E408", t(2))])
+def is_nonzero(input: Tensor):
+    """Whether the only element of a tensor is not zero, as True or False."""
+    if input.numel != 1:
+        raise fault("E408 tensor-shape-neither-true", tuple(input.shape))
+    return _true(F.ne(input, 0))
+
+
+def _isin(elements, test_elements, assume_unique, invert):
+    return np.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+
+
+@opaque(
+    _isin,
+    method=False,
+    shape=lambda elements, *rest: (elements.shape, BOOL),
+    samples=[S(ints(2, 3), ints(2)), S(ints(4), ints(2), invert=True)],
+)
+def isin(
+    elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
+):
+    """Whether each element is among `test_elements`."""

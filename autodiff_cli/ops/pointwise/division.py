@@ -1,0 +1,219 @@
+"""Quotients and remainders, element by element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fail, fault
+from ...graph.declare import Promote, Tensor, composite, function, pointwise
+from ...graph.registry import F
+from ...graph.samples import Bad, S, ints, t
+from ..kernels.rules import no_derivative, refuse_bools
+
+PAIRS = (S(t(2, 3), t(3)), S(t(), t(4)), S(t(2, 1), t(1, 3)), S(t(2), 2.5))
+APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
+
+
+@function(
+    key="quotient",
+    name="div",
+    aliases=["divide", "true_divide"],
+    inplace=True,
+    samples=[*APART, S(2.0, t(3, low=0.5)), S(ints(3), 2)],
+)
+def quotient(input: Tensor, other: Tensor):
+    """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
+    return F.div.apply([input, other])
+
+
+@pointwise(
+    np.true_divide,
+    promote=Promote.FLOAT,
+    public=False,
+    samples=APART,
+    phrase="quotient rule",
+    counterpart="div",
+)
+def div(input: Tensor, other: Tensor):
+    """Quotient of two tensors; integers divide to floats. Division by 0 gives inf or nan."""
+
+
+@div.vjp
+def _(g, out, input, other):
+    to_input = g / other if input.requires_grad else None
+    return to_input, (-g * ((input / other) / other) if other.requires_grad else None)
+
+
+@composite(
+    name="div",
+    public=False,
+    grad_fn="MulBackward0",
+    samples=[S(1.5, t(2, 3, low=0.5)), S(2, ints(3)), S(1, t(low=0.5))],
+    counterpart="div",
+)
+def number_quotient(input: Tensor, other: Tensor):
+    """A number by a tensor, with PyTorch's rounding: the reciprocal times the number."""
+    return F.mul(F.reciprocal(other), input)
+
+
+@composite(
+    name="div",
+    aliases=["divide", "true_divide"],
+    grad_fn="DivBackward2",
+    inplace=True,
+    samples=[
+        S(t(2, 3), t(3, low=0.5), rounding_mode="floor"),
+        S(t(3), 1.5, rounding_mode="trunc"),
+        S(ints(3, low=-5, high=5), 2, rounding_mode="trunc"),
+        S(t(3), 2.0, rounding_mode=None),
+    ],
+    errors=[Bad("E205", t(2), t(2), rounding_mode="up")],
+    properties=frozenset({"flat"}),
+)
+def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
+    """Quotient rounded towards zero (`trunc`) or down (`floor`); the slopes are 0 then."""
+    if rounding_mode is None:
+        return F.div(input, other)
+    if rounding_mode == "floor":
+        return F.quotient_down(input, other)
+    if rounding_mode == "trunc":
+        return F.quotient_to_zero(input, other)
+    raise fault("E205 rounding_mode-trunc", rounding_mode=rounding_mode)
+
+
+def _flat(g, out, input, other):
+    """Both slopes are 0."""
+    return F.zeros_like(g), F.zeros_like(g)
+
+
+def _without_zeros(other):
+    if other.dtype.kind in "iu" and not other.all():
+        raise fail("E504", "integer division by zero", help="use floats: 1.0 / 0.0 is inf")
+
+
+def _towards_zero(input, other):
+    if input.dtype.kind in "iub" and other.dtype.kind in "iub":
+        _without_zeros(other)
+        down = np.floor_divide(input, other)
+        return down + ((down < 0) & (down * other != input)).astype(down.dtype)
+    return np.trunc(np.true_divide(input, other))
+
+
+def _down(input, other):
+    _without_zeros(other)
+    return np.floor_divide(input, other)
+
+
+def _no_bool_quotient(input, other):
+    refuse_bools("//", input, other)
+
+
+def _to_jump(input, other):
+    """How far the quotient is from a whole number."""
+    quotient = F.div(input, other)
+    return F.abs(quotient - F.round(quotient))
+
+
+@pointwise(
+    _towards_zero,
+    public=False,
+    check=_no_bool_quotient,
+    vjp=_flat,
+    grad_fn="DivBackward2",
+    samples=[S(t(3), t(3, low=0.5))],
+    kink=_to_jump,
+    counterpart=("div", lambda *args: (args, {"rounding_mode": "trunc"})),
+)
+def quotient_to_zero(input: Tensor, other: Tensor):
+    """Quotient without its fraction."""
+
+
+@pointwise(
+    _down,
+    public=False,
+    check=_no_bool_quotient,
+    vjp=_flat,
+    grad_fn="DivBackward2",
+    samples=[S(t(3), t(3, low=0.5))],
+    kink=_to_jump,
+    counterpart=("div", lambda *args: (args, {"rounding_mode": "floor"})),
+)
+def quotient_down(input: Tensor, other: Tensor):
+    """Quotient rounded down."""
+
+
+@pointwise(
+    _down,
+    check=_no_bool_quotient,
+    grad_fn="NotImplemented",
+    vjp=no_derivative("floor_divide"),
+    samples=[S(t(2, 3, grad=False), t(3, low=0.5, grad=False)), S(ints(3, low=-5, high=5), 2)],
+    errors=[Bad("E504", ints(2, low=1), ints(2, values=[0, 1]))],
+    properties=frozenset({"flat"}),
+)
+def floor_divide(input: Tensor, other: Tensor):
+    """`input // other`, the quotient rounded down; PyTorch has no derivative of it."""
+
+
+def _modulus(kernel):
+    def rest(input, other):
+        _without_zeros(other)
+        return kernel(input, other)
+
+    return rest
+
+
+@pointwise(
+    _modulus(np.fmod),
+    check=lambda input, other: refuse_bools("fmod", input, other),
+    grad_fn=lambda input, other: "FmodBackward0" if other.weak else "FmodBackward1",
+    samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), 1.5), S(ints(3, low=-5, high=5), 3)],
+    kink=_to_jump,
+)
+def fmod(input: Tensor, other: Tensor):
+    """Rest of the division, with the sign of `input`."""
+
+
+@fmod.vjp
+def _(g, out, input, other):
+    return g, (-g * F.quotient_to_zero(input, other) if other.requires_grad else None)
+
+
+def _remainder_name(input, other):
+    if input.weak:
+        return "NotImplemented"
+    return "RemainderBackward0" if other.weak else "RemainderBackward1"
+
+
+def _signed_rest(input, other):
+    """NumPy's remainder; that of floats is a zero of the sign of `input`."""
+    rest = np.remainder(input, other)
+    return rest if rest.dtype.kind != "f" else np.where(rest == 0, np.copysign(rest, input), rest)
+
+
+@pointwise(
+    _modulus(_signed_rest),
+    check=lambda input, other: refuse_bools("remainder", input, other),
+    grad_fn=_remainder_name,
+    samples=[S(t(2, 3), t(3, low=0.5)), S(t(3), -1.5), S(ints(3, low=-5, high=5), 3)],
+    kink=_to_jump,
+)
+def remainder(input: Tensor, other: Tensor):
+    """Rest of the division, `input % other`, with the sign of `other`."""
+
+
+@remainder.vjp
+def _(g, out, input, other):
+    if input.weak:
+        return no_derivative("remainder")(g, out)
+    return g, (-g * F.quotient_down(input, other) if other.requires_grad else None)
+
+
+@pointwise(
+    np.reciprocal,
+    promote=Promote.FLOAT,
+    vjp=lambda g, out, input: -g * (out * out),
+    samples=[S(t(2, 3, low=0.5)), S(ints(2, low=1, high=4))],
+)
+def reciprocal(input: Tensor):
+    """`1 / input`."""

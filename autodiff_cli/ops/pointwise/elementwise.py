@@ -1,0 +1,400 @@
+"""Elementwise functions: exponentials, roots, trigonometry, rounding, bounds and choice."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise
+from ...graph.dtypes import INT32
+from ...graph.registry import F
+from ...graph.samples import Bad, S, bools, ints, t
+from ..kernels.rules import refuse_bools, require_float
+
+ALL = (S(t(2, 3)), S(t()), S(ints(2)))
+POSITIVE = (S(t(2, 3, low=0.1)), S(t(low=0.1)), S(ints(2, low=1)))
+INSIDE = (S(t(2, 3, low=-0.9, high=0.9)), S(t(low=-0.9, high=0.9)))
+ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
+
+
+# -- one operand, floats ---------------------------------------------------------------------------
+# name, kernel, slope times g, samples, other names, documentation
+
+FLOATS = (
+    ("exp", np.exp, lambda g, out, x: g * out, ALL, (), "e to the power of each element."),
+    (
+        "exp2",
+        np.exp2,
+        lambda g, out, x: g * out * math.log(2),
+        ALL,
+        ("special.exp2",),
+        "2 to the power of each element.",
+    ),
+    (
+        "expm1",
+        np.expm1,
+        lambda g, out, x: g * (out + 1),
+        ALL,
+        ("special.expm1",),
+        "`exp(input) - 1`, exact for small elements.",
+    ),
+    ("log", np.log, lambda g, out, x: g / x, POSITIVE, (), "Natural logarithm."),
+    (
+        "log2",
+        np.log2,
+        lambda g, out, x: g / (x * math.log(2)),
+        POSITIVE,
+        (),
+        "Logarithm to base 2.",
+    ),
+    (
+        "log10",
+        np.log10,
+        lambda g, out, x: g / (x * math.log(10)),
+        POSITIVE,
+        (),
+        "Logarithm to base 10.",
+    ),
+    (
+        "log1p",
+        np.log1p,
+        lambda g, out, x: g / (x + 1),
+        POSITIVE,
+        ("special.log1p",),
+        "`log(1 + input)`, exact for small elements.",
+    ),
+    (
+        "sqrt",
+        np.sqrt,
+        lambda g, out, x: g / (2 * out),
+        POSITIVE,
+        (),
+        "Square root; its slope at 0 is inf.",
+    ),
+    ("sin", np.sin, lambda g, out, x: g * F.cos(x), ALL, (), "Sine."),
+    ("cos", np.cos, lambda g, out, x: g * -F.sin(x), ALL, (), "Cosine."),
+    ("tan", np.tan, lambda g, out, x: g * (1 + out * out), ALL, (), "Tangent."),
+    ("sinh", np.sinh, lambda g, out, x: g * F.cosh(x), ALL, (), "Hyperbolic sine."),
+    ("cosh", np.cosh, lambda g, out, x: g * F.sinh(x), ALL, (), "Hyperbolic cosine."),
+    (
+        "tanh",
+        np.tanh,
+        lambda g, out, x: g * (1 - out * out),
+        ALL,
+        ("nn.functional.tanh",),
+        "Hyperbolic tangent.",
+    ),
+    (
+        "asin",
+        np.arcsin,
+        lambda g, out, x: g * F.rsqrt(1 - x * x),
+        INSIDE,
+        ("arcsin",),
+        "Inverse sine.",
+    ),
+    (
+        "acos",
+        np.arccos,
+        lambda g, out, x: g * -F.rsqrt(1 - x * x),
+        INSIDE,
+        ("arccos",),
+        "Inverse cosine.",
+    ),
+    ("atan", np.arctan, lambda g, out, x: g / (x * x + 1), ALL, ("arctan",), "Inverse tangent."),
+    (
+        "asinh",
+        np.arcsinh,
+        lambda g, out, x: g * F.rsqrt(x * x + 1),
+        ALL,
+        ("arcsinh",),
+        "Inverse hyperbolic sine.",
+    ),
+    (
+        "acosh",
+        np.arccosh,
+        lambda g, out, x: g * F.rsqrt(x * x - 1),
+        ABOVE_ONE,
+        ("arccosh",),
+        "Inverse hyperbolic cosine.",
+    ),
+    (
+        "atanh",
+        np.arctanh,
+        lambda g, out, x: g / (1 - x * x),
+        INSIDE,
+        ("arctanh",),
+        "Inverse hyperbolic tangent.",
+    ),
+    (
+        "rsqrt",
+        lambda x: 1 / np.sqrt(x),
+        lambda g, out, x: -0.5 * g * (out * out * out),
+        POSITIVE,
+        (),
+        "`1 / sqrt(input)`.",
+    ),
+    (
+        "sigmoid",
+        lambda x: 1 / (1 + np.exp(-x)),
+        lambda g, out, x: g * (out * (1 - out)),
+        ALL,
+        ("special.expit", "nn.functional.sigmoid"),
+        "The logistic function `1 / (1 + exp(-input))`.",
+    ),
+    ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL, (), "Degrees to radians."),
+    ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL, (), "Radians to degrees."),
+)
+
+
+def _unary(key, kernel, vjp, samples, aliases, doc, **options):
+    def unary(input: Tensor):
+        pass
+
+    unary.__doc__ = doc
+    return pointwise(kernel, key=key, vjp=vjp, samples=samples, aliases=aliases, **options)(unary)
+
+
+_row: Any
+
+SATURATING = frozenset({"exp", "exp2", "expm1", "tanh", "atan", "sigmoid"})
+
+for _row in FLOATS:
+    _words = frozenset({"saturates"} if _row[0] in SATURATING else ())
+    _unary(*_row, promote=Promote.FLOAT, properties=_words)
+
+
+@pointwise(
+    np.sinc,
+    promote=Promote.FLOAT,
+    aliases=["special.sinc"],
+    samples=[S(t(2, 3)), S(t(values=[0.0, 0.5]), order=1, because="cancellation at 0")],
+)
+def sinc(input: Tensor):
+    """`sin(pi x) / (pi x)`, 1 at 0; its slope at 0 is 0."""
+
+
+@sinc.vjp
+def _(g, out, input):
+    angle = input * math.pi
+    below = input * angle
+    slope = (angle * F.cos(angle) - F.sin(angle)) / below
+    return F.where(F.eq(below, 0), 0.0, g * slope)
+
+
+@pointwise(
+    np.arctan2,
+    promote=Promote.FLOAT,
+    aliases=["arctan2"],
+    samples=[
+        S(t(2, 3), t(3)),
+        S(t(values=[0.0, 1.0]), t(values=[0.0, 0.0]), order=0, because="kink"),
+    ],
+    kink=lambda input, other: F.where(other > 0, F.hypot(input, other), F.abs(input)),
+)
+def atan2(input: Tensor, other: Tensor):
+    """The angle of the point (other, input); its slopes at (0, 0) are 0."""
+
+
+@atan2.vjp
+def _(g, out, input, other):
+    squares = input * input + other * other
+    inverse = F.where(F.eq(squares, 0), 0.0, 1 / squares)
+    return g * other * inverse, g * -input * inverse
+
+
+# -- sign and whole numbers: slopes are 0 ----------------------------------------------------------
+
+
+def _no_bools(name):
+    return lambda input: refuse_bools(name, input)
+
+
+def zero_slope(g, out, *args):
+    """The slope is 0 everywhere."""
+    return F.zeros_like(g)
+
+
+def _to_whole(input):
+    return F.abs(input - F.round(input))
+
+
+def _to_half(input):
+    return F.abs(input - F.floor(input) - 0.5)
+
+
+HALVES = (S(t(2, 3)), S(t(values=[-1.5, -0.5, 0.5, 2.5]), order=0, because="jumps"), S(ints(3)))
+
+for _row in (
+    ("floor", np.floor, zero_slope, HALVES, (), "The whole number below; the slope is 0."),
+    ("ceil", np.ceil, zero_slope, HALVES, (), "The whole number above; the slope is 0."),
+    (
+        "trunc",
+        np.trunc,
+        zero_slope,
+        HALVES,
+        ("fix",),
+        "The number without its fraction; the slope is 0.",
+    ),
+    (
+        "round",
+        np.rint,
+        zero_slope,
+        HALVES,
+        (),
+        "The nearest whole number, halves to even; the slope is 0.",
+    ),
+):
+    _unary(
+        _row[0],
+        lambda x, kernel=_row[1]: x if x.dtype.kind in "iu" else kernel(x),
+        *_row[2:],
+        check=_no_bools(_row[0]),
+        properties=frozenset({"flat"}),
+        kink=_to_half if _row[0] == "round" else _to_whole,
+    )
+
+
+def _rounded(x, decimals):
+    scale = 10.0 ** math.fabs(decimals)
+    return (np.rint(x / scale) * scale if decimals < 0 else np.rint(x * scale) / scale).astype(
+        x.dtype
+    )
+
+
+@pointwise(
+    _rounded,
+    key="round_decimals",
+    name="round",
+    aliases=["special.round"],
+    grad_fn="RoundBackward1",
+    vjp=zero_slope,
+    check=lambda input, *rest: require_float("round", input),
+    samples=[S(t(2, 3), decimals=1), S(t(3, high=200.0), decimals=-1), S(t(3), decimals=0)],
+    kink=lambda input, decimals: _to_half(input * 10.0**decimals),
+    properties=frozenset({"flat"}),
+)
+def round_decimals(input: Tensor, *, decimals: int = 0):
+    """Rounded to `decimals` digits after the point; the slope is 0."""
+
+
+@pointwise(
+    np.abs,
+    aliases=["absolute"],
+    check=lambda input: refuse_bools("abs", input),
+    kink=lambda input: F.abs(input),
+    vjp=lambda g, out, input: g * F.sgn(input),
+    samples=[*ALL, S(t(values=[0.0, -1.0]), order=0, because="kink")],
+    phrase="the sign of the input",
+)
+def abs(input: Tensor):
+    """Absolute value; its slope at 0 is 0."""
+
+
+def _sign(x):
+    """0 at nan, as in PyTorch."""
+    if x.dtype.kind == "f":
+        return np.greater(x, 0).astype(x.dtype) - np.less(x, 0).astype(x.dtype)
+    return x if x.dtype.kind == "b" else np.sign(x)
+
+
+for _key in ("sign", "sgn"):
+    _unary(
+        _key,
+        _sign,
+        zero_slope,
+        [*ALL, S(bools(2))],
+        (),
+        "-1, 0 or 1; the slope is 0.",
+        properties=frozenset({"flat"}),
+        kink=lambda input: F.abs(input),
+    )
+
+
+@pointwise(
+    lambda x: x - np.trunc(x),
+    check=lambda input, *rest: require_float("frac", input),
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3)), S(t())],
+    kink=_to_whole,
+)
+def frac(input: Tensor):
+    """The fraction of each element, with its sign."""
+
+
+def _angle(x):
+    return np.where(np.isnan(x), x, np.where(x < 0, np.array(np.pi, x.dtype), np.array(0, x.dtype)))
+
+
+@pointwise(
+    _angle,
+    promote=Promote.FLOAT,
+    inplace=False,
+    properties=frozenset({"flat"}),
+    vjp=zero_slope,
+    samples=ALL,
+    kink=lambda input: F.abs(input),
+)
+def angle(input: Tensor):
+    """pi for negative numbers, 0 for others; the slope is 0."""
+
+
+@function(samples=[S(t(2))], aliases=["conj", "conj_physical", "resolve_conj", "resolve_neg"])
+def real(input: Tensor):
+    """The tensor itself: its numbers are real."""
+    return input
+
+
+# -- nan and infinities ----------------------------------------------------------------------------
+
+
+def _without_nan(x, nan, posinf, neginf):
+    if x.dtype.kind != "f":
+        return x
+    return np.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+
+
+@pointwise(
+    _without_nan,
+    properties=frozenset({"selects"}),
+    samples=[S(t(2, 3)), S(t(values=[math.nan, math.inf, 1.0]), 2.0, 3.0, order=0, because="nan")],
+)
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+):
+    """nan and infinities replaced: by 0, the largest and the smallest number unless given."""
+
+
+@nan_to_num.vjp
+def _(g, out, input, nan, posinf, neginf):
+    return F.where(F.isfinite(input), g, 0)
+
+
+def _to_power_of_two(input):
+    mantissa = F.abs(F.frexp(input)[0])
+    return F.abs(input) * F.minimum(mantissa - 0.5, 1.0 - mantissa)
+
+
+def _frexp_shape(input):
+    require_float("frexp", input, "RuntimeError")
+    return (input.shape, input.dtype), (input.shape, INT32)
+
+
+@opaque(
+    np.frexp,
+    fields=("mantissa", "exponent"),
+    samples=[S(t(2, 3)), S(t())],
+    errors=[Bad("E307", ints(2))],
+    shape=_frexp_shape,
+    kink=_to_power_of_two,
+)
+def frexp(input: Tensor):
+    """Mantissa in [0.5, 1) and exponent of 2."""
+
+
+@frexp.vjp
+def _(g, out, input):
+    return g[0] / F.exp2(out[1])

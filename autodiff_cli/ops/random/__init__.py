@@ -1,0 +1,1 @@
+"""What random draws leave in the graph."""

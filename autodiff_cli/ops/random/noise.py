@@ -1,0 +1,45 @@
+"""What random draws leave in the graph: constant numbers, and a backward function as history."""
+
+from __future__ import annotations
+
+from ...graph.declare import Any, Tensor, opaque
+from ...graph.op import number
+from ...graph.registry import F
+from ...graph.samples import S, t
+
+
+def _zeros(x):
+    return F.expand(number(0.0, x.dtype), x.shape)
+
+
+@opaque(
+    lambda values, first, second, grad_fn: values,
+    public=False,
+    grad_fn=lambda values, first, second, grad_fn: grad_fn,
+    shape=lambda values, first, second, grad_fn: (values.shape, values.dtype),
+    samples=[S(t(2, 3, grad=False), t(2, 3), None, "BernoulliBackward0")],
+    counterpart=lambda values, *rest: values,
+)
+def drawn(values: Tensor, first: Tensor, second: Tensor | None, grad_fn: Any):
+    """Numbers drawn with parameters that require grad: the gradients of those are zero."""
+
+
+@drawn.vjp
+def _(g, out, values, first, second, grad_fn):
+    return None, _zeros(first), None if second is None else _zeros(second)
+
+
+@opaque(
+    lambda input, noise, inplace: input * noise,
+    public=False,
+    grad_fn=lambda input, noise, inplace: f"RreluWithNoiseBackward{int(inplace)}",
+    shape=lambda input, noise, inplace: (input.shape, input.dtype),
+    samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
+)
+def rrelu_with_noise(input: Tensor, noise: Tensor, inplace: bool = False):
+    """The input times slopes drawn for it."""
+
+
+@rrelu_with_noise.vjp
+def _(g, out, input, noise, inplace):
+    return g * noise, None

@@ -1,0 +1,186 @@
+"""Statistics over dims: variances, covariances, correlations."""
+
+from __future__ import annotations
+
+from ...errors import fail, fault
+from ...graph.declare import Dims, Scalar, Tensor, composite, function
+from ...graph.dtypes import is_float
+from ...graph.op import known, number, value_of
+from ...graph.registry import F
+from ...graph.samples import Bad, S, ints, t
+from ...graph.shapes import reduced_count
+from ..kernels.rules import require_float, spread
+
+DIMS = (
+    S(t(2, 3)),
+    S(t(2, 3), 1),
+    S(t(2, 3, 4), (0, -1), keepdim=True),
+    S(t(4), correction=0),
+    S(t(2, 3), dim=0, unbiased=False),
+)
+NO_FLOATS = [Bad("E307", ints(3), words="int64")]
+
+
+def _freedom(input, dim, unbiased, correction):
+    """How many the squares are divided by; 0 instead of negative numbers."""
+    lost = int(unbiased) if correction is None else correction
+    return max(reduced_count(input.shape, dim) - lost, 0)
+
+
+@composite(samples=DIMS, errors=NO_FLOATS)
+def var(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
+    """Variance over `dim`, or over everything, dividing by n - `correction` (1 when unbiased)."""
+    require_float("var", input, "RuntimeError")
+    centered = F.sub(input, F.mean(input, dim, True))
+    return F.div(
+        F.sum(F.mul(centered, centered), dim, keepdim), _freedom(input, dim, unbiased, correction)
+    )
+
+
+def _variance_slope(g, input, dim, unbiased, correction):
+    n = _freedom(input, dim, unbiased, correction)
+    scale = 2.0 / n if n else float("inf")
+    return F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True)))
+
+
+@var.vjp
+def _(g, out, input, dim, unbiased, keepdim, correction):
+    return (_variance_slope(g, input, dim, unbiased, correction),)
+
+
+@composite(
+    samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=0, because="no slope at 0")],
+    errors=NO_FLOATS,
+    kink=lambda input, dim, *rest: F.std(input, dim, False),
+)
+def std(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
+    """Standard deviation, the root of `var`; the slope at 0 is 0."""
+    require_float("std", input, "RuntimeError")
+    return F.sqrt(F.var(input, dim, unbiased, keepdim, correction=correction))
+
+
+@std.vjp
+def _(g, out, input, dim, unbiased, keepdim, correction):
+    flat = F.eq(out, 0)
+    to_var = F.where(flat, 0.0, F.div(g, F.mul(F.where(flat, 1.0, out), 2.0)))
+    return (_variance_slope(to_var, input, dim, unbiased, correction),)
+
+
+@composite(method=False, samples=DIMS, errors=NO_FLOATS)
+def var_mean(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
+    """Variance and mean."""
+    require_float("var_mean", input, "RuntimeError")
+    return F.var(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
+
+
+@composite(method=False, samples=DIMS, errors=NO_FLOATS)
+def std_mean(
+    input: Tensor,
+    dim: Dims | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: Scalar | None = None,
+):
+    """Standard deviation and mean."""
+    require_float("std_mean", input, "RuntimeError")
+    return F.std(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
+
+
+def _declare_unbiased(name):
+    @function(
+        name=name,
+        key=f"{name}_unbiased",
+        method=not name.endswith("mean"),
+        samples=[S(t(4), False)],
+    )
+    def _(input: Tensor, unbiased: bool):
+        return getattr(F, name)(input, None, unbiased)
+
+    _.doc = f"`{name}` over everything, with or without Bessel's correction."
+
+
+for _name in ("var", "std", "var_mean", "std_mean"):
+    _declare_unbiased(_name)
+
+
+# -- covariance ------------------------------------------------------------------------------------
+
+
+def _cov_weights(x, fweights, aweights):
+    """The product of both weights, or None."""
+    n = x.shape[1]
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None and weights.shape != (n,):
+            raise fault("E308 cov-shape-observations", name=name, weights=weights, n=n)
+        if weights is not None and known(weights) and (value_of(weights) < 0).any():
+            raise fail("E504", f"`cov`: {name} cannot be negative", help="weights are 0 or larger")
+    if fweights is not None and is_float(fweights.dtype):
+        raise fault("E307 cov-fweights-count-observations", fweights=fweights)
+    if aweights is not None:
+        return F.mul(fweights, aweights) if fweights is not None else aweights
+    return fweights
+
+
+@function(
+    samples=[
+        S(t(2, 4)),
+        S(t(3)),
+        S(t(2, 3), correction=0, aweights=t(3, low=0.5, grad=False)),
+        S(t(2, 3), fweights=ints(3, low=1)),
+    ],
+    errors=[Bad("E308", t(2, 2, 2)), Bad("E504", t(2), fweights=ints(values=[1, -1]))],
+)
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+):
+    """Covariances of the rows; columns are observations, which may be weighted."""
+    if input.ndim > 2:
+        raise fault("E308 cov-takes-most-dims", input=input)
+    x = F.reshape(input, (1, -1)) if input.ndim < 2 else input
+    weights = _cov_weights(x, fweights, aweights)
+    total = number(float(x.shape[1])) if weights is None else F.sum(weights)
+    weighted = x if weights is None else F.mul(x, weights)
+    centered = F.sub(x, F.div(F.sum(weighted, (1,), True), total))
+    lost = number(float(correction))
+    if weights is not None and aweights is not None and correction != 0:
+        lost = F.mul(F.div(F.sum(F.mul(weights, aweights)), total), correction)
+    scale = F.clamp(F.sub(total, lost), 0)
+    other = centered if weights is None else F.mul(centered, weights)
+    return F.squeeze(F.div(F.mm(centered, F.t(other)), scale))
+
+
+@function(samples=[S(t(2, 4)), S(t(3))], errors=[Bad("E308", t(2, 2, 2))])
+def corrcoef(input: Tensor):
+    """Correlations of the rows."""
+    c = F.cov(input)
+    if not c.shape:
+        return F.div(c, c)
+    deviations = F.sqrt(F.diag(c))
+    c = F.div(F.div(c, F.reshape(deviations, (-1, 1))), F.reshape(deviations, (1, -1)))
+    return F.clamp(c, -1, 1)

@@ -1,0 +1,189 @@
+"""What in-place changes are made of: writing through views, new values for old history."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import fault
+from ...graph.declare import Any, Tensor, movement, opaque
+from ...graph.op import OUTPUT, cast, constant, number
+from ...graph.registry import F
+from ...graph.samples import Bad, S, ints, t
+from ...graph.strides import same_strides, strides_of
+
+
+@movement(
+    lambda x: x,
+    public=False,
+    steady=True,
+    shape=lambda input: (input.shape, input.dtype),
+    strides_rule=same_strides,
+    properties=frozenset({"reshapes"}),
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3))],
+    counterpart=lambda input: input,
+)
+def alias(input: Tensor):
+    """The same tensor under a new node."""
+
+
+@movement(
+    lambda x: x,
+    name="alias",
+    public=False,
+    view=True,
+    steady=True,
+    shape=lambda input: (input.shape, input.dtype),
+    strides_rule=same_strides,
+    grad_fn="AliasBackward0",
+    properties=frozenset({"reshapes"}),
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3))],
+    counterpart=lambda input: input,
+)
+def whole_view(input: Tensor):
+    """All of a tensor, in its own memory: what `x[...]` is."""
+
+
+@movement(
+    lambda x: x,
+    public=False,
+    view=True,
+    steady=True,
+    shape=lambda input: (input.shape, input.dtype),
+    samples=[S(t(2, 3))],
+    counterpart=lambda input: input,
+)
+def data_alias(input: Tensor):
+    """What `x.data` is: the same memory outside the graph, unseen by the checks of saved values."""
+
+
+def fitting(g, old):
+    """A cotangent for what a tensor was before it was given memory of another shape: E308 if so."""
+    if g.shape == old.shape:
+        return cast(g, old.dtype)
+    raise fault("E308 gradient-shape", list(g.shape), list(old.shape), g=g, old=old)
+
+
+@movement(
+    lambda old, value: value,
+    public=False,
+    steady=True,
+    shape=lambda old, value: (value.shape, value.dtype),
+    strides_rule=lambda strides, old, value: strides_of(value),
+    grad_fn=lambda old, value: (old.args[0] if old.op is OUTPUT else old).grad_name,
+    vjp=lambda g, out, old, value: (fitting(g, old), None),
+    samples=[S(t(2, 3), t(2, 3), order=0, because="slopes are those of the history")],
+    properties=frozenset({"convention"}),
+    counterpart=lambda old, value: F.add(F.sub(old, F.detach(old)), value),
+)
+def with_value(old: Tensor, value: Tensor):
+    """The history of `old` with the values of `value`: a change made under no_grad."""
+
+
+def _viewed(x, step):
+    op, rest, index = step
+    found = op.apply([x, *rest])
+    return found if index < 0 else found[index]
+
+
+def _copy_slices(base, value, step):
+    """A copy of the base, written through the view of it that NumPy makes."""
+    op, rest, index = step
+    out = np.array(base, copy=True, order="C")
+    place = op.kernel(out, *rest)
+    place = place if index < 0 else place[index]
+    if np.may_share_memory(place, out) and op.key != "unfold":
+        place.flags.writeable = True  # NumPy protects diagonals; `out` is ours
+        place[...] = value
+        return out
+    flat = out.reshape(-1)
+    places = op.kernel(np.arange(base.size).reshape(base.shape), *rest)
+    flat[places if index < 0 else places[index]] = value
+    return out
+
+
+def _placed(base, value, step):
+    """The same by the numbers of the elements that the view shows."""
+    numbers = constant(np.arange(base.numel).reshape(base.shape))
+    places = F.reshape(_viewed(numbers, step), -1)
+    values = F.reshape(F.expand(value, _viewed(base, step).shape), -1)
+    return F.reshape(F.index_put(F.reshape(base, -1), (places,), values), base.shape)
+
+
+@opaque(
+    _copy_slices,
+    key="copy_slices",
+    public=False,
+    grad_fn="CopySlices",
+    shape=lambda base, value, step: (base.shape, base.dtype),
+    strides_rule=same_strides,
+    properties=frozenset({"selects"}),
+    counterpart=_placed,
+)
+def copy_slices(base: Tensor, value: Tensor, step: Any):
+    """`base` with `value` written to what the view op `step` shows of it."""
+
+
+@copy_slices.vjp
+def _(g, out, base, value, step):
+    return F.copy_slices(g, _zeros(value), step), _viewed(g, step)
+
+
+def _zeros(value):
+    return F.expand(number(0.0, value.dtype), value.shape)
+
+
+def _overwritten_shape(input, src, *rest):
+    shape = input.shape
+    fits = src.ndim <= input.ndim and all(
+        n in (1, shape[input.ndim - src.ndim + i]) for i, n in enumerate(src.shape)
+    )
+    if not fits:
+        raise fault("E302 cannot-write-shape-into", src=src, shape=shape)
+    return shape, input.dtype
+
+
+def _spread(input, src, *rest):
+    return F.expand(cast(src, input.dtype), input.shape)
+
+
+def _overwritten(x, src, *rest):
+    out = np.empty_like(x)
+    out[...] = src
+    return out
+
+
+@movement(
+    _overwritten,
+    name="copy",
+    key="copy_over",
+    inplace=True,
+    grad_fn="CopyBackwards",
+    strides_rule=same_strides,
+    shape=_overwritten_shape,
+    samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
+    errors=[Bad("E302", t(2), t(3))],
+    counterpart=_spread,
+)
+def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
+    """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""
+
+
+@copy_over.vjp
+def _(g, out, input, src, non_blocking):
+    return _zeros(input), F.sum_to_size(g, src.shape)
+
+
+@movement(
+    _overwritten,
+    public=False,
+    grad_fn="FillBackward3",
+    strides_rule=same_strides,
+    shape=_overwritten_shape,
+    samples=[S(t(2, 3), t())],
+    vjp=lambda g, out, input, value: (_zeros(input), F.sum(g)),
+    counterpart=_spread,
+)
+def fill_over(input: Tensor, value: Tensor):
+    """One number in the shape and dtype of `input`: what `x[...] = number` writes."""

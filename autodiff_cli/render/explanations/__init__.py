@@ -1,0 +1,1 @@
+"""Explanations, formulas and answers about gradients."""

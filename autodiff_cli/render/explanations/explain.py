@@ -1,0 +1,389 @@
+"""Explanations for people: forward values, the chain rule step by step, totals, the check.
+
+Invariant: rows hold plain text in styled pieces; a name is never cut, and what does not fit beside
+its formula stands below it.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..text import format_number, format_shape, pad, printable
+from ..text import text_width as width_of
+from ..values import Look, cell_lines, fit_lines, norm
+
+if TYPE_CHECKING:
+    from ...explain.model import Contribution, Explanation, Forward, Step, Total
+
+HEAD, NAME, SIGN, DIM, BAD = "bold", "bold", "cyan", "dim", "bold red"
+FORWARD_COLUMN = 23  # cells of a forward formula before its value, at least
+BACKWARD_COLUMN = 28
+LONGEST_LABEL = 48  # longer ones do not move the column of values
+NARROW = 40
+ROOMY = 60
+LONGEST_NAME = 16  # longer ones are not aligned
+
+Piece = tuple[str, str]
+Row = list[Piece]
+Block = list[Row]
+
+
+class Style(NamedTuple):
+    """How an explanation is shown; `symbolic`: without numbers."""
+
+    look: Look
+    symbolic: bool = False
+
+
+class Entry(NamedTuple):
+    """`name sign formula   value   note`; without a value when it is None."""
+
+    name: str
+    sign: str
+    formula: str
+    value: np.ndarray | None
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} {self.sign} {self.formula}".rstrip()
+
+
+def blocks(found: Explanation, style: Style) -> Iterator[Block]:
+    """The parts of an explanation one after the other, as `--step` shows them."""
+    sheet = _Sheet(found, style)
+    if found.forward:
+        yield [[("forward", HEAD)], *sheet.forward(found.forward)]
+    opening: Block = []
+    if found.steps or found.seeds:
+        opening += sheet.title()
+    if found.seeds:
+        opening += sheet.seeds()
+    if opening:
+        yield opening
+    for step in found.steps:
+        yield sheet.step(step)
+    if found.totals and not style.symbolic:
+        yield [[("total", HEAD)], *sheet.totals(found.totals)]
+    if found.check is not None and not style.symbolic:
+        good = found.check.kind == "right"
+        yield sheet.wrapped("check   ", found.check.text, "" if good else BAD)
+
+
+class _Sheet:
+    def __init__(self, found: Explanation, style: Style):
+        self.found = found
+        self.look = style.look
+        self.symbolic = style.symbolic
+        self.width = max(16, style.look.width)
+        numbers = [f.number for f in found.forward] + [s.number for s in found.steps]
+        self.digits = len(str(max(numbers, default=0)))
+        self.narrow = self.width < NARROW
+        self.indent = 2 + self.digits + 2  # of what belongs to a number
+        # Contributions stand under the words of the rule, where there is room.
+        self.inner = self.indent + (2 if self.width < ROOMY else 6)
+        widths = [width_of(printable(c.to)) + 3 for s in found.steps for c in s.contributions]
+        self.names = max((w for w in widths if w <= LONGEST_NAME), default=0)
+        self.steps_column, self.steps_notes = self._columns()
+
+    # -- parts --------------------------------------------------------------------------------
+
+    def forward(self, values: tuple[Forward, ...]) -> Block:
+        """Each value with what it is made of."""
+        entries = [
+            Entry(
+                printable(f.name), "=", printable(f.expression.text),
+                None if self.symbolic else f.value, f"x {f.times}" if f.times > 1 else "",
+            )
+            for f in values
+        ]  # fmt: skip
+        column = max([FORWARD_COLUMN, *self._labels(entries, 2)])
+        rows: Block = []
+        for f, entry in zip(values, entries, strict=True):
+            lines = self._entry(entry, self.indent, column, self._notes(entries))
+            lines[0][0] = ("  " + str(f.number).rjust(self.digits) + "  ", DIM)
+            rows += lines
+        return rows
+
+    def title(self) -> Block:
+        """What `g` means, and which backward this is."""
+        found = self.found
+        seed = found.seeds[0] if len(found.seeds) == 1 else None
+        objective = printable(found.objective or "the objective", 80)
+        if seed is not None and seed.given and seed.value.shape:
+            objective = f"sum({objective} * g({printable(seed.name)}))"
+        elif len(found.seeds) > 1:
+            objective = f"({objective})"
+        head = "backward"
+        if found.backwards > 1:
+            head += f" {found.backwards} of {found.backwards}"
+        meaning = f"g(v) means d {objective} / d v"
+        gap = " " * max(2, 16 - len(head))
+        if len(head + gap + meaning) > self.width:
+            return [[(head, HEAD)], *self._remark(meaning, 2)]
+        return [[(head, HEAD), (gap, ""), (meaning, DIM)]]
+
+    def seeds(self) -> Block:
+        """Where backward starts."""
+        rows: Block = []
+        for seed in self.found.seeds:
+            shown = None if self.symbolic and seed.value.shape else seed.value
+            name = f"g({printable(seed.name)})"
+            rows += self._assigned("  seed  ", name, shown, "given" if seed.given else "")
+        return rows
+
+    def step(self, step: Step) -> Block:
+        """One application of the chain rule."""
+        head = "  " + str(step.number).rjust(self.digits) + "  "
+        sign = printable(step.op, 200)
+        times = f"  x {step.times}" if step.times > 1 else ""
+        words = self.width - len(head) - max(6, len(sign) + 2) - len(times)
+        rows: Block
+        if self.narrow or len(step.rule) > words:
+            rows = self.wrapped(head, sign + times, SIGN)
+            rows += self.wrapped(" " * self.inner, step.rule, DIM)
+        else:
+            shown = sign if times or len(sign) > 4 else pad(sign, 4)
+            rows = [[(head, DIM), (shown + times, SIGN), ("  " + step.rule, "")]]
+        for incoming in step.incoming:
+            told = incoming.paths == 1 and not incoming.hooked and self.found.totals
+            if not told and step.times == 1 and not self.symbolic:
+                note = f"{incoming.paths} paths added" if incoming.paths > 1 else "upstream"
+                if incoming.hooked:
+                    note = "replaced by a hook"
+                rows += self._assigned(
+                    " " * self.inner, f"g({printable(incoming.name)})", incoming.value, note
+                )
+        entries = [self._contribution(c) for c in step.contributions]
+        for entry in self._aligned(entries):
+            rows += self._entry(entry, self.inner, self.steps_column, self.steps_notes)
+        return rows
+
+    def totals(self, totals: tuple[Total, ...]) -> Block:
+        """The gradients."""
+        rows: Block = []
+        names = [f"g({printable(t.name)})" for t in totals]
+        width = max(len(n) for n in names) if max(map(len, names)) <= 20 else 0
+        texts = [self._inline(t.value) for t in totals]
+        notes = max((len(t) for t in texts if t is not None and len(t) < 40), default=0)
+        for total, name in zip(totals, names, strict=True):
+            note = f"{total.paths} paths added" if total.paths > 1 else ""
+            if total.hooked:
+                note = "replaced by a hook"
+            rows += self._assigned("  ", pad(name, width), total.value, note, notes, total=True)
+        return rows
+
+    def wrapped(self, head: str, text: str, style: str = "") -> Block:
+        """A text that goes on below itself."""
+        room = max(12, self.width - len(head))
+        lines = textwrap.wrap(text, room) or [""]
+        rows: Block = [[(head, HEAD if head.strip().isalpha() else DIM), (lines[0], style)]]
+        rows += [[(" " * len(head), ""), (line, style)] for line in lines[1:]]
+        return rows
+
+    # -- entries ------------------------------------------------------------------------------
+
+    def _contribution(self, c: Contribution) -> Entry:
+        notes = []
+        if c.broadcast is not None:
+            notes.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
+        if c.norms is not None:
+            first, last = (format_number(n, 3) for n in c.norms)
+            notes.append(f"last of {c.times}; norms {last} (first) to {first} (last)")
+        elif c.times > 1:
+            notes.append(f"{c.times} added")
+        if c.paths > 1:
+            notes.append(f"path {c.path} of {c.paths}")
+        return Entry(
+            f"g({printable(c.to)})",
+            "+=" if c.path > 1 or c.paths > 1 else "=",
+            printable(c.formula.text),
+            None if self.symbolic else c.value,
+            ", ".join(notes),
+        )
+
+    def _columns(self) -> tuple[int, int]:
+        """Where values and notes of all contributions stand."""
+        column, notes = BACKWARD_COLUMN, 0
+        for step in self.found.steps:
+            entries = self._aligned([self._contribution(c) for c in step.contributions])
+            column = max([column, *self._labels(entries, 2)])
+            notes = max(notes, self._notes(entries))
+        return column, notes
+
+    def _aligned(self, entries: list[Entry]) -> list[Entry]:
+        """Names as wide as those of all steps, signs as those of this one."""
+        signs = max((len(e.sign) for e in entries), default=1)
+        several = len(entries) > 1 or any(len(e.sign) > 1 for e in entries)
+        names = self.names if several and not self.narrow else 0
+        return [e._replace(name=pad(e.name, names), sign=e.sign.rjust(signs)) for e in entries]
+
+    def _labels(self, entries: list[Entry], gap: int) -> list[int]:
+        widths = [width_of(e.label) for e in entries]
+        room = min(LONGEST_LABEL, self.width // 2)
+        return [w + gap for w in widths if w <= room]
+
+    def _notes(self, entries: list[Entry]) -> int:
+        """Cells of the values that have a note after them."""
+        texts = [self._inline(e.value) for e in entries if e.value is not None]
+        return max((len(t) for t in texts if t is not None and len(t) <= 32), default=0)
+
+    def _entry(self, entry: Entry, indent: int, column: int, notes: int) -> Block:
+        """A label with its value beside it, or below it where it does not fit."""
+        label: Row = [
+            (entry.name, NAME), (f" {entry.sign} ", DIM), (entry.formula, ""),
+        ]  # fmt: skip
+        used = indent + width_of(entry.label)
+        head: Row = [(" " * indent, "")]
+        if entry.value is None:
+            if used > self.width:
+                return self._broken(entry, indent, self._note(entry))
+            return [[*head, *label, *self._note(entry, used)]]
+        text = self._inline(entry.value)
+        if text == entry.formula:  # the number that it is
+            return self._entry(entry._replace(value=None), indent, column, notes)
+        gap = max(2, indent + column - used)
+        if text is not None and used + gap + len(text) > self.width:
+            gap = 2
+        if text is None or used + gap + len(text) > self.width:
+            rows = self._broken(entry, indent, self._note(entry, used))
+            return [*rows, *self._below(entry.value, indent + 2)]
+        row: Row = [*head, *label, (" " * gap, ""), (text, "")]
+        if entry.note:
+            end = used + gap + len(text)
+            wide = max(0, notes - len(text)) + 6
+            gap = wide if end + wide + len(entry.note) <= self.width else 2
+            if end + gap + len(entry.note) > self.width:
+                return [row, *self._remark(entry.note, indent + 2)]
+            row += [(" " * gap, ""), (entry.note, DIM)]
+        return [row]
+
+    def _broken(self, entry: Entry, indent: int, note: Row) -> Block:
+        """The label alone, in several rows where it must be."""
+        start = f"{entry.name} {entry.sign} "
+        used = indent + width_of(entry.label)
+        if used <= self.width:
+            row: Row = [(" " * indent, ""), (entry.name, NAME), (f" {entry.sign} ", DIM),
+                        (entry.formula, "")]  # fmt: skip
+            if note and used + sum(len(t) for t, _ in note) > self.width:
+                return [row, *self._remark(entry.note, indent + 2)]
+            return [[*row, *note]]
+        lines = textwrap.wrap(
+            start + entry.formula, max(12, self.width - indent), subsequent_indent="    "
+        )
+        rows: Block = [[(" " * indent, ""), (line, "")] for line in lines]
+        return rows + (self._remark(entry.note, indent + 2) if entry.note else [])
+
+    def _note(self, entry: Entry, used: int = 0) -> Row:
+        return [("  ", ""), (entry.note, DIM)] if entry.note else []
+
+    def _remark(self, note: str, indent: int) -> Block:
+        lines = textwrap.wrap(note, max(12, self.width - indent))
+        return [[(" " * indent, ""), (line, DIM)] for line in lines]
+
+    def _assigned(
+        self, head: str, name: str, value: np.ndarray | None, note: str, notes: int = 0,
+        *, total: bool = False,
+    ) -> Block:  # fmt: skip
+        """`head name = value   note`, or the value below."""
+        row: Row = [(head, DIM), (name, NAME)]
+        inner = (2 if total or head.strip() else len(head)) + (2 if self.narrow else 4)
+        if value is None:
+            return [row]
+        text = self._inline(value) if not (total and self._large(value)) else None
+        used = len(head) + width_of(name) + 3
+        if text is not None and used + len(text) <= self.width:
+            row += [(" = ", DIM), (text, "")]
+            if not note:
+                return [row]
+            gap = max(0, notes - len(text)) + 5
+            if used + len(text) + gap + len(note) > self.width:
+                gap = 2
+            if used + len(text) + gap + len(note) > self.width:
+                return [row, *self._remark(note, inner)]
+            return [[*row, (" " * gap, ""), (note, DIM)]]
+        notes_of = [format_shape(value.shape)]
+        if total and self._large(value):
+            notes_of.append(f"norm {format_number(norm(value), self.look.precision)}")
+        notes_of += [note] if note else []
+        rows: Block = [row]
+        for shown in notes_of:
+            if sum(width_of(t) for t, _ in rows[-1]) + 2 + len(shown) <= self.width:
+                rows[-1].append((f"  {shown}", DIM))
+            else:
+                rows += self._remark(shown, inner)
+        return [*rows, *self._below(value, inner, signs=total)]
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _large(self, value: np.ndarray) -> bool:
+        return value.size > max(1, self.look.max_elements)
+
+    def _inline(self, value: np.ndarray | None) -> str | None:
+        """A value on one line: all elements, or shape, norm and corners of a large one."""
+        if value is None:
+            return None
+        look = self.look
+        if self._large(value):
+            if self.width < 72:
+                return None
+            return f"{format_shape(value.shape)}  {_summary(value, look)}"
+        if not value.size:
+            return f"empty {format_shape(value.shape)}"
+        return one_line(value.tolist(), look.precision, look.sci)
+
+    def _below(self, value: np.ndarray, indent: int, *, signs: bool = False) -> Block:
+        if self._large(value) and not signs:
+            shown = f"{format_shape(value.shape)}  {_summary(value, self.look)}"
+            return [[(" " * indent, ""), (line, "")]
+                    for line in textwrap.wrap(shown, max(12, self.width - indent))]  # fmt: skip
+        lines = cell_lines(value, self.look, signs=signs)
+        room = max(12, self.width - indent)
+        return [[(" " * indent, ""), (line, "")] for line in fit_lines(lines, room)]
+
+
+def one_line(values: object, precision: int, sci: bool = False) -> str:
+    """A number or nested list in one line, without alignment."""
+    if isinstance(values, list):
+        return f"[{', '.join(one_line(v, precision, sci) for v in values)}]"
+    return format_number(values, precision, sci)  # type: ignore[arg-type]  # numbers only
+
+
+def _summary(value: np.ndarray, look: Look) -> str:
+    """Norm and corner elements of a large value."""
+    shown = min(look.precision, 3)
+    matrix = value.reshape(-1, value.shape[-1])
+    first, last = matrix[0], matrix[-1]
+    ends = [format_number(x.item(), shown) for x in (first[0], first[-1], last[0], last[-1])]
+    corners = f"{ends[0]} .. {ends[1]}"
+    if value.ndim > 1:
+        corners += f" / {ends[2]} .. {ends[3]}"
+    if value.dtype.kind == "b":
+        return f"{int(value.sum())} True"
+    return f"norm {format_number(norm(value), look.precision)}  corners {corners}"
+
+
+# -- output ---------------------------------------------------------------------------------------
+
+
+def plain(found: Explanation, style: Style) -> str:
+    """The explanation without colours."""
+    lines = ["".join(t for t, _ in row).rstrip() for block in blocks(found, style) for row in block]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def print_block(
+    block: Block, stream: IO[str], look: Look, color: bool, variables: dict[str, str]
+) -> None:
+    """Print a block on a terminal, or with colours wherever."""
+    from rich.text import Text
+
+    from ..tables import Page, terminal
+
+    page = Page(terminal(stream, look.width, color, variables), look, False)
+    for row in block:
+        page.line(Text.assemble(*row))

@@ -1,0 +1,286 @@
+"""Explanations as documents: Markdown and LaTeX to be pasted, JSON for programs.
+
+Invariant: LaTeX needs `amsmath` only and has balanced braces and environments whatever the program
+is; JSON is strict and never shortened.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..document import enveloped, strict_text
+from ..text import format_number, format_shape, printable
+from ..values import Look, norm, strict
+from .explain import one_line
+
+if TYPE_CHECKING:
+    from ...explain.model import Contribution, Explanation, Formula, Total
+
+SCHEMA = "autodiff.explain/1"
+MOST_IN_MATRIX = 36  # elements of a matrix that is written out
+
+
+# -- Markdown -------------------------------------------------------------------------------------
+
+
+def markdown(found: Explanation, look: Look, symbolic: bool = False) -> str:
+    """The explanation as Markdown: tables of forward values and of contributions."""
+    objective = _code(found.objective or "the objective")
+    lines = [f"# Gradient of {objective}", ""]
+    if found.forward:
+        lines += ["## Forward", "", *_forward_table(found, look, symbolic), ""]
+    if found.steps:
+        lines += ["## Backward", "", f"`g(v)` means d {objective} / d `v`.", ""]
+    for seed in found.seeds:
+        value = "" if symbolic and seed.value.shape else f" = {_inline(seed.value, look)}"
+        lines += [f"Seed: {_code(f'g({seed.name})')}{value}", ""]
+    for step in found.steps:
+        times = f", {step.times} times" if step.times > 1 else ""
+        lines += [
+            f"**Step {step.number}: {_code(step.op)}{times}.** {_plain(_sentence(step.rule))}.",
+            "",
+        ]
+        lines += [f"* {_item(c, look, symbolic)}" for c in step.contributions]
+        lines.append("")
+    if found.totals and not symbolic:
+        lines += ["## Total", ""]
+        for total in found.totals:
+            lines.append(
+                f"* {_code(f'g({total.name})')} = {_inline(total.value, look)}{_added(total)}"
+            )
+        lines.append("")
+    if found.check is not None and not symbolic:
+        lines += [f"Check: {_plain(found.check.text)}.", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _forward_table(found: Explanation, look: Look, symbolic: bool) -> list[str]:
+    titles = ["step", "expression", *([] if symbolic else ["value"])]
+    rows = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+    for f in found.forward:
+        times = f" ({f.times} times)" if f.times > 1 else ""
+        cells = [str(f.number), _code(f"{f.name} = {f.expression.text}", table=True) + times]
+        if not symbolic:
+            cells.append(_inline(f.value, look))
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def _item(c: Contribution, look: Look, symbolic: bool) -> str:
+    sign = "+=" if c.paths > 1 else "="
+    shown = _code(f"g({c.to}) {sign} {c.formula.text}")
+    if not symbolic:
+        shown += f" = {_inline(c.value, look)}"
+    notes = _notes(c)
+    return shown + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _notes(c: Contribution) -> list[str]:
+    notes = []
+    if c.broadcast is not None:
+        notes.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
+    if c.times > 1:
+        notes.append(f"the last of {c.times}" if c.norms is not None else f"{c.times} added")
+    if c.paths > 1:
+        notes.append(f"path {c.path} of {c.paths}")
+    return notes
+
+
+def _added(total: Total) -> str:
+    if total.hooked:
+        return " (replaced by a hook)"
+    return f" ({total.paths} paths added)" if total.paths > 1 else ""
+
+
+def _inline(value: np.ndarray, look: Look) -> str:
+    return f"`{shown_value(value, look)}`"
+
+
+def shown_value(value: np.ndarray, look: Look) -> str:
+    """A value on one line; shape and norm of a large one."""
+    if value.size > max(1, look.max_elements):
+        return f"{format_shape(value.shape)}, norm {format_number(norm(value), look.precision)}"
+    return one_line(value.tolist(), look.precision, look.sci)
+
+
+def _code(text: str, table: bool = False) -> str:
+    """Text as code; a fence of backticks longer than any in it."""
+    text = " ".join(printable(text).split())
+    if table:
+        text = text.replace("|", "\\|")
+    fence = "`"
+    while fence in text:
+        fence += "`"
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _plain(text: str) -> str:
+    """Text in which Markdown sees no marks."""
+    return "".join("\\" + char if char in "\\`*_[]<>#|" else char for char in printable(text))
+
+
+# -- LaTeX ----------------------------------------------------------------------------------------
+
+
+def latex(found: Explanation, look: Look, symbolic: bool = False) -> str:
+    """The explanation as a LaTeX document that compiles by itself."""
+    from ...symbolic.latex import escaped, name
+
+    objective = name(found.objective) if found.objective else r"\text{objective}"
+    lines = [
+        r"\documentclass{article}",
+        r"\usepackage[T1]{fontenc}",
+        r"\usepackage[utf8]{inputenc}",
+        r"\usepackage{amsmath}",
+        r"\allowdisplaybreaks",
+        r"\begin{document}",
+    ]
+    if found.forward:
+        lines += [r"\section*{Forward}", *_aligned_rows([
+            (name(f.name), "=", f.expression, None if symbolic else f.value,
+             rf"\quad (\times {f.times})" if f.times > 1 else "")
+            for f in found.forward
+        ], look)]  # fmt: skip
+    if found.steps:
+        lines += [
+            r"\section*{Backward}",
+            rf"Here $\bar{{v}}$ means $\partial {objective} / \partial v$.",
+        ]
+    if found.seeds:
+        lines += _display([
+            f"{name(f'g({seed.name})')} &= {matrix(seed.value, look)}" for seed in found.seeds
+        ])  # fmt: skip
+    for step in found.steps:
+        times = rf" ({step.times} times)" if step.times > 1 else ""
+        lines.append(
+            rf"\paragraph{{Step {step.number}: \texttt{{{escaped(step.op)}}}{times}}} "
+            rf"{escaped(_sentence(step.rule))}."
+        )
+        if step.contributions:
+            lines += _aligned_rows([
+                (name(f"g({c.to})"), r"\mathrel{+}=" if c.paths > 1 else "=", c.formula,
+                 None if symbolic else c.value,
+                 rf"\quad\text{{({escaped('; '.join(_notes(c)))})}}" if _notes(c) else "")
+                for c in step.contributions
+            ], look)  # fmt: skip
+    if found.totals and not symbolic:
+        lines += [r"\section*{Total}", *_display([
+            f"{_derivative(objective, name(t.name))} &= {matrix(t.value, look)}"
+            rf"{_latex_added(t)}" for t in found.totals
+        ])]  # fmt: skip
+    if found.check is not None and not symbolic:
+        lines.append(f"Check: {escaped(found.check.text)}.")
+    return "\n".join([*lines, r"\end{document}"]) + "\n"
+
+
+def _latex_added(total: Total) -> str:
+    return rf"\quad\text{{{_added(total).strip()}}}" if _added(total) else ""
+
+
+def _derivative(objective: str, name: str) -> str:
+    return rf"\frac{{\partial {objective}}}{{\partial {name}}}"
+
+
+def _aligned_rows(
+    rows: list[tuple[str, str, Formula, np.ndarray | None, str]], look: Look
+) -> list[str]:
+    shown = []
+    for left, sign, formula, value, note in rows:
+        result = "" if value is None or formula.latex == matrix(value, look) else (
+            f" = {matrix(value, look)}"
+        )  # fmt: skip
+        shown.append(f"{left} &{sign} {formula.latex}{result}{note}")
+    return _display(shown)
+
+
+def _display(rows: list[str]) -> list[str]:
+    ends = [row + r" \\" for row in rows[:-1]] + rows[-1:]
+    return [r"\begin{align*}", *ends, r"\end{align*}"]
+
+
+def matrix(value: np.ndarray, look: Look) -> str:
+    """A number, vector or matrix; shape and norm of what is larger."""
+    from ...symbolic.latex import number
+
+    if value.ndim > 2 or not 0 < value.size <= min(MOST_IN_MATRIX, look.max_elements):
+        sizes = r" \times ".join(map(str, value.shape)) or "1"
+        shown = number(float(norm(value)), look.precision)
+        return rf"\bigl[\,{sizes},\ \text{{norm }} {shown}\,\bigr]"
+    if not value.shape:
+        return number(value.item(), look.precision)
+    rows = [
+        " & ".join(number(x, look.precision) for x in row) for row in np.atleast_2d(value).tolist()
+    ]
+    return r"\begin{pmatrix} " + r" \\ ".join(rows) + r" \end{pmatrix}"
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def document(found: Explanation) -> dict[str, Any]:
+    """The explanation as data for strict JSON."""
+    return enveloped(SCHEMA, found, lambda: _body(found))
+
+
+def _body(found: Explanation) -> dict[str, Any]:
+    check = found.check
+    return {
+        "objective": strict_text(found.objective),
+        "backward": found.backwards,
+        "grouped": found.grouped,
+        "seeds": [
+            {"name": s.name, "value": strict(s.value), "given": s.given} for s in found.seeds
+        ],
+        "forward": [
+            {
+                "number": f.number, "name": f.name, "expression": strict_text(f.expression.text),
+                "latex": strict_text(f.expression.latex), "shape": list(f.shape),
+                "dtype": f.dtype, "value": strict(f.value), "line": f.line, "times": f.times,
+            }
+            for f in found.forward
+        ],
+        "steps": [
+            {
+                "number": s.number, "op": strict_text(s.op), "rule": strict_text(s.rule),
+                "source": strict_text(s.source), "line": s.line, "times": s.times,
+                "incoming": [
+                    {"name": i.name, "value": strict(i.value), "paths": i.paths,
+                     "hooked": i.hooked}
+                    for i in s.incoming
+                ],
+                "contributions": [_contribution(c) for c in s.contributions],
+            }
+            for s in found.steps
+        ],
+        "totals": {
+            t.name: {"shape": list(t.shape), "value": strict(t.value), "paths": t.paths,
+                     "hooked": t.hooked}
+            for t in found.totals
+        },
+        "check": None if check is None else {
+            "kind": check.kind, "max_abs_diff": strict(np.asarray(check.largest)),
+            "text": check.text, "names": list(check.names),
+        },
+    }  # fmt: skip
+
+
+def _contribution(c: Contribution) -> dict[str, Any]:
+    return {
+        "to": c.to, "formula": strict_text(c.formula.text), "latex": strict_text(c.formula.latex),
+        "shape": list(c.shape), "value": strict(c.value), "path": c.path, "paths": c.paths,
+        "broadcast": None if c.broadcast is None else list(c.broadcast), "times": c.times,
+        "norms": None if c.norms is None else [strict(np.asarray(n)) for n in c.norms],
+    }  # fmt: skip
+
+
+def dump(found: Explanation) -> str:
+    """The document as one line, with its line end."""
+    return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"

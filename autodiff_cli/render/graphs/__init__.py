@@ -1,0 +1,1 @@
+"""Graphs as trees, Graphviz, Mermaid and data."""

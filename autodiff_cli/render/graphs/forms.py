@@ -1,0 +1,249 @@
+"""A drawing as text: tree, dot, mermaid, JSON.
+
+Invariant: the same drawing gives the same bytes, and nothing of a program is syntax of the form it
+is written in: labels are escaped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..document import enveloped, strict_text
+from ..text import clip, format_count, format_shape, printable
+from ..values import brief, strict
+from .drawing import Drawing, Vertex
+from .tree import Bounds, Row, Tree, everything
+
+SCHEMA = "autodiff.graph/1"
+SUFFIXES = {
+    ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".json": "json",
+    ".txt": "tree",
+}  # fmt: skip
+_LONGEST = 60
+
+
+def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: int = 6) -> str:
+    """The drawing as dot, mermaid or JSON, with a line end after every line."""
+    if form == "json":
+        return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"
+    lines = dot(found, direction, precision) if form == "dot" else mermaid(
+        found, direction, precision
+    )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+# -- what a node says -----------------------------------------------------------------------------
+
+
+def label_lines(vertex: Vertex, root: bool, precision: int) -> list[str]:
+    """Name and expression, PyTorch's name of the function with the shape, value, gradient."""
+    shape = format_shape(vertex.shape)
+    if vertex.kind == "result":
+        text = clip(vertex.text, _LONGEST)
+        head = f"{vertex.name} = {text}" if vertex.name and vertex.name != text else text
+        value = vertex.value
+        lines = [head, str(vertex.grad_fn) + (f" {shape}" if vertex.shape else "")]
+        if value is not None and root and value.size == 1:
+            lines[0] += f" = {brief(value, precision)}"
+            value = None
+    else:
+        name = clip(vertex.name or vertex.text or vertex.op, _LONGEST)
+        lines = [f"{name} {shape}"]
+        value = vertex.value
+    if value is not None:
+        lines.append(f"value {brief(value, precision)}")
+    if vertex.grad is not None:
+        lines.append(f"grad {brief(vertex.grad, precision)}")
+    if vertex.note:
+        lines.append(f"<- {vertex.note}")
+    return [printable(line) for line in lines]
+
+
+def _extras(found: Drawing) -> list[tuple[str, str, str]]:
+    """Nodes that stand for what is not drawn: id, label, whose operands they are."""
+    extras = []
+    for vertex in found.vertices:
+        if vertex.constants:
+            label = f"· {format_count(vertex.constants, 'constant')}"
+            extras.append((f"c_{vertex.id}", label, vertex.id))
+        if vertex.omitted:
+            label = f"… {format_count(vertex.omitted, 'more operand')}"
+            extras.append((f"more_{vertex.id}", label, vertex.id))
+    return extras
+
+
+# -- dot ------------------------------------------------------------------------------------------
+
+_DOT_STYLES = {
+    "leaf": 'shape=box, style="rounded,filled", fillcolor="#dbe9f6"',
+    "constant": 'shape=box, style="dashed"',
+    "result": "shape=box",
+}
+
+
+def dot(found: Drawing, direction: str, precision: int) -> list[str]:
+    """Graphviz's language."""
+    title = f"{found.of or 'objective'} of {found.file}"
+    lines = [
+        f"digraph {_quoted(printable(title))} {{",
+        f"  rankdir={direction};",
+        '  node [fontname="monospace"];',
+        '  edge [fontname="monospace"];',
+    ]
+    for vertex in found.vertices:
+        label = _quoted(*label_lines(vertex, vertex.id == found.root, precision))
+        style = _DOT_STYLES[vertex.kind]
+        if vertex.id == found.root:
+            style += ", penwidth=2"
+        if vertex.note:
+            style += ', color="red"'
+        lines.append(f"  {_quoted(vertex.id)} [label={label}, {style}];")
+    for edge in found.edges:
+        shown = "" if edge.grad is None else f" [label={_quoted(brief(edge.grad, precision))}]"
+        lines.append(f"  {_quoted(edge.source)} -> {_quoted(edge.target)}{shown};")
+    for own, label, target in _extras(found):
+        lines.append(f"  {_quoted(own)} [label={_quoted(label)}, shape=plaintext];")
+        lines.append(f"  {_quoted(own)} -> {_quoted(target)} [style=dashed];")
+    if found.omitted:
+        text = f"{format_count(found.omitted, 'node')} not drawn (--all, --max-nodes)"
+        lines.append(f"  label={_quoted(text)};")
+    return [*lines, "}"]
+
+
+def _quoted(*lines: str) -> str:
+    """A string of Graphviz: backslashes and quotes escaped, and `&` begins no entity."""
+    escaped = (
+        line.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") for line in lines
+    )
+    return '"' + "\\n".join(escaped) + '"'
+
+
+# -- mermaid --------------------------------------------------------------------------------------
+
+
+def mermaid(found: Drawing, direction: str, precision: int) -> list[str]:
+    """A flowchart of Mermaid; a node is described where it first occurs."""
+    labels = {
+        vertex.id: "<br/>".join(
+            map(_entities, label_lines(vertex, vertex.id == found.root, precision))
+        )
+        for vertex in found.vertices
+    }
+    described: set[str] = set()
+
+    def node(id: str) -> str:
+        if id in described:
+            return id
+        described.add(id)
+        return f'{id}["{labels[id]}"]'
+
+    lines = [f"flowchart {direction}"]
+    for edge in found.edges:
+        shown = "" if edge.grad is None else f'|"{_entities(brief(edge.grad, precision))}"|'
+        lines.append(f"  {node(edge.source)} -->{shown} {node(edge.target)}")
+    for own, label, target in _extras(found):
+        lines.append(f'  {own}(["{_entities(label)}"]) -.-> {node(target)}')
+    lines += [f"  {node(v.id)}" for v in found.vertices if v.id not in described]
+    bad = [vertex.id for vertex in found.vertices if vertex.note]
+    lines += [f"  style {id} stroke:#d00,stroke-width:3px" for id in bad]
+    if found.omitted:
+        text = f"… {format_count(found.omitted, 'node')} not drawn"
+        lines.append(f'  omitted(["{_entities(text)}"])')
+    return lines
+
+
+# Characters that Mermaid, its Markdown or HTML would read; a sign with spaces around it is no
+# emphasis, a name with `_` inside neither.
+_SPECIAL = re.compile(r"""["#&<>`\\{}|~]|(?<!\s)\*|\*(?!\s)|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])""")
+_LIST = re.compile(r"^(\d+[.)]|[-+*])(?=\s)")
+
+
+def _entities(text: str) -> str:
+    def entity(match: re.Match[str]) -> str:
+        return f"#{ord(match[0])};"
+
+    text = _SPECIAL.sub(entity, text)
+    # What begins like an item of a list would be one.
+    return _LIST.sub(lambda m: f"{m[1][:-1]}#{ord(m[1][-1])};", text)
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+
+
+def document(found: Drawing) -> dict[str, Any]:
+    """The drawing as data for strict JSON; see schema/graph-1.json."""
+    return enveloped(
+        SCHEMA,
+        found,
+        lambda: {
+            "of": found.of,
+            "root": found.root,
+            "nodes": [_node(vertex) for vertex in found.vertices],
+            "edges": [_edge(edge) for edge in found.edges],
+            "omitted": found.omitted,
+        },
+    )
+
+
+def _node(vertex: Vertex) -> dict[str, Any]:
+    span = vertex.span
+    data: dict[str, Any] = {
+        "id": vertex.id,
+        "kind": vertex.kind,
+        "name": vertex.name,
+        "text": strict_text(vertex.text),
+        "op": vertex.op,
+        "grad_fn": vertex.grad_fn,
+        "shape": list(vertex.shape),
+        "dtype": vertex.dtype,
+        "line": span.line if span else None,
+        "column": span.column if span else None,
+        "constants": vertex.constants,
+        "omitted": vertex.omitted,
+    }
+    if vertex.note:
+        data["note"] = vertex.note
+    if vertex.value is not None:
+        data["value"] = strict(vertex.value)
+    if vertex.grad is not None:
+        data["grad"] = strict(vertex.grad)
+    return data
+
+
+def _edge(edge: Any) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "from": edge.source, "to": edge.target, "operand": edge.operand,
+        "shape": [int(size) for size in edge.shape],
+    }  # fmt: skip
+    if edge.grad is not None:
+        data["grad"] = strict(edge.grad)
+    return data
+
+
+# -- tree -----------------------------------------------------------------------------------------
+
+
+def tree_of(
+    found: Drawing, *, most: int | None, all: bool, width: int, precision: int = 6
+) -> list[Row]:
+    """Rows of the drawing as a tree; values and gradients stand below their node."""
+    assert found.outline is not None
+    deep = everything(width)
+    limit = 1 << 60 if most is None else most
+    bounds = deep if all else Bounds(limit, 5000, deep.depth, False, " (--all, --max-nodes)", "")
+    return Tree(found.outline, bounds, _remarks(found.by_node, found.root, precision)).draw()
+
+
+def _remarks(vertices: dict[Any, Vertex], root: str, precision: int) -> Callable[[Any], list[str]]:
+    def remarks(node: Any) -> list[str]:
+        vertex = vertices.get(node)
+        if vertex is None:
+            return []
+        known = vertex.id == root and vertex.value is not None and vertex.value.size == 1
+        shown = [("value", None if known else vertex.value), ("grad", vertex.grad)]
+        return [f"{word} {brief(array, precision)}" for word, array in shown if array is not None]
+
+    return remarks

@@ -1,0 +1,111 @@
+"""Commands that other parts of the program answer: they run on the session's program.
+
+Invariant: the session's own values are never handed out, so nothing these do can change it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from ...errors import Exit
+from ..loop import Problem
+from ..program_text import whole
+
+if TYPE_CHECKING:
+    from ..loop import Loop
+
+
+def _run(loop: Loop, words: list[str]) -> None:
+    tool = loop.around.tool
+    if tool is None:
+        raise Problem(f"`{words[0]}` is not available here", code=Exit.USAGE)
+    session = loop.session
+    if not session.entries:
+        raise Problem("there are no statements yet", "write some, or `:load FILE`")
+    program = whole(session.entries, session.python)
+    with session.aside():
+        code, output = tool(words, program)
+    loop.show(output)
+    loop.code = code
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise Problem(f"the words after the command cannot be read: {error}") from None
+
+
+def _of_and_wrt(words: list[str]) -> list[str]:
+    """`y A B` as options; what begins with a dash is one already."""
+    named: list[str] = []
+    options: list[str] = []
+    for word in words:
+        (options if options or word.startswith("-") else named).append(word)
+    if named:
+        options += ["--of", named[0]]
+    if named[1:]:
+        options += ["--wrt", ",".join(named[1:])]
+    return options
+
+
+def jacobian(loop: Loop, words: str) -> None:
+    """`:jac [OF] [WRT...]`."""
+    _run(loop, ["jacobian", *_of_and_wrt(_words(words))])
+
+
+def hessian(loop: Loop, words: str) -> None:
+    """`:hess [OF] [WRT...]`."""
+    _run(loop, ["hessian", *_of_and_wrt(_words(words))])
+
+
+def explain(loop: Loop, words: str) -> None:
+    """`:explain [WRT]`."""
+    _run(loop, ["explain", *_wrt(_words(words))])
+
+
+def derive(loop: Loop, words: str) -> None:
+    """`:derive [WRT]`."""
+    _run(loop, ["derive", *_wrt(_words(words))])
+
+
+def _wrt(words: list[str]) -> list[str]:
+    names = [word for word in words if not word.startswith("-")]
+    if len(names) != len(words):
+        return words
+    return ["--wrt", ",".join(names)] if names else []
+
+
+def why(loop: Loop, words: str) -> None:
+    """`:why NAME`."""
+    given = _words(words)
+    if not given:
+        raise Problem("`:why` takes a name: why is its gradient as it is?", "write `:why A`")
+    _run(loop, ["why", given[0].removesuffix(".grad"), *given[1:]])
+
+
+def graph(loop: Loop, words: str) -> None:
+    """`:graph`, `:graph FILE`: the suffix chooses the form."""
+    given = _words(words)
+    if given and not given[0].startswith("-"):
+        suffix = given[0].rpartition(".")[2].lower()
+        forms = {"mmd": "mermaid", "md": "mermaid", "json": "json", "txt": "tree", "dot": "dot",
+                 "gv": "dot"}  # fmt: skip
+        form = forms.get(suffix)
+        if form is None:
+            raise Problem(
+                f"cannot tell the form of the graph from `{given[0]}`",
+                "name it with one of .dot, .gv, .mmd, .md, .json, .txt",
+            )
+        given = ["-f", form, "-o", given[0], *given[1:]]
+        _run(loop, ["graph", *given])
+        if loop.code == Exit.OK:
+            loop.say(f"written: {given[3]}")
+        return
+    _run(loop, ["graph", *given])
+
+
+def check(loop: Loop, words: str) -> None:
+    """`:check`: what `autodiff check` says of the session."""
+    _run(loop, ["check", *_words(words)])
