@@ -17,6 +17,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, cast, leaf, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from ..graph.walk import SEQUENCE, walk
 from .reverse import fitted, gradients, parents, zeros_like
 
 Change = Any  # a node, None for no change, a tuple of those for a node with several results
@@ -124,16 +125,7 @@ def _sources(node: Node) -> tuple[Node, ...]:
 
 def moves(node: Node) -> bool:
     """Whether a node depends on a variable in forward mode."""
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        n = pending.pop()
-        if n not in seen:
-            seen.add(n)
-            if n.op.key == "level" and not n.args[1].reverse:
-                return True
-            pending.extend(_sources(n))
-    return False
+    return any(n.op.key == "level" and not n.args[1].reverse for n in walk([node], _sources))
 
 
 def depends(node: Node, targets: list[Node]) -> bool:
@@ -150,15 +142,10 @@ def _between(inputs: list[Node], outputs: list[Node], everywhere: bool) -> list[
     def moves(node: Node) -> bool:
         return node.seq > first if everywhere else node.requires_grad
 
-    seen = {out for out in outputs if moves(out)} - found
-    pending = list(seen)
-    while pending:
-        for needed in sources(pending.pop()):
-            if needed not in seen and needed not in found and moves(needed):
-                seen.add(needed)
-                pending.append(needed)
     order = []
-    for node in sorted(seen, key=lambda n: n.seq):
+    ends = [out for out in outputs if moves(out) and out not in found]
+    way = walk(ends, lambda node: filter(moves, sources(node)), found)
+    for node in sorted(way, key=SEQUENCE):
         if any(p in found for p in sources(node)):
             found.add(node)
             order.append(node)

@@ -7,7 +7,6 @@ topological order. Values are not computed here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,8 @@ from ..graph.op import (
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
+from ..graph.walk import SEQUENCE, bodies
 from . import data_mutation, function_hooks
-
-SEQUENCE = attrgetter("seq")
 
 
 def zeros_like(node: Node) -> Node:
@@ -253,7 +251,7 @@ class Pass:
     def _parents(self, node: Node) -> tuple[Node, ...]:
         """Who may be given a cotangent when this node is visited."""
         if self.opens(node):
-            return node.body if type(node.body) is tuple else (node.body,)
+            return bodies(node)
         return () if node.op is LEAF else node.inputs
 
     def differentiate(self, node: Node, g: Any) -> None:
@@ -401,7 +399,7 @@ def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
 
 def parents(node: Node) -> tuple[Node, ...]:
     if node.body is not None and node.op.vjp_rule is None:
-        return node.body if type(node.body) is tuple else (node.body,)
+        return bodies(node)
     if node.op is LEAF:
         return ()
     return node.inputs

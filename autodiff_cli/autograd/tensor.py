@@ -19,6 +19,7 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
+from ..graph.walk import walk
 from . import data_mutation, reverse
 from .views import (
     NO_STEPS,
@@ -592,21 +593,15 @@ def lives(node: Node, counts: Callable[[Any], bool] = _running) -> bool:
     """Whether a node depends on something that requires grad: a leaf of the program, or a variable
     of a transform that counts, of one whose function is running; not on their dual leaves, which
     have no accumulator."""
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        n = pending.pop()
-        if n in seen or not n.requires_grad:
-            continue
-        seen.add(n)
-        if (
+    return any(
+        n.requires_grad
+        and (
             n.op is PLACEHOLDER
             or (n.op is LEAF and n.args[0] is not None)
             or (n.op.key == "level" and counts(n.args[1]))
-        ):
-            return True
-        pending.extend(reverse.parents(n))
-    return False
+        )
+        for n in walk([node], lambda n: reverse.parents(n) if n.requires_grad else ())
+    )
 
 
 def _check_captured(old: Node, new: Node) -> None:

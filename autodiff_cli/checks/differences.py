@@ -26,6 +26,7 @@ from ..graph import op as ops
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.state import grad_mode
+from ..graph.walk import walk
 from .analytic import is_analytic
 from .cuts import Cut, find_cuts, hook_cut, hooked
 from .replay import Replay
@@ -463,19 +464,12 @@ def unhooked(nodes: list[Node]) -> Iterator[None]:
 
 def thaw(nodes: list[Node]) -> None:
     """Forget that a backward freed this graph, and what retain_grad wants: it is read once more."""
-    seen = set(nodes)
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
+    for node in walk(nodes, lambda node: (*node.inputs, *Replay.needed(node))):
         if node.marks is not None:
             marks = node.mark()
             marks.freed = None
             marks.overwritten = None
             marks.slots = []
-        for needed in (*node.inputs, *Replay.needed(node)):
-            if needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
 
 
 def generator_of(name: str, seed: int) -> Any:

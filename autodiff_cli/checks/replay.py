@@ -7,7 +7,6 @@ graph are only read; draws of random numbers keep the values they had.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from ..graph.dtypes import FLOAT64
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import value_of
+from ..graph.walk import SEQUENCE
 
-SEQUENCE = attrgetter("seq")
 Step = tuple[int, Callable[[list[Any]], Any]]
 
 

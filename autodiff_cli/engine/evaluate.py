@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from ..graph import op as ops
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.state import LOCK, STATE
+from ..graph.walk import SEQUENCE, bodies, walk
 from . import blas
 from .fused.groups import FUSE_FROM
 from .memory import too_large
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 MOVEMENT, SOURCE, CONTRACTION = Kind.MOVEMENT, Kind.SOURCE, Kind.CONTRACTION
 FUSED = frozenset({Kind.POINTWISE, Kind.REDUCTION})
-SEQUENCE = attrgetter("seq")
 
 
 def evaluate(targets: list[Node], last: bool = False) -> None:
@@ -89,22 +88,12 @@ def _planned(
 
 def dependencies(node: Node) -> tuple[Node, ...]:
     """The nodes whose values make this node's value: a composite's body, else its inputs."""
-    body = node.body
-    if body is None:
-        return node.inputs
-    return body if type(body) is tuple else (body,)
+    return node.inputs if node.body is None else bodies(node)
 
 
 def ancestors(roots: list[Node]) -> list[Node]:
     """The roots and all that their values were made of, in the order of execution."""
-    seen = set(roots)
-    pending = list(roots)
-    while pending:
-        for needed in dependencies(pending.pop()):
-            if needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
-    return sorted(seen, key=SEQUENCE)
+    return sorted(walk(roots, dependencies), key=SEQUENCE)
 
 
 def plan(targets: list[Node]) -> tuple[list[Node], list[Node]]:

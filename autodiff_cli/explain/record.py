@@ -14,6 +14,7 @@ from ..autograd.reverse import Pass
 from ..engine.evaluate import dependencies
 from ..graph.node import Marks, Node
 from ..graph.op import LEAF, OUTPUT, constant, value_of
+from ..graph.walk import walk
 
 Seeds = list[tuple[Node, Node]]
 
@@ -100,20 +101,13 @@ def recorded(seeds: Seeds, opened: frozenset[str] = frozenset()) -> Recording:
 def untouched(roots: list[Node]) -> Iterator[None]:
     """Let a graph be differentiated once more without a trace: nothing of it counts as freed or
     overwritten, and no kept gradient receives anything."""
-    seen = set(roots)
-    pending = list(roots)
     before: list[tuple[Node, Marks]] = []
-    while pending:
-        node = pending.pop()
+    for node in walk(roots, lambda node: (*node.inputs, *dependencies(node))):
         marks = node.marks
         if marks is not None:
             before.append((node, marks))
             node.marks = fresh = Marks()
             fresh.hooks, fresh.context, fresh.name = marks.hooks, marks.context, marks.name
-        for needed in (*node.inputs, *dependencies(node)):
-            if needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
     try:
         yield
     finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from ..graph.walk import walk
+
 if TYPE_CHECKING:
     from ..graph.node import Node
     from ..session import Report, TensorRecord
@@ -40,16 +42,5 @@ def _direct(report: Report, names: dict[Node, str]) -> set[str]:
     """Names reached from the objective without passing another name."""
     if report.graph is None:
         return set()
-    found: set[str] = set()
-    seen = {report.graph}
-    pending = list(report.graph.inputs)
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node in names:
-            found.add(names[node])
-        else:
-            pending.extend(node.inputs)
-    return found
+    ways = walk(report.graph.inputs, lambda node: () if node in names else node.inputs)
+    return {names[node] for node in ways if node in names}

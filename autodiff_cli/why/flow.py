@@ -7,6 +7,7 @@ to the cotangent of `x`, in the order in which backward adds them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, constant, output, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from ..graph.walk import bodies, newest_first, walk
 from .words import shown
 
 Parts = dict[int, Node]
@@ -55,6 +57,12 @@ class Flow:
                 *(n for node in self.cotangents for n in (node, *node.inputs) if not n.outputs),
             ]
         )
+
+    def behind(self, node: Node) -> Iterator[Node]:
+        """The nodes from which contributions to the cotangent of a node came."""
+        for outputs in self.parts.get(node, {}).values():
+            yield from outputs
+        yield from (e.source for e in self.edges.get(node, []) if e.source is not None)
 
     def _give(self, node: Node, source: Node | None, g: Node) -> None:
         self.edges.setdefault(node, []).append(Edge(source, g))
@@ -107,14 +115,8 @@ class Flow:
 
 def reached(roots: list[Node]) -> list[Node]:
     """The nodes that a backward from the roots can come to, newest first."""
-    seen = {node for node in roots if node.requires_grad}
-    pending = list(seen)
-    while pending:
-        for needed in parents(pending.pop()):
-            if needed.requires_grad and needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
-    return sorted(seen, key=lambda node: node.seq, reverse=True)
+    start = [node for node in roots if node.requires_grad]
+    return newest_first(walk(start, lambda node: [x for x in parents(node) if x.requires_grad]))
 
 
 def pullback(node: Node, parts: Parts) -> list[tuple[Node, Node]]:
@@ -123,7 +125,7 @@ def pullback(node: Node, parts: Parts) -> list[tuple[Node, Node]]:
     if op is LEAF or op is OUTPUT:
         return []
     if op.vjp_rule is None:
-        body = node.body if type(node.body) is tuple else (node.body,)
+        body = bodies(node)
         return [(body[i], g) for i, g in parts.items() if body[i] is not None]
     out: Any = node
     g: Any = parts.get(0)
@@ -217,13 +219,9 @@ class Probe:
 
 def nodes_of_body(composite: Node) -> list[Node]:
     """The nodes that a composite stands for."""
-    limit = {*composite.inputs}
-    pending = list(composite.body if type(composite.body) is tuple else (composite.body,))
-    seen: set[Node] = set()
-    while pending:
-        node = pending.pop()
-        if node in limit or node in seen:
-            continue
-        seen.add(node)
-        pending.extend(node.inputs if node.body is None else (*node.inputs, *parents(node)))
-    return list(seen)
+    inside = walk(
+        [composite],
+        lambda node: bodies(node) if node is composite else (*node.inputs, *parents(node)),
+        composite.inputs,
+    )
+    return [node for node in inside if node is not composite]

@@ -15,6 +15,7 @@ from ..engine.evaluate import ancestors, dependencies, evaluate
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, value_of
+from ..graph.walk import walk
 from .flow import Flow, Probe
 from .model import Cause
 from .words import aligned, element, first_index, number, shown
@@ -115,22 +116,15 @@ class Birth:
 
     def _left_out(self, origin: Node) -> bool:
         """Whether every way on from a bad value ends where something finite was chosen instead."""
-        consumers = self.consumers
-        pending = [origin]
-        seen: set[Node] = set()
-        while pending:
-            node = pending.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if node in self.roots:
-                return False
-            for consumer in consumers.get(node, []):
-                if not _finite(consumer):
-                    pending.append(consumer)
-                elif not _chooses(consumer):
-                    return False
-        return True
+
+        def further(node: Node) -> list[Node]:
+            return [c for c in self.consumers.get(node, []) if not _finite(c)]
+
+        return not any(
+            node in self.roots
+            or any(_finite(c) and not _chooses(c) for c in self.consumers.get(node, []))
+            for node in walk([origin], further)
+        )
 
     @property
     def consumers(self) -> dict[Node, list[Node]]:

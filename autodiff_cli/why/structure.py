@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.reverse import ones_like, parents
+from ..autograd.reverse import ones_like
 from ..autograd.tensor import AccumulateGrad, Tensor
 from ..errors import AutodiffError
 from ..graph.dtypes import is_float
@@ -21,7 +21,7 @@ from ..graph.state import grad_mode
 from ..language.syntax import tree as syntax
 from ..language.values.dialect import kind_of
 from ..source import Span
-from .flow import Flow, pullback
+from .flow import Flow, pullback, reached
 from .model import Cause
 from .record import Binding, Exit, Recorder
 from .ways import DETACHING, Ways, from_array
@@ -93,17 +93,7 @@ class Missing:
 
     def _by_gradient(self, roots: list[Node], targets: set[Node]) -> bool:
         """Whether backward comes to the tensor."""
-        seen = {node for node in roots if node.requires_grad}
-        pending = list(seen)
-        while pending:
-            node = pending.pop()
-            if node in targets:
-                return True
-            for needed in parents(node):
-                if needed.requires_grad and needed not in seen:
-                    seen.add(needed)
-                    pending.append(needed)
-        return False
+        return not targets.isdisjoint(reached(roots))
 
     def _without_rule(self, roots: list[Node], targets: set[Node]) -> Cause | None:
         """The first op that backward cannot pass, because PyTorch has no derivative for it."""

@@ -13,6 +13,7 @@ from ..engine.evaluate import dependencies
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CAST, CONSTANT, LEAF, OUTPUT
+from ..graph.walk import newest_first, walk
 from .model import Cause
 from .record import Recorder
 from .words import shown
@@ -44,14 +45,7 @@ class Ways:
 
     def everything(self, roots: Iterable[Node]) -> list[Node]:
         """The roots and all they were made of, newest first."""
-        seen = set(roots)
-        pending = list(seen)
-        while pending:
-            for needed in self.needed(pending.pop()):
-                if needed not in seen:
-                    seen.add(needed)
-                    pending.append(needed)
-        return sorted(seen, key=lambda node: node.seq, reverse=True)
+        return newest_first(walk(roots, self.needed))
 
     def leading(self, roots: Iterable[Node], targets: set[Node]) -> list[Node]:
         """The nodes between the roots and the targets, newest first."""
@@ -111,19 +105,10 @@ def from_array(node: Node) -> bool:
     handle = None if node.handle is None else node.handle()
     if isinstance(handle, Tensor) and handle.tag == "numpy":
         return True
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if current.op.key == "data_alias" and ".numpy(" in (
-            current.span.text if current.span else ""
-        ):
-            return True
-        for needed in current.inputs:
-            if not needed.requires_grad and needed not in seen:
-                seen.add(needed)
-                pending.append(needed)
-    return False
+    return any(
+        n.op.key == "data_alias" and n.span is not None and ".numpy(" in n.span.text
+        for n in walk([node], lambda n: [x for x in n.inputs if not x.requires_grad])
+    )
 
 
 def _compares(node: Node) -> bool:

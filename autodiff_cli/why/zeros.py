@@ -16,6 +16,7 @@ from ..autograd.reverse import parents
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, value_of
+from ..graph.walk import newest_first, walk
 from .flow import Edge, Flow, Probe, nodes_of_body
 from .model import Cause
 from .words import aligned, element, first_index, number, shown
@@ -146,17 +147,7 @@ class Zeros:
 
     def _behind(self, source: Node | None) -> set[Node]:
         """The nodes from which a contribution came, up to the loss."""
-        seen: set[Node] = set()
-        pending = [source] if source is not None else []
-        while pending:
-            node = pending.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            for outputs in self.flow.parts.get(node, {}).values():
-                pending.extend(outputs)
-            pending.extend(e.source for e in self.flow.edges.get(node, []) if e.source is not None)
-        return seen
+        return set() if source is None else set(walk([source], self.flow.behind))
 
     # -- saying it ------------------------------------------------------------------------------
 
@@ -289,18 +280,8 @@ def faded(flow: Flow, name: str, target: Node, mask: Any) -> Cause | None:
 
 def between(flow: Flow, target: Node) -> list[Node]:
     """The nodes through which a gradient came to the target, newest first."""
-    seen: set[Node] = set()
-    pending = [target]
-    while pending:
-        node = pending.pop()
-        for edge in flow.edges.get(node, []):
-            source = edge.source
-            if source is not None and source not in seen:
-                seen.add(source)
-                pending.append(source)
-                for outputs in flow.parts.get(source, {}).values():
-                    pending.extend(outputs)
-    return sorted(seen, key=lambda n: n.seq, reverse=True)
+    sources = (e.source for n in walk([target], flow.behind) for e in flow.edges.get(n, []))
+    return newest_first({source for source in sources if source is not None})
 
 
 def _steepness(flow: Flow, node: Node) -> float | None:

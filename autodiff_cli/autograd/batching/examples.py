@@ -7,7 +7,7 @@ without one is applied example by example, and its derivative is the lifted deri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
+from ...graph.walk import SEQUENCE, bodies, walk
 from ..reverse import fitted, zeros_like
 
 
@@ -109,18 +110,12 @@ class Trace:
 
     def _pending(self, nodes: list[Node]) -> list[Node]:
         """Nodes not looked at yet that the given ones are made of, in order."""
-        seen: set[Node] = set()
-        found: list[Node] = []
-        pending = list(nodes)
-        while pending:
-            node = pending.pop()
-            if node.seq < self.since or node in seen or node in self.memo or node in self.plain:
-                continue
-            seen.add(node)
-            found.append(node)
-            pending.extend(_needs(node))
-        found.sort(key=lambda n: n.seq)
-        return found
+
+        def new(found: Iterable[Node]) -> list[Node]:
+            known = (self.memo, self.plain)
+            return [n for n in found if n.seq >= self.since and not any(n in k for k in known)]
+
+        return sorted(walk(new(nodes), lambda node: new(_needs(node))), key=SEQUENCE)
 
     def _lifted(self, node: Node) -> Any:
         op = node.op
@@ -181,11 +176,9 @@ def repeated(node: Node, size: int) -> Node:
 
 
 def _needs(node: Node) -> tuple[Node, ...]:
-    body = node.body
-    if body is None:
+    if node.body is None:
         return node.inputs
-    parts = body if type(body) is tuple else (body,)
-    return parts if node.op.vjp_rule is None else (*node.inputs, *parts)
+    return bodies(node) if node.op.vjp_rule is None else (*node.inputs, *bodies(node))
 
 
 # -- ops example by example ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 from ...errors import AutodiffError
 from ...graph import op as ops
 from ...graph.node import Node
+from ...graph.walk import bodies
 from ...transform.simplify import representatives
 from ..fused.groups import FUSE_FROM, POINTWISE, Group, Grouping
 from ..fused.recompute import computed_again
@@ -306,14 +307,10 @@ def _living(computed: list[Node], chosen: dict[Node, Node], targets: list[Node])
     for node in reversed(computed):
         if node in needed:
             living.append(node)
-            for x in node.inputs if node.body is None else _parts(node):
+            for x in node.inputs if node.body is None else bodies(node):
                 needed.add(chosen.get(x, x))
     living.reverse()
     return living
-
-
-def _parts(node: Node) -> tuple[Node, ...]:
-    return node.body if type(node.body) is tuple else (node.body,)
 
 
 def _in_order(living: list[Node], grouping: Grouping) -> list[Node | Group]:

@@ -17,6 +17,7 @@ from ...graph.kinds import Kind
 from ...graph.node import Node, tick
 from ...graph.op import LEAF, OUTPUT
 from ...graph.state import STATE
+from ...graph.walk import SEQUENCE
 from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of
 from ..values.functions import call_value
@@ -52,7 +53,7 @@ class SavedHooks(Manager):
         new = self._new(node)
         before, STATE.packing = STATE.packing, []
         try:
-            for made in sorted(new, key=reverse.SEQUENCE):
+            for made in sorted(new, key=SEQUENCE):
                 saved = _saved(made)
                 if saved:
                     self.hooks.attach(made, saved)
