@@ -39,72 +39,6 @@ class Exit(IntEnum):
         return next((code for code in order if code in found), cls.OK)
 
 
-KINDS: dict[str, str] = {
-    "E101": "unclosed",
-    "E102": "syntax",
-    "E103": "unterminated-string",
-    "E104": "indentation",
-    "E105": "caret-power",
-    "E106": "unsupported-python",
-    "E107": "ragged-list",
-    "E108": "too-nested",
-    "E109": "bad-text",
-    "E110": "bad-number",
-    "E111": "misplaced-statement",
-    "E201": "unknown-name",
-    "E202": "unknown-op",
-    "E203": "not-supported",
-    "E204": "unknown-define",
-    "E205": "wrong-argument",
-    "E206": "used-before-assignment",
-    "E207": "unknown-attribute",
-    "E208": "wrong-type",
-    "E209": "unknown-import",
-    "E210": "missing-item",
-    "E211": "unpack",
-    "E212": "raised",
-    "E301": "matmul-shape",
-    "E302": "broadcast",
-    "E303": "reshape",
-    "E304": "dim-range",
-    "E305": "index",
-    "E306": "integer-grad",
-    "E307": "dtype-mismatch",
-    "E308": "shape-mismatch",
-    "E309": "bad-size",
-    "E401": "not-scalar",
-    "E402": "nothing-requires-grad",
-    "E403": "not-connected",
-    "E404": "no-derivative",
-    "E405": "leaf-in-place",
-    "E406": "graph-freed",
-    "E407": "changed-after-saving",
-    "E408": "not-one-element",
-    "E409": "custom-function",
-    "E410": "unused-input",
-    "E411": "not-a-leaf",
-    "E501": "nan",
-    "E502": "inf",
-    "E503": "singular",
-    "E504": "domain",
-    "E505": "too-large",
-    "E506": "too-many-steps",
-    "E507": "recursion",
-    "E508": "timeout",
-    "E509": "stack-overflow",
-    "E601": "assertion",
-    "E602": "gradient-check",
-    "E603": "expectation",
-    "E604": "snapshot",
-    "E605": "orphaned-snapshot",
-    "E701": "cannot-read",
-    "E702": "wrong-data",
-    "E703": "pickled",
-    "E704": "outside-folder",
-    "E900": "internal",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Label:
     """A secondary place with a few words about it."""
@@ -134,7 +68,7 @@ class Diagnostic:
 
     @property
     def kind(self) -> str:
-        return KINDS["E" + self.code[1:]]
+        return kinds()["E" + self.code[1:]]
 
     @property
     def exit_code(self) -> Exit:
@@ -205,12 +139,23 @@ def fail(
     )
 
 
+def _blocks(*path: str) -> list[list[str]]:
+    """The lines of each block of a text file of the package; blank lines part blocks."""
+    with open(os.path.join(os.path.dirname(__file__), *path), encoding="utf-8") as file:
+        return [block.split("\n") for block in file.read().strip("\n").split("\n\n")]
+
+
+@cache
+def kinds() -> dict[str, str]:
+    """All codes with what they are called, from the headings of `catalogue/errors.txt`."""
+    headings = (lines[0].partition(":")[0] for lines in _blocks("catalogue", "errors.txt"))
+    return dict(heading.split() for heading in headings)
+
+
 @cache
 def faults() -> dict[str, list[str]]:
     """The blocks of `faults.txt` by their first line."""
-    with open(os.path.join(os.path.dirname(__file__), "faults.txt"), encoding="utf-8") as file:
-        blocks = [block.split("\n") for block in file.read().strip("\n").split("\n\n")]
-    return {which: lines for which, *lines in blocks}
+    return {which: lines for which, *lines in _blocks("faults.txt")}
 
 
 def fault(which: str, /, *facts: Any, **named: Any) -> AutodiffError:

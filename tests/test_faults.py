@@ -8,7 +8,7 @@ from string import Formatter
 
 import pytest
 
-from autodiff_cli.errors import KINDS, fault, faults
+from autodiff_cli.errors import fault, faults, kinds
 
 
 def raised(project: Path) -> dict[str, list[ast.Call]]:
@@ -38,7 +38,7 @@ def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
 
 def test_form() -> None:
     for which, (message, *rest) in faults().items():
-        assert which[:4] in KINDS and which[4] == " ", which
+        assert which[:4] in kinds() and which[4] == " ", which
         assert not message.endswith(".")
         assert {line.partition(": ")[0] for line in rest} <= {"help", "note", "raises"}, which
     assert list(faults()) == sorted(faults())

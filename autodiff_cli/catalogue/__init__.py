@@ -1,7 +1,4 @@
-"""Explanations of every error code and of the help topics; loaded only when help is asked for.
-
-Invariant: `errors.txt` has exactly the codes of `errors.KINDS`.
-"""
+"""Explanations of every error code and of the help topics; loaded only when help is asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import KINDS
+from ..errors import kinds
 
 
 class Entry(NamedTuple):
@@ -36,7 +33,7 @@ def _entry(text: str) -> Entry:
     return Entry(title, cause.replace("\n", " "), wrong, right)
 
 
-ENTRIES = {code: _entry(text) for code, text in _blocks("errors.txt", r"^(E\d{3}): ").items()}
+ENTRIES = {code: _entry(text) for code, text in _blocks("errors.txt", r"^(E\d{3}) \S+: ").items()}
 TOPICS = _blocks("topics.txt", r"^== (\S+)\n")
 
 
@@ -49,7 +46,7 @@ def explain_code(code: str) -> str:
     known = "E" + asked[1:] if asked.startswith("W") else asked
     entry = ENTRIES[known]
     parts = [
-        f"{asked} ({KINDS[known]}): {entry.title}",
+        f"{asked} ({kinds()[known]}): {entry.title}",
         textwrap.fill(entry.cause, 80, break_on_hyphens=False),
         "Wrong:\n" + textwrap.indent(entry.wrong, "    "),
         "Right:\n" + textwrap.indent(entry.right, "    "),

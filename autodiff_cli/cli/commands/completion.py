@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...errors import KINDS, Exit
+from ...errors import Exit, kinds
 from ..main import COMMANDS
 from ..streams import Environment
 
@@ -124,7 +124,7 @@ def of_argument(key: str, ctx: click.Context, incomplete: str) -> list[Completio
     if key == "topics":
         from ...catalogue import TOPICS
 
-        words = [*COMMANDS, "commands", *TOPICS, *KINDS, *operations()]
+        words = [*COMMANDS, "commands", *TOPICS, *kinds(), *operations()]
         return items(words, incomplete)
     if key == "patterns":
         return items(operations(), incomplete)

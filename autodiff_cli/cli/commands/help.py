@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...errors import KINDS, Exit
+from ...errors import Exit, kinds
 from ..main import COMMANDS
 from ..streams import Environment
 
@@ -57,7 +57,7 @@ def _page(word: str, env: Environment) -> bool:
     from ...catalogue import TOPICS, explain_code
 
     name = word.strip().lower()
-    if re.fullmatch(r"[ew][0-9]{3}", name) and f"E{name[1:]}" in KINDS:
+    if re.fullmatch(r"[ew][0-9]{3}", name) and f"E{name[1:]}" in kinds():
         env.page(explain_code(word))
         return True
     if name in COMMANDS:
@@ -88,7 +88,7 @@ def _unknown(word: str, env: Environment) -> int:
     from ...suggest import did_you_mean, suggest, synonym
     from .ops import public_ops
 
-    close = suggest(word, [*COMMANDS, *TOPICS, *KINDS, *public_ops()])
+    close = suggest(word, [*COMMANDS, *TOPICS, *kinds(), *public_ops()])
     other = synonym(word)
     if other and other not in close:
         close = [other, *close][:3]
