@@ -10,7 +10,7 @@ from ..errors import fail, fault
 from ..graph.dtypes import INT64
 from ..graph.node import Node
 from ..graph.op import constant
-from ..graph.params import node_of
+from ..graph.params import node_of, shown
 from ..graph.state import STATE
 
 MAX_NUMBERS = 50_000_000
@@ -107,7 +107,7 @@ def _checked(values: Any) -> np.ndarray:
         if not isinstance(value, bool | int | float):
             raise fail(
                 "E208",
-                f"a tensor is made of numbers, not of {type(value).__name__} {value!r}"[:120],
+                f"a tensor is made of numbers, not of {shown(value)}",
                 help="write numbers, for example `[1.0, 2.0]`",
             )
     try:

@@ -17,7 +17,7 @@ from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import Op, constant
-from ..graph.params import REQUIRED, Param
+from ..graph.params import REQUIRED, Param, shown
 from ..graph.registry import F
 from ..graph.sizes import check_size
 from ..graph.state import STATE, grad_mode
@@ -111,7 +111,7 @@ class Opened:
     def _variable(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
             words = f"Thing passed to transform API must be Tensor, got {type(value)}"
-            raise fault("E208 differentiates-tensors-not", _kind(value), name=name, words=words)
+            raise fault("E208 differentiates-tensors-not", shown(value), name=name, words=words)
         if not is_float(value.dtype):
             words = (
                 "only Tensors of floating point dtype can require gradients"
@@ -190,10 +190,6 @@ class Opened:
     def linearized(self, outputs: list[Node]) -> Linearized:
         """The derivative of outputs with respect to the variables."""
         return Linearized(outputs, self.nodes, True)
-
-
-def _kind(value: Any) -> str:
-    return "None" if value is None else f"{type(value).__name__} {value!r}"[:60]
 
 
 def wrapped(tensor: Tensor) -> tuple[list[str], Tensor]:

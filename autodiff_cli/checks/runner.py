@@ -61,20 +61,13 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
         _internal(result, fail("E507", "the program recurses too deeply", help="use a loop"))
     except MemoryError:
         _internal(result, out_of_memory("checking"))
-    except AssertionError as error:
-        code = "E602" if str(error).startswith("vjp of") else "E900"
-        _internal(
-            result,
-            fail(code, f"a backward rule is wrong: {error}"[:500],
-                 help="please report it with the program that caused it"),
-        )  # fmt: skip
     except Exception as error:
-        name = type(error).__name__
-        _internal(
-            result,
-            fail("E900", f"internal error while checking: {name}: {error}"[:500],
-                 help="please report it with the program that caused it"),
-        )  # fmt: skip
+        from ..crash import crashed
+
+        failure = crashed(error)
+        if failure.message.startswith("internal error: AssertionError: vjp of "):
+            failure.amend(code="E602", message=f"a backward rule is wrong: {error}")
+        _internal(result, failure)
     return result
 
 

@@ -64,9 +64,9 @@ def main(argv: list[str] | None = None, environment: Environment | None = None) 
         env.diagnose(error.diagnostic)
         return error.diagnostic.exit_code
     except Exception as error:
-        from .crash import crashed
+        from ..crash import crashed
 
-        env.diagnose(crashed(error, env, "--debug" in words).diagnostic)
+        env.diagnose(crashed(error, env.note if "--debug" in words else None).diagnostic)
         return Exit.INTERNAL
     finally:
         gc.enable()

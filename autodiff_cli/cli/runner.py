@@ -219,9 +219,10 @@ class Runner:
         except RecursionError:
             return _failure(shown_name, _too_deep()), False
         except Exception as error:
-            from .crash import crashed
+            from ..crash import crashed
 
-            return _failure(shown_name, crashed(error, self.env, self.values["debug"])), False
+            show = self.env.note if self.values["debug"] else None
+            return _failure(shown_name, crashed(error, show)), False
 
     def _computed(self, name: str | None, shown_name: str) -> Any:
         with deadline(self.values["timeout"]):

@@ -76,7 +76,8 @@ def node_of(value: Any) -> Node | None:
     return node if type(node) is Node else None
 
 
-def _kind(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in a message: what it is, and itself where it is a number or a text."""
     node = node_of(value)
     if node is not None:
         return f"a tensor of shape {tuple(node.shape)}"
@@ -86,7 +87,8 @@ def _kind(value: Any) -> str:
         return "a function"
     if type(value) is int:
         return f"int {short(value, 70)}"
-    return f"{type(value).__name__} {value!r}"[:80]
+    name = type(value).__name__
+    return f"{name} {value!r}"[:80] if isinstance(value, str | bytes | float | complex) else name
 
 
 def to_tensor(value: Any, first: Node | None = None) -> Node:
@@ -99,13 +101,13 @@ def to_tensor(value: Any, first: Node | None = None) -> Node:
         return LATE.number(value)  # type: ignore[misc]  # bound at import of graph
     if isinstance(value, list | tuple):
         return LATE.node_of_list(value)  # type: ignore[misc]  # bound at import of autograd
-    raise BindError(f"must be a tensor, not {_kind(value)}")
+    raise BindError(f"must be a tensor, not {shown(value)}")
 
 
 def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_tensor(v) for v in value)
-    raise BindError(f"must be a list or tuple of tensors, not {_kind(value)}")
+    raise BindError(f"must be a list or tuple of tensors, not {shown(value)}")
 
 
 def to_tensor_list(value: Any, first: Node | None) -> tuple[Node, ...]:
@@ -115,7 +117,7 @@ def to_tensor_list(value: Any, first: Node | None) -> tuple[Node, ...]:
 def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ...]:
     if isinstance(value, list | tuple):
         return tuple(None if v is None else to_tensor(v) for v in value)
-    raise BindError(f"must be a list or tuple of tensors, not {_kind(value)}")
+    raise BindError(f"must be a list or tuple of tensors, not {shown(value)}")
 
 
 def python_number(value: Any) -> bool | int | float:
@@ -128,7 +130,7 @@ def python_number(value: Any) -> bool | int | float:
         return taken_out(node, item)
     if isinstance(value, np.generic):
         return value.item()
-    raise BindError(f"must be a number, not {_kind(value)}")
+    raise BindError(f"must be a number, not {shown(value)}")
 
 
 def to_int(value: Any, first: Node | None = None) -> int:
@@ -143,7 +145,7 @@ def to_int(value: Any, first: Node | None = None) -> int:
         return int(python_number(node))
     if isinstance(value, np.integer):
         return int(value)
-    raise BindError(f"must be an int, not {_kind(value)}")
+    raise BindError(f"must be an int, not {shown(value)}")
 
 
 def written_as_int(node: Node) -> bool:
@@ -164,13 +166,13 @@ def to_bool(value: Any, first: Node | None = None) -> bool:
         return value
     if isinstance(value, int) and value in (0, 1):
         return bool(value)
-    raise BindError(f"must be True or False, not {_kind(value)}")
+    raise BindError(f"must be True or False, not {shown(value)}")
 
 
 def to_str(value: Any, first: Node | None = None) -> str:
     if isinstance(value, str):
         return value
-    raise BindError(f"must be a string, not {_kind(value)}")
+    raise BindError(f"must be a string, not {shown(value)}")
 
 
 def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
@@ -185,7 +187,7 @@ def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
     dtype = getattr(value, "dtype", None)
     if isinstance(dtype, np.dtype) and node_of(value) is None:
         return dtype
-    raise BindError(f"must be a dtype such as torch.float64, not {_kind(value)}")
+    raise BindError(f"must be a dtype such as torch.float64, not {shown(value)}")
 
 
 def dim_in_range(dim: int, ndim: int) -> int:

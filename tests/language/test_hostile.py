@@ -7,6 +7,7 @@ import json
 import pytest
 
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.op import Op
 from autodiff_cli.language.errors.warnings import COLLECTED
 from autodiff_cli.language.program.report import Options
 from autodiff_cli.render.document import document
@@ -62,7 +63,7 @@ def test_lists_part_at_their_first_difference_as_in_python() -> None:
     [
         ("n // 0", "E504"),
         ("0.0 ** -n", "E504"),
-        ("[1] * n", "E505"),
+        ("[1] * n", "E504"),
         ("torch.full((2,), n)", "E307"),
         ("torch.zeros(2)[n]", "E305"),
         ("torch.ones(2).sum(n)", "E504"),
@@ -111,3 +112,43 @@ def test_an_integer_that_python_does_not_write_is_a_text_in_json() -> None:
 def test_pythons_bound_on_digits_is_caught_as_in_python(call: str) -> None:
     assert code_of(f"{BIG}try:\n    {call}\nexcept ValueError:\n    x = 1\n") == ""
     assert code_of(f"{BIG}{call}\n") == "E504"
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("1 << 2 ** 70", "OverflowError"),
+        ("1 << -1", "ValueError"),
+        ("'a'.ljust(2 ** 70)", "OverflowError"),
+        ("'\\t'.expandtabs(2 ** 70)", "OverflowError"),
+        ("'a' * 2 ** 70", "OverflowError"),
+        ("[] * 2 ** 70", "OverflowError"),
+        ("1.0 * n", "OverflowError"),
+        ("max([])", "ValueError"),
+        ("{1: 2}.pop(print)", "KeyError"),
+        ("c(1) == 5", "TypeError"),
+        ("p.__new__(p(1), 2)", "TypeError"),
+        ("d.update((d.setdefault(-k, 1), 2) for k in d)", "RuntimeError"),
+    ],
+)
+def test_what_python_raises_is_caught_by_its_name(call: str, kind: str) -> None:
+    """The names are those of CPython 3.11; what is no exception there is none here."""
+    made = (
+        "from functools import cmp_to_key\nfrom collections import namedtuple\n"
+        "c, d, p = cmp_to_key(lambda a, b: 0), {1: 2}, namedtuple('P', 'a')\n"
+    )
+    text = f"{BIG}{made}try:\n    {call}\nexcept Exception as e:\n    print(type(e).__name__)\n"
+    assert report_of(text).stdout == f"{kind}\n"  # type: ignore[attr-defined]  # a report
+    calm = "import torch\nprint(0 << 2 ** 70, (-1) ** 10 ** 30, len('a'.zfill(200_000)), 'a' * -9)"
+    assert report_of(calm).stdout == "0 1 200000 \n"  # type: ignore[attr-defined]  # a report
+
+
+def test_what_the_layers_below_raise_is_no_error_of_the_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def wrong(*args: object) -> None:
+        raise TypeError("a mistake")
+
+    monkeypatch.setattr(Op, "apply", wrong)
+    with pytest.raises(TypeError, match="a mistake"):
+        report_of("import torch\nx = torch.ones(1)\ntry: x.sin()\nexcept TypeError: pass\n")

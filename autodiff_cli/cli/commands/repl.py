@@ -151,8 +151,8 @@ def _options(values: dict[str, Any]) -> Options:
 
 
 def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
+    from ...crash import crashed
     from ...repl.loop import Settings, Surroundings
-    from ..crash import crashed
 
     settings = Settings(
         precision=values["precision"],
@@ -165,7 +165,7 @@ def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
         message_width=lambda: env.width(env.stdout) if is_terminal(env.stdout) else None,
         color=env.colors(env.stdout, values["color"]),
         encoding=getattr(env.stdout, "encoding", None) or "utf-8",
-        crashed=lambda error: crashed(error, env, values["debug"]).diagnostic,
+        crashed=lambda error: crashed(error, env.note if values["debug"] else None).diagnostic,
         tool=lambda words, program: run_tool(words, program, values, env),
         settings=settings,
     )

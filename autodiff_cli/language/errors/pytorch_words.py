@@ -66,6 +66,8 @@ def _linear(match: re.Match[str]) -> str:
     rows = 1
     for size in given[:-1]:
         rows *= size
+    if len(weight) == 1:
+        return f"size mismatch, got input ({rows}), mat ({rows}x{given[-1]}), vec ({weight[0]})"
     sizes = f"{rows}x{given[-1]} and {weight[1]}x{weight[0]}"
     return f"mat1 and mat2 shapes cannot be multiplied ({sizes})"
 

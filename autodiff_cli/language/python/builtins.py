@@ -176,7 +176,8 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
         if not values:
             if "default" in kwargs:
                 return kwargs["default"]
-            raise fail("E208", f"`{name}` of nothing", help="give at least one value, or default=")
+            raise fail("E208", f"`{name}` of nothing", help="give at least one value, or default=",
+                       raises="ValueError")  # fmt: skip
         best = values[0]
         rank = best if key is None else call_value(key, [best], {})
         for value in values[1:]:

@@ -115,7 +115,11 @@ def named_tuple(
     base: Any = extended(TUPLE)
 
     def make(given: dict[str, Any]) -> Any:
-        return base.__new__(given["_cls"], [given[name] for name in names])
+        cls = given["_cls"]
+        if not (isinstance(cls, UserClass) and issubclass(cls, base)):
+            raise fail("E208", f"{typename}.__new__(X): X is not a subtype of {typename}",
+                       help="write `cls`", raises="TypeError")  # fmt: skip
+        return base.__new__(cls, [given[name] for name in names])
 
     def as_dict(self: Any) -> dict[str, Any]:
         return dict(zip(names, tuple.__iter__(self), strict=True))

@@ -187,7 +187,7 @@ _TABLE: dict[str, dict[str, Any]] = {
             "cache": lambda function: functools.lru_cache(None)(function),
             "cached_property": CachedProperty,
             "total_ordering": functools.total_ordering,
-            "cmp_to_key": functools.cmp_to_key,
+            "cmp_to_key": lambda mycmp: Builtin("cmp_to_key", functools.cmp_to_key(mycmp)),
         }
     ),
     "itertools": {**_functions(ITERTOOLS), "chain": CHAIN},

@@ -212,10 +212,25 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
     )
 
 
+# What Python's functions complain with, the code of it, and what to do.
+_COMPLAINTS: dict[type[Exception], tuple[str, str]] = {
+    TypeError: ("E205", "see `autodiff help {}`"),
+    AttributeError: ("E205", "see `autodiff help {}`"),
+    KeyError: ("E210", "check the key"),
+    IndexError: ("E210", "check the index"),
+    OverflowError: ("E504", "use smaller numbers"),
+    ZeroDivisionError: ("E504", "check the divisor"),
+    ValueError: ("E208", "check the values given"),
+    RuntimeError: ("E208", "change it outside of the loop over it"),
+}
+_BELOW = tuple(f"autodiff_cli.{layer}." for layer in ("autograd", "engine", "graph", "ops"))
+
+
 def guarded(
     name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """Call Python code with a program's arguments: its complaints become diagnostics."""
+    """Call Python code with a program's arguments: its complaints become diagnostics. What the
+    layers below raise, which get arguments that were looked at, is a mistake here and stays."""
     if STATE.allow is not None:
         STATE.allow(name, function)
     try:
@@ -226,36 +241,37 @@ def guarded(
         raise fail(
             "E205", f"`{name}`: a value {error.message}", help=f"see `autodiff help {name}`"
         ) from None
-    except TypeError as error:
-        raise fail(
-            "E205", f"`{name}` {_words(error, name)}", help=f"see `autodiff help {name}`"
-        ) from None
-    except AttributeError:
-        given = ", ".join(kind_of(v) for v in [*args, *kwargs.values()][:4])
-        raise fail(
-            "E205", f"`{name}` cannot take {given}", help=f"see `autodiff help {name}`"
-        ) from None
-    except ValueError as error:
-        raise fail(
-            "E208", f"`{name}`: {_words(error, name)}", help="check the values given"
-        ) from None
-    except KeyError as error:
-        raise fail("E210", f"`{name}`: no key {error}", help="check the key") from None
-    except IndexError as error:
-        raise fail("E210", f"`{name}`: {_words(error, name)}", help="check the index") from None
-    except OverflowError as error:
-        raise fail("E504", f"`{name}`: {_words(error, name)}", help="use smaller numbers") from None
-    except ZeroDivisionError:
-        raise fail("E504", f"`{name}`: division by zero", help="check the divisor") from None
     except MemoryError:
         raise out_of_memory(f"`{name}`") from None
+    except tuple(_COMPLAINTS) as error:
+        if isinstance(error, RecursionError | NotImplementedError) or _from_below(error):
+            raise
+        raise _complaint(name, error, [*args, *kwargs.values()]) from None
 
 
-def _words(error: Exception, name: str) -> str:
-    words = str(error)
-    at = words.find("() ")
-    words = words[at + 3 :] if at >= 0 else words
-    return words.replace("positional argument", "argument") or type(error).__name__
+def _from_below(error: Exception) -> bool:
+    trace, module = error.__traceback__, ""
+    while trace is not None:
+        found = trace.tb_frame.f_globals.get("__name__", "")
+        module = found if found.startswith("autodiff_cli.") else module
+        trace = trace.tb_next
+    return module.startswith(_BELOW)
+
+
+def _complaint(name: str, error: Exception, given: list[Any]) -> AutodiffError:
+    code, help = next(found for kind, found in _COMPLAINTS.items() if isinstance(error, kind))
+    if isinstance(error, AttributeError):
+        words = f" cannot take {', '.join(map(kind_of, given[:4]))}"
+    elif isinstance(error, KeyError):
+        from .formatting import represent
+
+        words = f": no key {represent(error.args[0])[:80]}"
+    else:
+        words = str(error)
+        words = words[words.find("() ") + 3 :] if "() " in words else words
+        words = words.replace("positional argument", "argument") or type(error).__name__
+        words = f"{' ' if isinstance(error, TypeError) else ': '}{words}"
+    return fail(code, f"`{name}`{words}", help=help.format(name))
 
 
 def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 from ...errors import AutodiffError, fail
 from ...graph.state import STATE
 from .dialect import misfit
-from .exceptions import EXCEPTIONS, ErrorValue, Raised, is_stop
 from .functions import DEPTH, call_value
 from .operations import binary, compare, count_step, equal, iterate, truth
 from .subscripts import index, slice_part
@@ -40,6 +39,8 @@ class Lazy:
 
     def throw(self, *raised: Any) -> Any:
         """`generator.throw(error)`, and what Python's `yield from` passes on."""
+        from .exceptions import ErrorValue, Raised
+
         error = raised[0]
         if isinstance(error, UserClass):
             given = raised[1] if len(raised) > 1 else None
@@ -53,6 +54,8 @@ class Lazy:
         try:
             self.resume(self._own("close"))
         except RuntimeError as error:
+            from .exceptions import EXCEPTIONS, Raised
+
             raise Raised(EXCEPTIONS["RuntimeError"](str(error)), STATE.span) from None
 
     def _own(self, name: str) -> Any:
@@ -128,18 +131,13 @@ def advance(value: Any, *default: Any) -> Any:
         if not value:
             raise _exhausted()
         return value.pop(0)
-    if isinstance(value, Iterator):
+    method = None if isinstance(value, Iterator) else special(value, "__next__")
+    if isinstance(value, Iterator) or method is not None:
         try:
-            return _asked(value.__next__)
+            return _asked(value.__next__) if method is None else call_value(method, [], {})
         except AutodiffError as error:
-            if default and is_stop(error):
-                return default[0]
-            raise
-    method = special(value, "__next__")
-    if method is not None:
-        try:
-            return call_value(method, [], {})
-        except AutodiffError as error:
+            from .exceptions import is_stop
+
             if default and is_stop(error):
                 return default[0]
             raise
@@ -162,6 +160,8 @@ def _asked(step: Callable[..., Any], *args: Any) -> Any:
 
 
 def _exhausted(*result: Any) -> AutodiffError:
+    from .exceptions import EXCEPTIONS, Raised
+
     return Raised(EXCEPTIONS["StopIteration"](*result), None).amend(
         code="E210",
         message="the iterator has nothing left",

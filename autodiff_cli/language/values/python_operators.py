@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView
+from sys import maxsize
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             return Size(left + right) if a is Size else left + right
         if symbol == "*" and ((a in _SEQUENCES and b is int) or (b in _SEQUENCES and a is int)):
             sequence, times = (left, right) if a in _SEQUENCES else (right, left)
-            bound_length(len(sequence) * max(times, 0), type(sequence))
+            bound_length(len(sequence) * max(times, 0), type(sequence), times)
             return sequence * times
         if isinstance(left, _JOINED) and isinstance(right, _JOINED):
             return BINARY[symbol][1](left, right)
@@ -90,10 +91,12 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
             f"division by zero: {short(left)} {symbol} {short(right)}",
             help="tensors divide to inf; Python numbers do not",
         ) from None
+    except ValueError as error:
+        raise fail("E504", str(error), help="shift by a non-negative number") from None
     except OverflowError:
         raise fail(
             "E504",
-            f"{short(left)} {symbol} {short(right)} is too large for a float",
+            f"{short(left)} {symbol} {short(right)} is too large",
             help="use smaller numbers, or tensors",
         ) from None
     if Varying in (a, b) and symbol in BINARY:
@@ -115,8 +118,10 @@ _JOINED = (set, frozenset, dict, deque, KeysView, ItemsView)  # what Python join
 _SEQUENCES = frozenset({str, list, tuple})
 
 
-def bound_length(length: int, kind: type) -> None:
-    if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS):
+def bound_length(length: int, kind: type, times: int = 0) -> None:
+    """E505 where a text or a list would be too long; Python itself says that of what is repeated
+    more often than it can count."""
+    if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS) and times <= maxsize:
         raise fail(
             "E505",
             f"the result would have {short(length)} {'characters' if kind is str else 'items'}",
@@ -125,26 +130,20 @@ def bound_length(length: int, kind: type) -> None:
 
 
 def bound_integers(symbol: str, left: int, right: int) -> None:
-    """Integers stay below a million bits."""
+    """Integers stay below a million bits; shifts that Python refuses are left to it."""
     if symbol == "**":
-        if right > 0 and int(left).bit_length() * right > MAX_BITS:
-            raise fail(
-                "E505",
-                f"the integer {str(left)[:20]}**{str(right)[:20]} would have more than "
-                f"{MAX_BITS} bits",
-                help="use floats: write one operand with a decimal point",
-            )
+        bits = int(left).bit_length() * right if abs(left) > 1 else 0
     elif symbol == "<<":
-        if int(left).bit_length() + right > MAX_BITS:
-            raise fail(
-                "E505", f"the integer would have more than {MAX_BITS} bits", help="shift by less"
-            )
-        if right < 0:
-            raise fail("E504", "negative shift count", help="shift by a non-negative number")
-    elif symbol == "*" and int(left).bit_length() + int(right).bit_length() > MAX_BITS:
-        raise fail("E505", f"the integer would have more than {MAX_BITS} bits", help="use floats")
-    elif symbol == ">>" and right < 0:
-        raise fail("E504", "negative shift count", help="shift by a non-negative number")
+        bits = int(left).bit_length() + right if left and 0 <= right <= maxsize else 0
+    else:
+        bits = int(left).bit_length() + int(right).bit_length() if symbol == "*" else 0
+    if bits > MAX_BITS:
+        raise fail(
+            "E505",
+            f"the integer {short(left, 20)} {symbol} {short(right, 20)} would have more than "
+            f"{MAX_BITS} bits",
+            help="use floats: write one operand with a decimal point",
+        )
 
 
 def refuse_caret(left: Any, right: Any) -> None:

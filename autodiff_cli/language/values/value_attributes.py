@@ -18,6 +18,7 @@ from ...graph.symbolic_numbers import Growing
 from .dialect import misfit
 from .formatting import str_format
 from .operations import equal, items_of, truth
+from .python_operators import MAX_CHARACTERS, bound_length
 from .subscripts import dict_key
 from .values import Builtin, Device, Size
 
@@ -36,38 +37,32 @@ def _texts(method: str) -> Getter:
 
 def _bounded_text(result: Any) -> Any:
     if isinstance(result, str):
-        _bound_length(len(result))
+        bound_length(len(result), str)
     return result
-
-
-def _bound_length(length: int) -> None:
-    if length > 50_000_000:
-        raise fail("E505", "the text would be too long", help="build it in smaller parts")
 
 
 def _justify(method: str) -> Getter:
     def run(value: str, width: int, *fill: str) -> str:
-        if width > 100_000:
-            raise fail("E505", f"a text of width {width}", help="use a smaller width")
+        bound_length(width, str, width)
         return getattr(value, method)(width, *fill)
 
     return _bound(method, run)
 
 
 def _replace(value: str, old: str, new: str, count: int = -1) -> str:
-    if len(value) * max(len(new), 1) > 50_000_000:
-        _bound_length(value.count(old) * len(new))
+    if len(value) * max(len(new), 1) > MAX_CHARACTERS:
+        bound_length(value.count(old) * len(new), str)
     return value.replace(old, new, count)
 
 
 def _expanded(value: str, tabsize: int = 8) -> str:
-    _bound_length(len(value) + value.count("\t") * max(tabsize, 0))
+    bound_length(len(value) + value.count("\t") * max(tabsize, 0), str, tabsize)
     return value.expandtabs(tabsize)
 
 
 def _translated(value: str, table: dict[int, Any]) -> str:
     longest = max([len(new) for new in table.values() if isinstance(new, str)], default=1)
-    _bound_length(len(value) * longest)
+    bound_length(len(value) * longest, str)
     return value.translate(table)
 
 
@@ -76,20 +71,18 @@ def _join(separator: str, parts: Any) -> str:
     for part in found:
         if not isinstance(part, str):
             raise misfit("join() needs strings, not", part, "convert with str(x) or f'{x}'")
-    _bound_length(sum(map(len, found)) + len(separator) * len(found))
+    bound_length(sum(map(len, found)) + len(separator) * len(found), str)
     return separator.join(found)
 
 
 def _append(values: list[Any], item: Any) -> None:
-    if len(values) >= 10_000_000:
-        raise fail("E505", "a list of more than 10 million items", help="use a tensor")
+    bound_length(len(values) + 1, list)
     values.append(item)
 
 
 def _extend(values: list[Any], items: Any) -> None:
     found = items_of(items)
-    if len(values) + len(found) > 10_000_000:
-        raise fail("E505", "a list of more than 10 million items", help="use a tensor")
+    bound_length(len(values) + len(found), list)
     values.extend(found)
 
 

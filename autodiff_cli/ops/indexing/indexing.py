@@ -432,6 +432,8 @@ def unravel_index(indices: Mask, shape: Size):
 def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
         raise fault("E302 embedding-needs-matrix-weights", weight=weight)
+    if input.dtype.kind != "i":
+        raise fault("E306 embedding-needs-integer-index", dtype=input.dtype.name)
     check_indices("embedding", input, 0, weight.shape[0])
     return (*input.shape, weight.shape[1]), weight.dtype
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from ..errors import AutodiffError, fail
-from ..version import __version__
-from .streams import Environment
+from collections.abc import Callable
+
+from .errors import AutodiffError, fail
+from .version import __version__
 
 
-def crashed(error: BaseException, env: Environment, debug: bool) -> AutodiffError:
-    """E900 for an exception nobody expected; its traceback is saved, or shown with `--debug`."""
+def crashed(error: BaseException, show: Callable[[str], None] | None = None) -> AutodiffError:
+    """E900 for an exception nobody expected; its traceback is saved, and `--debug` shows it."""
     import traceback
 
     text = "".join(traceback.format_exception(error))
-    if debug:
-        env.note(text.rstrip("\n"))
+    if show is not None:
+        show(text.rstrip("\n"))
     where = _saved(text)
-    summary = (f"{type(error).__name__}: {error}".split("\n")[0])[:200]
+    summary = traceback.format_exception_only(error)[-1].split("\n")[0][:200]
     what = (
         f"the program and the traceback saved in {where}"
         if where
