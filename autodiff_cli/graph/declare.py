@@ -97,6 +97,34 @@ def pointwise(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]
     return _declare(Kind.POINTWISE, kernel, options)
 
 
+def row_words(text: str) -> dict[str, tuple[list[str], str]]:
+    """Other names and documentation of the rows of a table, by key, from lines such as
+    `acos arccos: Inverse cosine.`"""
+    words = {}
+    for line in text.strip().splitlines():
+        names, _, doc = line.strip().partition(": ")
+        key, *aliases = names.split()
+        words[key] = aliases, doc
+    return words
+
+
+def unary_rows(module: str, text: str, **common: Any) -> Callable[..., Op]:
+    """A function that declares a pointwise op of `input` in the table of `module`, from its key,
+    kernel, slope, samples and options beside the `common` ones; `text` has its words."""
+    words = row_words(text)
+
+    def declare(key: str, kernel: Any, vjp: Any, samples: Any, **options: Any) -> Op:
+        def unary(input: Tensor):  # type: ignore[no-untyped-def]  # the form of a block
+            pass
+
+        aliases, unary.__doc__ = words[key]
+        unary.__module__ = module
+        options = {**common, **options, "key": key, "vjp": vjp, "aliases": aliases}
+        return pointwise(kernel, samples=samples, **options)(unary)
+
+    return declare
+
+
 def reduction(
     kernel: Any, *, dtype: Any = None, **options: Any
 ) -> Callable[[Callable[..., Any]], Op]:
@@ -188,4 +216,6 @@ __all__ = [
     "opaque",
     "pointwise",
     "reduction",
+    "row_words",
+    "unary_rows",
 ]

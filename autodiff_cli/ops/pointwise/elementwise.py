@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise
+from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise, unary_rows
 from ...graph.dtypes import INT32
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
@@ -19,140 +19,71 @@ ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
 
 
 # -- one operand, floats ---------------------------------------------------------------------------
-# name, kernel, slope times g, samples, other names, documentation
 
-FLOATS = (
-    ("exp", np.exp, lambda g, out, x: g * out, ALL, (), "e to the power of each element."),
-    (
-        "exp2",
-        np.exp2,
-        lambda g, out, x: g * out * math.log(2),
-        ALL,
-        ("special.exp2",),
-        "2 to the power of each element.",
-    ),
-    (
-        "expm1",
-        np.expm1,
-        lambda g, out, x: g * (out + 1),
-        ALL,
-        ("special.expm1",),
-        "`exp(input) - 1`, exact for small elements.",
-    ),
-    ("log", np.log, lambda g, out, x: g / x, POSITIVE, (), "Natural logarithm."),
-    (
-        "log2",
-        np.log2,
-        lambda g, out, x: g / (x * math.log(2)),
-        POSITIVE,
-        (),
-        "Logarithm to base 2.",
-    ),
-    (
-        "log10",
-        np.log10,
-        lambda g, out, x: g / (x * math.log(10)),
-        POSITIVE,
-        (),
-        "Logarithm to base 10.",
-    ),
-    (
-        "log1p",
-        np.log1p,
-        lambda g, out, x: g / (x + 1),
-        POSITIVE,
-        ("special.log1p",),
-        "`log(1 + input)`, exact for small elements.",
-    ),
-    (
-        "sqrt",
-        np.sqrt,
-        lambda g, out, x: g / (2 * out),
-        POSITIVE,
-        (),
-        "Square root; its slope at 0 is inf.",
-    ),
-    ("sin", np.sin, lambda g, out, x: g * F.cos(x), ALL, (), "Sine."),
-    ("cos", np.cos, lambda g, out, x: g * -F.sin(x), ALL, (), "Cosine."),
-    ("tan", np.tan, lambda g, out, x: g * (1 + out * out), ALL, (), "Tangent."),
-    ("sinh", np.sinh, lambda g, out, x: g * F.cosh(x), ALL, (), "Hyperbolic sine."),
-    ("cosh", np.cosh, lambda g, out, x: g * F.sinh(x), ALL, (), "Hyperbolic cosine."),
-    (
-        "tanh",
-        np.tanh,
-        lambda g, out, x: g * (1 - out * out),
-        ALL,
-        ("nn.functional.tanh",),
-        "Hyperbolic tangent.",
-    ),
-    (
-        "asin",
-        np.arcsin,
-        lambda g, out, x: g * F.rsqrt(1 - x * x),
-        INSIDE,
-        ("arcsin",),
-        "Inverse sine.",
-    ),
-    (
-        "acos",
-        np.arccos,
-        lambda g, out, x: g * -F.rsqrt(1 - x * x),
-        INSIDE,
-        ("arccos",),
-        "Inverse cosine.",
-    ),
-    ("atan", np.arctan, lambda g, out, x: g / (x * x + 1), ALL, ("arctan",), "Inverse tangent."),
-    (
-        "asinh",
-        np.arcsinh,
-        lambda g, out, x: g * F.rsqrt(x * x + 1),
-        ALL,
-        ("arcsinh",),
-        "Inverse hyperbolic sine.",
-    ),
-    (
-        "acosh",
-        np.arccosh,
-        lambda g, out, x: g * F.rsqrt(x * x - 1),
-        ABOVE_ONE,
-        ("arccosh",),
-        "Inverse hyperbolic cosine.",
-    ),
-    (
-        "atanh",
-        np.arctanh,
-        lambda g, out, x: g / (1 - x * x),
-        INSIDE,
-        ("arctanh",),
-        "Inverse hyperbolic tangent.",
-    ),
-    (
-        "rsqrt",
-        lambda x: 1 / np.sqrt(x),
-        lambda g, out, x: -0.5 * g * (out * out * out),
-        POSITIVE,
-        (),
-        "`1 / sqrt(input)`.",
-    ),
-    (
-        "sigmoid",
-        lambda x: 1 / (1 + np.exp(-x)),
-        lambda g, out, x: g * (out * (1 - out)),
-        ALL,
-        ("special.expit", "nn.functional.sigmoid"),
-        "The logistic function `1 / (1 + exp(-input))`.",
-    ),
-    ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL, (), "Degrees to radians."),
-    ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL, (), "Radians to degrees."),
+_unary = unary_rows(
+    __name__,
+    """
+    exp: e to the power of each element.
+    exp2 special.exp2: 2 to the power of each element.
+    expm1 special.expm1: `exp(input) - 1`, exact for small elements.
+    log: Natural logarithm.
+    log2: Logarithm to base 2.
+    log10: Logarithm to base 10.
+    log1p special.log1p: `log(1 + input)`, exact for small elements.
+    sqrt: Square root; its slope at 0 is inf.
+    sin: Sine.
+    cos: Cosine.
+    tan: Tangent.
+    sinh: Hyperbolic sine.
+    cosh: Hyperbolic cosine.
+    tanh nn.functional.tanh: Hyperbolic tangent.
+    asin arcsin: Inverse sine.
+    acos arccos: Inverse cosine.
+    atan arctan: Inverse tangent.
+    asinh arcsinh: Inverse hyperbolic sine.
+    acosh arccosh: Inverse hyperbolic cosine.
+    atanh arctanh: Inverse hyperbolic tangent.
+    rsqrt: `1 / sqrt(input)`.
+    sigmoid special.expit nn.functional.sigmoid: The logistic function `1 / (1 + exp(-input))`.
+    deg2rad: Degrees to radians.
+    rad2deg: Radians to degrees.
+    floor: The whole number below; the slope is 0.
+    ceil: The whole number above; the slope is 0.
+    trunc fix: The number without its fraction; the slope is 0.
+    round: The nearest whole number, halves to even; the slope is 0.
+    sign: -1, 0 or 1; the slope is 0.
+    sgn: -1, 0 or 1; the slope is 0.
+""",
 )
 
+# name, kernel, slope times g, samples
 
-def _unary(key, kernel, vjp, samples, aliases, doc, **options):
-    def unary(input: Tensor):
-        pass
-
-    unary.__doc__ = doc
-    return pointwise(kernel, key=key, vjp=vjp, samples=samples, aliases=aliases, **options)(unary)
+FLOATS = (
+    ("exp", np.exp, lambda g, out, x: g * out, ALL),
+    ("exp2", np.exp2, lambda g, out, x: g * out * math.log(2), ALL),
+    ("expm1", np.expm1, lambda g, out, x: g * (out + 1), ALL),
+    ("log", np.log, lambda g, out, x: g / x, POSITIVE),
+    ("log2", np.log2, lambda g, out, x: g / (x * math.log(2)), POSITIVE),
+    ("log10", np.log10, lambda g, out, x: g / (x * math.log(10)), POSITIVE),
+    ("log1p", np.log1p, lambda g, out, x: g / (x + 1), POSITIVE),
+    ("sqrt", np.sqrt, lambda g, out, x: g / (2 * out), POSITIVE),
+    ("sin", np.sin, lambda g, out, x: g * F.cos(x), ALL),
+    ("cos", np.cos, lambda g, out, x: g * -F.sin(x), ALL),
+    ("tan", np.tan, lambda g, out, x: g * (1 + out * out), ALL),
+    ("sinh", np.sinh, lambda g, out, x: g * F.cosh(x), ALL),
+    ("cosh", np.cosh, lambda g, out, x: g * F.sinh(x), ALL),
+    ("tanh", np.tanh, lambda g, out, x: g * (1 - out * out), ALL),
+    ("asin", np.arcsin, lambda g, out, x: g * F.rsqrt(1 - x * x), INSIDE),
+    ("acos", np.arccos, lambda g, out, x: g * -F.rsqrt(1 - x * x), INSIDE),
+    ("atan", np.arctan, lambda g, out, x: g / (x * x + 1), ALL),
+    ("asinh", np.arcsinh, lambda g, out, x: g * F.rsqrt(x * x + 1), ALL),
+    ("acosh", np.arccosh, lambda g, out, x: g * F.rsqrt(x * x - 1), ABOVE_ONE),
+    ("atanh", np.arctanh, lambda g, out, x: g / (1 - x * x), INSIDE),
+    ("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * (out * out * out), POSITIVE),
+    ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda g, out, x: g * (out * (1 - out)), ALL),
+    ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL),
+    ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL),
+)
 
 
 _row: Any
@@ -226,29 +157,16 @@ def _to_half(input):
 HALVES = (S(t(2, 3)), S(t(values=[-1.5, -0.5, 0.5, 2.5]), order=0, because="jumps"), S(ints(3)))
 
 for _row in (
-    ("floor", np.floor, zero_slope, HALVES, (), "The whole number below; the slope is 0."),
-    ("ceil", np.ceil, zero_slope, HALVES, (), "The whole number above; the slope is 0."),
-    (
-        "trunc",
-        np.trunc,
-        zero_slope,
-        HALVES,
-        ("fix",),
-        "The number without its fraction; the slope is 0.",
-    ),
-    (
-        "round",
-        np.rint,
-        zero_slope,
-        HALVES,
-        (),
-        "The nearest whole number, halves to even; the slope is 0.",
-    ),
+    ("floor", np.floor),
+    ("ceil", np.ceil),
+    ("trunc", np.trunc),
+    ("round", np.rint),
 ):
     _unary(
         _row[0],
         lambda x, kernel=_row[1]: x if x.dtype.kind in "iu" else kernel(x),
-        *_row[2:],
+        zero_slope,
+        HALVES,
         check=_no_bools(_row[0]),
         properties=frozenset({"flat"}),
         kink=_to_half if _row[0] == "round" else _to_whole,
@@ -304,8 +222,6 @@ for _key in ("sign", "sgn"):
         _sign,
         zero_slope,
         [*ALL, S(bools(2))],
-        (),
-        "-1, 0 or 1; the slope is 0.",
         properties=frozenset({"flat"}),
         kink=lambda input: F.abs(input),
     )

@@ -8,7 +8,16 @@ from functools import cache
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Promote, Tensor, composite, function, pointwise
+from ...graph.declare import (
+    Any,
+    Promote,
+    Tensor,
+    composite,
+    function,
+    pointwise,
+    row_words,
+    unary_rows,
+)
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from .error_function import erf
@@ -43,19 +52,47 @@ def _incomplete(low, high):
     return edges
 
 
-def _unary(key, kernel, vjp, samples, aliases, doc, **options):
-    def unary(input: Tensor):
-        pass
+_declared = unary_rows(
+    __name__,
+    """
+    lgamma special.gammaln: Logarithm of the absolute value of the gamma function.
+    digamma special.digamma special.psi: Derivative of `lgamma`.
+    erf special.erf: Error function.
+    erfc special.erfc: `1 - erf(input)`, exact for large elements.
+    erfinv special.erfinv: Inverse of `erf`.
+    i0 special.i0: Modified Bessel function of the first kind, order 0.
+    special_erfcx: `exp(input**2) * erfc(input)`.
+    special_ndtri: Inverse of the normal distribution function.
+    special_log_ndtr: Logarithm of the normal distribution function.
+    special_i0e: `exp(-|input|) * i0(input)`.
+    special_i1: Modified Bessel function of the first kind, order 1.
+    special_i1e: `exp(-|input|) * i1(input)`.
+    special_bessel_j0: Bessel function of the first kind, order 0.
+    special_bessel_j1: Bessel function of the first kind, order 1.
+    special_bessel_y0: Bessel function of the second kind, order 0.
+    special_bessel_y1: Bessel function of the second kind, order 1.
+    special_modified_bessel_i0: Modified Bessel function of the first kind, order 0.
+    special_modified_bessel_i1: Modified Bessel function of the first kind, order 1.
+    special_modified_bessel_k0: Modified Bessel function of the second kind, order 0.
+    special_modified_bessel_k1: Modified Bessel function of the second kind, order 1.
+    special_scaled_modified_bessel_k0: `exp(input)` times the modified Bessel function `k0`.
+    special_scaled_modified_bessel_k1: `exp(input)` times the modified Bessel function `k1`.
+    special_spherical_bessel_j0: Spherical Bessel function of the first kind, order 0.
+    special_airy_ai: Airy function Ai.
+    special_entr: `-input * log(input)`, 0 at 0.
+    """,
+    promote=Promote.FLOAT,
+)
 
-    unary.__doc__ = doc
-    if isinstance(kernel, str):
-        kernel = scipy_special(kernel)
-    return pointwise(
-        kernel, key=key, vjp=vjp, samples=samples, aliases=aliases, promote=Promote.FLOAT, **options
-    )(unary)
+
+def _unary(key, kernel, vjp, samples, **options):
+    if key.startswith("special_"):
+        options |= {"name": key.replace("_", ".", 1), "method": False, "inplace": False}
+    kernel = scipy_special(kernel) if isinstance(kernel, str) else kernel
+    _declared(key, kernel, vjp, samples, **options)
 
 
-# -- gamma and error functions: name, kernel, slope times g, samples, other names, documentation ---
+# -- gamma and error functions: name, kernel, slope times g, samples ---------------------------
 
 ROOT_PI = math.sqrt(math.pi)
 
@@ -114,98 +151,36 @@ def _polygamma_kernel(n, x):
 _row: Any
 
 for _row in (
-    (
-        "lgamma",
-        _log_gamma,
-        lambda g, out, x: g * F.digamma(x),
-        POSITIVE,
-        ("special.gammaln",),
-        "Logarithm of the absolute value of the gamma function.",
-    ),
-    (
-        "digamma",
-        _digamma,
-        lambda g, out, x: g * F.polygamma(1, x),
-        POSITIVE,
-        ("special.digamma", "special.psi"),
-        "Derivative of `lgamma`.",
-    ),
-    (
-        "erf",
-        erf,
-        lambda g, out, x: 2 / ROOT_PI * F.exp(-(x * x)) * g,
-        ALL,
-        ("special.erf",),
-        "Error function.",
-    ),
-    (
-        "erfc",
-        "erfc",
-        lambda g, out, x: -2 / ROOT_PI * F.exp(-(x * x)) * g,
-        ALL,
-        ("special.erfc",),
-        "`1 - erf(input)`, exact for large elements.",
-    ),
-    (
-        "erfinv",
-        "erfinv",
-        lambda g, out, x: 0.5 * ROOT_PI * F.exp(F.erfinv(x) ** 2) * g,  # PyTorch saves its input
-        UNIT,
-        ("special.erfinv",),
-        "Inverse of `erf`.",
-    ),
-    (
-        "i0",
-        "i0",
-        lambda g, out, x: g * F.special_i1(x),
-        ALL,
-        ("special.i0",),
-        "Modified Bessel function of the first kind, order 0.",
-    ),
+    ("lgamma", _log_gamma, lambda g, out, x: g * F.digamma(x), POSITIVE),
+    ("digamma", _digamma, lambda g, out, x: g * F.polygamma(1, x), POSITIVE),
+    ("erf", erf, lambda g, out, x: 2 / ROOT_PI * F.exp(-(x * x)) * g, ALL),
+    ("erfc", "erfc", lambda g, out, x: -2 / ROOT_PI * F.exp(-(x * x)) * g, ALL),
+    ("erfinv", "erfinv", lambda g, out, x: 0.5 * ROOT_PI * F.exp(F.erfinv(x) ** 2) * g, UNIT),
+    ("i0", "i0", lambda g, out, x: g * F.special_i1(x), ALL),
 ):
     _words = frozenset({"saturates"} if _row[0] in ("erf", "erfc") else ())
     _unary(*_row, properties=_words)
 
 for _row in (
-    (
-        "special_erfcx",
-        "erfcx",
-        lambda g, out, x: (2 * x * out - 2 / ROOT_PI) * g,
-        ALL,
-        (),
-        "`exp(input**2) * erfc(input)`.",
-    ),
+    ("special_erfcx", "erfcx", lambda g, out, x: (2 * x * out - 2 / ROOT_PI) * g, ALL),
     (
         "special_ndtri",
         "ndtri",
         lambda g, out, x: g * math.sqrt(2 * math.pi) * F.exp(out * out / 2),
         UNIT,
-        (),
-        "Inverse of the normal distribution function.",
     ),
     (
         "special_log_ndtr",
         "log_ndtr",
         lambda g, out, x: g / F.special_erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
         ALL,
-        (),
-        "Logarithm of the normal distribution function.",
     ),
-    (
-        "special_i0e",
-        "i0e",
-        lambda g, out, x: g * (F.special_i1e(x) - F.sgn(x) * out),
-        ALL,
-        (),
-        "`exp(-|input|) * i0(input)`.",
-    ),
+    ("special_i0e", "i0e", lambda g, out, x: g * (F.special_i1e(x) - F.sgn(x) * out), ALL),
     (
         "special_i1",
         "i1",
         lambda g, out, x: g * _away_from_zero(x, F.i0, lambda safe: out / safe),
         ALL,
-        (),
-        "Modified Bessel function of the first kind, order 1.",
     ),
     (
         "special_i1e",
@@ -214,17 +189,9 @@ for _row in (
             g * _away_from_zero(x, F.special_i0e, lambda safe: out * (F.sgn(x) + 1 / safe))
         ),
         ALL,
-        (),
-        "`exp(-|input|) * i1(input)`.",
     ),
 ):
-    _unary(
-        *_row,
-        name=f"special.{_row[0].removeprefix('special_')}",
-        method=False,
-        inplace=False,
-        kink=F.abs if _row[0] == "special_i0e" else None,
-    )
+    _unary(*_row, kink=F.abs if _row[0] == "special_i0e" else None)
 
 
 def _away_from_zero(x, order0, rest):
@@ -357,17 +324,7 @@ def _entropy(x):
     ).astype(x.dtype)
 
 
-_unary(
-    "special_entr",
-    _entropy,
-    lambda g, out, x: g * (-F.log(x) - 1),
-    POSITIVE,
-    (),
-    "`-input * log(input)`, 0 at 0.",
-    name="special.entr",
-    method=False,
-    inplace=False,
-)
+_unary("special_entr", _entropy, lambda g, out, x: g * (-F.log(x) - 1), POSITIVE)
 
 
 def _log_odds(x, eps):
@@ -455,35 +412,21 @@ def _(g, out, input, other):
 
 # -- without derivatives ---------------------------------------------------------------------------
 
-for _name, _kernel, _doc in (
-    ("bessel_j0", "j0", "Bessel function of the first kind, order 0."),
-    ("bessel_j1", "j1", "Bessel function of the first kind, order 1."),
-    ("bessel_y0", "y0", "Bessel function of the second kind, order 0."),
-    ("bessel_y1", "y1", "Bessel function of the second kind, order 1."),
-    ("modified_bessel_i0", "i0", "Modified Bessel function of the first kind, order 0."),
-    ("modified_bessel_i1", "i1", "Modified Bessel function of the first kind, order 1."),
-    ("modified_bessel_k0", "k0", "Modified Bessel function of the second kind, order 0."),
-    ("modified_bessel_k1", "k1", "Modified Bessel function of the second kind, order 1."),
-    ("scaled_modified_bessel_k0", "k0e", "`exp(input)` times the modified Bessel function `k0`."),
-    ("scaled_modified_bessel_k1", "k1e", "`exp(input)` times the modified Bessel function `k1`."),
-    (
-        "spherical_bessel_j0",
-        lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi)),
-        "Spherical Bessel function of the first kind, order 0.",
-    ),
-    ("airy_ai", lambda x: _airy(x), "Airy function Ai."),
+for _name, _kernel in (
+    ("bessel_j0", "j0"),
+    ("bessel_j1", "j1"),
+    ("bessel_y0", "y0"),
+    ("bessel_y1", "y1"),
+    ("modified_bessel_i0", "i0"),
+    ("modified_bessel_i1", "i1"),
+    ("modified_bessel_k0", "k0"),
+    ("modified_bessel_k1", "k1"),
+    ("scaled_modified_bessel_k0", "k0e"),
+    ("scaled_modified_bessel_k1", "k1e"),
+    ("spherical_bessel_j0", lambda x: np.where(np.isinf(x), 0, np.sinc(x / np.pi))),
+    ("airy_ai", lambda x: _airy(x)),
 ):
-    _unary(
-        f"special_{_name}",
-        _kernel,
-        None,
-        [S(t(3, low=0.2, grad=False))],
-        (),
-        _doc,
-        name=f"special.{_name}",
-        method=False,
-        inplace=False,
-    )
+    _unary(f"special_{_name}", _kernel, None, [S(t(3, low=0.2, grad=False))])
 
 
 def _airy(x):
@@ -492,7 +435,23 @@ def _airy(x):
     return airy(x)[0].astype(x.dtype)
 
 
-def _polynomial(name, kernel, doc):
+POLYNOMIALS = row_words("""
+    chebyshev_polynomial_t: Chebyshev polynomial of the first kind.
+    chebyshev_polynomial_u: Chebyshev polynomial of the second kind.
+    chebyshev_polynomial_v: Chebyshev polynomial of the third kind.
+    chebyshev_polynomial_w: Chebyshev polynomial of the fourth kind.
+    hermite_polynomial_h: Hermite polynomial of physics.
+    hermite_polynomial_he: Hermite polynomial of statistics.
+    laguerre_polynomial_l: Laguerre polynomial.
+    legendre_polynomial_p: Legendre polynomial.
+    shifted_chebyshev_polynomial_t: Chebyshev polynomial of the first kind on [0, 1].
+    shifted_chebyshev_polynomial_u: Chebyshev polynomial of the second kind on [0, 1].
+    shifted_chebyshev_polynomial_v: Chebyshev polynomial of the third kind on [0, 1].
+    shifted_chebyshev_polynomial_w: Chebyshev polynomial of the fourth kind on [0, 1].
+""")
+
+
+def _polynomial(name, kernel):
     def evaluate(x, n):
         import scipy.special
 
@@ -503,7 +462,7 @@ def _polynomial(name, kernel, doc):
     def polynomial(input: Tensor, n: Tensor):
         pass
 
-    polynomial.__doc__ = doc
+    polynomial.__doc__ = POLYNOMIALS[name][1]
     pointwise(
         evaluate,
         key=f"special_{name}",
@@ -516,66 +475,24 @@ def _polynomial(name, kernel, doc):
 
 
 for _row in (
-    (
-        "chebyshev_polynomial_t",
-        lambda s, n, x: s.eval_chebyt(n.astype(np.int64), x),
-        "Chebyshev polynomial of the first kind.",
-    ),
-    (
-        "chebyshev_polynomial_u",
-        lambda s, n, x: s.eval_chebyu(n.astype(np.int64), x),
-        "Chebyshev polynomial of the second kind.",
-    ),
-    (
-        "chebyshev_polynomial_v",
-        lambda s, n, x: _half_order(s, n, x, -1),
-        "Chebyshev polynomial of the third kind.",
-    ),
-    (
-        "chebyshev_polynomial_w",
-        lambda s, n, x: _half_order(s, n, x, 1),
-        "Chebyshev polynomial of the fourth kind.",
-    ),
-    (
-        "hermite_polynomial_h",
-        lambda s, n, x: s.eval_hermite(n.astype(np.int64), x),
-        "Hermite polynomial of physics.",
-    ),
-    (
-        "hermite_polynomial_he",
-        lambda s, n, x: s.eval_hermitenorm(n.astype(np.int64), x),
-        "Hermite polynomial of statistics.",
-    ),
-    (
-        "laguerre_polynomial_l",
-        lambda s, n, x: s.eval_laguerre(n.astype(np.int64), x),
-        "Laguerre polynomial.",
-    ),
-    (
-        "legendre_polynomial_p",
-        lambda s, n, x: s.eval_legendre(n.astype(np.int64), x),
-        "Legendre polynomial.",
-    ),
+    ("chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n.astype(np.int64), x)),
+    ("chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n.astype(np.int64), x)),
+    ("chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, x, -1)),
+    ("chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, x, 1)),
+    ("hermite_polynomial_h", lambda s, n, x: s.eval_hermite(n.astype(np.int64), x)),
+    ("hermite_polynomial_he", lambda s, n, x: s.eval_hermitenorm(n.astype(np.int64), x)),
+    ("laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n.astype(np.int64), x)),
+    ("legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n.astype(np.int64), x)),
     (
         "shifted_chebyshev_polynomial_t",
         lambda s, n, x: s.eval_chebyt(n.astype(np.int64), 2 * x - 1),
-        "Chebyshev polynomial of the first kind on [0, 1].",
     ),
     (
         "shifted_chebyshev_polynomial_u",
         lambda s, n, x: s.eval_chebyu(n.astype(np.int64), 2 * x - 1),
-        "Chebyshev polynomial of the second kind on [0, 1].",
     ),
-    (
-        "shifted_chebyshev_polynomial_v",
-        lambda s, n, x: _half_order(s, n, 2 * x - 1, -1),
-        "Chebyshev polynomial of the third kind on [0, 1].",
-    ),
-    (
-        "shifted_chebyshev_polynomial_w",
-        lambda s, n, x: _half_order(s, n, 2 * x - 1, 1),
-        "Chebyshev polynomial of the fourth kind on [0, 1].",
-    ),
+    ("shifted_chebyshev_polynomial_v", lambda s, n, x: _half_order(s, n, 2 * x - 1, -1)),
+    ("shifted_chebyshev_polynomial_w", lambda s, n, x: _half_order(s, n, 2 * x - 1, 1)),
 ):
     _polynomial(*_row)
 
