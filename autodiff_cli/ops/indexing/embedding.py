@@ -123,15 +123,11 @@ def bag_reduced(
     public=False,
     samples=[S(t(2, 3), t(2, 1), order=0, because="the slopes are scaled, the values are not")],
     properties=frozenset({"convention"}),
+    vjp=lambda g, out, input, scale: (g * scale, None),
 )
 def slope_scaled(input: Tensor, scale: Tensor):
     """`input` itself, with gradients times `scale`."""
     return F.alias(input)
-
-
-@slope_scaled.vjp
-def _(g, out, input, scale):
-    return g * scale, None
 
 
 def _offsets(offsets, entries, include_last):

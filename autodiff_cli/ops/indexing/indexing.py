@@ -109,14 +109,10 @@ def _selected_shape(input, dim, index):
         Bad("E302", t(2), 0, ints(2, 2)),
         Bad("E306", t(2), 0, t(1)),
     ],
+    vjp=lambda g, out, input, dim, index: (F.index_add(_zeros(g, input), dim, index, g), None),
 )
 def index_select(input: Tensor, dim: Dim, index: Mask):
     """The elements `index` of a dim, repeated as the index says."""
-
-
-@index_select.vjp
-def _(g, out, input, dim, index):
-    return F.index_add(_zeros(g, input), dim, index, g), None
 
 
 # -- brackets --------------------------------------------------------------------------------------
@@ -321,14 +317,10 @@ def _taken_shape(input, index):
     shape=_taken_shape,
     samples=[S(t(2, 3), ints(4, high=6)), S(t(3), ints(values=-1)), S(t(), ints(2, high=1))],
     errors=[Bad("E305", t(2, 2), ints(values=[4])), Bad("E306", t(2), t(1))],
+    vjp=lambda g, out, input, index: (F.put(_zeros(g, input), index, g, True), None),
 )
 def take(input: Tensor, index: Mask):
     """Elements of the tensor seen as one row."""
-
-
-@take.vjp
-def _(g, out, input, index):
-    return F.put(_zeros(g, input), index, g, True), None
 
 
 @function(

@@ -27,14 +27,10 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
     shape=lambda A: _batch_shape("linalg.det", A),
     samples=[S(t(2, 2)), S(t(2, 3, 3)), S(t(1, 1))],
     errors=SQUARE_ONLY,
+    vjp=lambda g, out, A: (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),),
 )
 def det(A: Tensor):
     """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""
-
-
-@det.vjp
-def _(g, out, A):
-    return (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),)
 
 
 def _batch_shape(name, A):
@@ -73,14 +69,10 @@ def _cofactors(a):
     public=False,
     shape=lambda A: (A.shape, A.dtype),
     samples=[S(t(3, 3)), S(SINGULAR, order=1, because=NO_THIRD)],
+    vjp=lambda g, out, A: (F.cofactors_slope(g, A),),
 )
 def cofactors(A: Tensor):
     """The matrix of cofactors, which is the slope of the determinant."""
-
-
-@cofactors.vjp
-def _(g, out, A):
-    return (F.cofactors_slope(g, A),)
 
 
 def _cofactors_slope(g, a):

@@ -206,15 +206,10 @@ def soft_margin_loss(
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
 
-@composite(public=False, samples=[S(t(3))])
+@composite(public=False, samples=[S(t(3))], vjp=lambda g, out, product: -g * F.sigmoid(-product))
 def soft_margin(product: Tensor):
     """`log(1 + exp(-product))`."""
     return _soft_elements(product)
-
-
-@soft_margin.vjp
-def _(g, out, product):
-    return -g * F.sigmoid(-product)
 
 
 @function(
@@ -263,14 +258,11 @@ def _in_range(name, target, classes, low):
 ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
 
 
-@pointwise(lambda x: x, public=False, samples=[S(t(3), **ONCE)])
+@pointwise(
+    lambda x: x, public=False, samples=[S(t(3), **ONCE)], vjp=lambda g, out, input: F.once_slope(g)
+)
 def once(input: Tensor):
     """The tensor itself, of which there is a first derivative and no second."""
-
-
-@once.vjp
-def _(g, out, input):
-    return F.once_slope(g)
 
 
 @pointwise(lambda x: x, public=False, samples=[S(t(3, grad=False))])

@@ -52,14 +52,10 @@ def _(g, out, input, rules):
         input.dtype,
     ),
     samples=[S(t(2, 2), (("adaptive", 2),), (5,))],
+    vjp=lambda g, out, input, rules, sizes: (F.resample(g, rules),),
 )
 def resample_adjoint(input: Tensor, rules: Any, sizes: Size):
     """The transpose of `resample` onto dims of the given sizes."""
-
-
-@resample_adjoint.vjp
-def _(g, out, input, rules, sizes):
-    return (F.resample(g, rules),)
 
 
 # -- interpolate -----------------------------------------------------------------------------------

@@ -56,14 +56,10 @@ def _(g, out, input, kernel, steps, sizes):
         (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),
         input.dtype,
     ),
+    vjp=lambda g, out, input, kernel, steps, sizes, kept: (F.im2col(g, kernel, steps, sizes),),
 )
 def col2im(input: Tensor, kernel: Size, steps: Any, sizes: Size, kept: Size):
     """Columns summed back into their windows."""
-
-
-@col2im.vjp
-def _(g, out, input, kernel, steps, sizes, kept):
-    return (F.im2col(g, kernel, steps, sizes),)
 
 
 def _steps(name, kernel_size, dilation, padding, stride, spatial):

@@ -56,16 +56,12 @@ def _times(other, factor, like):
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     errors=[Bad("E307", ints(2), ints(2), alpha=0.5)],
     properties=frozenset({"broadcasts"}),
+    vjp=lambda g, out, input, other, alpha: (g, F.mul(g, alpha)),
 )
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
     whole_factor("alpha", alpha, input, other)
     return F.add(input, _times(other, alpha, input))
-
-
-@add_scaled.vjp
-def _(g, out, input, other, alpha):
-    return g, F.mul(g, alpha)
 
 
 @function(name="add", inplace=True, samples=[S(t(2, 3), 2, t(3))])
@@ -99,16 +95,12 @@ def sub(input: Tensor, other: Tensor):
     inplace=True,
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     properties=frozenset({"broadcasts"}),
+    vjp=lambda g, out, input, other, alpha: (g, F.mul(F.neg(g), alpha)),
 )
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
     whole_factor("alpha", alpha, input, other)
     return F.sub(input, _times(other, alpha, input))
-
-
-@sub_scaled.vjp
-def _(g, out, input, other, alpha):
-    return g, F.mul(F.neg(g), alpha)
 
 
 @composite(

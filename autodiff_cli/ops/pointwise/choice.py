@@ -130,14 +130,10 @@ def fill(input: Tensor, value: Mask):
     samples=[S(t(2, 3), t()), S(t(2), t())],
     properties=frozenset({"selects"}),
     counterpart="fill",
+    vjp=lambda g, out, input, value: (F.zeros_like(g), g),
 )
 def filled_with(input: Tensor, value: Mask):
     """`value` everywhere, in the shape and dtype of `input`."""
-
-
-@filled_with.vjp
-def _(g, out, input, value):
-    return F.zeros_like(g), g
 
 
 # -- extremes of two -------------------------------------------------------------------------------

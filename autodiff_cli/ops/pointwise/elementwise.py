@@ -274,6 +274,7 @@ def _without_nan(x, nan, posinf, neginf):
     _without_nan,
     properties=frozenset({"selects"}),
     samples=[S(t(2, 3)), S(t(values=[math.nan, math.inf, 1.0]), 2.0, 3.0, order=0, because="nan")],
+    vjp=lambda g, out, input, nan, posinf, neginf: F.where(F.isfinite(input), g, 0),
 )
 def nan_to_num(
     input: Tensor,
@@ -282,11 +283,6 @@ def nan_to_num(
     neginf: float | None = None,
 ):
     """nan and infinities replaced: by 0, the largest and the smallest number unless given."""
-
-
-@nan_to_num.vjp
-def _(g, out, input, nan, posinf, neginf):
-    return F.where(F.isfinite(input), g, 0)
 
 
 def _to_power_of_two(input):
@@ -306,11 +302,7 @@ def _frexp_shape(input):
     errors=[Bad("E307", ints(2))],
     shape=_frexp_shape,
     kink=_to_power_of_two,
+    vjp=lambda g, out, input: g[0] / F.exp2(out[1]),
 )
 def frexp(input: Tensor):
     """Mantissa in [0.5, 1) and exponent of 2."""
-
-
-@frexp.vjp
-def _(g, out, input):
-    return g[0] / F.exp2(out[1])

@@ -94,6 +94,7 @@ def _(g, out, input, dim):
     samples=[S(t(2, 3), 1)],
     properties=frozenset({"saturates", "row-major"}),
     counterpart="log_softmax",
+    vjp=lambda g, out, input, dim: g - F.exp(out) * F.sum(g, dim, keepdim=True),
 )
 def log_softmax_node(input: Tensor, dim: Dim):
     """Logarithms of softmax along `dim`."""
@@ -101,11 +102,6 @@ def log_softmax_node(input: Tensor, dim: Dim):
         return F.exp(input)
     shifted = _shifted(input, dim)
     return shifted - F.log(F.sum(F.exp(shifted), dim, keepdim=True))
-
-
-@log_softmax_node.vjp
-def _(g, out, input, dim):
-    return g - F.exp(out) * F.sum(g, dim, keepdim=True)
 
 
 @function(name="nn.functional.softmin", method=False, samples=[*SOFTMAX_SAMPLES, S(t(2, 3))])

@@ -35,11 +35,7 @@ def _(g, out, values, first, second, grad_fn):
     grad_fn=lambda input, noise, inplace: f"RreluWithNoiseBackward{int(inplace)}",
     shape=lambda input, noise, inplace: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
+    vjp=lambda g, out, input, noise, inplace: (g * noise, None),
 )
 def rrelu_with_noise(input: Tensor, noise: Tensor, inplace: bool = False):
     """The input times slopes drawn for it."""
-
-
-@rrelu_with_noise.vjp
-def _(g, out, input, noise, inplace):
-    return g * noise, None

@@ -80,16 +80,12 @@ def _sum(x, dim, keepdim, dtype=None):
     ],
     errors=[Bad("E304", t(2, 3), dim=2, words="dim 2")],
     phrase="every element gets the upstream gradient",
+    vjp=lambda g, out, input, dim, keepdim, dtype: (spread(g, input, dim),),
 )
 def sum_(
     input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ):
     """Sum over `dim`, or over everything; integers and bools sum to int64."""
-
-
-@sum_.vjp
-def _(g, out, input, dim, keepdim, dtype):
-    return (spread(g, input, dim),)
 
 
 @composite(

@@ -120,14 +120,10 @@ def _placed(base, value, step):
     strides_rule=same_strides,
     properties=frozenset({"selects"}),
     counterpart=_placed,
+    vjp=lambda g, out, base, value, step: (F.copy_slices(g, _zeros(value), step), _viewed(g, step)),
 )
 def copy_slices(base: Tensor, value: Tensor, step: Any):
     """`base` with `value` written to what the view op `step` shows of it."""
-
-
-@copy_slices.vjp
-def _(g, out, base, value, step):
-    return F.copy_slices(g, _zeros(value), step), _viewed(g, step)
 
 
 def _zeros(value):
@@ -165,14 +161,10 @@ def _overwritten(x, src, *rest):
     samples=[S(t(2, 3), t(3)), S(t(2), t()), S(t(2), ints(2))],
     errors=[Bad("E302", t(2), t(3))],
     counterpart=_spread,
+    vjp=lambda g, out, input, src, non_blocking: (_zeros(input), F.sum_to_size(g, src.shape)),
 )
 def copy_over(input: Tensor, src: Tensor, non_blocking: bool = False):
     """The values of `src` in the shape and dtype of `input`; what `x.copy_(src)` writes."""
-
-
-@copy_over.vjp
-def _(g, out, input, src, non_blocking):
-    return _zeros(input), F.sum_to_size(g, src.shape)
 
 
 @movement(

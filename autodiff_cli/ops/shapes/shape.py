@@ -84,14 +84,10 @@ def _expand_strides(strides, input, size, implicit=False):
     strides_rule=_expand_strides,
     samples=[S(t(3, 1), (3, 4)), S(t(3), 2, 3), S(t(2, 1), (-1, 3)), S(t(), (2, 2))],
     errors=[Bad("E302", t(2, 3), (2, 4)), Bad("E303", t(2, 3), (3,))],
+    vjp=lambda g, out, input, size, implicit: (F.sum_to_size(g, input.shape),),
 )
 def expand(input: Tensor, size: Size, *, implicit: bool = False):
     """The tensor with dims of size 1 repeated up to `size`, without copying; -1 keeps a size."""
-
-
-@expand.vjp
-def _(g, out, input, size, implicit):
-    return (F.sum_to_size(g, input.shape),)
 
 
 @function(samples=[S(t(3, 1), t(3, 4)), S(t(), t(2))])
@@ -141,14 +137,10 @@ def _sum_to_name(input, size):
     properties=frozenset({"sums"}),
     samples=[S(t(2, 3), (1, 3)), S(t(2, 3), (3,)), S(t(2, 3), ())],
     counterpart="Tensor.sum_to_size",
+    vjp=lambda g, out, input, size: (F.expand(g, input.shape),),
 )
 def summed_to(input: Tensor, size: Size):
     """The sum over the dims in which `size` has 1 or nothing."""
-
-
-@summed_to.vjp
-def _(g, out, input, size):
-    return (F.expand(g, input.shape),)
 
 
 @function(
