@@ -41,13 +41,13 @@ def kept(input, mask, neutral):
 
 def _lowest(input):
     if input.dtype == BOOL:
-        return False
+        raise fault("E307 needs-numbers-not-bools", name="masked.amax")
     return -inf if is_float(input.dtype) else int(np.iinfo(input.dtype).min)
 
 
 def _highest(input):
     if input.dtype == BOOL:
-        return True
+        raise fault("E307 needs-numbers-not-bools", name="masked.amin")
     return inf if is_float(input.dtype) else int(np.iinfo(input.dtype).max)
 
 

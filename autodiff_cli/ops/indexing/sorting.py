@@ -181,7 +181,7 @@ def searchsorted(
     """Where to insert the elements of `input` to keep `sorted_sequence` sorted: before equal ones,
     or after them with `right=True`."""
     if side not in (None, "left", "right"):
-        raise fail("E205", f"`searchsorted` has no side {side!r}", help='write "left" or "right"')
+        raise fault("E205 searchsorted-no-side", side=side)
     if side == "left" and right:
         raise fault("E205 searchsorted-side-left-but")
     return F.bisected(sorted_sequence, input, right or side == "right", out_int32, sorter)

@@ -113,7 +113,7 @@ def scaled_dot_product_attention(
     if _one_node(query, key, value, attn_mask, dropout_p):
         return F.attention_at_once(query, key, value, attn_mask, is_causal=is_causal, scale=factor)
     if is_causal and attn_mask is not None:
-        raise fail("E205", "`attn_mask` and `is_causal` cannot both be set", help="leave one out")
+        raise fault("E205 attn_mask-and-is_causal")
     return _attend(query, key, value, attn_mask, dropout_p, is_causal, factor)
 
 
@@ -305,7 +305,7 @@ def multi_head_attention_forward(
     )
     more = 0
     if (bias_k is None) != (bias_v is None):
-        raise fail("E205", "bias_k and bias_v go together", help="give both or none")
+        raise fault("E205 bias_k-and-bias_v")
     if bias_k is not None:
         k = F.cat((k, F.expand(bias_k, (1, batch, size))), 0)
         v = F.cat((v, F.expand(bias_v, (1, batch, size))), 0)

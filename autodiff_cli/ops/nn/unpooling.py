@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Ints, Tensor, composite, function
 from ...graph.dtypes import INT64
 from ...graph.registry import F
@@ -40,11 +40,8 @@ def _unpooled_sizes(name, input, n, kernel, stride, padding, output_size):
     if len(sizes) != n or any(
         not d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)
     ):
-        raise fail(
-            "E309",
-            f"`{name}` cannot reach output_size {output_size} from {shape_text(input.shape)}",
-            help=f"sizes near {default} are possible, less than a stride away",
-        )
+        shape = shape_text(input.shape)
+        raise fault("E309 unpool-size", name=name, size=output_size, shape=shape, near=default)
     return sizes
 
 

@@ -330,7 +330,7 @@ def unflatten(input: Tensor, dim: Dim, sizes: Size):
     if not sizes:
         raise fail("E303", "unflatten needs at least one size", help="give the sizes to split into")
     if not input.shape:
-        raise fail("E304", "a 0-d tensor has no dim to unflatten", help="use `reshape`")
+        raise fault("E304 unflatten-no-dim")
     sizes = infer_size((input.shape[dim],), sizes)
     return F.view(input, (*input.shape[:dim], *sizes, *input.shape[dim + 1 :]))
 
