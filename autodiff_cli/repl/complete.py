@@ -15,7 +15,7 @@ from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.registry import overloads
 from ..language.runtime.attributes import ATTRIBUTES, OP_ATTRIBUTES
-from ..language.runtime.names import builtin, known_names, member, op_function
+from ..language.runtime.names import builtin, known_names, member, names_of, op_function
 from ..language.values.values import Namespace, OpFunction, UserFunction
 from ..render.text import clip, format_shape
 from .commands.settings import SETTINGS
@@ -231,20 +231,8 @@ def _tensor_methods() -> list[str]:
 
 
 def _members(space: Namespace, word: str, match: Matcher) -> Iterator[Candidate]:
-    from ..language.nn.module_names import PATHS
-    from ..language.python.math_names import MATH
-    from ..language.torch.names import TORCH
-    from ..ops import public_names
-
-    if space.path == "math":
-        yield from _words(word, sorted(MATH), match)
-        return
     prefix = "" if space.path in ("", "np") else f"{space.path}."
-    names = {
-        n.removeprefix(prefix) for n in (*public_names(), *TORCH, *PATHS) if n.startswith(prefix)
-    }
-    heads = {n.partition(".")[0] for n in names}
-    for name in sorted(heads):
+    for name in sorted(names_of(space)):
         if match(word, name) and not name.startswith("_"):
             full = prefix + name
             yield Candidate(name, len(word), lambda f=full: _op_signature(f))  # type: ignore[misc]  # a bound default

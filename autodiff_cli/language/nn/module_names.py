@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..runtime.providers import Names
+
 FILES: dict[str, str] = {
     "activations": """
         _InPlace Threshold ReLU RReLU Hardtanh ReLU6 Sigmoid Hardsigmoid Tanh SiLU Mish Hardswish
@@ -169,8 +171,10 @@ PATHS: dict[str, str] = {
 
 
 def library_member(path: str) -> Any:
-    """What a path of `PATHS` stands for."""
-    name = PATHS[path].rpartition(".")[2]
+    """What a path of `PATHS` stands for; None for others."""
+    name = PATHS.get(path, "").rpartition(".")[2]
+    if not name:
+        return None
     if path.startswith("optim.") and name in OPTIMIZERS:
         from .optimizers import CLASSES
 
@@ -190,3 +194,6 @@ def library_member(path: str) -> Any:
     from .prelude import define
 
     return define(name)
+
+
+LIBRARY = Names(lambda: PATHS, library_member)

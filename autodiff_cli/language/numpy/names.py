@@ -11,6 +11,7 @@ from ...errors import AutodiffError, fail
 from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.registry import overloads
 from ..python.builtins import TYPES
+from ..runtime.providers import Names
 from ..values.dialect import MODE
 from ..values.values import Builtin, Namespace
 
@@ -126,17 +127,16 @@ NUMPY_DTYPES: dict[str, str] = {
 }  # fmt: skip
 
 
-def numpy_member(prefix: str, name: str) -> Any:
-    if prefix == "np" and name == "linalg":
-        return Namespace("np.linalg")
-    if prefix == "np.random":
-        from .random import RANDOM as NUMPY_RANDOM
+def _member(path: str) -> Any:
+    """What a path below `np.` stands for."""
+    if path in ("linalg", "random"):
+        return Namespace(f"np.{path}")
+    prefix, _, name = path.rpartition(".")
+    if prefix == "random":
+        from .random import RANDOM
 
-        return NUMPY_RANDOM.get(name)
-    if prefix == "np" and name == "random":
-        return Namespace("np.random")
-    path = f"{prefix}.{name}".removeprefix("np.")
-    if path.startswith("linalg."):
+        return RANDOM.get(name)
+    if prefix:
         ops = overloads(path)
         known = path in COMPUTED if MODE.python else bool(ops)
         return Builtin(name, numpy_function(path, ops)) if known else None
@@ -160,6 +160,9 @@ def numpy_member(prefix: str, name: str) -> Any:
     ops = overloads(NUMPY.get(name, name))
     known = name in COMPUTED or name in SAME if MODE.python else bool(ops)
     return Builtin(name, numpy_function(name, ops)) if known else None
+
+
+MEMBERS = Names(lambda: NUMPY, _member)
 
 
 def _is_data(value: Any) -> bool:

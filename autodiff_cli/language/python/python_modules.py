@@ -15,6 +15,7 @@ from typing import Any
 from ..random.generators import Stream
 from ..runtime.attributes import get_attribute
 from ..runtime.context_managers import ExitStack, Manager, context_manager
+from ..runtime.providers import Names
 from ..values.builtin_bases import GENERIC
 from ..values.dialect import misfit
 from ..values.functions import call_value
@@ -229,8 +230,9 @@ _TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-def member(module: str, name: str) -> Any:
-    """`module.name`; None when there is no such thing here."""
+def _member(path: str) -> Any:
+    """What a path below the modules stands for: `functools.partial`."""
+    module, _, name = path.rpartition(".")
     if module == "enum":
         from .enumerations import NAMES
 
@@ -247,9 +249,9 @@ def member(module: str, name: str) -> Any:
         return _TABLE[module].get(name)
     from .system_modules import member as system
 
-    return system(f"{module}.{name}")
+    return system(path)
 
 
-def names_of(module: str) -> list[str]:
-    """What a module has here."""
-    return list(_TABLE.get(module, {}))
+MEMBERS = Names(
+    lambda: [f"{module}.{name}" for module, names in _TABLE.items() for name in names], _member
+)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..runtime.providers import Names
+
 _DROPOUTS = """
     dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout
     rrelu gumbel_softmax fractional_max_pool2d fractional_max_pool3d
@@ -34,4 +38,16 @@ _METHODS = """
     uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_ bernoulli
     multinomial
 """
+
+
+def _draw(path: str) -> Any:
+    if path not in RANDOM_NAMES:
+        return None
+    from .functions import RANDOM
+
+    return RANDOM[path]
+
+
+DRAWS = Names(lambda: RANDOM_NAMES, _draw)
+
 RANDOM_METHOD_NAMES = tuple(_METHODS.split())

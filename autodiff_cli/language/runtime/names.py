@@ -6,57 +6,37 @@ builtins and what it imports.
 
 from __future__ import annotations
 
-from importlib import import_module as import_python
 from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail
 from ...graph.registry import overloads
 from ...suggest import did_you_mean, suggest, synonym
-from ..nn.module_names import PATHS, library_member
-from ..numpy.names import CONSTANTS, NUMPY, NUMPY_ONLY_BARE, numpy_member
-from ..python.builtins import BUILTINS
-from ..python.math_names import MATH
-from ..random.names import RANDOM_NAMES
 from ..values.dialect import MODE, kind_of, misfit
 from ..values.values import Builtin, Namespace, OpFunction
 from .namespaces import MODULES, NAMESPACES, PREDEFINED
+from .providers import STUBS, paths_below, provided, table
 
-# Beginnings of paths below `torch.`, and the modules whose tables have what is there, loaded when
-# such a path is named. Other names that are no ops are among the services.
-PROVIDERS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("func.", "vmap", "autograd.functional.", "autograd.gradcheck", "autograd.gradgradcheck"),
-        ("torch.transform_functions", "TRANSFORMS"),
-    ),
-    "utils.data.": ("nn.datasets", "NAMES"),
-    "autograd.forward_ad.": ("torch.duals", "NAMES"),
-    "autograd.graph.": ("torch.gradient_edges", "NAMES"),
-}
-
+NATIVE, CONSTANTS = "torch.names.NATIVE", "numpy.names.CONSTANTS"  # of native files
+TORCH = "torch.names.TORCH"
+NUMPY, NUMPY_ONLY_BARE = "numpy.names.NUMPY", "numpy.names.NUMPY_ONLY_BARE"
 OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
 
 
 def builtin(name: str) -> Any:
     """What a name means that the program has not assigned; None when nothing."""
-    found = BUILTINS.get(name)
+    found = table("python.builtins.BUILTINS").get(name)
     if found is not None:
         return found
     if name == "__name__":
         return "__main__"
     if name.endswith(("Error", "Exception", "Warning")) or name in _OTHER_EXCEPTIONS:
-        from ..values.exceptions import EXCEPTIONS
-
-        return EXCEPTIONS.get(name)
+        return table("values.exceptions.EXCEPTIONS").get(name)
     if name in ("exit", "quit"):
-        from ..python.system_modules import member as system
-
-        return system("sys.exit")
-    from ..torch.names import NATIVE
-
+        return provided("python.sys.exit")
     if MODE.python:
-        return NATIVE.get(name) if name in ("load", "approx") else None
-    found = CONSTANTS.get(name)
+        return table(NATIVE).get(name) if name in ("load", "approx") else None
+    found = table(CONSTANTS).get(name)
     if found is not None:
         return found
     path = PREDEFINED.get(name)
@@ -64,7 +44,9 @@ def builtin(name: str) -> Any:
         return Namespace(path)
     found = _BARE.get(name)
     if found is None:
-        found = NATIVE.get(name) or torch_member(name) or op_function(name) or service(name)
+        found = table(NATIVE).get(name) or provided(name) or op_function(name)
+        if found is None:
+            found = table(STUBS.table).get(name)
         if found is not None:
             _BARE[name] = found
     return found
@@ -81,36 +63,9 @@ def op_function(name: str) -> OpFunction | None:
         ops = overloads(prefix + name)
         if ops:
             return OpFunction(name, ops)
-    if name in NUMPY_ONLY_BARE:
-        return OpFunction(name, overloads(NUMPY[name]))
+    if name in table(NUMPY_ONLY_BARE):
+        return OpFunction(name, overloads(table(NUMPY)[name]))
     return None
-
-
-def torch_member(path: str) -> Any:
-    """A name below `torch.` that is no op."""
-    from ..torch.names import TORCH
-
-    found = TORCH.get(path)
-    if found is not None:
-        return found
-    if path in RANDOM_NAMES:
-        from ..random.functions import RANDOM
-
-        return RANDOM.get(path)
-    if path in PATHS:
-        return library_member(path)
-    for prefix, (module, table) in PROVIDERS.items():
-        if path.startswith(prefix):
-            names = getattr(import_python(f"...language.{module}", __package__), table)
-            return names.get(path) or names.get(path.removeprefix(prefix))
-    return None
-
-
-def service(path: str) -> Any:
-    """What stands around computing below `torch.`, where no op has the name."""
-    from ..torch.torch_stubs import SERVICES
-
-    return SERVICES.get(path)
 
 
 def member(namespace: Namespace, name: str) -> Any:
@@ -137,27 +92,18 @@ def _member(namespace: Namespace, name: str) -> Any:
         from .attributes import private
 
         raise private(name)
-    if prefix == "math":
-        found = MATH.get(name)
-    elif prefix.startswith("python.") and path not in PATHS:
-        from ..python import python_modules
-
-        found = python_modules.member(prefix.removeprefix("python."), name)
-    elif prefix.startswith("np"):
-        found = numpy_member(prefix, name)
-    else:
-        found = torch_member(path)
-        if found is None and path in NAMESPACES:
-            found = Namespace(path)
-        if found is None:
-            ops = overloads(path)
-            if ops:
-                found = OpFunction(name, ops)
-            elif name.endswith("_") and prefix in ("", "nn.functional"):
-                found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
-                _IN_PLACE[path] = found
-        if found is None:
-            found = service(path)
+    found = provided(path)
+    if found is None and path in NAMESPACES:
+        found = Namespace(path)
+    if found is None:
+        ops = overloads(path)
+        if ops:
+            found = OpFunction(name, ops)
+        elif name.endswith("_") and prefix in ("", "nn.functional"):
+            found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
+            _IN_PLACE[path] = found
+    if found is None:
+        found = table(STUBS.table).get(path)
     if found is None and path not in NONES:
         raise _no_member(namespace, name)
     return found
@@ -198,21 +144,11 @@ def _in_place(path: str, name: str) -> Builtin | None:
 
 
 def _no_member(namespace: Namespace, name: str) -> AutodiffError:
-    from ...ops import public_names
-    from ..torch.names import TORCH
-
-    prefix = f"{namespace.path}." if namespace.path else ""
-    known = [*public_names(), *TORCH, *PATHS]
-    known = [n.removeprefix(prefix) for n in known if n.startswith(prefix)]
-    if namespace.path == "math":
-        known = list(MATH)
-    if namespace.path == "np":
-        known = [*NUMPY, *public_names()]
-    close = suggest(name, [n for n in known if "." not in n])
+    close = suggest(name, list(names_of(namespace)))
     shown = {"": "torch", "nn.functional": "F"}.get(namespace.path, namespace.path)
     shown = shown.removeprefix("python.")
     other = synonym(f"tf.{name}") if namespace.path in ("", "np") and not close else None
-    if other is not None and other in known:
+    if other is not None and other in names_of(namespace):
         close = [other]
     help = _FILES.get(name) or NO_DTYPES.get(name)
     if help is not None:
@@ -290,20 +226,21 @@ def import_name(module: str, name: str) -> Any:
         raise
 
 
+def names_of(namespace: Namespace) -> dict[str, bool]:
+    """What stands right below a namespace, private names too; whether it has names below itself."""
+    from ...ops import public_names
+
+    prefix = f"{namespace.path}." if namespace.path else ""
+    ops = "" if prefix == "np." else prefix  # NumPy's names of ops are mostly theirs
+    paths = [path.removeprefix(prefix) for path in paths_below(prefix)]
+    paths += [path.removeprefix(ops) for path in public_names() if path.startswith(ops)]
+    return {path.partition(".")[0]: "." in path for path in paths}
+
+
 def names_below(module: str) -> list[str]:
     """What `from module import *` brings: the public names of a small module."""
-    from ..torch.names import TORCH
-
-    namespace = import_module(module)
-    prefix = f"{namespace.path}."
-    found = [n.removeprefix(prefix) for n in [*TORCH, *PATHS] if n.startswith(prefix)]
-    if prefix in PROVIDERS:
-        source, table = PROVIDERS[prefix]
-        names = getattr(import_python(f"...language.{source}", __package__), table)
-        found += [name.removeprefix(prefix) for name in names]
-    if namespace.path == "math":
-        found = list(MATH)
-    found = [name for name in found if "." not in name and not name.startswith("_")]
+    names = names_of(import_module(module))
+    found = [name for name, inner in names.items() if not inner and not name.startswith("_")]
     if not 0 < len(found) <= MOST_AT_ONCE:
         raise fail(
             "E209",
@@ -321,14 +258,12 @@ def known_names() -> list[str]:
     """All bare names, for suggestions."""
     from ...ops import public_names
 
+    builtins = table("python.builtins.BUILTINS")
     if MODE.python:
-        return list(BUILTINS)
+        return list(builtins)
     names = {n.rpartition(".")[2] for n in public_names()}
-    from ..torch.names import NATIVE, TORCH
-
-    names.update(
-        n for n in (*BUILTINS, *CONSTANTS, *NATIVE, *NUMPY, *TORCH, *PREDEFINED) if "." not in n
-    )
+    for known in (builtins, PREDEFINED, *map(table, (CONSTANTS, NATIVE, NUMPY, TORCH))):
+        names.update(n for n in known if "." not in n)
     return sorted(names)
 
 

@@ -16,7 +16,7 @@ from ...graph.state import STATE, grad_mode
 from ..python.saving import load, save
 from ..runtime.context_managers import Manager
 from ..runtime.namespaces import TORCH_VERSION
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import kind_of
 from ..values.exceptions import EXCEPTIONS
 from ..values.functions import call_value
 from ..values.operations import items_of, truth
@@ -163,12 +163,6 @@ def _default_device(device: Any) -> None:
     check_device(device)
 
 
-def _is_nonzero(input: Any) -> bool:
-    if not isinstance(input, Tensor):
-        raise misfit("is_nonzero() takes a tensor, not", input, "write bool()")
-    return truth(input)
-
-
 def _can_cast(source: Any, target: Any) -> bool:
     order = {"b": 0, "u": 1, "i": 1, "f": 2}
     return order[np.dtype(source).kind] <= order[np.dtype(target).kind]
@@ -221,7 +215,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "is_anomaly_enabled": lambda: STATE.anomaly,
     "is_autocast_enabled": _constant(False),
     "is_complex": _constant(False),
-    "is_nonzero": _is_nonzero,
     "can_cast": _can_cast,
     "get_num_threads": _constant(1),
     "set_num_interop_threads": _constant(None),

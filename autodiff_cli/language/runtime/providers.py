@@ -1,0 +1,83 @@
+"""Who knows what a path stands for: tables that are loaded when a path of theirs is named.
+
+Paths are dotted, without `torch.` in front: `relu`, `nn.Linear`, `np.sin`, `math.pi`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+
+class Provider(NamedTuple):
+    """A table, how the paths in it begin, and what of them its keys leave out."""
+
+    begins: str | tuple[str, ...]
+    table: str
+    below: str = ""
+
+
+# The first that has a path gives it.
+PROVIDERS = (
+    Provider("math.", "python.math_names.MATH", "math."),
+    Provider("np.", "numpy.names.MEMBERS", "np."),
+    Provider("", "torch.names.TORCH"),
+    Provider("", "random.names.DRAWS"),
+    Provider("", "nn.module_names.LIBRARY"),
+    Provider("python.", "python.python_modules.MEMBERS", "python."),
+    Provider(
+        ("func.", "vmap", "autograd.functional.", "autograd.gradcheck", "autograd.gradgradcheck"),
+        "torch.transform_functions.TRANSFORMS",
+    ),
+    Provider("utils.data.", "nn.datasets.NAMES", "utils.data."),
+    Provider("autograd.forward_ad.", "torch.duals.NAMES", "autograd.forward_ad."),
+    Provider("autograd.graph.", "torch.gradient_edges.NAMES", "autograd.graph."),
+)
+STUBS = Provider("", "torch.torch_stubs.SERVICES")
+"""What stands around computing; asked after the ops, because its module is rarely needed."""
+
+
+@cache
+def table(place: str) -> Mapping[str, Any]:
+    """A table by its module below `language` and its name there."""
+    module, _, name = place.rpartition(".")
+    return getattr(import_module(f"...{module}", __name__), name)
+
+
+def provided(path: str) -> Any:
+    """What a path stands for that is no op; None when no table has it."""
+    for begins, place, below in PROVIDERS:
+        if path.startswith(begins):
+            found = table(place).get(path.removeprefix(below))
+            if found is not None:
+                return found
+    return None
+
+
+def paths_below(prefix: str) -> Iterator[str]:
+    """Paths of the tables that begin with a prefix; those of rarely used modules are left out."""
+    for begins, place, below in PROVIDERS:
+        if begins == "" or prefix.startswith(begins):
+            yield from (below + key for key in table(place) if (below + key).startswith(prefix))
+
+
+class Names(Mapping[str, Any]):
+    """A table whose values are made, or their modules loaded, when they are asked for."""
+
+    def __init__(self, keys: Any, give: Any):
+        self.keys_of, self.give = keys, give
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, None when there is none."""
+        return self.give(key)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.give(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys_of())
+
+    def __len__(self) -> int:
+        return len(self.keys_of())
