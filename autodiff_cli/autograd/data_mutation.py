@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph.node import Node
-from ..graph.op import OUTPUT
+from ..graph.op import OUTPUT, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 
@@ -98,3 +98,35 @@ def kept(by: Node | None, node: Node, read: Node) -> bool:
             if part.body is not None:
                 pending.extend(part.body if type(part.body) is tuple else (part.body,))
     return False
+
+
+def remade(node: Node, since: int, known: dict[Node, Node]) -> Node:
+    """A node computed again from what the memory of those older than `since` holds now; `known`
+    are those that were."""
+    pending = [node]
+    while pending:
+        n = pending[-1]
+        if n in known:
+            pending.pop()
+            continue
+        if n.seq < since:
+            handle = n.handle and n.handle()
+            changed = handle is not None and handle.node.shape == n.shape
+            known[n] = handle.node if changed else n
+            continue
+        missing = [x for x in n.inputs if x not in known]
+        if missing:
+            pending.extend(missing)
+        elif all(known[x] is x for x in n.inputs):
+            known[n] = n
+        elif n.op is OUTPUT or n.op.key == "level":
+            known[n] = output(known[n.args[0]], n.args[1]) if n.op is OUTPUT else known[n.args[0]]
+        else:
+            known[n] = n.op.apply([_remade(arg, known) for arg in n.args])
+    return known[node]
+
+
+def _remade(arg: Any, known: dict[Node, Node]) -> Any:
+    if type(arg) is tuple:
+        return tuple(_remade(part, known) for part in arg)
+    return known[arg] if type(arg) is Node else arg

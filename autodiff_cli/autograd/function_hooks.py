@@ -18,7 +18,7 @@ class Packed:
 
     __slots__ = ("node", "saved", "unpack")
 
-    def __init__(self, saved: list[tuple[Node, Any]], unpack: Callable[[Any], Node]):
+    def __init__(self, saved: list[tuple[Node, Any]], unpack: Callable[[Any], Any]):
         self.saved = saved
         self.unpack = unpack
 
@@ -26,7 +26,7 @@ class Packed:
     def unpacked(self) -> Iterator[None]:
         """While this runs the saved nodes have the values that the program unpacks."""
         before = STATE.replaced, STATE.overwriting
-        held = [(node, node.mark().replaced, _Held(self.unpack(p))) for node, p in self.saved]
+        held = [(node, node.mark().replaced, _Held(self.unpack(p).node)) for node, p in self.saved]
         for node, _, holder in held:
             node.mark().replaced = holder, None, None
         STATE.replaced = STATE.overwriting = True
@@ -71,8 +71,9 @@ def attached(node: Node) -> Attached:
 
 def visit(running: Pass, node: Node, g: Any) -> None:
     """Differentiate a node of a pass between its hooks."""
-    packed = node.mark().context.packed
-    if packed is None:
+    marks = node.mark()
+    packed = marks.context.packed
+    if packed is None or marks.freed:  # what was freed is told of, not unpacked
         _visit(running, node, g)
         return
     with packed.unpacked():

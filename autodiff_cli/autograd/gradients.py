@@ -118,10 +118,12 @@ def accumulate(node: Node, accumulator: AccumulateGrad, g: Node, create_graph: b
     for before in list(attached.before.values()) if attached else ():
         g = (before([g]) or [g])[0]
     accumulator.receive(g, create_graph)
+    told = [hook() for hook in list(accumulator.hooks.values())]
+    if any(told):
+        words = "Tensor post accumulate grad hooks should return None."
+        raise refused("E208", "a hook after accumulation returns something", words, "return None")
     for after in list(attached.after.values()) if attached else ():
         after([], [g])
-    for hook in list(accumulator.hooks.values()):
-        hook()
 
 
 def _handle(g: Node, known: list[Tensor], create_graph: bool) -> Tensor:

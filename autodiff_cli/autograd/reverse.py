@@ -52,6 +52,7 @@ class Pass:
     ran in any pass. With `since`, the pass is that of a transform which began then: older values
     are what their memory holds, and only those of its own that lead to targets are checked."""
 
+    begun = 0
     hooked = 0
     running: Pass | None = None
 
@@ -64,6 +65,7 @@ class Pass:
         since: int = 0,
         deliver: Callable[[Node, Node], None] | None = None,
     ):
+        Pass.begun = self.number = Pass.begun + 1
         self.since = since
         self.deliver = deliver
         self.cotangents: dict[Node, Any] = {}

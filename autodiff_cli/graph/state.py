@@ -6,7 +6,6 @@ One mutable object, because ops read it on every application; `session` resets i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +45,7 @@ class State:
         "default_generator",
         "draws",
         "dual",
+        "early_stop",
         "grad",
         "inference",
         "levels",
@@ -72,12 +72,13 @@ class State:
     def reset(self) -> None:
         self.grad = True
         self.inference = False
+        self.early_stop: bool | None = None
         self.batching = 0
         self.opened = 0
         self.levels: list[Any] = []
         self.dual = False
         self.unmoved: list[tuple[int, int]] = []
-        self.packing: list[Callable[[Any], None]] = []
+        self.packing: list[Any] = []
         self.unpacked: list[str] = []
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64

@@ -18,6 +18,7 @@ from ...graph.registry import F
 from ...graph.sizes import shape_text
 from ...graph.state import STATE, grad_mode
 from ..batching.examples import Trace
+from ..data_mutation import remade
 from ..forward import Linearized, depends
 from ..gradients import grad
 from ..reverse import gradients, ones_like, zeros_like
@@ -294,12 +295,16 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
     symbols = [new_leaf(zeros_like(x), None) for x in opened.nodes]
     changes = opened.linearized([out.node for out in run.outputs()]).along(list(symbols))
     fixed: dict[Node, Node] = {}
+    seen: dict[Node, Node] = {}
 
     def constant(node: Node) -> Node:
-        if node.requires_grad and node not in fixed:
-            value = opened.settled(node)
-            fixed[node] = new_leaf(value, AccumulateGrad(), value.requires_grad)
-        return fixed.get(node, node)
+        """What does not move, with what memory holds at the first call."""
+        if node not in fixed:
+            value = opened.settled(remade(node, opened.since, seen))
+            if node.requires_grad:
+                value = new_leaf(value, AccumulateGrad(), value.requires_grad)
+            fixed[node] = value
+        return fixed[node]
 
     derivative = Linearized(changes, symbols, True, constant)
 

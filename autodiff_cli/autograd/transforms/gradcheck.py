@@ -32,17 +32,34 @@ class Tolerance:
         self.rtol = rtol
 
 
-def gradcheck(call: Call, inputs: Any, tolerance: Tolerance, name: str = "gradcheck") -> None:
-    """E602 with the worst element when a derivative differs from the difference quotient."""
+def gradcheck(
+    call: Call,
+    inputs: Any,
+    tolerance: Tolerance,
+    name: str = "gradcheck",
+    columns: Callable[..., list[list[np.ndarray]]] | None = None,
+    backward: bool = True,
+) -> None:
+    """E602 with the worst element when a derivative differs from the difference quotient: that of
+    reverse mode where `backward`, and that which `columns` finds in forward mode."""
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
     if not places:
         raise fault("E402 needs-least-input-requires", name=name)
     opened = Opened([given[i] for i in places], name, True)
     outputs = [out for out in _outputs(name, call, given, places, opened.tree) if _differs(out)]
-    rows = jacobian_of(outputs, opened.nodes)
-    for at, x in enumerate(opened.nodes):
-        numeric = _differences(name, call, given, places, at, tolerance.eps)
+    numerics = [
+        _differences(name, call, given, places, at, tolerance.eps) for at in range(len(places))
+    ]
+    if columns is not None:
+        moved = columns(call, given, places)
+        for at, x in enumerate(opened.nodes):
+            for i, out in enumerate(outputs):
+                found = moved[at][i].T
+                _compare(name, found, numerics[at][i].T, i, places[at], out, x, tolerance, True)
+    rows = jacobian_of(outputs, opened.nodes) if backward else []
+    for at, x in enumerate(opened.nodes if backward else ()):
+        numeric = numerics[at]
         for i, out in enumerate(outputs):
             g = rows[i][at]
             analytic = (
@@ -102,6 +119,7 @@ def _compare(
     out: Node,
     x: Node,
     tolerance: Tolerance,
+    forward: bool = False,
 ) -> None:
     bound = tolerance.atol + tolerance.rtol * np.abs(numeric)
     with np.errstate(all="ignore"):
@@ -122,7 +140,8 @@ def _compare(
         f"\n{kind}:{format_tensor(found.T.astype(x.dtype), default_dtype=STATE.default_dtype)}"
         for kind, found in (("numerical", numeric), ("analytical", analytic))
     )
-    words = f"Jacobian mismatch for output {output} with respect to input {input},{both}\n"
+    how = "computed with forward mode " if forward else ""
+    words = f"Jacobian {how}mismatch for output {output} with respect to input {input},{both}\n"
     raise fail(
         "E602",
         f"`{name}`: the derivative of output {output} with respect to input {input} is wrong in "

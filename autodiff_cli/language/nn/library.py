@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.random import initial_parameters
+from ...autograd.reverse import Pass
 from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fail
 from ...graph.dtypes import is_float
@@ -261,7 +262,15 @@ def _named(tensor: Tensor, name: str) -> Tensor:
     return tensor
 
 
+def _running_pass() -> tuple[int | None, bool, Any]:
+    """The number of the backward that is running, whether it is told what for, and whether
+    checkpoints are to stop early."""
+    now, early = Pass.running, STATE.early_stop
+    return (None, False, early) if now is None else (now.number, now.targets is not None, early)
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "running_pass": _running_pass,
     "named": _named,
     "become": _become,
     "forget": _forget,

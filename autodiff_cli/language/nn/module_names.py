@@ -88,6 +88,10 @@ FILES: dict[str, str] = {
         get_ema_multi_avg_fn get_ema_avg_fn get_swa_multi_avg_fn get_swa_avg_fn AveragedModel
         update_bn SWALR
     """,
+    "checkpoints": """
+        CheckpointError _Recomputed _Frame _with_state CheckpointFunction
+        checkpoint checkpoint_sequential
+    """,
     "argparse": """
         Namespace ArgumentParser
     """,
@@ -115,6 +119,7 @@ PRELUDE: dict[str, str] = {
 _PREFIX = {
     "argparse": "python.argparse.",
     "pathlib": "python.pathlib.",
+    "checkpoints": "utils.checkpoint.",
     "schedulers": "optim.lr_scheduler.",
     "averages": "optim.swa_utils.",
     "packed": "nn.utils.rnn.",

@@ -18,7 +18,7 @@ from ...autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ...autograd.views import base_of, first_place
 from ...errors import AutodiffError, fail, refused
 from ...graph.dtypes import DTYPES, is_float
-from ...graph.op import LEAF, cast, constant, number, value_of
+from ...graph.op import LEAF, OUTPUT, cast, constant, number, value_of
 from ...graph.params import to_int, to_size, to_tensor
 from ...graph.registry import F
 from ...graph.sizes import check_size
@@ -282,7 +282,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "is_quantized": lambda t: False,
     "names": lambda t: (None,) * len(t.shape),
     "retains_grad": lambda t: isinstance(t.accumulator, GradSlot),
-    "output_nr": lambda t: 0,
+    "output_nr": lambda t: t.node.args[1] if t.node.op is OUTPUT else 0,
     "_version": lambda t: t.version,
     "_base": lambda t: base_of(t),
 }
@@ -428,12 +428,12 @@ def _backward(
 
 def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
     if STATE.levels:
-        raise _inside("requires_grad_")
+        raise inside("requires_grad_")
     tensor.set_requires_grad(flag("requires_grad", requires_grad), "only {} dtype {}")
     return tensor
 
 
-def _inside(name: str) -> AutodiffError:
+def inside(name: str) -> AutodiffError:
     beside = " (or perhaps using torch.autograd.functional.* APIs)" if name[-1] == "_" else ""
     return refused(
         "E411",
@@ -471,7 +471,7 @@ def _detach_(tensor: Tensor) -> Tensor:
 
 
 def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
-    if tensor.requires_grad and not truth(force):
+    if tensor.requires_grad and STATE.grad and not truth(force):
         raise fail(
             "E402",
             "numpy() cannot be called on a tensor that requires grad",
@@ -538,7 +538,7 @@ def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
 
 def _zero_(tensor: Tensor) -> Tensor:
     node = tensor.node
-    if node.requires_grad and STATE.grad:
+    if (node.requires_grad and STATE.grad) or STATE.dual:
         zeros = F.fill(node, number(0))
         zeros.mark().name = "ZeroBackward0"
     else:
@@ -604,13 +604,23 @@ def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
             else "cannot register a hook on a tensor that doesn't require gradient",
             "`register_hook` takes the gradient of any tensor",
         )
-    return Handle(accumulator.hooks, lambda: call_value(hook, [tensor], {}))
+
+    def run() -> bool:
+        """Whether it gives another tensor."""
+        found = call_value(hook, [tensor], {})
+        return found is not None and found is not tensor
+
+    return Handle(accumulator.hooks, run)
 
 
 class Handle:
     """What the registration of a hook returns; it is among `hooks` until removed."""
 
     __slots__ = ("hooks", "key")
+    path = "torch.utils.hooks.RemovableHandle"
+
+    def own_type(self) -> TypeName:
+        return TypeName(self.path, lambda value: type(value) is type(self), None)
 
     def __init__(self, hooks: dict[int, Any], hook: Any):
         self.hooks = hooks
@@ -618,7 +628,7 @@ class Handle:
         hooks[self.key] = hook
 
     def describe(self) -> str:
-        return f"<torch.utils.hooks.RemovableHandle object at {id(self.hooks):#x}>"
+        return f"<{self.path} object at {id(self.hooks):#x}>"
 
     def enter(self) -> Handle:
         return self
@@ -674,7 +684,7 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 def _retain(tensor: Tensor) -> None:
     if STATE.levels:
-        raise _inside("retain_grad")
+        raise inside("retain_grad")
     tensor.retain_grad()
 
 

@@ -11,6 +11,7 @@ from ...autograd.forward import moves
 from ...autograd.reverse import changed_since, freed, overwritten_at, zeros_like
 from ...autograd.tensor import Tensor, wrap_view
 from ...autograd.transform_levels import Opened
+from ...autograd.views import base_of
 from ...errors import fail, refused
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
@@ -24,8 +25,8 @@ from ...source import Span
 from ..values.dialect import kind_of, misfit
 from ..values.functions import call_value
 from ..values.user_classes import UserClass, bind
-from ..values.values import Builtin
-from . import function_maps
+from ..values.values import Builtin, UserFunction
+from . import duals, function_maps
 from .saved_values import beside
 
 
@@ -42,6 +43,7 @@ class Context:
         "needs_input_grad",
         "node",
         "non_differentiable",
+        "packed",
         "saved",
         "used_up",
     )
@@ -58,6 +60,7 @@ class Context:
         self.for_forward: tuple[Any, ...] = ()
         self.moving = False  # whether `jvp` is running
         self.node: Node | None = None
+        self.packed: tuple[Any, list[Any]] | None = None  # by hooks, and how to unpack it
 
     def _save(self, *tensors: Any) -> None:
         self.saved = tensors
@@ -81,6 +84,14 @@ class Context:
         self.node = node
         self.saved = tuple(replaced.get(id(t), t) for t in self.saved)
         self.kept = [None if t is None else t.node for t in self.saved]
+        if STATE.packing and node is not None:
+            hooks = STATE.packing[-1].hooks
+            before, STATE.packing = STATE.packing, []
+            try:
+                packed = [None if n is None else hooks.packed(n) for n in self.kept]
+            finally:
+                STATE.packing = before
+            self.packed = hooks.unpacked, packed
 
     def _saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, unless a backward used it up or it has changed since."""
@@ -90,6 +101,15 @@ class Context:
             raise freed(self.node)
         if not self.kept:
             return self.saved  # forward asks for them itself
+        if self.packed is not None:
+            unpack, packed = self.packed
+            found = []
+            for n, held in zip(self.kept, packed, strict=True):
+                value = None if n is None else unpack(held)
+                if n is not None and value is not None and n.requires_grad:
+                    value = beside(F.with_value(n, F.detach(value.node)))
+                found.append(value)
+            return tuple(found)
         for kept in self.kept:
             how = None if kept is None else overwritten_at(kept)
             if kept is not None and how is not None:
@@ -204,17 +224,17 @@ class Call:
             )
         return tuple(self._checked(values[place], place) for place in self.places)
 
-    def moved(self, changes: list[Node | None]) -> Any:
+    def changes(self, given: list[Tensor | None]) -> tuple[Any, ...]:
         """How the results move when the tensor arguments do, as the program's `jvp` says."""
         function = _static(self.cls, "jvp")
         if function is None:
             raise _no_jvp(self.cls)
         context = self.context
         tangents: list[Tensor | None] = [None] * self.count
-        for place, node, change in zip(self.places, self.inputs, changes, strict=True):
+        for place, node, change in zip(self.places, self.inputs, given, strict=True):
             if change is None and context.materialize and is_float(node.dtype):
-                change = zeros_like(node)
-            tangents[place] = None if change is None else Tensor(change)
+                change = Tensor(zeros_like(node))
+            tangents[place] = change
         context.moving = True
         try:
             found = call_value(function, [context, *tangents], {})
@@ -230,6 +250,14 @@ class Call:
                 f"gradients (expected {len(self.results)} got {len(values)})",
                 "return one change for each result of forward, None where there is none",
             )
+        return values
+
+    def moved(self, changes: list[Node | None]) -> Any:
+        """The same of nodes."""
+        changed = bool(self.context.dirty)
+        values = self.changes(
+            [n if n is None else Tensor(F.alias(n) if changed else n) for n in changes]
+        )
         parts = []
         for at, (value, result) in enumerate(zip(values, self.results, strict=True)):
             if result is None:
@@ -345,10 +373,13 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         maps = function_maps.rule(cls)
         if maps is not None and not isinstance(STATE.levels[-1], Opened):
             return function_maps.mapped(maps, lambda *given: apply(cls, given, kwargs), args)
+    if setup is not None:
+        args = _with_defaults(forward, args)
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     context = Context(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
     inputs = [args[i].node for i in places]  # as they were before forward changes any
     call = Call(cls, context, len(args), places, inputs)
+    tangents = [duals.tangent_of(args[i]) for i in places] if STATE.dual else []
     span = STATE.span
     recorded = STATE.grad and any(node.requires_grad for node in inputs)
     with grad_mode(False):
@@ -365,6 +396,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if STATE.dual and _static(cls, "jvp") is None and any(map(moves, inputs)):
         raise _no_jvp(cls)
     context.check_saved()
+    if setup is not None:
+        _check_returned(context, args, result)
     results = list(result) if type(result) is tuple else [result]
     tensors = [r for r in results if isinstance(r, Tensor)]
     _check_dirty(context, args, tensors)
@@ -378,9 +411,100 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for at, (raw, node) in enumerate(zip(tensors, nodes, strict=True))
     }
     outputs = [replaced.get(id(r), r) for r in results]
+    if any(tangent is not None for tangent in tangents):
+        _move(call, tangents, [args[i] for i in places], tensors, nodes)
     node = nodes[0].args[0] if nodes[0].op is OUTPUT else nodes[0]
     context.finish(node, {key: t for key, t in replaced.items() if key not in given})
     return tuple(outputs) if type(result) is tuple else outputs[0]
+
+
+def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of `forward`, with the defaults of those that are not given."""
+    function = getattr(forward, "__func__", forward)
+    if not isinstance(function, UserFunction):
+        return args
+    missing = len(function.params.positional) - len(args) - (function is not forward)
+    return (*args, *function.defaults[-missing:]) if missing > 0 else args
+
+
+def _check_returned(context: Context, args: tuple[Any, ...], result: Any) -> None:
+    """E409 for an argument that is returned as it is and saved by `setup_context`."""
+    kept = [t for t in (*context.saved, *context.for_forward) if t is not None]
+    for part in result if type(result) is tuple else (result,):
+        same = [any(part is t for t in tensors) for tensors in (kept, args, context.dirty)]
+        if isinstance(part, Tensor) and same == [True, True, False]:
+            raise refused(
+                "E409",
+                "an argument that forward returns as it is cannot be saved by setup_context",
+                "An input that has been returned as-is as output is being saved for backward. This "
+                "is not supported if you override setup_context. You should return and save a view "
+                "of the input instead, e.g. with x.view_as(x) or setup ctx inside the forward "
+                "function itself.",
+                "return `x.view_as(x)`",
+            )
+
+
+_RETURNS_VIEW = "A custom Function's forward is returning a view (or an input as-is) but the jvp is"
+_IN_PLACE = (
+    "forward mode gradients {}. If the forward is modifying an input inplace, then the jvp "
+    "function must modify the {}."
+)
+
+
+def _move(
+    call: Call,
+    tangents: list[Tensor | None],
+    given: list[Tensor],
+    results: list[Tensor],
+    nodes: list[Node],
+) -> None:
+    """Run `jvp` on the tangents of a dual level; what it gives moves the results."""
+    versions = [tangent and tangent.version for tangent in tangents]
+    found = call.changes(tangents)
+    made = iter(zip(results, nodes, strict=True))
+    for at, (out, change) in enumerate(zip(call.results, found, strict=True)):
+        if out is None:
+            continue
+        raw, node = next(made)
+        context = call.context
+        words = ""
+        if not is_float(raw.dtype) or any(raw is t for t in context.non_differentiable):
+            if change is not None:
+                words = (
+                    f"Function's jvp returned a gradient at position {at}, but  the corresponding "
+                    "forward output is not a differentiable Tensor.You should return None at that "
+                    "position instead."
+                )
+        else:
+            for x, tangent, version in zip(given, tangents, versions, strict=True):
+                if tangent is None or change is None:
+                    continue
+                if raw is x and any(raw is t for t in context.dirty):
+                    if change.version == version:
+                        words = "modifying the " + _IN_PLACE.format(
+                            "inplace", "corresponding gradient inplace"
+                        )
+                    elif change is not tangent:
+                        words = "returning the " + _IN_PLACE.format(
+                            "as-is", "gradient inplace and return it as-is"
+                        )
+                    words = words and f"An inplace custom Function is not {words}"
+                elif raw is x or (raw.storage is not None and raw.storage is x.storage):
+                    base = base_of(change)
+                    if base is None:
+                        words = f"{_RETURNS_VIEW} not returning a view."
+                    elif base is not (base_of(tangent) or tangent):
+                        whose = "the given" if base_of(tangent) is None else "the same base as the"
+                        words = (
+                            "A custom Function is returning a view but the jvp is not returning a "
+                            f"view of {whose} grad input."
+                        )
+        if words:
+            raise refused(
+                "E409", f"`{call.cls.name}.jvp` does not do what its forward does", words,
+                "a change is made like its result: in place, or as a view"
+            )  # fmt: skip
+        duals.give(node, change)
 
 
 def _check_dirty(context: Context, args: tuple[Any, ...], results: list[Tensor]) -> None:

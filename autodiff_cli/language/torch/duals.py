@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
-from ...autograd.tensor import Tensor, lives, wrap_view
+from ...autograd.tensor import Tensor, lives, new_leaf, without_history, wrap_view
 from ...autograd.transform_levels import DEPTH, Opened
+from ...autograd.transforms.gradcheck import Call
 from ...errors import AutodiffError, refused
-from ...graph.node import tick
+from ...graph.node import Node, tick
 from ...graph.registry import F
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
@@ -17,8 +20,8 @@ from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of, misfit
 from ..values.values import Builtin
 
-# What became dual since the level was entered, with its tangent.
-_DUALS: list[tuple[Opened, Tensor]] = []
+# What became dual since the level was entered, with its tangent; None where a Function says so.
+_DUALS: list[tuple[Node, Tensor | None]] = []
 
 
 def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
@@ -49,6 +52,14 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
             f"given forward gradient is of size {list(tangent.shape)}.",
             "they must be equal",
         )
+    if tangent_of(tangent) is not None:
+        raise refused(
+            "E409",
+            "the tangent has a tangent itself",
+            "Setting a forward grad that itself has a forward gradient at the same level 0 is not "
+            "supported.",
+            "make it of the primal: `unpack_dual(v).primal`",
+        )
     if tangent_of(tensor) is not None:
         raise refused(
             "E409",
@@ -59,20 +70,27 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
         )
     opened = Opened((tensor,), "make_dual")
     opened.nodes[0].requires_grad = tensor.node.requires_grad
-    _DUALS.append((opened, tangent))
+    give(opened.nodes[0], tangent)
     return opened.tree[0]
+
+
+def give(node: Node, tangent: Tensor | None) -> None:
+    """Let a node move like this."""
+    _DUALS.append((node, tangent))
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:
     """How a tensor moves in the level that is entered; None when it does not."""
     node = tensor.node
-    nodes = [opened.nodes[0] for opened, _ in _DUALS]
+    nodes = [dual for dual, _ in _DUALS]
     if node in nodes:
         return _DUALS[nodes.index(node)][1]
     if not STATE.dual or not depends(node, nodes):
         return None
     start = tick()
-    (change,) = Linearized([node], nodes, True).along([t.node for _, t in _DUALS])
+    (change,) = Linearized([node], nodes, True).along(
+        [None if t is None else t.node for _, t in _DUALS]
+    )
     found = Tensor(change if lives(change) else Opened.unrecorded(change))
     STATE.unmoved.append((start, tick()))  # a tangent has none itself
     return found
@@ -112,6 +130,38 @@ def _leave(level: Any = None) -> None:
     _DUALS.clear()
     STATE.unmoved.clear()
     STATE.dual = False
+
+
+def columns(call: Call, given: list[Any], places: list[int]) -> list[list[np.ndarray]]:
+    """Jacobians in forward mode, for each of the arguments at `places` and each float result: a row
+    for each element, along which the function is called once."""
+    found = []
+    for place in places:
+        rows = []
+        for at in range(given[place].node.numel):
+            _enter()
+            try:
+                args = list(given)
+                for other in places:
+                    x = given[other]
+                    tangent = np.zeros(x.shape, x.dtype)
+                    if other == place:
+                        tangent.reshape(-1)[at] = 1
+                    args[other] = _make(Tensor(without_history(x.node)), new_leaf(tangent))
+                result = call(args, {})
+                results = [result] if isinstance(result, Tensor) else result
+                floats = [out for out in results if out.dtype.kind == "f"]
+                moved = [(out, tangent_of(out)) for out in floats]
+                rows.append(
+                    [
+                        np.zeros(out.node.numel) if t is None else t.numpy().reshape(-1)
+                        for out, t in moved
+                    ]
+                )
+            finally:
+                _leave()
+        found.append([np.stack(column) for column in zip(*rows, strict=True)])
+    return found
 
 
 def _dual_level() -> Manager:

@@ -84,6 +84,7 @@ class _Together(Handle):
     """The handle of hooks that were registered together."""
 
     __slots__ = ("handles",)
+    path = "torch.autograd.graph._MultiHandle"
 
     def __init__(self, handles: list[Handle]):
         super().__init__({}, None)

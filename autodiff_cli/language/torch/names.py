@@ -72,7 +72,25 @@ def _grad(
         raise fail(
             "E205", "`grad` needs at least one input", help="write `torch.autograd.grad(loss, x)`"
         )
-    unused = truth(materialize_grads) if allow_unused is None else truth(allow_unused)
+    materialize = truth(materialize_grads)
+    unused = materialize if allow_unused is None else truth(allow_unused)
+    if materialize and not unused:
+        raise refused(
+            "E205",
+            "`grad` cannot give zeros for what is unused and refuse it",
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False.",
+            "leave allow_unused out",
+            "ValueError",
+        )
+    places = inputs if type(inputs) in (list, tuple) else (inputs,)
+    if materialize and any(hasattr(place, "tensor") for place in places):
+        raise refused(
+            "E205",
+            "`grad` cannot give zeros for a place in the graph, which has no shape",
+            "materialize_grads cannot be used when the given input is a GradientEdge",
+            "give the tensor",
+        )
     grad = gradients.grad
     if truth(is_grads_batched):
         from ...autograd.transforms.functions import batched_grad as grad
@@ -83,7 +101,7 @@ def _grad(
         retain_graph=None if retain_graph is None else truth(retain_graph),
         create_graph=truth(create_graph),
         allow_unused=unused,
-        materialize=truth(materialize_grads),
+        materialize=materialize,
     )
 
 
@@ -96,6 +114,9 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     outs = _tensors(tensors, "tensors")
+    if isinstance(inputs, list | tuple) and not inputs:
+        words = "`inputs` argument to `backward()` cannot be empty."
+        raise refused("E205", "`backward` got no inputs", words, "leave `inputs` out")
     gradients.backward(
         outs,
         _seeds(grad_tensors, len(outs)),

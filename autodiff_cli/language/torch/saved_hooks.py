@@ -12,7 +12,7 @@ from typing import Any
 from ...autograd import reverse
 from ...autograd.function_hooks import Packed, attached
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail, refused
+from ...errors import fail, refused
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
 from ...graph.op import LEAF, OUTPUT
@@ -25,30 +25,20 @@ from ..values.values import Builtin
 from .saved_values import beside
 
 
-class SavedHooks(Manager):
-    """The context manager; the innermost one takes what is saved inside."""
+class SavedHooks:
+    """Hooks that were entered; the innermost ones take what is saved inside."""
 
     __slots__ = ("hooks", "seen", "since")
 
-    def __init__(self, hooks: Hooks):
-        super().__init__("saved_tensors_hooks")
-        self.hooks = hooks
-        self.since = 0
-        self.seen: set[Node] = set()
-
-    def enter(self) -> None:
+    def __init__(self, pack: Any, unpack: Any):
         if STATE.unpacked:
             words = STATE.unpacked[-1]
             raise refused("E411", words, words, "leave `saved_tensors_hooks` out")
+        self.hooks = Hooks(pack, unpack)
         self.since = tick()
-        STATE.packing.append(self._pack)
+        self.seen: set[Node] = set()
 
-    def leave(self, error: AutodiffError | None) -> bool:
-        STATE.packing.pop()
-        self.seen.clear()
-        return False
-
-    def _pack(self, node: Node) -> None:
+    def __call__(self, node: Node) -> None:
         """Pack what a new result and the nodes behind it have saved."""
         new = self._new(node)
         before, STATE.packing = STATE.packing, []
@@ -86,10 +76,10 @@ class Hooks:
         """Pack what a node saved."""
         context = attached(node)
         kept = [] if context.packed is None else context.packed.saved
-        packed = [(read, self._packed(read)) for read in saved]
-        context.packed = Packed(kept + packed, self._unpacked)
+        packed = [(read, self.packed(read)) for read in saved]
+        context.packed = Packed(kept + packed, self.unpacked)
 
-    def _packed(self, read: Node) -> Any:
+    def packed(self, read: Node) -> Any:
         known = None if read.handle is None else read.handle()
         given = beside(read) if known is None else known
         version = given.version
@@ -106,7 +96,7 @@ class Hooks:
             )
         return found
 
-    def _unpacked(self, packed: Any) -> Node:
+    def unpacked(self, packed: Any) -> Tensor:
         value = call_value(self.unpack, [packed], {})
         if not isinstance(value, Tensor):
             raise refused(
@@ -117,7 +107,7 @@ class Hooks:
                 "return the tensor that pack_hook was given",
                 "TypeError",
             )
-        return value.node
+        return value
 
 
 class SavedTensor:

@@ -9,11 +9,27 @@ from ...autograd.tensor import Tensor
 from ...errors import fail
 from ...graph.node import Node
 from ...graph.op import CAST
+from ...graph.registry import F
 from ..values.values import GradFn
 
 
 def saved(function: GradFn, name: str) -> Any:
-    """The saved value of this name; None for an operand that no gradient needs."""
+    """The saved value of this name, unpacked; None for an operand that no gradient needs."""
+    value = _saved(function, name)
+    marks = function.node.marks
+    packed = marks.context.packed if marks is not None and marks.context is not None else None
+    if packed is not None:
+        for read, kept in packed.saved:
+            if read is value:
+                return beside(F.with_value(read, F.detach(packed.unpack(kept).node)))
+    if not isinstance(value, Node):
+        return value
+    known = None if value.handle is None or value is function.node else value.handle()
+    return beside(value) if known is None else known
+
+
+def _saved(function: GradFn, name: str) -> Any:
+    """The node that was saved, or the value that is no tensor."""
     node = function.node
     if function.is_leaf or node.outputs is not None:
         raise _nothing(function, name)
@@ -22,7 +38,7 @@ def saved(function: GradFn, name: str) -> Any:
     if name == "result":
         if node not in reads:
             raise _nothing(function, name)
-        return beside(node)
+        return node
     at = 0 if name == "self" else names.index(name) if name in names else -1
     if at < 0 or at >= len(node.args):
         raise _nothing(function, name)
@@ -37,20 +53,17 @@ def saved(function: GradFn, name: str) -> Any:
         value = value.inputs[0]
     if not value.shape and value.weak:
         return value.value.item() if value.value is not None else None
-    known = None if value.handle is None else value.handle()
-    return beside(value) if known is None else known
+    return value
 
 
 def raw_saved(function: GradFn, name: str) -> Any:
     """The place of a saved tensor: `y.grad_fn._raw_saved_result`."""
     from .saved_hooks import SavedTensor
 
-    node = function.node
-    found = saved(function, name)
-    if not isinstance(found, Tensor):
+    read = _saved(function, name)
+    if not isinstance(read, Node):
         raise _nothing(function, f"raw_saved_{name}")
-    read = node if name == "result" else next(x for x in node.inputs if x is found.node)
-    return SavedTensor(node, read)
+    return SavedTensor(function.node, read)
 
 
 def beside(node: Node) -> Tensor:

@@ -1,4 +1,4 @@
-"""What stands around computing below `torch.`: checkpoints, anomaly mode, autocast, `compile`,
+"""What stands around computing below `torch.`: anomaly mode, autocast, `compile`,
 switches of devices and threads. Here most of it has nothing to do, and says so by doing nothing;
 what would change numbers is refused.
 """
@@ -19,29 +19,9 @@ from ..runtime.namespaces import TORCH_VERSION
 from ..values.dialect import kind_of
 from ..values.exceptions import EXCEPTIONS
 from ..values.functions import call_value
-from ..values.operations import items_of, truth
+from ..values.operations import truth
 from ..values.user_classes import FUNCTION, Object, library_class
 from ..values.values import Builtin, Method
-
-# -- checkpoints ----------------------------------------------------------------------------------
-
-
-def _checkpoint(
-    function: Any, *args: Any, use_reentrant: Any = None, preserve_rng_state: Any = True,
-    context_fn: Any = None, determinism_check: Any = None, debug: Any = False,
-    early_stop: Any = True, **kwargs: Any,
-) -> Any:  # fmt: skip
-    """The graph is there anyway: a checkpoint is a call."""
-    return call_value(function, list(args), kwargs)
-
-
-def _checkpoint_sequential(
-    functions: Any, segments: Any, input: Any, use_reentrant: Any = None, **kwargs: Any
-) -> Any:
-    for function in items_of(functions):
-        input = call_value(function, [input], {})
-    return input
-
 
 # -- modes ----------------------------------------------------------------------------------------
 
@@ -80,6 +60,20 @@ def _detect_anomaly(check_nan: Any = True) -> Manager:
     return Manager("detect_anomaly", enter, leave)
 
 
+def _early_stop(enable: Any) -> Manager:
+    """`set_checkpoint_early_stop(False)`: checkpoints made inside run to their end again."""
+    before: list[Any] = []
+
+    def enter() -> None:
+        before.append(STATE.early_stop)
+        STATE.early_stop = truth(enable)
+
+    def leave(error: AutodiffError | None) -> None:
+        STATE.early_stop = before.pop()
+
+    return Manager("set_checkpoint_early_stop", enter, leave)
+
+
 def _autocast(
     device_type: Any = "cuda", dtype: Any = None, enabled: Any = True, cache_enabled: Any = None
 ) -> Manager:
@@ -93,16 +87,34 @@ def _autocast(
     return Manager("autocast")
 
 
-def _hooks(pack_hook: Any, unpack_hook: Any) -> Manager:
-    from .saved_hooks import Hooks, SavedHooks
+def _hooked(self: Object) -> None:
+    from .saved_hooks import SavedHooks
 
-    return SavedHooks(Hooks(pack_hook, unpack_hook))
+    STATE.packing.append(SavedHooks(self.fields["pack_hook"], self.fields["unpack_hook"]))
 
 
-def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Manager:
+def _unhooked() -> None:
+    if STATE.packing:
+        STATE.packing.pop()
+
+
+HOOKS = library_class(
+    "saved_tensors_hooks",
+    [],
+    {
+        "__init__": lambda self, pack_hook, unpack_hook: self.fields.update(
+            pack_hook=pack_hook, unpack_hook=unpack_hook
+        ),
+        "__enter__": _hooked,
+        "__exit__": lambda self, *error: _unhooked(),
+    },
+)
+
+
+def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Any:
     """`save_on_cpu()`: what is saved is there already."""
     same = Builtin("save_on_cpu", lambda value: value)
-    return _hooks(same, same)
+    return HOOKS(same, same)
 
 
 def _no_hooks(error_message: Any) -> Manager:
@@ -181,14 +193,12 @@ def _fork(*args: Any, **kwargs: Any) -> Manager:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "utils.checkpoint.checkpoint": _checkpoint,
-    "utils.checkpoint.checkpoint_sequential": _checkpoint_sequential,
+    "utils.checkpoint.set_checkpoint_early_stop": _early_stop,
     "autograd.set_detect_anomaly": _anomaly,
     "autograd.detect_anomaly": _detect_anomaly,
     "autograd.anomaly_mode.set_detect_anomaly": _anomaly,
     "autograd.anomaly_mode.detect_anomaly": _detect_anomaly,
     "autograd.graph.save_on_cpu": _on_cpu,
-    "autograd.graph.saved_tensors_hooks": _hooks,
     "autograd.graph.disable_saved_tensors_hooks": _no_hooks,
     "autograd.once_differentiable": _once,
     "autograd.function.once_differentiable": _once,
@@ -232,6 +242,7 @@ SERVICES: dict[str, Any] = {
     "load": Builtin("load", load),
     "linalg.LinAlgError": EXCEPTIONS["_LinAlgError"],
     "autograd.Function": FUNCTION,
+    "autograd.graph.saved_tensors_hooks": HOOKS,
     "amp.GradScaler": SCALER,
     "cuda.amp.GradScaler": SCALER,
     "__version__": TORCH_VERSION,

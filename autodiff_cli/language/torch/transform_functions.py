@@ -14,10 +14,12 @@ from ...errors import fail, refused
 from ...graph.op import constant, number
 from ...graph.params import BindError, to_float
 from ...graph.state import STATE
+from ..runtime.attributes import inside
 from ..values.dialect import MODE, misfit
 from ..values.functions import call_value
 from ..values.operations import as_operand, count_step, truth
 from ..values.values import Builtin
+from . import duals
 
 _RANDOMNESS = ("error", "same", "different")
 
@@ -216,6 +218,8 @@ def _vmap(
 
 
 def _inputs(value: Any) -> Any:
+    if STATE.levels:
+        raise inside("requires_grad_")
     if isinstance(value, tuple) or (MODE.python and isinstance(value, list)):
         return value
     return _operand(value)
@@ -377,8 +381,11 @@ def _gradcheck(
     _known_options("gradcheck", options)
     tolerance = _tolerance("gradcheck", eps, atol, rtol)
     call, values = _function("gradcheck", func), _inputs(inputs)
+    columns = duals.columns if truth(options.get("check_forward_ad", False)) else None
+    backward = truth(options.get("check_backward_ad", True))
     return gradcheck.holds(
-        lambda: gradcheck.gradcheck(call, values, tolerance), truth(raise_exception)
+        lambda: gradcheck.gradcheck(call, values, tolerance, "gradcheck", columns, backward),
+        truth(raise_exception),
     )
 
 

@@ -198,11 +198,17 @@ def _wrapped(
     wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     with grad_mode(wrapper.enabled):
-        return call_user(function, args, kwargs)
+        result = call_user(function, args, kwargs)
+    modes = getattr(result, "modes", None)
+    if modes is not None:
+        modes.append(wrapper.enabled)
+    return result
 
 
 def _decorated(mode: GradMode, args: list[Any]) -> Any:
     if len(args) == 1 and isinstance(args[0], UserFunction):
+        if mode.before:  # `set_grad_enabled(...)` was a call
+            STATE.grad = mode.before.pop()
         args[0].wrappers.append(mode)
         return args[0]
     if not args:

@@ -18,11 +18,19 @@ from .values import Builtin, TypeName
 
 class Lazy:
     """An iterator of the program: a generator, `zip(...)`, `iter(x)` ... `of`: the values that it
-    goes through and does nothing else."""
+    goes through and does nothing else. `modes`: of the body of a function, the grad mode that each
+    of its steps runs in."""
 
-    __slots__ = ("name", "of", "source")
+    __slots__ = ("modes", "name", "of", "source")
 
-    def __init__(self, name: str, source: Iterator[Any], of: tuple[Any, ...] = ()):
+    def __init__(
+        self,
+        name: str,
+        source: Iterator[Any],
+        of: tuple[Any, ...] = (),
+        modes: list[bool] | None = None,
+    ):
+        self.modes = modes
         self.name = name
         self.of = of
         self.source = source
@@ -75,6 +83,9 @@ class Lazy:
                 help="use a loop",
             )
         DEPTH.now += 1
+        before = STATE.grad
+        if self.modes:
+            STATE.grad = self.modes[0]
         try:
             return step(*args)
         except ValueError as error:
@@ -85,6 +96,8 @@ class Lazy:
             ) from None
         finally:
             DEPTH.now -= 1
+            if self.modes:
+                STATE.grad = before
 
     def get_attribute(self, name: str) -> Any:
         if name in ("send", "throw", "close"):
