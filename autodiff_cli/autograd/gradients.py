@@ -75,6 +75,9 @@ def backward(
     """Add the gradients of `tensors` to the `.grad` of the leaves they depend on."""
     if STATE.levels:
         raise fault("E411 backward-cannot-called-inside")
+    if inputs is not None and not inputs:
+        words = "`inputs` argument to `backward()` cannot be empty."
+        raise refused("E205", "`backward` got no inputs", words, "leave `inputs` out")
     for attempt in ATTEMPTS:
         attempt(tensors)
     retain = create_graph if retain_graph is None else retain_graph

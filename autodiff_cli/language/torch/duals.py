@@ -56,7 +56,7 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
         raise refused(
             "E409",
             "the tangent has a tangent itself",
-            "Setting a forward grad that itself has a forward gradient at the same level 0 is not "
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not "
             "supported.",
             "make it of the primal: `unpack_dual(v).primal`",
         )

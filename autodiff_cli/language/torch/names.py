@@ -83,14 +83,6 @@ def _grad(
             "leave allow_unused out",
             "ValueError",
         )
-    places = inputs if type(inputs) in (list, tuple) else (inputs,)
-    if materialize and any(hasattr(place, "tensor") for place in places):
-        raise refused(
-            "E205",
-            "`grad` cannot give zeros for a place in the graph, which has no shape",
-            "materialize_grads cannot be used when the given input is a GradientEdge",
-            "give the tensor",
-        )
     grad = gradients.grad
     if truth(is_grads_batched):
         from ...autograd.transforms.functions import batched_grad as grad
@@ -114,9 +106,6 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     outs = _tensors(tensors, "tensors")
-    if isinstance(inputs, list | tuple) and not inputs:
-        words = "`inputs` argument to `backward()` cannot be empty."
-        raise refused("E205", "`backward` got no inputs", words, "leave `inputs` out")
     gradients.backward(
         outs,
         _seeds(grad_tensors, len(outs)),
