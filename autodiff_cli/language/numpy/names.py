@@ -151,7 +151,7 @@ def _member(path: str) -> Any:
     if name == "ndarray":
         return TYPES["ndarray"]
     if MODE.python:
-        from .arrays import FUNCTIONS as ARRAY_FUNCTIONS
+        from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
 
         if name in ARRAY_FUNCTIONS:
             return ARRAY_FUNCTIONS[name]
@@ -177,8 +177,8 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
     from ...autograd import calls
     from ..torch.names import NUMPY_FUNCTIONS
-    from .arrays import computed
-    from .arrays import result as as_result
+    from ..values.arrays import computed
+    from ..values.arrays import result as as_result
 
     array = NUMPY_FUNCTIONS["array"].function
     own = computed(name) if name in COMPUTED and MODE.python else None

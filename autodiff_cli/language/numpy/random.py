@@ -18,9 +18,9 @@ from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
 from ...graph.sizes import check_size
 from ..random.generators import Stream
+from ..values.arrays import ArrayType, given_back, plain
 from ..values.dialect import misfit
 from ..values.values import Builtin
-from .arrays import ArrayType, given_back, plain
 
 _OWN = np.random.RandomState()
 STREAM = Stream(_OWN, _OWN.get_state, _OWN.set_state)  # NumPy's legacy generator

@@ -194,7 +194,7 @@ def _abs(value: Any) -> Any:
     if isinstance(value, Instance):
         return _by_python(abs, value)
     if type(value) is Array:
-        from ..numpy.arrays import operate
+        from ..values.arrays import operate
 
         return operate("abs", value)
     if _tensor_argument((value,)):

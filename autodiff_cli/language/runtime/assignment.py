@@ -144,7 +144,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
         if isinstance(value, list | tuple) and not MODE.python:
             value = Tensor(calls.node_of_list(list(value)))
         elif isinstance(value, list | tuple) and type(target) is Array:
-            from ..numpy.arrays import computed
+            from ..values.arrays import computed
 
             value = computed("array")(value)
         if not isinstance(value, Tensor | bool | int | float):

@@ -293,7 +293,7 @@ OP_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real"})
 
 def _tensor_attribute(tensor: Tensor, name: str) -> Any:
     if type(tensor) is Array:
-        from ..numpy.arrays import attribute
+        from ..values.arrays import attribute
 
         found = attribute(tensor, name)
         if found is not None:

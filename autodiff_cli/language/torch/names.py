@@ -363,7 +363,7 @@ def _array(
 ) -> Tensor:  # fmt: skip
     """`np.array`: Python floats are float64."""
     from ...autograd.literals import array_of, has_tensor
-    from ..numpy.arrays import dtype_of, made, plain
+    from ..values.arrays import dtype_of, made, plain
 
     if isinstance(data, Tensor):
         kind = data.dtype if dtype is None else dtype_of(dtype)

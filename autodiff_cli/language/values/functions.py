@@ -184,7 +184,7 @@ def call_value(
     if call is not None:
         return call(callee, args, kwargs)
     if isinstance(callee, np.dtype) and len(args) == 1:  # `np.float32(0.1)`
-        from ..numpy.arrays import given_back, plain
+        from .arrays import given_back, plain
 
         return given_back(guarded(callee.name, callee.type, [plain(args[0])], {}))
     raise fail(

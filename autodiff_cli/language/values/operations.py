@@ -116,7 +116,7 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
 
 def _of_arrays(symbol: str, *operands: Any) -> Any:
     """An operator between NumPy arrays and numbers, which NumPy computes."""
-    from ..numpy.arrays import operate
+    from .arrays import operate
 
     return operate(symbol, *operands)
 

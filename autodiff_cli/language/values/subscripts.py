@@ -61,7 +61,7 @@ def read_index(tensor: Tensor, key: Any) -> Any:
     items = parts if isinstance(key, tuple) else parts[0]  # one slice of everything is a view
     found = calls.call_ops([F.getitem], "getitem", (tensor, items), {})
     if type(tensor) is Array:
-        from ..numpy.arrays import result
+        from .arrays import result
 
         return result(found)
     return found

@@ -24,9 +24,9 @@ from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import READERS, STATE, taken_out
 from ...graph.symbolic_numbers import Aside
-from ..values.functions import guarded
-from ..values.operations import items_of
-from ..values.values import Builtin, TypeName
+from .functions import guarded
+from .operations import items_of
+from .values import Builtin, TypeName
 
 
 class ArrayType:
