@@ -53,7 +53,7 @@ def source_of(program: str | Path | Source) -> Source:
     try:
         data = Path(program).read_bytes()
     except OSError as error:
-        raise fault("E701 cannot-read-program", program=program, error=error) from None
+        raise fault("E701 cannot-read-program", program, error) from None
     return decode(data, str(program))
 
 

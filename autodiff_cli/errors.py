@@ -9,6 +9,7 @@ the first digit is the phase (1 text, 2 names, 3 shapes and dtypes, 4 graph, 5 e
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -153,16 +154,26 @@ def kinds() -> dict[str, str]:
 
 
 @cache
-def faults() -> dict[str, list[str]]:
-    """The blocks of `faults.txt` by their first line."""
-    return {which: lines for which, *lines in _blocks("faults.txt")}
+def faults() -> dict[str, tuple[list[str], list[str]]]:
+    """The blocks of `faults.txt` by their first line: the other lines, and the names of the blanks
+    in the order of the text."""
+    from string import Formatter
+
+    found = {}
+    for which, *lines in _blocks("faults.txt"):
+        blanks = (field for line in lines for _, field, _, _ in Formatter().parse(line) if field)
+        names = dict.fromkeys(re.split(r"[.\[]", field)[0] for field in blanks)
+        found[which] = lines, list(names)
+    return found
 
 
-def fault(which: str, /, *facts: Any, **named: Any) -> AutodiffError:
+def fault(which: str, *facts: Any) -> AutodiffError:
     """Build the error that `faults.txt` words: `which` is its code and title there, facts fill the
-    blanks."""
-    message, *rest = [_filled(line, facts, named) for line in faults()[which]]
+    blanks in the order in which the text names them."""
+    lines, names = faults()[which]
+    named = dict(zip(names, facts, strict=True))
     parts: dict[str, list[str]] = {"help": [], "note": [], "raises": []}
+    message, *rest = [_filled(line, named) for line in lines]
     for line in rest:
         part, _, text = line.partition(": ")
         parts[part].append(text)
@@ -175,7 +186,7 @@ def fault(which: str, /, *facts: Any, **named: Any) -> AutodiffError:
     )
 
 
-def _filled(line: str, facts: tuple[Any, ...], named: dict[str, Any]) -> str:
+def _filled(line: str, facts: dict[str, Any]) -> str:
     from string import Formatter
 
     class Filler(Formatter):
@@ -185,7 +196,7 @@ def _filled(line: str, facts: tuple[Any, ...], named: dict[str, Any]) -> str:
                 return f"({inside},)" if len(value) == 1 else f"({inside})"
             return format(value, form)
 
-    return Filler().vformat(line, facts, named)
+    return Filler().vformat(line, (), facts)
 
 
 def refused(

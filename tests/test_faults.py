@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from string import Formatter
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,17 +27,16 @@ def raised(project: Path) -> dict[str, list[ast.Call]]:
 def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
     calls = raised(project)
     assert set(calls) == set(faults())
-    for which, lines in faults().items():
-        fields = [field for line in lines for _, field, _, _ in Formatter().parse(line) if field]
-        roots = {field.split(".")[0].split("[")[0] for field in fields}
+    for which, (_, names) in faults().items():
         for call in calls[which]:
-            given = {str(i) for i in range(len(call.args) - 1)}
-            given |= {str(keyword.arg) for keyword in call.keywords}
-            assert given == roots, which
+            given = [getattr(fact, "id", "") for fact in call.args[1:]]
+            assert len(given) == len(names) and not call.keywords, which
+            # What has the name of a blank stands in its place.
+            assert all(a == b for a, b in zip(given, names, strict=True) if a in names), which
 
 
 def test_form() -> None:
-    for which, (message, *rest) in faults().items():
+    for which, ((message, *rest), _) in faults().items():
         assert which[:4] in kinds() and which[4] == " ", which
         assert not message.endswith(".")
         assert {line.partition(": ")[0] for line in rest} <= {"help", "note", "raises"}, which
@@ -45,10 +44,11 @@ def test_form() -> None:
 
 
 def test_facts_fill_the_blanks() -> None:
-    error = fault("E308 cosine_embedding_loss-needs-inputs", **dict.fromkeys(
-        ("input1", "input2", "target"), type("Fact", (), {"shape": (2,)})
-    ))  # fmt: skip
+    vector = SimpleNamespace(shape=(2,))
+    error = fault("E308 cosine_embedding_loss-needs-inputs", vector, vector, vector)
     assert error.code == "E308"
     assert error.message.endswith("got (2,), (2,) and (2,)")
     with pytest.raises(KeyError):
         fault("E308 of-nothing")
+    with pytest.raises(ValueError):
+        fault("E308 cosine_embedding_loss-needs-inputs", vector)

@@ -115,7 +115,7 @@ def does_not_fit(name: str, problems: list[tuple[Op, BindError]]) -> AutodiffErr
         if other_error.argument in other.index and error.argument not in op.index:
             op, error = other, other_error
     signatures = dict.fromkeys(o.signature() for o, _ in problems)
-    failure = fault("E205 error", " or ".join(f"`{s}`" for s in signatures), name=name, error=error)
+    failure = fault("E205 error", name, error, " or ".join(f"`{s}`" for s in signatures))
     failure.position = op.index.get(error.argument, -1)
     return failure
 
@@ -190,7 +190,7 @@ def in_place(
         return tensor
     if tuple(result.shape) != tuple(tensor.shape):
         raise fault(
-            "E308 would-change-shape-tensor", tuple(tensor.shape), tuple(result.shape), name=name
+            "E308 would-change-shape-tensor", name, tuple(tensor.shape), tuple(result.shape)
         )
     check_storable(f"{name}()", result.dtype, tensor)
     tensor.write(result.node, result.node, fills=name in FILLS)
@@ -203,9 +203,7 @@ def check_storable(what: str, result: np.dtype, tensor: Tensor) -> None:
     target = tensor.dtype
     if (result.kind == "f" and target.kind != "f") or (result.kind != "b" and target.kind == "b"):
         name = "float" if result.kind == "f" else "long"
-        raise fault(
-            "E307 gives-cannot-stored-tensor", what=what, result=result, target=target, name=name
-        )
+        raise fault("E307 gives-cannot-stored-tensor", what, result, target, name)
 
 
 def node_of_list(values: Any) -> Node:

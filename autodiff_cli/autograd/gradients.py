@@ -48,18 +48,12 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
         )
     if gradient is None:
         if node.numel != 1:
-            raise fault("E401 single-number", tuple(node.shape), what=what, node=node)
+            raise fault("E401 single-number", what, tuple(node.shape), node)
         return node, reverse.ones_like(node)
     g = gradient.node
     if g.shape != node.shape:
         if g.numel != node.numel or node.numel != 1:
-            raise refused(
-                "E308",
-                f"the gradient has shape {tuple(g.shape)}, the tensor {tuple(node.shape)}",
-                f"Mismatch in shape: grad_output[{at}] has a shape of torch.Size({list(g.shape)}) "
-                f"and output[{at}] has a shape of torch.Size({list(node.shape)}).",
-                "give one weight for every element, for example `torch.ones_like(y)`",
-            )
+            raise fault("E308 gradient-shape-2", g, node, at, list(g.shape), list(node.shape))
         g = F.reshape(g, node.shape)
     return node, cast(g, node.dtype)
 
@@ -162,7 +156,7 @@ def grad(
         ]
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
-            raise fault("E402 input-grad", i=i)
+            raise fault("E402 input-grad", i)
     for observe in OBSERVERS:
         observe(seeds)
     targets = [t.node for t in inputs]
@@ -173,7 +167,7 @@ def grad(
     known = [t for t in grad_outputs if t is not None]
     for i, (tensor, g) in enumerate(zip(inputs, found, strict=True)):
         if g is None and not (allow_unused or materialize):
-            raise fault("E410 input-grad", tuple(tensor.shape), i=i)
+            raise fault("E410 input-grad", i, tuple(tensor.shape))
         if g is None and materialize:
             zeros = np.zeros(tensor.shape, tensor.dtype)
             results.append(new_leaf(zeros, requires_grad=create_graph))

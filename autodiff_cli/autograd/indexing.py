@@ -78,5 +78,5 @@ def _spread(value: Node, place: Shape) -> Node:
     """A value in the shape of the place it is written to; E302 when it does not fit."""
     lead = len(place) - value.ndim
     if lead < 0 or any(size not in (1, place[lead + i]) for i, size in enumerate(value.shape)):
-        raise fault("E302 value-shape-does-not", value=value, place=place)
+        raise fault("E302 value-shape-does-not", value, place)
     return value if value.shape == place else F.expand(value, place)

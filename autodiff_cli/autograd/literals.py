@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail, fault
+from ..errors import fault
 from ..graph.dtypes import INT64
 from ..graph.node import Node
 from ..graph.op import constant
@@ -105,11 +105,7 @@ def _checked(values: Any) -> np.ndarray:
     _flatten(values, flat)
     for value in flat:
         if not isinstance(value, bool | int | float):
-            raise fail(
-                "E208",
-                f"a tensor is made of numbers, not of {shown(value)}",
-                help="write numbers, for example `[1.0, 2.0]`",
-            )
+            raise fault("E208 tensor-made-numbers", shown(value))
     try:
         return np.array([float(v) for v in flat]).reshape(shape)
     except OverflowError:
@@ -141,7 +137,7 @@ def ragged_shape(values: Any) -> tuple[int, ...]:
         for row, place in rows:
             if not isinstance(row, list | tuple) or len(row) != size:
                 found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
-                raise fault("E107 ragged-list-row-first", place or "[]", found=found, size=size)
+                raise fault("E107 ragged-list-row-first", place or "[]", found, size)
             if depth + 1 < len(shape):
                 below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
             elif any(isinstance(r, list | tuple) for r in row):

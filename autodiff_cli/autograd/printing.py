@@ -58,7 +58,7 @@ def set_printoptions(
     changes: dict[str, float] = {}
     if profile is not None:
         if profile not in _PROFILES:
-            raise fault("E205 set_printoptions-no-profile", profile=profile)
+            raise fault("E205 set_printoptions-no-profile", profile)
         changes.update(_PROFILES[profile])
     if precision is not None:
         changes["precision"] = _whole("precision", precision, MAX_PRECISION)
@@ -77,7 +77,7 @@ def set_printoptions(
 
 
 def _wrong(name: str, value: object, wanted: str) -> Exception:
-    return fault("E205 set_printoptions-not", name=name, wanted=wanted, value=value)
+    return fault("E205 set_printoptions-not", name, wanted, value)
 
 
 def _whole(name: str, value: object, most: int | None = None) -> int:

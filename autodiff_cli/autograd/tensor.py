@@ -289,7 +289,7 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None and (value.shape != self.shape or value.dtype != self.dtype):
-            raise fault("E308 gradient-shape-dtype", self.shape, self.dtype.name, value=value)
+            raise fault("E308 gradient-shape-dtype", self.shape, self.dtype.name, value)
         if self.accumulator is None:
             self.accumulator = AccumulateGrad()
         self.accumulator.grad = value
@@ -324,7 +324,7 @@ class Tensor:
     def item(self) -> Any:
         node = self.looked_at
         if node.numel != 1:
-            raise fault("E408 tensor-elements", tuple(node.shape), node=node)
+            raise fault("E408 tensor-elements", node, tuple(node.shape))
         if STATE.recorder is not None:
             return STATE.recorder.number(node)
         return taken_out(node, value_of(node).item())
@@ -340,8 +340,8 @@ class Tensor:
         if flag and not is_float(node.dtype):
             raise fault(
                 "E306 only-floating-point-tensors",
+                node,
                 words.format("Tensors of floating point", "can require gradients"),
-                node=node,
             )
         if not flag and node.op is not LEAF:
             raise fault("E411 requires_grad-can-switched-off")

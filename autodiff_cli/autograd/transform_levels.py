@@ -111,7 +111,7 @@ class Opened:
     def _variable(self, value: Any, name: str) -> Tensor:
         if not isinstance(value, Tensor):
             words = f"Thing passed to transform API must be Tensor, got {type(value)}"
-            raise fault("E208 differentiates-tensors-not", shown(value), name=name, words=words)
+            raise fault("E208 differentiates-tensors-not", name, shown(value), words)
         if not is_float(value.dtype):
             words = (
                 "only Tensors of floating point dtype can require gradients"

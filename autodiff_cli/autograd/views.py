@@ -76,7 +76,7 @@ def single(node: Node) -> bool:
 def check_single(node: Node) -> None:
     """E308 for a tensor some of whose elements are one place in memory."""
     if not single(node):
-        raise fault("E308 expanded-tensor", node=node)
+        raise fault("E308 expanded-tensor", node)
 
 
 # Ops that write one element after the other, wherever their indices say: what they read may not be
@@ -105,7 +105,7 @@ def check_apart(
     for other in others:
         shared = other is target or (other.storage and other.storage is target.storage)
         if shared and _overlap(target, other, strict):
-            raise fault("E308 operand-shape-shares-part", other=other, target=target)
+            raise fault("E308 operand-shape-shares-part", other, target)
 
 
 def _overlap(a: Tensor, b: Tensor, strict: bool) -> bool:
@@ -144,13 +144,13 @@ def check_view(view: Tensor, value: Node) -> None:
         return
     forbids = getattr(view, "forbids", "")
     if forbids:
-        raise fault("E405 view-function-returned-cannot", forbids=forbids)
+        raise fault("E405 view-function-returned-cannot", forbids)
     if view.steps.cut:
         return
     if view.steps.several is not None:
         op, _, index = view.steps.several
         raise fault(
-            "E405 result-cannot-changed-place", _ONE_OF_SEVERAL.format(index, _node_name(op)), op=op
+            "E405 result-cannot-changed-place", op, _ONE_OF_SEVERAL.format(index, _node_name(op))
         )
     if getattr(view, "untracked", False):
         raise fault("E405 view-was-made-under")
@@ -176,7 +176,7 @@ def history_lost(view: Tensor, before: Node) -> AutodiffError:
         words = _ONE_OF_SEVERAL.format(index, _node_name(op)).replace(
             "is being modified inplace", changed
         )
-    return fault("E407 view-was-cannot-used", made=made, words=words)
+    return fault("E407 view-was-cannot-used", made, words)
 
 
 def _node_name(op: Any) -> str:

@@ -16,7 +16,7 @@ def named(grads: Any, names: list[str]) -> dict[str, Any]:
     if isinstance(grads, Mapping):
         unknown = [name for name in grads if name not in names]
         if unknown:
-            raise fault("E205 gradcheck-there-no-input", ", ".join(names), unknown=unknown)
+            raise fault("E205 gradcheck-there-no-input", unknown, ", ".join(names))
         return dict(grads)
     if not isinstance(grads, tuple | list):
         grads = (grads,)

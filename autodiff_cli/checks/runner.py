@@ -39,7 +39,7 @@ def check_file(path: str, settings: Settings) -> FileResult:
         failure = fail("E701", f"cannot read `{path}`: {reason}", help="check the path")
         return _stillborn(path, failure)
     if len(data) > MAX_FILE:
-        return _stillborn(path, fault("E505 path-longer-bytes", MAX_FILE, path=path))
+        return _stillborn(path, fault("E505 path-longer-bytes", path, MAX_FILE))
     try:
         source = decode(data, path)
     except AutodiffError as error:

@@ -54,7 +54,7 @@ class Reader:
         try:
             json.loads(data)
         except (ValueError, RecursionError):
-            raise fault("E702 d-standard-input-not", name=name) from None
+            raise fault("E702 d-standard-input-not", name) from None
         return name, data.decode("utf-8", "replace").strip(), added
 
     def stdin(self) -> bytes:
@@ -94,7 +94,7 @@ class Reader:
             size += len(piece)
             most = min(max(most, size), LARGEST_PIECE)
             if size > self.limit:
-                raise fault("E505 longer-memory-limit-bytes", self.limit, name=name)
+                raise fault("E505 longer-memory-limit-bytes", name, self.limit)
         return type(pieces[0])().join(pieces) if pieces else b""
 
 

@@ -150,7 +150,7 @@ class Op(Declared):
         try:
             bound = self.bind(args, kwargs)
         except BindError as error:
-            raise fault("E205 error-2", self.name, self.signature(), error=error) from None
+            raise fault("E205 error-2", self.name, error, self.signature()) from None
         return self.apply(bound)
 
     def apply(self, bound: list[Any]) -> Any:
@@ -450,7 +450,7 @@ def number(value: bool | int | float | Varying, dtype: np.dtype | None = None) -
                 array = np.array(value, dtype)
         except OverflowError:
             if dtype.kind not in "iu" or abs(value) >= 1 << 64:
-                raise fault("E504 number-does-not-fit", short(value, 40), dtype=dtype) from None
+                raise fault("E504 number-does-not-fit", short(value, 40), dtype) from None
             array = np.array(int(value) % (1 << 64), np.uint64).astype(dtype)  # as in C
         span, STATE.span = STATE.span, None
         node = Node(CONSTANT, (value,), (), (), dtype, False, array)

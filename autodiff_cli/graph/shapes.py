@@ -41,7 +41,7 @@ def infer_size(shape: Shape, size: Shape) -> Shape:
     if len(unknown) > 1:
         raise fail("E303", f"only one size may be -1, got {size}", help="write the other sizes out")
     if any(s < -1 for s in size):
-        raise fault("E303 size-cannot-negative", size=size)
+        raise fault("E303 size-cannot-negative", size)
     if unknown:
         rest = count(tuple(s for s in size if s != -1))
         if rest == 0 or total % rest:
@@ -53,14 +53,8 @@ def infer_size(shape: Shape, size: Shape) -> Shape:
 
 
 def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
-    from .sizes import shape_text
 
-    return fail(
-        "E303",
-        f"cannot reshape {shape_text(shape)} with {total} element{'' if total == 1 else 's'} "
-        f"into {shape_text(size)}",
-        help="the numbers of elements must agree; -1 stands for one size to infer",
-    )
+    return fault("E303 cannot-reshape-element-into", shape, total, "" if total == 1 else "s", size)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:

@@ -50,14 +50,14 @@ def check_size(shape: Shape, dtype: np.dtype) -> None:
     n *= dtype.itemsize
     if n > STATE.max_bytes:
         raise fault(
-            "E505 tensor-shape-would-need", bytes_text(n), bytes_text(STATE.max_bytes), shape=shape
+            "E505 tensor-shape-would-need", shape, bytes_text(n), bytes_text(STATE.max_bytes)
         )
 
 
 def check_address(shape: Shape) -> None:
     """Refuse a shape whose places cannot be counted, be they empty or seen many times."""
     if prod(size or 1 for size in shape) * WIDEST > MOST_BYTES:
-        raise fault("E505 tensor-shape-more-places", shape=shape)
+        raise fault("E505 tensor-shape-more-places", shape)
 
 
 def within(offset: int, x: np.ndarray) -> int:
@@ -111,7 +111,7 @@ def cannot_broadcast(shapes: list[Shape]) -> AutodiffError:
             "sizes must be equal or 1, counted from the right; `reshape`, `.T` or "
             "`unsqueeze` may bring them together"
         )
-    failure = fault("E302 cannot-broadcast-text", "  against  ".join(rows), text=text)
+    failure = fault("E302 cannot-broadcast-text", text, "  against  ".join(rows))
     return failure.amend(helps=tuple(helps))
 
 

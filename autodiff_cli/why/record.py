@@ -176,7 +176,7 @@ def lookup(program: Recorder, name: str) -> Any:
     tree = parse(Source(name, "<name>"))
     expression = tree.body[0] if len(tree.body) == 1 else None
     if not isinstance(expression, syntax.ExprStmt) or not _is_path(expression.value):
-        raise fault("E201 not-name", name=name)
+        raise fault("E201 not-name", name)
     if isinstance(expression.value, syntax.Name):
         value = _named(program, name)
     else:

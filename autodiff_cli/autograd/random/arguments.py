@@ -59,7 +59,7 @@ def checked_size(shape: Shape, kind: DType = np.float32) -> tuple[int, ...]:
 def floating_dtype(dtype: Any, name: str) -> np.dtype:
     kind = np.dtype(dtype)
     if kind.kind != "f":
-        raise fault("E307 works-floating-point-numbers", name=name, kind=kind)
+        raise fault("E307 works-floating-point-numbers", name, kind)
     return kind
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from .arguments import DType, Shape, wrong_argument
 from .initial_values import fans, init_kaiming_uniform
 from .stream import Generator
@@ -68,7 +68,7 @@ def init_bilinear(
 ) -> Parameters:
     """`nn.Bilinear`: weight, then bias."""
     if in1_features <= 0:
-        raise fault("E309 bilinear-needs-in1_features", in1_features=in1_features)
+        raise fault("E309 bilinear-needs-in1_features", in1_features)
     shapes: dict[str, Shape] = {"weight": (out_features, in1_features, in2_features)}
     if bias:
         shapes["bias"] = out_features
@@ -86,11 +86,7 @@ def init_embedding(
     weight = generator.randn((count, length), dtype)
     if padding_idx is not None:
         if not -count <= padding_idx < count:
-            raise fail(
-                "E305",
-                f"padding_idx={padding_idx} is outside an embedding of {count} rows",
-                help=f"padding_idx from 0 to {count - 1}",
-            )
+            raise fault("E305 padding_idx-outside-embedding-rows", padding_idx, count, count - 1)
         weight[padding_idx] = 0
     return {"weight": weight}
 

@@ -37,7 +37,7 @@ def fans(shape: Shape) -> tuple[int, int]:
     """Fan in and fan out of a weight of two or more dims; E308 for fewer."""
     size = checked_size(shape)
     if len(size) < 2:
-        raise fault("E308 fan-fan-out-need", size=size)
+        raise fault("E308 fan-fan-out-need", size)
     field = math.prod(size[2:])
     return size[1] * field, size[0] * field
 
@@ -82,7 +82,7 @@ def init_trunc_normal(
             pending = pending & (heights > density - kind.type(peak))
             if not pending.any():
                 return values
-    raise fault("E506 trunc_normal-found-no-values", a=a, b=b, mean=mean, std=std)
+    raise fault("E506 trunc_normal-found-no-values", a, b, mean, std)
 
 
 def init_xavier_uniform(
@@ -146,7 +146,7 @@ def init_orthogonal(
     """Orthonormal rows or columns, whichever are fewer, of the weight flattened to two dims."""
     size = checked_size(shape)
     if len(size) < 2:
-        raise fault("E308 orthogonal-needs-more-dimensions", size=size)
+        raise fault("E308 orthogonal-needs-more-dimensions", size)
     if 0 in size:
         return np.empty(size, dtype)
     flat = generator.randn((size[0], math.prod(size[1:])), dtype)
@@ -199,7 +199,7 @@ def init_dirac(shape: Shape, groups: int = 1, dtype: DType = np.float32) -> np.n
     """A convolution weight that passes its channels through."""
     size = checked_size(shape, dtype)
     if len(size) not in (3, 4, 5):
-        raise fault("E308 dirac-needs-dimensions-not", size=size)
+        raise fault("E308 dirac-needs-dimensions-not", size)
     if groups < 1 or size[0] % groups:
         raise wrong_argument(f"dirac_: {size[0]} channels do not make {groups} groups", "groups=1")
     values = np.zeros(size, dtype)

@@ -226,7 +226,7 @@ class Generator(Words):
         if count < 0:
             raise fail("E309", f"randperm needs n >= 0, not {count}", help="torch.randperm(10)")
         if count > MAX_PERMUTATION:
-            raise fault("E505 permutation-elements-too-large", MAX_PERMUTATION, count=count)
+            raise fault("E505 permutation-elements-too-large", count, MAX_PERMUTATION)
         if count < 2:
             return np.arange(count).astype(dtype)
         step = np.arange(count - 1)
@@ -306,7 +306,7 @@ class Generator(Words):
         """
         kind = floating_dtype(weights.dtype, "multinomial")
         if weights.ndim not in (1, 2):
-            raise fault("E308 multinomial-needs-weights-dimensions", weights=weights)
+            raise fault("E308 multinomial-needs-weights-dimensions", weights)
         number = whole_number(count, "num_samples")
         categories = weights.shape[-1]
         if number <= 0:

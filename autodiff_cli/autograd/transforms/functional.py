@@ -12,7 +12,6 @@ from ...errors import fault, refused
 from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.registry import F
-from ...graph.sizes import shape_text
 from ...graph.state import grad_mode
 from ..forward import Linearized
 from ..reverse import gradients, ones_like
@@ -55,7 +54,7 @@ class _Applied:
     def _check_outputs(self) -> None:
         for i, out in enumerate(self.outputs):
             if not out.requires_grad:
-                raise fault("E402 output-function-given-does", self.name, i=i)
+                raise fault("E402 output-function-given-does", i, self.name)
 
     def one_number(self) -> Node:
         """The output of a function that must return one number."""
@@ -63,7 +62,7 @@ class _Applied:
             raise fault("E401 needs-function-returns-tensor", self.name, len(self.outputs))
         out = self.outputs[0]
         if out.numel != 1:
-            raise fault("E401 needs-function-returns-number", self.name, out=out)
+            raise fault("E401 needs-function-returns-number", self.name, out)
         return out
 
     def pulled(self, outputs: list[Node], cotangents: list[Node], graph: bool) -> list[Node]:
@@ -145,7 +144,7 @@ def _vector(name: str, v: Any, like: list[Node], single: bool, what: str) -> lis
                 if what == "output"
                 else "input to the user-provided function is a single Tensor with a single element."
             )
-            raise fault("E401 needs-vector-v-unless", name=name, what=what, needs=needs)
+            raise fault("E401 needs-vector-v-unless", name, what, needs)
         return [ones_like(like[0])]
     given = tensors_in(name, "v", v)
     if len(given) != len(like):
@@ -160,12 +159,8 @@ def _vector(name: str, v: Any, like: list[Node], single: bool, what: str) -> lis
     for at, (g, x) in enumerate(zip(given, like, strict=True)):
         if g.shape != x.shape:
             which = f"Entry {at} in v" if len(like) > 1 else "v"
-            raise refused(
-                "E308",
-                f"`{name}`: v has shape {shape_text(g.shape)}, the {what} {shape_text(x.shape)}",
-                f"{which} has invalid size: should be torch.Size({list(x.shape)}) but got "
-                f"torch.Size({list(g.shape)}).",
-                "both must have the same shape",
+            raise fault(
+                "E308 v-shape-g-what", name, g, what, x, which, list(x.shape), list(g.shape)
             )
     return [cast(g.node, x.dtype) for g, x in zip(given, like, strict=True)]
 

@@ -51,9 +51,9 @@ class _Run:
         places = (argnums,) if isinstance(argnums, int) else argnums
         wrapped = [_place(name, place, len(args)) for place in places]
         if not wrapped and args:
-            raise fault("E205 got-argnums", name=name)
+            raise fault("E205 got-argnums", name)
         if len(set(wrapped)) < len(wrapped):
-            raise fault("E205 got-argnums-twice", name=name, argnums=argnums)
+            raise fault("E205 got-argnums-twice", name, argnums)
         chosen: Any = (
             args[wrapped[0]] if isinstance(argnums, int) else tuple(args[i] for i in wrapped)
         )
@@ -82,12 +82,8 @@ class _Run:
         """The tensors that the function returned: at least one, and nothing else."""
         leaves = flatten(self.output)
         if not leaves or leaves == [None]:
-            raise refused(
-                "E208",
-                f"a function given to `{self.name}` must return tensors, not {self.output!r}",
-                f"{self.words}: Expected f to be a function that has non-empty output (got output "
-                f"= {leaves})",
-                "return a tensor, or a tuple, list or dict of tensors",
+            raise fault(
+                "E208 function-given-return-tensors-2", self.name, self.output, self.words, leaves
             )
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
@@ -101,7 +97,7 @@ class _Run:
         if self.opened.reverse:
             for leaf in leaves:
                 if not is_float(leaf.dtype):
-                    raise fault("E306 differentiates-floating-point-results", self.name, leaf=leaf)
+                    raise fault("E306 differentiates-floating-point-results", self.name, leaf)
         return leaves
 
     def in_shape_of_inputs(self, leaves: list[Node]) -> Any:
@@ -127,12 +123,8 @@ def _class(value: Any) -> str:
 
 def _place(name: str, place: Any, count: int) -> int:
     if type(place) is not int or not -count <= place < count:
-        raise refused(
-            "E205",
-            f"`{name}` got argnum={place}, but {count} positional argument"
-            f"{' was' if count == 1 else 's were'} given",
-            f"Got argnum={place}, but only {count} positional inputs",
-            "argnums counts positional arguments from 0",
+        raise fault(
+            "E205 got-argnum-but-positional", name, place, count, " was" if count == 1 else "s were"
         )
     return place % count
 
@@ -152,18 +144,12 @@ def grad_and_value(
     run = _Run(name, call, args, kwargs, argnums, has_aux)
     output, opened = run.output, run.opened
     if not isinstance(output, Tensor):
-        raise refused(
-            "E208",
-            f"`{name}` needs a function that returns a tensor, this one returned "
-            f"{type(output).__name__}",
-            f"{run.words}: Expected f(*args) to return a Tensor, got {_class(output)}",
-            "return one scalar tensor; use has_aux=True for (loss, other)",
+        raise fault(
+            "E208 needs-function-returns-tensor", name, type(output).__name__, run, _class(output)
         )
     node = output.node
     if node.shape:
-        raise fault(
-            "E401 needs-function-returns-scalar", len(node.shape), name=name, node=node, run=run
-        )
+        raise fault("E401 needs-function-returns-scalar", name, node, run, len(node.shape))
     found = _cotangents([(node, ones_like(node))], opened)
     grads = run.in_shape_of_inputs([opened.settled(g) for g in found])
     return grads, Tensor(opened.settled(node)), opened.settled_tree(run.aux)
@@ -252,22 +238,22 @@ def jvp(
     """The output, its change along the tangents, and the aux."""
     words = _WORDS["jvp"]
     if not isinstance(primals, tuple):
-        raise fault("E205 jvp-needs-primals-tuple", type(primals).__name__, words=words)
+        raise fault("E205 jvp-needs-primals-tuple", type(primals).__name__, words)
     if spec(primals) != spec(tangents):
         raise fault(
             "E205 jvp-tangents-do-not",
             spec(tangents),
             spec(primals),
+            words,
             tree_spec(primals),
             tree_spec(tangents),
-            words=words,
         )
     if not flatten(primals):
-        raise fault("E205 jvp-got-no-primals", words=words)
+        raise fault("E205 jvp-got-no-primals", words)
     for primal in flatten(primals):
         if not isinstance(primal, Tensor):
             raise fault(
-                "E208 jvp-takes-tensors-primals", type(primal).__name__, _class(primal), words=words
+                "E208 jvp-takes-tensors-primals", type(primal).__name__, words, _class(primal)
             )
     moves: list[Node | None] = []
     for at, (v, x) in enumerate(zip(flatten(tangents), flatten(primals), strict=True)):
@@ -322,7 +308,7 @@ def linearize(call: Call, primals: list[Any]) -> tuple[Any, Callable[..., Any]]:
             if not isinstance(v, Tensor) or v.shape != x.shape:
                 raise _misfit("jvp_fn", at, v, x)
             if v.dtype != x.dtype:
-                raise fault("E307 jvp_fn-tangent-where-differentiated", v=v, x=x, at=at)
+                raise fault("E307 jvp_fn-tangent-where-differentiated", v, x, at)
             moves.append(v.node)
         changes = [opened.settled(c) for c in derivative.along(moves)]
         return rebuilt(run.output, [Tensor(c) for c in changes])
@@ -515,7 +501,7 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             "ValueError",
         )
     if not args:
-        raise fault("E205 vmap-no-arguments-map", name=name)
+        raise fault("E205 vmap-no-arguments-map", name)
     found = spread(in_dims, tuple(args), lambda value: not isinstance(value, tuple | list | dict))
     if found is None:
         raise refused(
@@ -543,21 +529,12 @@ def _input_dims(in_dims: Any, args: list[Any], leaves: list[Any], name: str) -> 
             )
         if not isinstance(leaf, Tensor):
             raise fault(
-                "E208 vmap-got-in_dim-argument",
-                type(leaf).__name__,
-                _class(leaf),
-                dim=dim,
-                words=words,
+                "E208 vmap-got-in_dim-argument", dim, type(leaf).__name__, words, _class(leaf)
             )
         ndim = len(leaf.shape)
         if not -ndim <= dim < ndim:
             raise fault(
-                "E304 vmap-got-in_dim-tensor",
-                "" if ndim == 1 else "s",
-                dim=dim,
-                ndim=ndim,
-                leaf=leaf,
-                words=words,
+                "E304 vmap-got-in_dim-tensor", dim, ndim, "" if ndim == 1 else "s", leaf, words
             )
         dims.append(dim % ndim)
     return dims
@@ -568,7 +545,7 @@ def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
     if not sizes:
         raise fault("E205 vmap-no-tensor-map")
     if len(set(sizes)) > 1:
-        raise fault("E308 vmap-expects-all-tensors", sizes=sizes)
+        raise fault("E308 vmap-expects-all-tensors", sizes)
     return sizes[0]
 
 
@@ -602,14 +579,14 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
     """A result with the dim of the examples where it is wanted."""
     if dim is None:
         if isinstance(out, Tensor) and trace.memo.get(out.node) is not None:
-            raise fault("E205 vmap-got-out_dims-none", name=name)
+            raise fault("E205 vmap-got-out_dims-none", name)
         return out
     if not isinstance(out, Tensor):
-        raise fault("E208 function-given-vmap-return", type(out).__name__, _class(out), name=name)
+        raise fault("E208 function-given-vmap-return", type(out).__name__, name, _class(out))
     lifted = trace.full(out.node)
     ndim = len(lifted.shape)
     if not -ndim <= dim < ndim:
-        raise fault("E304 vmap-got-out_dim-result", -ndim, ndim - 1, dim=dim, ndim=ndim)
+        raise fault("E304 vmap-got-out_dim-result", dim, ndim, -ndim, ndim - 1)
     return Tensor(_back(lifted, dim % ndim))
 
 

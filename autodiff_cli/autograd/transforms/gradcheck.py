@@ -45,7 +45,7 @@ def gradcheck(
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     places = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
     if not places:
-        raise fault("E402 needs-least-input-requires", name=name)
+        raise fault("E402 needs-least-input-requires", name)
     opened = Opened([given[i] for i in places], name, True)
     outputs = [out for out in _outputs(name, call, given, places, opened.tree) if _differs(out)]
     numerics = [

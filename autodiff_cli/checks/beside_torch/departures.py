@@ -268,5 +268,5 @@ def _read_json(path: str, data: bytes) -> dict[str, np.ndarray]:
         for name, number in document.get("scalars", {}).items():
             found[name] = np.asarray(float(number) if isinstance(number, str) else number)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise fault("E702 holds-no-results-autodiff", path=path) from None
+        raise fault("E702 holds-no-results-autodiff", path) from None
     return found

@@ -281,7 +281,7 @@ class Checker:
                     result.changes.append((path, file.read(), None))
                 self.changes.apply(result)
                 continue
-            error = fault("E605 snapshot-belongs-no-program", path[:-5], path=path)
+            error = fault("E605 snapshot-belongs-no-program", path, path[:-5])
             result.items.append(Item(path, "snapshot", status=FAILED, diagnostic=error.diagnostic))
             self.results.append(result)
 

@@ -23,19 +23,19 @@ NN = "nn.functional."
 def one_hot(input: Mask, num_classes: int = -1):
     """Rows of zeros with a 1 at the class; `num_classes=-1` takes the largest class plus 1."""
     if input.dtype != INT64:
-        raise fault("E307 one_hot-needs-class-numbers", input=input)
+        raise fault("E307 one_hot-needs-class-numbers", input)
     values = value_of(input) if num_classes <= 0 or known(input) else np.zeros(0, INT64)
     if not values.size and num_classes <= 0:
         raise fault("E309 one_hot-empty-tensor-needs")
     if num_classes == 0 or num_classes < -1:
-        raise fault("E309 one_hot-needs-num_classes-least", num_classes=num_classes)
+        raise fault("E309 one_hot-needs-num_classes-least", num_classes)
     classes = int(values.max()) + 1 if num_classes == -1 else num_classes
     if values.size and (values.min() < 0 or values.max() >= classes):
         wrong = values.min() if values.min() < 0 else values.max()
         raise fault(
             "E305 one_hot-cannot-take-class",
+            wrong,
             "classes are numbered from 0" if wrong < 0 else f"there are {classes} classes",
-            wrong=wrong,
         )
     check_size((*input.shape, classes), INT64)
     check_size((classes,), INT64)
@@ -139,7 +139,7 @@ def _offsets(offsets, entries, include_last):
             raise fault("E308 embedding_bag-include_last_offset-needs-least")
         starts = starts[:-1]
     if starts.size and (starts[0] != 0 or starts[-1] > entries or (np.diff(starts) < 0).any()):
-        raise fault("E305 embedding_bag-got-offsets-indices", starts.tolist()[:8], entries=entries)
+        raise fault("E305 embedding_bag-got-offsets-indices", starts.tolist()[:8], entries)
     return starts
 
 
@@ -173,36 +173,31 @@ def embedding_bag(
     if weight.dtype.kind in "iu" and input.dtype.kind == "f":
         input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
-        raise fault("E205 embedding_bag-no-mode", mode=mode)
+        raise fault("E205 embedding_bag-no-mode", mode)
     if mode == "max" and scale_grad_by_freq:
         raise fault("E205 embedding_bag-mode-max-cannot")
     if len(weight.shape) != 2 or input.dtype.kind not in "iu" or len(input.shape) not in (1, 2):
-        raise fault("E308 embedding_bag-needs-integer-indices", input=input, weight=weight)
+        raise fault("E308 embedding_bag-needs-integer-indices", input, weight)
     if per_sample_weights is not None and (
         per_sample_weights.shape != input.shape or mode != "sum"
     ):
         raise fault(
-            "E308 embedding_bag-takes-per_sample_weights-shape",
-            per_sample_weights=per_sample_weights,
-            input=input,
-            mode=mode,
+            "E308 embedding_bag-takes-per_sample_weights-shape", per_sample_weights, input, mode
         )
     rows = value_of(input).reshape(-1)
     count = weight.shape[0]
     if rows.size and (rows.min() < 0 or rows.max() >= count):
         wrong = rows.min() if rows.min() < 0 else rows.max()
-        raise fault("E305 index-out-range-rows", count - 1, wrong=wrong, count=count)
+        raise fault("E305 index-out-range-rows", wrong, count, count - 1)
     if len(input.shape) == 2:
         if offsets is not None or input.shape[1] == 0:
-            raise fault("E308 embedding_bag-indices-takes-no", input=input)
+            raise fault("E308 embedding_bag-indices-takes-no", input)
         starts = np.arange(0, rows.size, input.shape[1])
     else:
         starts = _offsets(offsets, rows.size, include_last_offset)
     if padding_idx is not None:
         if not -count <= padding_idx < count:
-            raise fault(
-                "E305 padding_idx-out-range-rows", count - 1, padding_idx=padding_idx, count=count
-            )
+            raise fault("E305 padding_idx-out-range-rows", padding_idx, count, count - 1)
         padding_idx %= count
     if max_norm is not None:
         weight = F.shortened_rows(weight, constant(rows), max_norm, norm_type)

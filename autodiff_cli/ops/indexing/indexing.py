@@ -89,7 +89,7 @@ def _zeros(g: Node, input: Node) -> Node:
 
 def _selected_shape(input, dim, index):
     if index.ndim > 1:
-        raise fault("E302 index_select-needs-vector-indices", index=index)
+        raise fault("E302 index_select-needs-vector-indices", index)
     check_indices("index_select", index, dim, input.shape[dim] if input.shape else 1)
     if not input.shape:
         return (), input.dtype
@@ -166,7 +166,7 @@ def basic_part(
     if consumed > input.ndim:
         if not input.ndim:
             raise fault("E305 d-tensor-no-elements", _of_number(items))
-        raise fault("E305 too-many-indices", consumed=consumed, input=input)
+        raise fault("E305 too-many-indices", consumed, input)
     if sum(i is Ellipsis for i in items) > 1:
         raise fail("E305", "an index may have only one `...`", help="write `:` for single dims")
     node = input
@@ -240,7 +240,7 @@ def _item(item: Any) -> Any:
     kind = node.dtype.kind
     if node.shape:
         if node.numel and (kind == "f" or (kind == "i" and node.dtype.itemsize == 1)):
-            raise fault("E305 cannot-index-tensor", node=node)
+            raise fault("E305 cannot-index-tensor", node)
         if node.dtype == UINT8:
             return F.ne(node, 0)  # a mask, as long as PyTorch has it
         return node if kind != "f" else constant(np.zeros(node.shape, INT64))
@@ -248,7 +248,7 @@ def _item(item: Any) -> Any:
         try:
             return to_int(node)
         except BindError:
-            raise fault("E305 cannot-index-number", value_of(node).item(), node=node) from None
+            raise fault("E305 cannot-index-number", node, value_of(node).item()) from None
     if kind != "b" and not known(node):
         return node
     value = value_of(node)
@@ -263,7 +263,7 @@ def _bound(value: Any) -> int | None:
     try:
         return to_int(value)
     except BindError as error:
-        raise fault("E305 slice-bound-error", error=error) from None
+        raise fault("E305 slice-bound-error", error) from None
 
 
 def _as_integers(item: Node, node: Node, dim: int) -> tuple[Node, ...]:
@@ -330,14 +330,14 @@ def take(input: Tensor, index: Mask):
 def take_along_dim(input: Tensor, indices: Mask, dim: Dim | None = None):
     """`gather` with broadcasting of tensor and indices; without a dim of the tensor as one row."""
     if indices.dtype.kind not in "iu":
-        raise fault("E306 take_along_dim-needs-integer-index", indices=indices)
+        raise fault("E306 take_along_dim-needs-integer-index", indices)
     if dim is None:
         return F.gather(F.reshape(input, (-1,)), 0, F.reshape(indices, (-1,)))
     size = input.shape[dim] if input.shape else 1
     check_indices("take_along_dim", indices, dim, size, negative=True)
     indices = F.where(F.lt(indices, 0), F.add(indices, size), indices)
     if input.ndim != indices.ndim:
-        raise fault("E302 take_along_dim", input=input, indices=indices)
+        raise fault("E302 take_along_dim", input, indices)
     whole = list(broadcast_shapes(_with(input.shape, dim, 1), _with(indices.shape, dim, 1)))
     return F.gather(
         F.broadcast_to(input, _with(whole, dim, input.shape[dim])),
@@ -423,9 +423,9 @@ def unravel_index(indices: Mask, shape: Size):
 
 def _embedding_shape(weight, input, padding_idx, scale_grad_by_freq, sparse):
     if weight.ndim != 2:
-        raise fault("E302 embedding-needs-matrix-weights", weight=weight)
+        raise fault("E302 embedding-needs-matrix-weights", weight)
     if input.dtype.kind != "i":
-        raise fault("E306 embedding-needs-integer-index", dtype=input.dtype.name)
+        raise fault("E306 embedding-needs-integer-index", input.dtype.name)
     check_indices("embedding", input, 0, weight.shape[0])
     return (*input.shape, weight.shape[1]), weight.dtype
 

@@ -29,7 +29,7 @@ def fitted_mask(input, mask):
     if mask.dtype != BOOL:
         mask = F.ne(mask, 0)
     if mask.ndim > input.ndim:
-        raise fault("E308 mask-more-dims-input", mask=mask, input=input)
+        raise fault("E308 mask-more-dims-input", mask, input)
     return mask if mask.shape == input.shape else F.expand(mask, input.shape)
 
 
@@ -41,13 +41,13 @@ def kept(input, mask, neutral):
 
 def _lowest(input):
     if input.dtype == BOOL:
-        raise fault("E307 needs-numbers-not-bools", name="masked.amax")
+        raise fault("E307 needs-numbers-not-bools", "masked.amax")
     return -inf if is_float(input.dtype) else int(np.iinfo(input.dtype).min)
 
 
 def _highest(input):
     if input.dtype == BOOL:
-        raise fault("E307 needs-numbers-not-bools", name="masked.amin")
+        raise fault("E307 needs-numbers-not-bools", "masked.amin")
     return inf if is_float(input.dtype) else int(np.iinfo(input.dtype).max)
 
 

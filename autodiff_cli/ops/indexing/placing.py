@@ -48,7 +48,7 @@ def _put_shape(input, indices, values, accumulate):
     check_dtypes("index_put", input, values)
     place = indexed_shape(input, indices)
     if broadcast_shapes(place, values.shape) != place:
-        raise fault("E302 values-shape-do-not", values=values, place=place)
+        raise fault("E302 values-shape-do-not", values, place)
     return input.shape, input.dtype
 
 
@@ -98,7 +98,7 @@ def index_put(input: Tensor, indices: OptionalTensors, values: Tensor, accumulat
             parts.extend(places_of(index, input.shape[dim : dim + index.ndim]))
         else:
             if dim >= input.ndim:
-                raise fault("E305 too-many-indices-tensor", input=input)
+                raise fault("E305 too-many-indices-tensor", input)
             check_indices("index_put", index, dim, input.shape[dim], negative=True)
             parts.append(index)
     return F.index_written.apply([input, tuple(parts), values, accumulate])
@@ -108,7 +108,7 @@ def _flat_put_shape(input, index, source, accumulate):
     check_dtypes("put", input, source)
     check_indices("put", index, 0, input.numel, negative=True)
     if index.numel != source.numel:
-        raise fault("E302 put-values-places", source=source, index=index)
+        raise fault("E302 put-values-places", source, index)
     return input.shape, input.dtype
 
 
@@ -148,7 +148,7 @@ def _masked_shape(input, mask, source):
     shape = broadcast_shapes(input.shape, mask.shape)
     wanted = int(np.count_nonzero(np.broadcast_to(value_of(mask), shape)))
     if wanted > source.numel:
-        raise fault("E302 masked_scatter-true-places-mask", wanted=wanted, source=source)
+        raise fault("E302 masked_scatter-true-places-mask", wanted, source)
     return shape, input.dtype
 
 
@@ -192,7 +192,7 @@ def _through(name: str, input: Node, src: Node, key: str, *rest: Any) -> Node:
     assert step.shape_rule is not None
     place = step.shape_rule(input, *rest)[0]
     if src.shape != place:
-        raise fault("E302 source-shape-place", name=name, src=src, place=place)
+        raise fault("E302 source-shape-place", name, src, place)
     return F.view_scatter.apply([input, cast(src, input.dtype), (step, rest), f"{camel(name)}"])
 
 

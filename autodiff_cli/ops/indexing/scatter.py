@@ -170,7 +170,7 @@ def _scattered(input: Node, dim: int, index: Node, src: Any, reduce: str | None)
             return F.scatter_value(input, dim, index, src)
         return F.scatter_tensor(input, dim, index, node)
     if reduce not in _COMBINED:
-        raise fault("E205 scatter-reduce-add-multiply", reduce=reduce)
+        raise fault("E205 scatter-reduce-add-multiply", reduce)
     if node is None or node.weak:
         node = F.expand(number(to_scalar(src), input.dtype), index.shape)
     return F.scatter_combined(input, dim, index, node, reduce)
@@ -213,7 +213,7 @@ _REDUCE = {
 
 def _check_reduce(name: str, reduce: str, allowed: tuple[str, ...]) -> None:
     if reduce not in allowed:
-        raise fault("E205 reduce-not-reduce", ", ".join(allowed), name=name, reduce=reduce)
+        raise fault("E205 reduce-not-reduce", name, ", ".join(allowed), reduce)
 
 
 def _identity(reduce: str, dtype: np.dtype) -> Any:
@@ -339,7 +339,7 @@ def _(g, out, input, dim, index, src, reduce, include_self):
 
 def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | None = None) -> None:
     if index.ndim > 1:
-        raise fault("E302 needs-vector-indices", name=name, index=index)
+        raise fault("E302 needs-vector-indices", name, index)
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
     if source is None:
         return
@@ -348,7 +348,7 @@ def _check_rows(name: str, input: Node, dim: int, index: Node, source: Node | No
     if (source.shape or (1,)) != want and not (
         index.numel == 1 and source.shape in (input.shape, ()) and not input.shape
     ):
-        raise fault("E302 source-shape-shape", name=name, source=source, want=want, dim=dim)
+        raise fault("E302 source-shape-shape", name, source, want, dim)
 
 
 def _index_add_shape(input, dim, index, source, alpha):
@@ -430,7 +430,7 @@ def _(g, out, input, dim, index, source):
 def _index_fill_shape(input, dim, index, value):
     _check_rows("index_fill", input, dim, index)
     if isinstance(value, Node) and value.shape:
-        raise fault("E302 index_fill-needs-number-d", value=value)
+        raise fault("E302 index_fill-needs-number-d", value)
     if not isinstance(value, Node):
         check_number(value, input.dtype)
     return input.shape, input.dtype

@@ -103,7 +103,7 @@ def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: boo
     """The `k` largest (or smallest) elements along `dim` in order, and their indices."""
     size = input.shape[dim] if input.shape else 1
     if not 0 <= k <= size:
-        raise fault("E308 topk-along-dim-shape", k=k, dim=dim, input=input, size=size)
+        raise fault("E308 topk-along-dim-shape", k, dim, input, size)
     index = F.argsort(input, dim, largest)
     if input.shape:
         index = F.narrow(index, dim, 0, k)
@@ -144,9 +144,9 @@ def _searchsorted(ordered, values, right, out_int32, sorter):
 
 def _search_shape(ordered, values, right, out_int32, sorter):
     if not ordered.shape or (ordered.ndim > 1 and ordered.shape[:-1] != values.shape[:-1]):
-        raise fault("E308 searching-values-ordered", values=values, ordered=ordered)
+        raise fault("E308 searching-values-ordered", values, ordered)
     if sorter is not None and (sorter.shape != ordered.shape or sorter.dtype != INT64):
-        raise fault("E308 sorter-shape-dtype-tensor", sorter=sorter, ordered=ordered)
+        raise fault("E308 sorter-shape-dtype-tensor", sorter, ordered)
     return values.shape, INT32 if out_int32 else INT64
 
 
@@ -181,7 +181,7 @@ def searchsorted(
     """Where to insert the elements of `input` to keep `sorted_sequence` sorted: before equal ones,
     or after them with `right=True`."""
     if side not in (None, "left", "right"):
-        raise fault("E205 searchsorted-no-side", side=side)
+        raise fault("E205 searchsorted-no-side", side)
     if side == "left" and right:
         raise fault("E205 searchsorted-side-left-but")
     return F.bisected(sorted_sequence, input, right or side == "right", out_int32, sorter)
@@ -195,7 +195,7 @@ def searchsorted(
 def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False):
     """Which interval between sorted `boundaries` each element falls into."""
     if boundaries.ndim != 1:
-        raise fault("E308 bucketize-needs-boundaries-dim", boundaries=boundaries)
+        raise fault("E308 bucketize-needs-boundaries-dim", boundaries)
     return F.bisected(boundaries, input, right, out_int32, None)
 
 
@@ -241,7 +241,7 @@ def _unique_shape(input, dim, consecutive, wanted):
     if dim is not None and not input.shape:
         raise fail("E304", "a 0-d tensor has no dim to compare along", help="leave `dim` out")
     if dim is not None and 0 in (s for d, s in enumerate(input.shape) if d != dim):
-        raise fault("E308 slices-along-dim-shape", dim=dim, input=input)
+        raise fault("E308 slices-along-dim-shape", dim, input)
     found = _unique(value_of(input), dim, consecutive, wanted)
     return tuple((v.shape, input.dtype if i == 0 else INT64) for i, v in enumerate(found))
 

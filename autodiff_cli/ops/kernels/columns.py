@@ -200,4 +200,4 @@ def positive(name: str, **values: Size) -> None:
     """E309 for a stride, dilation or kernel below 1."""
     for what, numbers in values.items():
         if any(v < 1 for v in numbers):
-            raise fault("E309 needs-least", name=name, what=what, numbers=numbers)
+            raise fault("E309 needs-least", name, what, numbers)

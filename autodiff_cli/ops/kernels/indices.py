@@ -44,7 +44,7 @@ def wrapped_index(index: int, dim: int, size: int) -> int:
 def check_indices(name: str, index: Node, dim: int, size: int, negative: bool = False) -> None:
     """E306 unless `index` has integers, E305 unless all are below `size`."""
     if index.dtype.kind not in "iu" and index.numel:
-        raise fault("E306 needs-integer-index", name=name, index=index)
+        raise fault("E306 needs-integer-index", name, index)
     if not known(index):
         return
     values = value_of(index)
@@ -61,12 +61,10 @@ def check_gather(name: str, input: Node, dim: int, index: Node, source: Node | N
     if index.numel:
         ndim = max(input.ndim, 1)
         if max(index.ndim, 1) != ndim:
-            raise fault("E302 index-shape-many-dims", name=name, index=index, input=input)
+            raise fault("E302 index-shape-many-dims", name, index, input)
         for d, (have, want) in enumerate(zip(input.shape, index.shape, strict=False)):
             if d != dim and want > have:
-                raise fault(
-                    "E302 index-shape-exceeds-tensor", name=name, index=index, input=input, d=d
-                )
+                raise fault("E302 index-shape-exceeds-tensor", name, index, input, d)
         if source is not None:
             _check_source(name, index, source, ndim)
     check_indices(name, index, dim, input.shape[dim] if input.shape else 1)
@@ -77,7 +75,7 @@ def _check_source(name: str, index: Node, source: Node, ndim: int) -> None:
         want <= have for have, want in zip(source.shape or (1,), index.shape or (1,), strict=True)
     )
     if not fits:
-        raise fault("E302 index-shape-does-not", name=name, index=index, source=source)
+        raise fault("E302 index-shape-does-not", name, index, source)
 
 
 def flat_places(index: Any, dim: int, shape: Shape) -> Any:
@@ -115,13 +113,13 @@ def key_of(dim: int, step: Any) -> tuple[Any, ...]:
 def check_mask(name: str, mask: Node) -> None:
     """E306 unless `mask` is of bools."""
     if mask.dtype != BOOL:
-        raise fault("E306 needs-bool-mask", name=name, mask=mask)
+        raise fault("E306 needs-bool-mask", name, mask)
 
 
 def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
     """The places where a mask over dims of `shape` is true, a vector of integers for each dim."""
     if mask.shape != shape:
-        raise fault("E305 mask-shape-does-not", mask=mask, shape=shape)
+        raise fault("E305 mask-shape-does-not", mask, shape)
     found = np.nonzero(value_of(mask))
     return tuple(constant(taken_out(mask, places)) for places in found)
 
@@ -144,7 +142,7 @@ def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_dtypes(name: str, input: Node, source: Node) -> None:
     """E306 unless source and tensor have one dtype."""
     if input.dtype != source.dtype:
-        raise fault("E306 tensor-input-source-source", name=name, input=input, source=source)
+        raise fault("E306 tensor-input-source-source", name, input, source)
 
 
 def check_number(value: bool | int | float, dtype: np.dtype) -> None:
@@ -155,7 +153,7 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
     least = np.iinfo(dtype).min if dtype.kind == "i" else -most
     if least <= value <= most or (dtype.kind == "f" and math.isinf(value)) or value != value:
         return
-    raise fault("E307 number-does-not-fit", short(value, 40), _C_TYPES[dtype.name], dtype=dtype)
+    raise fault("E307 number-does-not-fit", short(value, 40), dtype, _C_TYPES[dtype.name])
 
 
 _C_TYPES = {

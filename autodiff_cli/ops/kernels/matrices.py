@@ -19,12 +19,12 @@ from .rules import require_float
 def require_matrices(name: str, input: Node, *, square: bool = False) -> None:
     """E308 unless `input` is a matrix or a batch of them, E307 unless of float32 or float64."""
     if input.ndim < 2:
-        raise fault("E308 needs-matrix-2", name=name, input=input)
+        raise fault("E308 needs-matrix-2", name, input)
     if square and input.shape[-1] != input.shape[-2]:
-        raise fault("E308 needs-square-matrices", name=name, input=input)
+        raise fault("E308 needs-square-matrices", name, input)
     require_float(name, input, "RuntimeError")
     if input.dtype.itemsize < 4:
-        raise fault("E307 does-not-take", name=name, input=input)
+        raise fault("E307 does-not-take", name, input)
 
 
 # Of ops whose matrices lie in column-major order, as LAPACK leaves them.
@@ -49,14 +49,14 @@ def require_numbers(name: str, *nodes: Node) -> np.dtype:
     """The one dtype of all operands, E307 when they differ or are bool."""
     dtype = require_same_dtype(name, *nodes)
     if dtype.kind == "b":
-        raise fault("E307 not-defined-bool-tensors", name=name)
+        raise fault("E307 not-defined-bool-tensors", name)
     return dtype
 
 
 def singular(name: str, why: str, at: tuple[int, ...] = ()) -> AutodiffError:
     """E503; `at` is the place of the matrix in its batch."""
     where = f" (batch element {at[0] if len(at) == 1 else at})" if at else ""
-    return fault("E503 where-why", name=name, where=where, why=why)
+    return fault("E503 where-why", name, where, why)
 
 
 def check_info(name: str, info: Node, why: str) -> None:

@@ -90,14 +90,14 @@ def refuse_bools(name: str, *inputs: Node, help: str = "write `x.to(torch.int64)
 def whole_factor(name: str, factor: bool | int | float, *inputs: Node) -> None:
     """E307 for a fractional factor of integer tensors, where PyTorch refuses it."""
     if type(factor) is float and not any(is_float(x.dtype) for x in inputs):
-        raise fault("E307 integer-tensors-integer", name=name, factor=factor)
+        raise fault("E307 integer-tensors-integer", name, factor)
 
 
 def no_derivative(name: str) -> Callable[..., Node]:
     """The rule of an op that PyTorch records but cannot differentiate."""
 
     def vjp(g: Node, out: Node, *args: object) -> Node:
-        raise fault("E404 no-derivative-here", name=name)
+        raise fault("E404 no-derivative-here", name)
 
     return vjp
 

@@ -107,9 +107,7 @@ def spread(value: Any, n: int, name: str, what: str) -> tuple[int, ...]:
     if len(values) == 1:
         values = values * n
     if len(values) != n:
-        raise fault(
-            "E309 needs-what-n", values[0] if values else 1, name=name, what=what, n=n, value=value
-        )
+        raise fault("E309 needs-what-n", name, what, n, value, values[0] if values else 1)
     return values
 
 
@@ -118,7 +116,7 @@ def whole_numbers(value: Any, name: str, what: str) -> tuple[int, ...]:
     try:
         return to_size(value)
     except BindError as error:
-        raise fault("E205 argument-what-error", name=name, what=what, error=error) from None
+        raise fault("E205 argument-what-error", name, what, error) from None
 
 
 # Functions that PyTorch lets ask for the size of a dim that is not there.
@@ -144,7 +142,7 @@ def lead_shape(
             raises="IndexError" if len(shape) <= n and name in _FROM_THE_END else "",
         )
     if input.dtype.kind != "f" and (floats or input.dtype.kind == "b"):
-        raise fault("E307 needs-floats-not", name=name, input=input)
+        raise fault("E307 needs-floats-not", name, input)
     return shape[: len(shape) - n]
 
 
@@ -153,19 +151,15 @@ def pooled_size(
 ) -> int:
     """The number of windows over a dim; E308 when there is none, E309 for impossible numbers."""
     if kernel < 1 or stride < 1 or dilation < 1:
-        raise fault(
-            "E309 needs-kernel_size", name=name, kernel=kernel, stride=stride, dilation=dilation
-        )
+        raise fault("E309 needs-kernel_size", name, kernel, stride, dilation)
     reach = dilation * (kernel - 1) + 1
     if padding < 0 or padding > reach // 2:
-        raise fault("E309 allows-padding-half-window", reach // 2, name=name, padding=padding)
+        raise fault("E309 allows-padding-half-window", name, reach // 2, padding)
     out = (length + 2 * padding - reach + (stride - 1 if ceil else 0)) // stride + 1
     if ceil and (out - 1) * stride >= length + padding:
         out -= 1
     if out < 1 or length < 1:
-        raise fault(
-            "E308 window-finds-no-place", name=name, reach=reach, length=length, padding=padding
-        )
+        raise fault("E308 window-finds-no-place", name, reach, length, padding)
     return out
 
 

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Scalar, Tensor, composite, contraction, function
 from ...graph.dtypes import FLOAT64, result_dtype
 from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
-from ...graph.sizes import shape_text
 from ..kernels.matrices import require_numbers, transposed
 
 
 def needs_dims(name, node, ndim, what):
     """E308 unless `node` has `ndim` dims."""
     if node.ndim != ndim:
-        raise fault(
-            "E308 expects-dim", "" if ndim == 1 else "s", name=name, what=what, ndim=ndim, node=node
-        )
+        raise fault("E308 expects-dim", name, what, ndim, "" if ndim == 1 else "s", node)
 
 
 def inner_sizes(name, a, b, m, n):
@@ -36,7 +33,7 @@ def inner_sizes(name, a, b, m, n):
             helps.append("transpose the first: `.mT`")
         what = "the second-to-last" if b.ndim > 1 else "the only one"
         helps.append(f"the last size of the first must equal {what} of the second")
-        failure = fault("E301 cannot-multiply", name=name, a=a, b=b, m=m, n=n)
+        failure = fault("E301 cannot-multiply", name, a, b, m, n)
         raise failure.amend(helps=tuple(helps))
 
 
@@ -45,7 +42,7 @@ def _matmul_shape(input, other):
     if len(a) == 2 == len(b) and a[1] == b[0] and input.dtype is other.dtype is FLOAT64:
         return (a[0], b[1]), FLOAT64
     if not a or not b:
-        raise fault("E308 matmul-needs-tensors-least", a=a, b=b)
+        raise fault("E308 matmul-needs-tensors-least", a, b)
     dtype = require_numbers("matmul", input, other)
     inner_sizes("matmul", input, other, a[-1], b[-2] if len(b) > 1 else b[0])
     rows = a[-2:-1]
@@ -181,7 +178,7 @@ def _bmm_shape(name, a, b):
     needs_dims(name, b, 3, "the second batch")
     dtype = require_numbers(name, a, b)
     if a.shape[0] != b.shape[0]:
-        raise fault("E308 needs-two-batches-length", name=name, a=a, b=b)
+        raise fault("E308 needs-two-batches-length", name, a, b)
     inner_sizes(name, a, b, a.shape[2], b.shape[1])
     return (a.shape[0], a.shape[1], b.shape[2]), dtype
 
@@ -242,7 +239,7 @@ def _sum_of(name, input, product, beta, alpha):
     if alpha != 1:
         product = product * alpha
     if broadcast_shapes(input.shape, product.shape) != product.shape:
-        raise fault("E302 cannot-broadcast-product-s", name=name, input=input, product=product)
+        raise fault("E302 cannot-broadcast-product-s", name, input, product)
     if beta == 0:
         return F.where(number(False), input, product)
     return (input if beta == 1 else input * beta) + product
@@ -324,16 +321,12 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     """`input @ weight.T + bias` over the last dim."""
     if weight.ndim not in (1, 2):
-        raise fault("E308 linear-expects-weight-dims", weight=weight)
+        raise fault("E308 linear-expects-weight-dims", weight)
     if not input.ndim:
         raise fault("E308 linear-needs-input-least")
     if input.shape[-1] != weight.shape[-1]:
-        raise fail(
-            "E301",
-            f"`linear` cannot apply a weight of shape {shape_text(weight.shape)} to an input "
-            f"of shape {shape_text(input.shape)}: {weight.shape[-1]} features expected, "
-            f"got {input.shape[-1]}",
-            help="the weight has shape (out_features, in_features)",
+        raise fault(
+            "E301 linear-cannot-apply-weight", weight, input, weight.shape[-1], input.shape[-1]
         )
     matrix = weight if weight.ndim == 1 else F.t(weight)
     if bias is None:
@@ -341,7 +334,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if weight.ndim == 1:
         return F.matmul(input, matrix) + bias
     if input.dtype != weight.dtype:
-        raise fault("E307 linear-needs-input-weight", input=input, weight=weight)
+        raise fault("E307 linear-needs-input-weight", input, weight)
     if input.ndim == 2:
         return F.addmm(bias, input, matrix)
     rows = F.reshape(input, (count(input.shape[:-1]), input.shape[-1]))
@@ -359,14 +352,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     needs_dims("bilinear", weight, 3, "the weight")
     batch = input1.shape[:-1]
     if input1.ndim != input2.ndim or not input1.ndim or input2.shape[:-1] != batch:
-        raise fault("E308 bilinear-needs-inputs-agree", input1=input1, input2=input2)
+        raise fault("E308 bilinear-needs-inputs-agree", input1, input2)
     outputs, n1, n2 = weight.shape
     if input1.shape[-1] != n1 or input2.shape[-1] != n2:
-        raise fail(
-            "E301",
-            f"`bilinear` with a weight of shape {shape_text(weight.shape)} needs inputs with "
-            f"{n1} and {n2} features, got {input1.shape[-1]} and {input2.shape[-1]}",
-            help="the weight has shape (out_features, in1_features, in2_features)",
+        raise fault(
+            "E301 bilinear-weight-shape-needs", weight, n1, n2, input1.shape[-1], input2.shape[-1]
         )
     rows = count(batch)
     left = F.matmul(

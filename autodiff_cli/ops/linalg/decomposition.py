@@ -50,7 +50,7 @@ def _qr(a, mode):
 def _qr_shape(A, mode):
     require_matrices("linalg.qr", A)
     if mode not in ("reduced", "complete", "r"):
-        raise fault("E205 linalg-qr-no-mode", mode=mode)
+        raise fault("E205 linalg-qr-no-mode", mode)
     *batch, m, n = A.shape
     size = m if mode == "complete" else min(m, n)
     return ((0,) if mode == "r" else (*batch, m, size), A.dtype), ((*batch, size, n), A.dtype)
@@ -78,7 +78,7 @@ def _(g, out, A, mode):
     if mode == "r":
         raise fault("E404 linalg-qr-mode-r")
     if mode == "complete" and m > n:
-        raise fault("E404 linalg-qr-mode-complete", m=m, n=n)
+        raise fault("E404 linalg-qr-mode-complete", m, n)
     k = min(m, n)
     to_r1, R1 = columns(to_r, k), columns(R, k)
     inner = to_r1 @ transposed(R1)
@@ -135,7 +135,7 @@ def _reflectors(name, A, tau):
     require_matrices(name, A)
     k = tau.shape[-1] if tau.ndim else -1
     if tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2] or k > min(A.shape[-2:]):
-        raise fault("E308 needs-most-factor-each", A.shape, name=name, tau=tau)
+        raise fault("E308 needs-most-factor-each", name, A.shape, tau)
     require_same_dtype(name, A, tau)
     V = F.tril(columns(A, k), -1) + F.eye(A.shape[-2], k, dtype=A.dtype)
     mixed = diagonal_times(tau, F.triu(transposed(V) @ V, 1))
@@ -155,7 +155,7 @@ def householder_product(input: Tensor, tau: Tensor):
     V, factor = _reflectors("linalg.householder_product", input, tau)
     m, n = input.shape[-2:]
     if m < n:
-        raise fault("E308 linalg-householder_product-needs-least", input=input)
+        raise fault("E308 linalg-householder_product-needs-least", input)
     if 0 in tau.shape:
         return F.expand(F.eye(m, n, dtype=input.dtype), input.shape)
     return F.eye(m, n, dtype=input.dtype) - V @ (factor @ transposed(rows(V, n)))
@@ -173,7 +173,7 @@ def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpos
     V, factor = _reflectors("ormqr", input, tau)
     require_same_dtype("ormqr", input, other)
     if other.ndim < 2 or other.shape[-2 if left else -1] != input.shape[-2]:
-        raise fault("E301 ormqr-cannot-multiply-q", input.shape[-2], other=other)
+        raise fault("E301 ormqr-cannot-multiply-q", input.shape[-2], other)
     if 0 in tau.shape:
         return other
     if transpose:
@@ -333,7 +333,7 @@ def _eigh(a, uplo):
 def _eigh_shape(name, input, UPLO):
     require_matrices(name, input, square=True)
     if UPLO.upper() not in ("L", "U"):
-        raise fault("E205 reads-triangle-l-u", UPLO, name=name)
+        raise fault("E205 reads-triangle-l-u", name, UPLO)
     return (input.shape[:-1], input.dtype), (input.shape, input.dtype)
 
 

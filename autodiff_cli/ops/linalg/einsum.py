@@ -14,7 +14,6 @@ from ...graph.params import BindError, node_of, to_dims
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import count
-from ...graph.sizes import shape_text
 from ..kernels.matrices import require_numbers, require_same_dtype
 
 # -- sums over chosen dims -------------------------------------------------------------------------
@@ -29,7 +28,7 @@ def inner(input: Tensor, other: Tensor):
     if not input.ndim or not other.ndim:
         return input * other
     if input.shape[-1] != other.shape[-1]:
-        raise fault("E301 inner-needs-last-dims", input=input, other=other)
+        raise fault("E301 inner-needs-last-dims", input, other)
     return F.tensordot(input, other, ((input.ndim - 1,), (other.ndim - 1,)))
 
 
@@ -48,7 +47,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2):
     require_numbers("tensordot", a, b)
     for i, j in zip(left, right, strict=True):
         if a.shape[i] != b.shape[j] and 1 not in (a.shape[i], b.shape[j]):
-            raise fault("E301 tensordot", a.shape[i], b.shape[j], a=a, b=b, i=i, j=j)
+            raise fault("E301 tensordot", a, b, i, a.shape[i], j, b.shape[j])
         if a.shape[i] != b.shape[j]:
             if a.shape[i] == 1:
                 b = F.sum(b, j, True)
@@ -75,9 +74,7 @@ def _tensordot_dims(a, b, dims):
         dims = value_of(node).tolist()
     if isinstance(dims, int):
         if not 0 <= dims <= min(a.ndim, b.ndim):
-            raise fault(
-                "E304 tensordot-cannot-contract-dims", min(a.ndim, b.ndim), dims=dims, a=a, b=b
-            )
+            raise fault("E304 tensordot-cannot-contract-dims", dims, a, b, min(a.ndim, b.ndim))
         return tuple(range(a.ndim - dims, a.ndim)), tuple(range(dims))
     try:
         first, second = dims
@@ -183,15 +180,13 @@ def _parsed(equation, operands):
     left, arrow, right = text.partition("->")
     parts = left.split(",")
     if len(parts) != len(operands):
-        raise fault("E205 einsum-equation-operands", len(parts), len(operands), equation=equation)
+        raise fault("E205 einsum-equation-operands", equation, len(parts), len(operands))
     inputs = []
     for at, (part, x) in enumerate(zip(parts, operands, strict=True)):
         before, dots, after = part.partition("...")
         hidden = x.ndim - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
-            raise fault(
-                "E308 einsum-operand-shape", len(before) + len(after), at=at, x=x, part=part
-            )
+            raise fault("E308 einsum-operand-shape", at, x, part, len(before) + len(after))
         inputs.append((*before, *range(-hidden, 0), *after))
     most = max(-min((c for c in names if isinstance(c, int)), default=0) for names in inputs)
     if arrow:
@@ -203,10 +198,10 @@ def _parsed(equation, operands):
     known = {c for names in inputs for c in names}
     for c in (*known, *result):
         if isinstance(c, str) and not (c.isascii() and c.isalpha()):
-            raise fault("E205 einsum-equation-contains", equation=equation, c=c)
+            raise fault("E205 einsum-equation-contains", equation, c)
         if c not in known or result.count(c) > 1:
             why = "appears twice" if c in known else "is not in any operand"
-            raise fault("E205 einsum-equation-result", equation=equation, c=c, why=why)
+            raise fault("E205 einsum-equation-result", equation, c, why)
     return inputs, result
 
 
@@ -219,12 +214,7 @@ def _sizes(equation, inputs, operands):
                 sizes[c] = size
             elif size not in (1, sizes[c]):
                 what = "a dim under `...`" if isinstance(c, int) else f"{c!r}"
-                raise fail(
-                    "E301",
-                    f"`einsum` {equation!r}: {what} has size {size} in operand {at} of shape "
-                    f"{shape_text(x.shape)} but {sizes[c]} before",
-                    help="one letter stands for one size",
-                )
+                raise fault("E301 einsum-size-operand-shape", equation, what, size, at, x, sizes[c])
     return sizes
 
 
@@ -236,7 +226,7 @@ def _aligned(x, names, letters):
             i = names.index(c)
             j = names.index(c, i + 1)
             if x.shape[i] != x.shape[j]:
-                raise fault("E301 einsum-names-two-dims", x.shape[i], x.shape[j], c=c, x=x)
+                raise fault("E301 einsum-names-two-dims", c, x, x.shape[i], x.shape[j])
             x = F.diagonal(x, 0, i, j)
             names = [n for k, n in enumerate(names) if k not in (i, j)] + [c]
     for c in letters:

@@ -75,7 +75,7 @@ def system_shape(name, a, b, left):
     """The shape of X in `A X = B`, or in `X A = B`."""
     require_matrices(name, a, square=True)
     if b.ndim < 2:
-        raise fault("E308 needs-matrix-right-side", name=name, b=b)
+        raise fault("E308 needs-matrix-right-side", name, b)
     require_same_dtype(name, a, b)
     if b.shape[-2 if left else -1] != a.shape[-1]:
         raise fail(
@@ -477,15 +477,15 @@ def lu_unpack(
 def require_pivots(name, LU, pivots):
     """E307 unless pivots are int32, E308 unless they fit to the factors."""
     if pivots.dtype != INT32:
-        raise fault("E307 needs-pivots-dtype-int32", name=name, pivots=pivots)
+        raise fault("E307 needs-pivots-dtype-int32", name, pivots)
     k = min(LU.shape[-2:])
     if not pivots.ndim or pivots.shape[-1] != k or pivots.shape[:-1] != LU.shape[:-2]:
-        raise fault("E308 needs-pivots-matrix", LU.shape, name=name, k=k, pivots=pivots)
+        raise fault("E308 needs-pivots-matrix", name, k, LU.shape, pivots)
     if not known(pivots):
         return
     values = value_of(pivots)
     if values.size and not (values.min() >= 1 and values.max() <= LU.shape[-2]):
-        raise fault("E504 needs-pivots", LU.shape[-2], values.min(), values.max(), name=name)
+        raise fault("E504 needs-pivots", name, LU.shape[-2], values.min(), values.max())
 
 
 @composite(

@@ -29,7 +29,7 @@ from ..kernels.rules import require_float
 def trace(input: Tensor):
     """The sum of the diagonal of a matrix."""
     if input.ndim != 2:
-        raise fault("E308 trace-needs-matrix", input=input)
+        raise fault("E308 trace-needs-matrix", input)
     require_numbers("trace", input)
     return F.sum(F.diagonal(input))
 
@@ -51,10 +51,10 @@ def trace(input: Tensor):
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     """The cross product of vectors with 3 elements along `dim`."""
     if input.ndim != other.ndim:
-        raise fault("E308 cross-needs-tensors-equally", input=input, other=other)
+        raise fault("E308 cross-needs-tensors-equally", input, other)
     axis = dim_of(dim, input.ndim)
     if not input.ndim or input.shape[axis] != 3 or other.shape[axis] != 3:
-        raise fault("E308 cross-needs-dim-size", dim=dim, input=input, other=other)
+        raise fault("E308 cross-needs-dim-size", dim, input, other)
     dims = (axis,)
     return F.roll(input, -1, dims) * F.roll(other, 1, dims) - F.roll(input, 1, dims) * F.roll(
         other, -1, dims
@@ -65,7 +65,7 @@ def dim_of(dim: int, ndim: int) -> int:
     """`dim` counted from the front; E304 out of range."""
     span = max(ndim, 1)
     if not -span <= dim < span:
-        raise fault("E304 dim-out-range-tensor", -span, span - 1, dim=dim, ndim=ndim)
+        raise fault("E304 dim-out-range-tensor", dim, ndim, -span, span - 1)
     return dim % span
 
 
@@ -85,7 +85,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None):
     if dim is None:
         shape = broadcast_shapes(input.shape, other.shape)
         if 3 not in shape:
-            raise fault("E308 cross-needs-dim-size-2", input=input, other=other)
+            raise fault("E308 cross-needs-dim-size-2", input, other)
         dim = shape.index(3)
     return F.linalg_cross(input, other, dim=dim)
 
@@ -145,7 +145,7 @@ def multi_dot(tensors: Tensors):
         matrices[-1] = F.unsqueeze(matrices[-1], 1)
     for i, x in enumerate(matrices):
         if x.ndim != 2:
-            raise fault("E308 linalg-multi_dot-takes-matrices", tensors[i].shape, i=i)
+            raise fault("E308 linalg-multi_dot-takes-matrices", i, tensors[i].shape)
     for i, (a, b) in enumerate(pairwise(matrices)):
         if a.shape[1] != b.shape[0]:
             raise fail(
@@ -186,7 +186,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None):
     x = x if x.ndim else F.reshape(x, (1,))
     n = x.shape[-1] if N is None else N
     if n <= 1:
-        raise fault("E309 linalg-vander-needs-n", n=n)
+        raise fault("E309 linalg-vander-needs-n", n)
     return _powers(x, n)
 
 
@@ -201,10 +201,10 @@ def linalg_vander(x: Tensor, *, N: int | None = None):
 def vander(x: Tensor, N: int | None = None, increasing: bool = False):
     """Powers of each element of a vector, as rows; the highest power first unless `increasing`."""
     if x.ndim != 1:
-        raise fault("E308 vander-needs-vector", x=x)
+        raise fault("E308 vander-needs-vector", x)
     n = x.shape[0] if N is None else N
     if n < 0:
-        raise fault("E309 vander-needs-n-least", n=n)
+        raise fault("E309 vander-needs-n-least", n)
     found = _powers(x, n)
     return found if increasing else F.flip(found, (1,))
 
@@ -264,7 +264,7 @@ def matrix_norm(
             )
         return found
     if ord not in (1, -1, float("inf"), float("-inf")):
-        raise fault("E205 linalg-matrix_norm-no-order", ord=ord)
+        raise fault("E205 linalg-matrix_norm-no-order", ord)
     if abs(ord) == 1:
         first, last = last, first
     sums = F.vector_norm(input, 1, (last,), keepdim)
@@ -277,7 +277,7 @@ def _in_dtype(name, input, dtype):
     if dtype is None or dtype == input.dtype:
         return input
     if dtype.kind != "f" or dtype.itemsize < input.dtype.itemsize:
-        raise fault("E307 cannot-narrow-input-dtype", name=name, input=input, dtype=dtype)
+        raise fault("E307 cannot-narrow-input-dtype", name, input, dtype)
     return cast(input, dtype)
 
 
@@ -312,7 +312,7 @@ def linalg_norm(
     if dim is not None and len(dim) not in (1, 2):
         raise fault("E304 linalg-norm-takes-two", tuple(dim))
     if dim is None and input.ndim not in (1, 2):
-        raise fault("E308 linalg-norm-ord-needs", input=input)
+        raise fault("E308 linalg-norm-ord-needs", input)
     if isinstance(ord, str) or (input.ndim if dim is None else len(dim)) == 2:
         return F.matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return F.vector_norm(input, ord, dim, keepdim, dtype=dtype)
@@ -379,12 +379,10 @@ def cond(input: Tensor, p: Any = None):
 def tensorinv(input: Tensor, ind: int = 2):
     """The inverse of a tensor as a map from its last dims to its first `ind` dims."""
     if ind <= 0:
-        raise fault("E309 linalg-tensorinv-needs-positive", ind=ind)
+        raise fault("E309 linalg-tensorinv-needs-positive", ind)
     first, last = input.shape[:ind], input.shape[ind:]
     if count(first) != count(last):
-        raise fault(
-            "E308 linalg-tensorinv-needs-many", count(first), count(last), input=input, ind=ind
-        )
+        raise fault("E308 linalg-tensorinv-needs-many", input, ind, count(first), count(last))
     found = F.inv(F.reshape(input, (count(first), count(last))))
     return F.reshape(found, (*last, *first))
 
@@ -402,6 +400,6 @@ def tensorsolve(input: Tensor, B: Tensor, dims: DimList | None = None):
         input = F.permute(input, (*(d for d in range(input.ndim) if d not in dims), *dims))
     rest = input.shape[B.ndim :]
     if count(rest) != B.numel or count(input.shape[: B.ndim]) != B.numel:
-        raise fault("E308 linalg-tensorsolve-needs-many", B.shape, input=input)
+        raise fault("E308 linalg-tensorsolve-needs-many", input, B.shape)
     found = F.solve(F.reshape(input, (B.numel, count(rest))), F.reshape(B, (B.numel,)))
     return F.reshape(found, rest)

@@ -47,7 +47,7 @@ def _check_bounds(name, input, atol, rtol):
     for kind, bound in (("atol", atol), ("rtol", rtol)):
         batch = input.shape[:-2]
         if bound is not None and broadcast_shapes(batch, bound.shape) != batch:
-            raise fault("E308 needs-matrix", name=name, input=input, kind=kind, bound=bound)
+            raise fault("E308 needs-matrix", name, input, kind, bound)
 
 
 def _pinv_shape(input, atol, rtol, hermitian):
@@ -200,12 +200,12 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     require_matrices("linalg.lstsq", input)
     require_same_dtype("linalg.lstsq", input, b)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise fault("E205 linalg-lstsq-no-driver", driver=driver)
+        raise fault("E205 linalg-lstsq-no-driver", driver)
     vector = input.ndim - 1 == b.ndim and b.shape == input.shape[:-1]
     right = F.unsqueeze(b, b.ndim) if vector else b
     m, n = input.shape[-2:]
     if right.ndim < 2 or right.shape[-2] != m:
-        raise fault("E301 linalg-lstsq-cannot-solve", input=input, b=b, m=m)
+        raise fault("E301 linalg-lstsq-cannot-solve", input, b, m)
     batch = broadcast_shapes(input.shape[:-2], right.shape[:-2])
     matrix = F.expand(input, (*batch, m, n)) if batch != input.shape[:-2] else input
     right = F.expand(right, (*batch, *right.shape[-2:])) if batch != right.shape[:-2] else right

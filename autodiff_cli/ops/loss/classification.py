@@ -23,8 +23,8 @@ def _class_targets(name, input, target, weight, ignore_index):
     if not shape:
         raise fault(
             "E308 needs-scores-shape",
+            name,
             "IndexError" if name == "cross_entropy" else "ValueError",
-            name=name,
         )
     want = shape[:1] + shape[2:] if len(shape) > 1 else ()
     if target.shape != want:
@@ -36,20 +36,20 @@ def _class_targets(name, input, target, weight, ignore_index):
             raises="ValueError" if len(shape) > 1 and shape[:1] != target.shape[:1] else "",
         )
     if target.dtype.name not in ("int64", "uint8"):
-        raise fault("E307 needs-class-numbers-int64", name=name, target=target)
+        raise fault("E307 needs-class-numbers-int64", name, target)
     classes = shape[1] if len(shape) > 1 else shape[0]
     if weight is not None:
         if weight.shape != (classes,):
-            raise fault("E308 needs-weight-each-classes", name=name, classes=classes, weight=weight)
+            raise fault("E308 needs-weight-each-classes", name, classes, weight)
         if weight.dtype != input.dtype:
-            raise fault("E307 needs-weight-dtype", name=name, input=input, weight=weight)
+            raise fault("E307 needs-weight-dtype", name, input, weight)
     if not known(target):
         return True
     values = value_of(target)
     ignored = values == ignore_index
     wrong = values[~ignored & ((values < 0) | (values >= classes))]
     if wrong.size:
-        raise fault("E305 class-out-range", classes - 1, wrong=wrong, classes=classes)
+        raise fault("E305 class-out-range", wrong, classes, classes - 1)
     return bool(ignored.any())
 
 
@@ -151,7 +151,7 @@ def cross_entropy(
     """Cross entropy of `softmax(input)`; `target` has class numbers or probabilities."""
     mode = F.reduction_word(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
-        raise fault("E504 label_smoothing-between", label_smoothing=label_smoothing)
+        raise fault("E504 label_smoothing-between", label_smoothing)
     if input.shape == target.shape:
         return _soft_cross_entropy(input, target, weight, mode, label_smoothing)
     if label_smoothing:
@@ -169,12 +169,12 @@ def _by_class(weight, logs, dim):
 
 def _class_weights(weight, classes):
     if weight is not None and weight.shape != (classes,):
-        raise fault("E308 cross_entropy-needs-weight-each", classes=classes, weight=weight)
+        raise fault("E308 cross_entropy-needs-weight-each", classes, weight)
 
 
 def _soft_cross_entropy(input, target, weight, mode, smoothing):
     if target.dtype.kind != "f":
-        raise fault("E307 cross_entropy-targets-shape-scores", input=input, target=target)
+        raise fault("E307 cross_entropy-targets-shape-scores", input, target)
     dim = 1 if len(input.shape) > 1 else 0
     classes = input.shape[dim] if input.shape else 1
     _class_weights(weight, classes)
@@ -242,11 +242,9 @@ def linear_cross_entropy(
         or input.shape[-1] != shape[-1]
         or (len(shape) > 2 and not rows)
     ):
-        raise fault(
-            "E308 linear_cross_entropy-cannot-apply-linear_weight", shape=shape, input=input
-        )
+        raise fault("E308 linear_cross_entropy-cannot-apply-linear_weight", shape, input)
     if linear_bias is not None and linear_bias.shape != shape[:-1]:
-        raise fault("E308 linear_bias-shape", shape[:-1], linear_bias=linear_bias)
+        raise fault("E308 linear_bias-shape", shape[:-1], linear_bias)
     logits_shape = (*rows, *shape[:-1])
     if target.shape == logits_shape and ignore_index is not None:
         raise fault("E205 ignore_index-no-meaning-when")

@@ -164,12 +164,12 @@ def _lengths(what, given, n, most):
     node = node_of(given)
     values = np.array(whole_numbers(given, "ctc_loss", what)) if node is None else value_of(node)
     if values.dtype.kind not in "iu" and values.size:
-        raise fault("E307 ctc_loss-needs-integers", what=what, values=values)
+        raise fault("E307 ctc_loss-needs-integers", what, values)
     values = values.astype(np.int64).reshape(-1)
     if values.size != n:
-        raise fault("E308 ctc_loss-sequences-needs-many", n=n, what=what, values=values)
+        raise fault("E308 ctc_loss-sequences-needs-many", n, what, values)
     if values.size and (values.min() < 0 or (most is not None and values.max() > most)):
-        raise fault("E308 ctc_loss-got", values.tolist()[:8], what=what, most=most)
+        raise fault("E308 ctc_loss-got", what, values.tolist()[:8], most)
     return values
 
 
@@ -179,9 +179,7 @@ def _padded_targets(targets, lengths):
     longest = int(lengths.max(initial=0))
     if values.ndim == 1:
         if values.size < lengths.sum():
-            raise fault(
-                "E308 ctc_loss-got-targets-target_lengths", int(lengths.sum()), values=values
-            )
+            raise fault("E308 ctc_loss-got-targets-target_lengths", values, int(lengths.sum()))
         starts = np.cumsum(lengths) - lengths
         at = starts[:, None] + np.arange(longest)
         kept = np.arange(longest) < lengths[:, None]
@@ -189,9 +187,7 @@ def _padded_targets(targets, lengths):
         rows[kept] = values[at[kept]]
         return rows
     if values.ndim != 2 or values.shape[0] != lengths.size or values.shape[1] < longest:
-        raise fault(
-            "E308 ctc_loss-sequences-targets-up", lengths=lengths, longest=longest, targets=targets
-        )
+        raise fault("E308 ctc_loss-sequences-targets-up", lengths, longest, targets)
     return values[:, :longest]
 
 
@@ -235,26 +231,24 @@ def ctc_loss(
     `log_softmax`; `mean` divides by the target lengths first."""
     batched = len(log_probs.shape) == 3
     if len(log_probs.shape) not in (2, 3) or log_probs.dtype.kind != "f":
-        raise fault("E308 ctc_loss-needs-float-log", log_probs=log_probs)
+        raise fault("E308 ctc_loss-needs-float-log", log_probs)
     if targets.dtype.kind not in "iu":
-        raise fault("E307 ctc_loss-needs-targets-integers", targets=targets)
+        raise fault("E307 ctc_loss-needs-targets-integers", targets)
     if not batched:
         log_probs = F.unsqueeze(log_probs, 1)
         if len(targets.shape) == 1:
             targets = F.unsqueeze(targets, 0)
     times, n, classes = log_probs.shape
     if not 0 <= blank < classes:
-        raise fault("E305 ctc_loss-classes-cannot-blank", classes - 1, classes=classes, blank=blank)
+        raise fault("E305 ctc_loss-classes-cannot-blank", classes, blank, classes - 1)
     inputs = _lengths("input_lengths", input_lengths, n, times)
     wanted = _lengths("target_lengths", target_lengths, n, None)
     rows = _padded_targets(targets, wanted)
     check_size((times, n, 2 * rows.shape[1] + 1), log_probs.dtype)
     used = rows[np.arange(rows.shape[1]) < wanted[:, None]]
     if used.size and (used.min() < 0 or used.max() >= classes):
-        raise fail(
-            "E305",
-            f"`ctc_loss` with {classes} classes got targets from {used.min()} to {used.max()}",
-            help=f"labels are numbered 0 to {classes - 1}",
+        raise fault(
+            "E305 ctc_loss-classes-got-targets", classes, used.min(), used.max(), classes - 1
         )
     rows = np.where(np.arange(rows.shape[1]) < wanted[:, None], rows, blank)
     loss = F.ctc_loss_elements(

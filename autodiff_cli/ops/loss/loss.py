@@ -33,7 +33,7 @@ def reduction_of(reduction, size_average=None, reduce=None):
             return "none"
         return "sum" if size_average is False else "mean"
     if reduction not in ("none", "mean", "sum"):
-        raise fault("E205 reduction-cannot-reduction", reduction=reduction)
+        raise fault("E205 reduction-cannot-reduction", reduction)
     return reduction
 
 
@@ -163,12 +163,7 @@ def _(g, out, difference, beta):
 
 def _positive(name, parameter, value, zero):
     if value < 0 or (value == 0 and not zero):
-        raise fail(
-            "E504",
-            f"`{name}` needs {parameter} {'>= 0' if zero else '> 0'}, not {value}",
-            help=f"write `{parameter}=1.0`",
-            raises="RuntimeError",
-        )
+        raise fault("E504 needs-parameter", name, parameter, ">= 0" if zero else "> 0", value)
 
 
 @function(
@@ -306,7 +301,7 @@ def _variance(input, var):
             return F.unsqueeze(var, -1)
         unequal = [v for i, v in zip(input.shape, var.shape, strict=False) if i != v]
         if len(input.shape) != len(var.shape) or sum(unequal) != 1:
-            raise fault("E308 gaussian_nll_loss-input-shape-cannot", input=input, var=var)
+            raise fault("E308 gaussian_nll_loss-input-shape-cannot", input, var)
     return var
 
 
@@ -331,7 +326,7 @@ def gaussian_nll_loss(
     their own slope."""
     mode = reduction_of(reduction)
     if eps <= 0:
-        raise fault("E504 gaussian_nll_loss-needs-eps", eps=eps)
+        raise fault("E504 gaussian_nll_loss-needs-eps", eps)
     var = _variance(input, var)
     var = F.with_value(var, F.where(var < eps, eps, var))
     difference = input - target
@@ -347,7 +342,7 @@ def gaussian_nll_loss(
 def _bce(x, target):
     for name, values in (("probabilities", x), ("targets", target)):
         if not ((values >= 0) & (values <= 1)).all():
-            raise fault("E504 binary_cross_entropy-needs-between", name=name)
+            raise fault("E504 binary_cross_entropy-needs-between", name)
     return -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
 
 
@@ -406,7 +401,7 @@ def binary_cross_entropy(
     _floating("binary_cross_entropy", input, target)
     _same_shape("binary_cross_entropy", input, target)
     if input.dtype != target.dtype:
-        raise fault("E307 binary_cross_entropy-needs-input-target", input=input, target=target)
+        raise fault("E307 binary_cross_entropy-needs-input-target", input, target)
     require_constant("binary_cross_entropy", "weight", weight)
     loss = F.bce(input, target)
     return reduced(loss if weight is None else loss * weight, mode)

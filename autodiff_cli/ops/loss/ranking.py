@@ -45,7 +45,7 @@ def margin_ranking_loss(
     """How far `input1` is from leading `input2` (target 1) or trailing it (-1) by `margin`."""
     if not len(input1.shape) == len(input2.shape) == len(target.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (input1, input2, target))
-        raise fault("E308 margin_ranking_loss-needs-tensors-same", shapes=shapes)
+        raise fault("E308 margin_ranking_loss-needs-tensors-same", shapes)
     loss = F.clamp_min(-target * (input1 - input2) + margin, 0)
     return F.reduce_loss(loss, reduction, size_average, reduce)
 
@@ -87,9 +87,7 @@ def cosine_embedding_loss(
     """One less the cosine where target is 1, the cosine beyond `margin` where it is -1."""
     ndim = len(input1.shape)
     if len(target.shape) > 1 or ndim != len(target.shape) + 1 or len(input2.shape) != ndim:
-        raise fault(
-            "E308 cosine_embedding_loss-needs-inputs", input1=input1, input2=input2, target=target
-        )
+        raise fault("E308 cosine_embedding_loss-needs-inputs", input1, input2, target)
     dim = ndim - 1
     along = F.sum(input1 * input2, dim)
     size1 = F.sum(input1 * input1, dim) + 1e-12
@@ -102,14 +100,14 @@ def cosine_embedding_loss(
 
 def _triplet(near, far, margin):
     if margin <= 0:
-        raise fault("E504 margin-triplet-loss", margin=margin)
+        raise fault("E504 margin-triplet-loss", margin)
     return F.clamp_min(margin + near - far, 0)
 
 
 def _same_dims(name, anchor, positive, negative):
     if not len(anchor.shape) == len(positive.shape) == len(negative.shape):
         shapes = ", ".join(shape_text(x.shape) for x in (anchor, positive, negative))
-        raise fault("E308 needs-tensors-same-number", name=name, shapes=shapes)
+        raise fault("E308 needs-tensors-same-number", name, shapes)
 
 
 def _shown(node):
@@ -240,9 +238,9 @@ def multilabel_soft_margin_loss(
 def _rows(name, input, target):
     """Scores as (N, C); E308 when they are not."""
     if len(input.shape) > 2 or (input.shape and input.shape[-1] == 0):
-        raise fault("E308 needs-scores-shape-2", name=name, input=input)
+        raise fault("E308 needs-scores-shape-2", name, input)
     if target.dtype.kind not in "iu":
-        raise fault("E307 needs-targets-integers", name=name, target=target)
+        raise fault("E307 needs-targets-integers", name, target)
     return F.reshape(F.once(input), (-1, input.shape[-1] if input.shape else 1))
 
 
@@ -252,7 +250,7 @@ def _in_range(name, target, classes, low):
     values = value_of(target)
     wrong = values[(values < low) | (values >= classes)]
     if wrong.size:
-        raise fault("E305 class-out-range-2", classes - 1, wrong=wrong, name=name, classes=classes)
+        raise fault("E305 class-out-range-2", wrong, name, classes, classes - 1)
 
 
 ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
@@ -298,15 +296,13 @@ def multi_margin_loss(
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
     require_constant("multi_margin_loss", "weight", weight)
     if p not in (1, 2):
-        raise fault("E504 multi_margin_loss-needs-p", p=p)
+        raise fault("E504 multi_margin_loss-needs-p", p)
     scores = _rows("multi_margin_loss", input, target)
     rows, classes = scores.shape
     if target.numel != rows or len(target.shape) > 1:
-        raise fault(
-            "E308 multi_margin_loss-scores-shape-needs", input=input, rows=rows, target=target
-        )
+        raise fault("E308 multi_margin_loss-scores-shape-needs", input, rows, target)
     if weight is not None and weight.shape != (classes,):
-        raise fault("E308 multi_margin_loss-needs-weight-shape", classes=classes, weight=weight)
+        raise fault("E308 multi_margin_loss-needs-weight-shape", classes, weight)
     _in_range("multi_margin_loss", target, classes, 0)
     at = F.reshape(cast(target, INT64), (-1, 1))
     above = margin - F.gather(scores, 1, at) + scores
@@ -344,7 +340,7 @@ def multilabel_margin_loss(
         or len(target.shape) > 2
         or (len(input.shape) == 2 and target.shape != input.shape)
     ):
-        raise fault("E308 multilabel_margin_loss-needs-targets-shape", input=input, target=target)
+        raise fault("E308 multilabel_margin_loss-needs-targets-shape", input, target)
     rows, classes = scores.shape
     _in_range("multilabel_margin_loss", target, classes, -1)
     labels = F.reshape(cast(target, INT64), (rows, classes))

@@ -102,11 +102,9 @@ def scaled_dot_product_attention(
             help="shapes are (..., L, E), (..., S, E) and (..., S, V)",
         )
     if not query.dtype == key.dtype == value.dtype or query.dtype.kind != "f":
-        raise fault(
-            "E307 scaled_dot_product_attention-needs-query", query=query, key=key, value=value
-        )
+        raise fault("E307 scaled_dot_product_attention-needs-query", query, key, value)
     if not 0 <= dropout_p <= 1:
-        raise fault("E504 dropout_p-between", dropout_p=dropout_p)
+        raise fault("E504 dropout_p-between", dropout_p)
     if enable_gqa:
         key, value = (_grouped(x, query) for x in (key, value))
     factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
@@ -143,7 +141,7 @@ def _grouped(x, query):
     if heads == wanted:
         return x
     if heads == 0 or wanted % heads:
-        raise fault("E308 heads-queries-cannot-share", wanted=wanted, heads=heads)
+        raise fault("E308 heads-queries-cannot-share", wanted, heads)
     return F.repeat_interleave(x, wanted // heads, len(x.shape) - 3)
 
 
@@ -160,11 +158,11 @@ def _check_heads(query, key, value, embed_dim, num_heads, separate):
         raise fault(
             "E308 multi_head_attention_forward-features-needs-embed_dim_to_check",
             query.shape[-1],
-            embed_dim=embed_dim,
-            num_heads=num_heads,
+            embed_dim,
+            num_heads,
         )
     if key.shape[:-1] != value.shape[:-1] or (not separate and key.shape != value.shape):
-        raise fault("E308 key-shape-does-not", key=key, value=value)
+        raise fault("E308 key-shape-does-not", key, value)
 
 
 def _thirds(x, size):
@@ -177,14 +175,14 @@ def _projected(query, key, value, weights, in_proj_weight, in_proj_bias, separat
     size = query.shape[-1]
     if not separate:
         if in_proj_weight is None or in_proj_weight.shape != (3 * size, size):
-            raise fault("E308 in_proj_weight-shape", 3 * size, size=size)
+            raise fault("E308 in_proj_weight-shape", 3 * size, size)
         weights = _thirds(in_proj_weight, size)
     elif any(w is None for w in weights):
         raise fault("E205 use_separate_proj_weight-needs-q_proj_weight")
     else:
         for x, w in zip((query, key, value), weights, strict=True):
             if w.shape != (size, x.shape[-1]):
-                raise fault("E308 expecting-weights-shape", (size, x.shape[-1]), w=w)
+                raise fault("E308 expecting-weights-shape", (size, x.shape[-1]), w)
     biases = _thirds(in_proj_bias, size)
     return tuple(
         F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
@@ -204,21 +202,13 @@ def _masks(attn_mask, key_padding_mask, q, k, batch, num_heads, dtype):
         if len(attn_mask.shape) == 2:
             attn_mask = F.unsqueeze(attn_mask, 0)
         if attn_mask.shape not in ((1, length, places), (batch * num_heads, length, places)):
-            raise fail(
-                "E308",
-                f"attn_mask of shape {shape_text(attn_mask.shape)} does not fit {length} "
-                f"queries and {places} keys",
-                help=f"give ({length}, {places}) or ({batch * num_heads}, {length}, {places})",
+            raise fault(
+                "E308 attn_mask-shape-does-not", attn_mask, length, places, batch * num_heads
             )
     if key_padding_mask is None:
         return attn_mask
     if key_padding_mask.shape != (batch, places):
-        raise fault(
-            "E308 key_padding_mask-shape",
-            batch=batch,
-            places=places,
-            key_padding_mask=key_padding_mask,
-        )
+        raise fault("E308 key_padding_mask-shape", batch, places, key_padding_mask)
     if key_padding_mask.dtype.kind == "b":
         key_padding_mask = F.where(key_padding_mask, _minus_infinity(dtype), 0.0)
     wide = F.expand(

@@ -11,11 +11,10 @@ import math
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Ints, Size, Tensor, composite, function, opaque
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
-from ...graph.sizes import shape_text
 from ..kernels.columns import Canvas, Memory, Steps, blocks, columns_of, positive, rows_of
 from ..kernels.windows import spread, whole_numbers
 
@@ -149,33 +148,24 @@ def _check(name, n, input, weight, bias, groups, transposed):
     """E307 and E308 for what cannot be convolved."""
     if input.dtype != weight.dtype or (bias is not None and bias.dtype != input.dtype):
         dtypes = ", ".join(v.dtype.name for v in (input, weight, bias) if v is not None)
-        raise fault("E307 needs-input-weight-bias", name=name, dtypes=dtypes)
+        raise fault("E307 needs-input-weight-bias", name, dtypes)
     if input.dtype.kind == "b":
-        raise fault("E307 needs-numbers-not-bools", name=name)
+        raise fault("E307 needs-numbers-not-bools", name)
     form = (
         "in_channels, out_channels / groups" if transposed else "out_channels, in_channels / groups"
     )
     if len(weight.shape) != n + 2 or len(input.shape) not in (n + 1, n + 2):
-        raise fail(
-            "E308",
-            f"`{name}` needs input of {n + 1} or {n + 2} dims and weight of {n + 2}, got "
-            f"{shape_text(input.shape)} and {shape_text(weight.shape)}",
-            help=f"weight is ({form}, kernel ...)",
-        )
+        raise fault("E308 needs-input-dims-weight", name, n + 1, n + 2, input, weight, form)
     channels = input.shape[-n - 1]
     first = weight.shape[0]
     wanted = first if transposed else weight.shape[1] * groups
     if groups < 1 or first % groups or channels != wanted or (first == 0 or 0 in weight.shape[2:]):
-        raise fail(
-            "E308",
-            f"`{name}` of input {shape_text(input.shape)} cannot use weight "
-            f"{shape_text(weight.shape)} with groups={groups}: it takes {wanted} channels, the "
-            f"input has {channels}",
-            help=f"weight is ({form}, kernel ...)",
+        raise fault(
+            "E308 input-cannot-use-weight", name, input, weight, groups, wanted, channels, form
         )
     out = weight.shape[1] * groups if transposed else first
     if bias is not None and bias.shape != (out,):
-        raise fault("E308 output-channels-needs-bias", name=name, out=out, bias=bias)
+        raise fault("E308 output-channels-needs-bias", name, out, bias)
 
 
 def _padding(name, n, padding, input, kernel, stride, dilation):
@@ -183,14 +173,14 @@ def _padding(name, n, padding, input, kernel, stride, dilation):
     if not isinstance(padding, str):
         pads = spread(whole_numbers(padding, name, "padding"), n, name, "padding")
         if any(p < 0 for p in pads):
-            raise fault("E309 cannot-negative-padding", name=name, pads=pads)
+            raise fault("E309 cannot-negative-padding", name, pads)
         return pads, input
     if padding == "valid":
         return (0,) * n, input
     if padding != "same":
-        raise fault("E205 no-padding-padding", name=name, padding=padding)
+        raise fault("E205 no-padding-padding", name, padding)
     if any(s != 1 for s in stride):
-        raise fault("E205 padding-same-needs-stride", name=name, stride=stride)
+        raise fault("E205 padding-same-needs-stride", name, stride)
     total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     extra = [value % 2 for value in total]
     if any(extra):
@@ -218,9 +208,7 @@ def _convolution(name, n, input, weight, bias, stride, padding, dilation, groups
             for size, p, d, k, s in zip(x.shape[2:], pads, dilation, kernel, stride, strict=True)
         )
         if min(sizes) < 1:
-            raise fault(
-                "E308 kernel-does-not-fit", x.shape[2:], name=name, kernel=kernel, pads=pads
-            )
+            raise fault("E308 kernel-does-not-fit", name, kernel, x.shape[2:], pads)
         steps = Steps(stride, pads, dilation, groups)
         found = F.convolution(x, weight, bias, steps, sizes, False)
         return found if x.shape[1] else F.narrow(found, 1, 0, 0)  # as PyTorch has it
@@ -236,12 +224,7 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
     extra = spread(output_padding, n, name, "output_padding")
     positive(name, stride=stride, dilation=dilation)
     if any(e >= max(s, d) or e < 0 for e, s, d in zip(extra, stride, dilation, strict=True)):
-        raise fail(
-            "E309",
-            f"`{name}` needs an output_padding smaller than stride or dilation, got "
-            f"{extra} with stride {stride} and dilation {dilation}",
-            help="use a smaller one",
-        )
+        raise fault("E309 needs-output_padding-smaller-stride", name, extra, stride, dilation)
     sizes = tuple(
         (size - 1) * s - 2 * p + d * (k - 1) + e + 1
         for size, s, p, d, k, e in zip(
@@ -249,7 +232,7 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
         )
     )
     if min(sizes) < 1 or min(pads) < 0:
-        raise fault("E308 padding-no-result", name=name, input=input, pads=pads)
+        raise fault("E308 padding-no-result", name, input, pads)
     steps = Steps(stride, pads, dilation, groups)
     return _batched(n, input, lambda x: F.convolution(x, weight, bias, steps, sizes, True))
 

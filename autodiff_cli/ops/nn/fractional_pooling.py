@@ -79,7 +79,7 @@ def _drawn(name, shape, dtype):
     """Random fractions from the program's generator."""
     generator = STATE.default_generator
     if generator is None:
-        raise fault("E203 program-no-random-numbers", name=name)
+        raise fault("E203 program-no-random-numbers", name)
     return constant(generator.rand(shape, dtype=dtype))
 
 
@@ -106,7 +106,7 @@ def _declare_fractional(n):
         kernel = spread(kernel_size, n, name, "kernel_size")
         spatial = input.shape[-n:]
         if (output_size is None) == (output_ratio is None):
-            raise fault("E205 needs-output_size-output_ratio", name=name)
+            raise fault("E205 needs-output_size-output_ratio", name)
         if output_size is not None:
             sizes = spread(output_size, n, name, "output_size")
         else:
@@ -117,9 +117,7 @@ def _declare_fractional(n):
             out < 1 or out + k - 1 > size + most
             for out, k, size in zip(sizes, kernel, spatial, strict=True)
         ):
-            raise fault(
-                "E308 cannot-take-windows", name=name, sizes=sizes, kernel=kernel, spatial=spatial
-            )
+            raise fault("E308 cannot-take-windows", name, sizes, kernel, spatial)
         batch = (1, *lead) if len(lead) == 1 else lead
         samples = _random_samples
         if samples is None:

@@ -32,15 +32,9 @@ def _check_parameter(op, name, parameter, shape, input):
     if parameter is None:
         return
     if parameter.dtype != input.dtype and input.dtype.itemsize > 2 and "rms" not in op:
-        raise fault(
-            "E307 dtype-parameter-input-input", op=op, name=name, parameter=parameter, input=input
-        )
+        raise fault("E307 dtype-parameter-input-input", op, name, parameter, input)
     if parameter.shape != shape:
-        raise fail(
-            "E308",
-            f"`{op}`: {name} has shape {shape_text(parameter.shape)}, expected {shape_text(shape)}",
-            help=f"give a {name} of shape {shape_text(shape)}",
-        )
+        raise fault("E308 shape-parameter-expected-shape", op, name, parameter, shape)
 
 
 def _last_dims(op, input, normalized_shape, *parameters):
@@ -107,7 +101,7 @@ def rms_norm(
 
 def _channels(op, input):
     if input.ndim < 2:
-        raise fault("E308 needs-least-dims", op=op, input=input)
+        raise fault("E308 needs-least-dims", op, input)
     return input.shape[1]
 
 
@@ -130,13 +124,13 @@ def group_norm(
     """Mean 0 and variance 1 within each group of channels, then `weight` and `bias`."""
     channels = _channels("group_norm", input)
     if num_groups < 1 or channels % num_groups:
-        raise fault("E308 group_norm-channels-do-not", channels=channels, num_groups=num_groups)
+        raise fault("E308 group_norm-channels-do-not", channels, num_groups)
     _check_parameter("group_norm", "weight", weight, (channels,), input)
     _check_parameter("group_norm", "bias", bias, (channels,), input)
     require_float("group_norm", input)
     size = count(input.shape[2:]) * (channels // num_groups)
     if size * input.shape[0] == 1:
-        raise fault("E308 group_norm-needs-more-value", input=input)
+        raise fault("E308 group_norm-needs-more-value", input)
     grouped = F.reshape(input, (input.shape[0], num_groups, size))
     normal = F.reshape(_standardized(grouped, (2,), eps), input.shape)
     return _affine(normal, weight, bias, (channels, *(1,) * (input.ndim - 2)))
@@ -228,14 +222,14 @@ def batch_norm(
         bias=bias,
     )
     if eps <= 0 and training:
-        raise fault("E504 batch_norm-needs-eps", eps=eps)
+        raise fault("E504 batch_norm-needs-eps", eps)
     if not input.numel:
         return F.clone(input)
     _channels("batch_norm", input)
     require_float("batch_norm", input)
     if training:
         if input.numel == channels:
-            raise fault("E308 batch_norm-training-needs-more", input=input)
+            raise fault("E308 batch_norm-training-needs-more", input)
         _update(input, running_mean, running_var, momentum)
         return F.batch_standardized(input, weight, bias, None, None, eps)
     if running_mean is None or running_var is None:
@@ -263,7 +257,7 @@ def instance_norm(
 ):
     """Each channel of each instance standardized."""
     if input.ndim < 3:
-        raise fault("E308 instance_norm-needs", input=input)
+        raise fault("E308 instance_norm-needs", input)
     batch, channels, *rest = input.shape
     _check_channels(
         "instance_norm",
@@ -275,7 +269,7 @@ def instance_norm(
         bias=bias,
     )
     if use_input_stats and count(tuple(rest)) == 1:
-        raise fault("E308 instance_norm-needs-more-element", input=input)
+        raise fault("E308 instance_norm-needs-more-element", input)
 
     def repeated(parameter):
         return None if parameter is None else F.repeat(parameter, (batch,))
@@ -315,9 +309,9 @@ def local_response_norm(
 ):
     """Each element over a power of the mean square of `size` neighbouring channels."""
     if input.ndim < 3:
-        raise fault("E308 local_response_norm-needs-least-dims", input=input)
+        raise fault("E308 local_response_norm-needs-least-dims", input)
     if size < 1:
-        raise fault("E309 local_response_norm-needs-size-least", size=size)
+        raise fault("E309 local_response_norm-needs-size-least", size)
     if not input.numel:
         return input
     channels = input.shape[1]

@@ -451,7 +451,7 @@ def _declare_lp_pool(n):
             found = getattr(F, f"max_pool{n}d")(size, kernel_size, stride, 0, 1, ceil_mode)
             return found if sign > 0 else -found
         if norm_type == 0 or math.isnan(norm_type):
-            raise fault("E504 no-norm-order", name=name, norm_type=norm_type)
+            raise fault("E504 no-norm-order", name, norm_type)
         power = int(norm_type) if norm_type == int(norm_type) else norm_type
         out = getattr(F, f"avg_pool{n}d")(F.pow(input, power), kernel_size, stride, 0, ceil_mode)
         size = count(spread(kernel_size, n, name, "kernel_size"))

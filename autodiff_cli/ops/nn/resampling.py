@@ -100,13 +100,13 @@ _MODES = {
 
 def _mode(mode, n, align_corners, antialias):
     if mode not in _MODES:
-        raise fault("E205 interpolate-no-mode", ", ".join(_MODES), mode=mode)
+        raise fault("E205 interpolate-no-mode", mode, ", ".join(_MODES))
     kind, dims = _MODES[mode]
     if n not in dims:
         wanted = " or ".join(f"{d + 2}" for d in dims)
-        raise fault("E308 mode-works-tensors-dims", n + 2, mode=mode, wanted=wanted)
+        raise fault("E308 mode-works-tensors-dims", mode, wanted, n + 2)
     if align_corners is not None and kind in ("nearest", "nearest-exact", "area"):
-        raise fault("E205 align_corners-no-meaning-mode", mode=mode)
+        raise fault("E205 align_corners-no-meaning-mode", mode)
     if (antialias and kind not in ("linear", "cubic", "lanczos")) or (antialias and n != 2):
         raise fault("E205 antialias-works-modes-bilinear")
     if kind == "lanczos" and (not antialias or align_corners):
@@ -122,20 +122,20 @@ def _sizes_and_scales(input, size, scale_factor, recompute):
     given = size if scale_factor is None else scale_factor
     values = given if isinstance(given, tuple) else (given,) * n
     if len(values) != n:
-        raise fault("E308 interpolate-shape-needs-sizes", len(values), input=input, n=n)
+        raise fault("E308 interpolate-shape-needs-sizes", input, n, len(values))
     if scale_factor is None:
         if recompute:
             raise fault("E205 recompute_scale_factor-no-meaning-size")
         sizes, scales = values, (None,) * n
     else:
         if not all(0 < factor < 1e9 for factor in values):
-            raise fault("E309 interpolate-needs-positive-factors", scale_factor=scale_factor)
+            raise fault("E309 interpolate-needs-positive-factors", scale_factor)
         sizes = tuple(
             math.floor(length * factor) for length, factor in zip(spatial, values, strict=True)
         )
         scales = (None,) * n if recompute else values
     if any(v < 1 for v in (*sizes, *spatial)):
-        raise fault("E309 interpolate-cannot-go", spatial=spatial, sizes=sizes)
+        raise fault("E309 interpolate-cannot-go", spatial, sizes)
     return sizes, scales
 
 
@@ -166,8 +166,8 @@ def interpolate(
     if not 1 <= n <= 3:
         raise fault(
             "E308 interpolate-needs-dims",
+            input,
             "ValueError" if isinstance(size or scale_factor, tuple) else "NotImplementedError",
-            input=input,
         )
     if not is_float(input.dtype) and input.dtype != UINT8:
         require_float("interpolate", input)
@@ -242,9 +242,9 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     """A grid for `grid_sample` from affine maps, (N, 2, 3) for planes and (N, 3, 4) for volumes."""
     n = len(size) - 2
     if n not in (2, 3) or theta.shape != (size[0], n, n + 1):
-        raise fault("E308 affine_grid-size-cannot-use", size=size, theta=theta)
+        raise fault("E308 affine_grid-size-cannot-use", size, theta)
     if theta.dtype.kind != "f" or min(size) < 1:
-        raise fault("E309 affine_grid-needs-float-theta", theta=theta, size=size)
+        raise fault("E309 affine_grid-needs-float-theta", theta, size)
     check_size((*size[2:], n + 1), theta.dtype)
     return F.affine_grid_generator(theta, size, bool(align_corners))
 
@@ -414,9 +414,9 @@ def grid_sample(
     from -1 to 1. The slope towards the grid is 0 for mode nearest and beyond the border."""
     n = len(input.shape) - 2
     if mode not in ("bilinear", "nearest", "bicubic"):
-        raise fault("E205 grid_sample-no-mode", mode=mode)
+        raise fault("E205 grid_sample-no-mode", mode)
     if padding_mode not in ("zeros", "border", "reflection"):
-        raise fault("E205 grid_sample-no-padding_mode", padding_mode=padding_mode)
+        raise fault("E205 grid_sample-no-padding_mode", padding_mode)
     if (
         n not in (2, 3)
         or len(grid.shape) != n + 2
@@ -425,7 +425,7 @@ def grid_sample(
         or min(input.shape[2:]) < 1
         or (mode == "bicubic" and n != 2)
     ):
-        raise fault("E308 grid_sample-cannot-use-grid", input=input, grid=grid, mode=mode)
+        raise fault("E308 grid_sample-cannot-use-grid", input, grid, mode)
     if input.dtype != grid.dtype:
-        raise fault("E307 grid_sample-needs-input-grid", input=input, grid=grid)
+        raise fault("E307 grid_sample-needs-input-grid", input, grid)
     return F.grid_sampler(input, grid, mode, padding_mode, bool(align_corners))

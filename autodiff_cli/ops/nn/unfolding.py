@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Ints, Size, Tensor, function, opaque
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
-from ...graph.sizes import shape_text
 from ..kernels.columns import Canvas, Steps, padded, positive, windows
 from ..kernels.windows import spread
 
@@ -73,9 +72,7 @@ def _steps(name, kernel_size, dilation, padding, stride, spatial):
         for size, p, d, k, s in zip(spatial, pads, dilation, kernel, stride, strict=True)
     )
     if min(sizes) < 1 or min(pads) < 0:
-        raise fault(
-            "E308 windows", name=name, kernel=kernel, dilation=dilation, pads=pads, spatial=spatial
-        )
+        raise fault("E308 windows", name, kernel, dilation, pads, spatial)
     return kernel, Steps(stride, pads, dilation, 1), sizes
 
 
@@ -90,9 +87,7 @@ def unfold_columns(
 ):
     """The windows of images (N, C, H, W) as columns (N, C * taps, places)."""
     if len(input.shape) not in (3, 4) or 0 in input.shape[-3:]:
-        raise fault(
-            "E308 unfold-needs-images", "IndexError" if len(input.shape) < 3 else "", input=input
-        )
+        raise fault("E308 unfold-needs-images", input, "IndexError" if len(input.shape) < 3 else "")
     kernel, steps, sizes = _steps(
         "unfold", kernel_size, dilation, padding, stride, input.shape[-2:]
     )
@@ -117,10 +112,7 @@ def fold(
     kernel, steps, sizes = _steps("fold", kernel_size, dilation, padding, stride, kept)
     shape = input.shape
     if len(shape) not in (2, 3) or shape[-2] % math.prod(kernel) or shape[-1] != math.prod(sizes):
-        raise fail(
-            "E308",
-            f"`fold` into {shape_text(kept)} with windows of {kernel} needs columns (N, C * "
-            f"{math.prod(kernel)}, {math.prod(sizes)}), got {shape_text(shape)}",
-            help="these are the shapes that `unfold` makes",
+        raise fault(
+            "E308 fold-into-windows-needs", kept, kernel, math.prod(kernel), math.prod(sizes), shape
         )
     return F.col2im(input, kernel, steps, sizes, kept)

@@ -41,7 +41,7 @@ def _unpooled_sizes(name, input, n, kernel, stride, padding, output_size):
         not d - s < size < d + s for size, d, s in zip(sizes, default, stride, strict=True)
     ):
         shape = shape_text(input.shape)
-        raise fault("E309 unpool-size", name=name, size=output_size, shape=shape, near=default)
+        raise fault("E309 unpool-size", name, output_size, shape, default)
     return sizes
 
 
@@ -66,7 +66,7 @@ def _declare_unpool(n):
     ):
         lead_shape(name, input, n)
         if indices.shape != input.shape or indices.dtype != INT64:
-            raise fault("E308 needs-int64-index-each", name=name, input=input, indices=indices)
+            raise fault("E308 needs-int64-index-each", name, input, indices)
         kernel = spread(kernel_size, n, name, "kernel_size")
         step = kernel if stride is None else spread(stride, n, name, "stride")
         pad = spread(padding, n, name, "padding")

@@ -154,7 +154,7 @@ def rrelu(
     """`input` above 0, elsewhere times the mean of the bounds, or slopes drawn in training."""
     require_float("rrelu", input)
     if lower > upper:
-        raise fault("E205 rrelu-needs-lower-upper", lower=lower, upper=upper)
+        raise fault("E205 rrelu-needs-lower-upper", lower, upper)
     if training:
         slopes = random_stream().rrelu(value_of(input), lower, upper)
         return input * constant(np.asarray(slopes, input.dtype))
@@ -190,15 +190,10 @@ def prelu(input: Tensor, weight: Tensor):
     if weight.numel != 1:
         channels = input.shape[1] if len(input.shape) > 1 else 1
         if len(weight.shape) != 1 or weight.numel != channels:
-            raise fail(
-                "E308",
-                f"prelu needs one weight or {channels}, one for each channel, got shape "
-                f"{tuple(weight.shape)} for an input of shape {tuple(input.shape)}",
-                help="make the weight of shape `(input.shape[1],)`",
-            )
+            raise fault("E308 prelu-needs-weight", channels, weight, input)
     require_float("prelu", input)
     if weight.dtype != input.dtype:
-        raise fault("E307 prelu-needs-dtype", input=input, weight=weight)
+        raise fault("E307 prelu-needs-dtype", input, weight)
     if not (weight.shape == () and len(input.shape) < 2):
         dims = len(input.shape)
         shape = (
@@ -263,12 +258,12 @@ def _within(input, bound):
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
     """`input` held between the bounds; the slope at a bound is 0."""
     if min_val > max_val:
-        raise fault("E205 hardtanh-needs-min_val-max_val", min_val=min_val, max_val=max_val)
+        raise fault("E205 hardtanh-needs-min_val-max_val", min_val, max_val)
     if input.dtype.kind != "f":
         refuse_bools("hardtanh", input)
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min(min_val, max_val) < 0:
-            raise fault("E307 hardtanh-cannot-negative-bounds", input=input)
+            raise fault("E307 hardtanh-cannot-negative-bounds", input)
     return _held(input, min_val, max_val, input)
 
 
@@ -332,7 +327,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
     require_float("softshrink", input)
     if lambd < 0:
-        raise fault("E205 softshrink-needs-lambd-least", lambd=lambd)
+        raise fault("E205 softshrink-needs-lambd-least", lambd)
     moved = F.where(F.gt(input, 0), input - lambd, input + lambd)
     return F.where(_within(input, lambd), input * 0, moved)
 
@@ -436,7 +431,7 @@ def gelu(input: Tensor, *, approximate: str = "none"):
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (input + 0.044715 * (input * input * input))
         return 0.5 * input * (1 + F.tanh(inner))
-    raise fault("E205 approximate-none-tanh", approximate=approximate)
+    raise fault("E205 approximate-none-tanh", approximate)
 
 
 @composite(
@@ -450,6 +445,6 @@ def glu(input: Tensor, dim: Dim = -1):
     require_float("glu", input)
     size = input.shape[dim] if input.shape else 1
     if size % 2 or not input.shape:
-        raise fault("E308 glu-halves-dim", tuple(input.shape), dim=dim)
+        raise fault("E308 glu-halves-dim", dim, tuple(input.shape))
     half = size // 2
     return F.narrow(input, dim, 0, half) * F.sigmoid(F.narrow(input, dim, half, half))

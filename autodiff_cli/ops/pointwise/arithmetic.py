@@ -271,7 +271,7 @@ def ldexp(input: Tensor, other: Tensor):
 def _same_kind(name, first, *others):
     for x in others:
         if x.dtype != first.dtype and not x.weak:
-            raise fault("E307 needs-operands-dtype", name=name, first=first, x=x)
+            raise fault("E307 needs-operands-dtype", name, first, x)
 
 
 @composite(inplace=True, samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)])
@@ -432,7 +432,7 @@ def _whole_numbers(name):
     def check(*args):
         for x in args:
             if x.dtype.kind == "f" or all(y.dtype.kind == "b" for y in args):
-                raise fault("E307 works-integer-tensors", name=name, x=x)
+                raise fault("E307 works-integer-tensors", name, x)
 
     return check
 

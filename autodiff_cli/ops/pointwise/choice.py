@@ -22,7 +22,7 @@ ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
 
 def _check_condition(condition, *sides):
     if condition.dtype.kind not in "bu":
-        raise fault("E307 condition-bool-tensor", condition=condition)
+        raise fault("E307 condition-bool-tensor", condition)
     for side, other in (sides, sides[::-1]):
         if other.dtype.kind in "iu" and side.dtype.kind == "i":
             check_weak(side, other.dtype)
@@ -69,13 +69,13 @@ def where_true(condition: Mask):
 
 def _one_number(name, value):
     if value.shape:
-        raise fault("E308 takes-number-d-tensor", tuple(value.shape), name=name)
+        raise fault("E308 takes-number-d-tensor", name, tuple(value.shape))
 
 
 def _check_masked_fill(input, mask, value):
     _one_number("masked_fill", value)
     if mask.dtype.kind != "b":
-        raise fault("E307 masked_fill-takes-bool-mask", mask=mask)
+        raise fault("E307 masked_fill-takes-bool-mask", mask)
 
 
 def _of_dtype(value, input):

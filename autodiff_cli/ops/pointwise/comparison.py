@@ -84,9 +84,7 @@ def _check_bits(name, kinds):
     def check(*args):
         for x in args:
             if x.dtype.kind == "f" or all(y.dtype.kind not in kinds for y in args):
-                raise fault(
-                    "E307 works-integers", "bools and " if "b" in kinds else "", name=name, x=x
-                )
+                raise fault("E307 works-integers", name, "bools and " if "b" in kinds else "", x)
 
     return check
 
@@ -174,7 +172,7 @@ for _key, _kernel, _doc in (
 
 def _one_dtype(input, other, *rest):
     if input.dtype != other.dtype and not other.weak:
-        raise fault("E307 isclose-needs-dtype", input=input, other=other)
+        raise fault("E307 isclose-needs-dtype", input, other)
 
 
 @pointwise(

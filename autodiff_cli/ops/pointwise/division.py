@@ -78,7 +78,7 @@ def div_rounded(input: Tensor, other: Tensor, *, rounding_mode: str | None):
         return F.quotient_down(input, other)
     if rounding_mode == "trunc":
         return F.quotient_to_zero(input, other)
-    raise fault("E205 rounding_mode-trunc", rounding_mode=rounding_mode)
+    raise fault("E205 rounding_mode-trunc", rounding_mode)
 
 
 def _flat(g, out, input, other):

@@ -203,7 +203,7 @@ def _away_from_zero(x, order0, rest):
 
 def _check_order(n, input):
     if n < 0:
-        raise fault("E205 polygamma-needs-order-least", n=n)
+        raise fault("E205 polygamma-needs-order-least", n)
 
 
 @pointwise(
@@ -236,7 +236,7 @@ def polygamma_method(input: Tensor, n: int):
 def mvlgamma(input: Tensor, p: int):
     """Logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:
-        raise fault("E205 mvlgamma-needs-dimension-least", p=p)
+        raise fault("E205 mvlgamma-needs-dimension-least", p)
     out = F.lgamma(input)
     for j in range(1, p):
         out = out + F.lgamma(input - j / 2)
@@ -352,7 +352,7 @@ def _(g, out, input, eps):
 
 def no_slope(name):
     """The cotangent of an operand that PyTorch cannot differentiate towards."""
-    raise fault("E404 no-derivative-towards-operand", name=name)
+    raise fault("E404 no-derivative-towards-operand", name)
 
 
 def _gamma_slope(sign, name):

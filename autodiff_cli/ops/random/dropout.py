@@ -12,7 +12,7 @@ from ..kernels.rules import random_stream
 
 def _check_p(p):
     if not 0 <= p <= 1:
-        raise fault("E205 dropout-probability-lie-between", p=p)
+        raise fault("E205 dropout-probability-lie-between", p)
 
 
 def _scaled(input, shape, p):

@@ -242,7 +242,7 @@ def _steps(y, x, dim):
     """Distances between sample points `x`, laid out so that they broadcast against `y`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
-            raise fault("E308 sample-points-values-along", y.shape[dim], x=x, dim=dim, y=y)
+            raise fault("E308 sample-points-values-along", x, y.shape[dim], dim, y)
         x = F.reshape(x, tuple(-1 if i == dim else 1 for i in range(y.ndim)))
     elif x.ndim < y.ndim:
         x = F.reshape(x, (*(1,) * (y.ndim - x.ndim), *x.shape))
@@ -256,7 +256,7 @@ AREAS = (S(t(4)), S(t(2, 3), dx=0.5, dim=0), S(t(2, 3), t(3)), S(t(2, 3), t(2, 3
 def _pairs(y, x, dx, dim, name):
     """Sums of neighbours, times their distance when sample points are given."""
     if not y.shape:
-        raise fault("E308 needs-least-dim", name=name)
+        raise fault("E308 needs-least-dim", name)
     if x is not None and dx is not None:
         raise fail("E205", f"`{name}` takes `x` or `dx`, not both", help="leave one of them out")
     later, earlier = _neighbours(y, dim)

@@ -16,7 +16,7 @@ def _histc(x, bins, low, high):
     if low == high:
         low, high = (x.min(), x.max()) if x.size else (low, high)
         if not np.isfinite(low) or not np.isfinite(high):
-            raise fault("E504 histc-range-data", low=low, high=high)
+            raise fault("E504 histc-range-data", low, high)
         if low == high:
             low, high = low - 1, high + 1
     inside = x[(x >= low) & (x <= high)]
@@ -45,9 +45,9 @@ def histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0):
 
 def _bincount_shape(input, weights, minlength):
     if input.dtype.kind not in "iu":
-        raise fault("E307 bincount-needs-integers", input=input)
+        raise fault("E307 bincount-needs-integers", input)
     if input.ndim != 1 or (weights is not None and weights.shape != input.shape):
-        raise fault("E308 bincount-shape-input", input=input)
+        raise fault("E308 bincount-shape-input", input)
     values = value_of(input)
     if minlength < 0 or (values < 0).any():
         raise fault("E504 bincount-takes-no-negative")
@@ -83,7 +83,7 @@ def _histogram(x, bins, span, weight, density):
         if low == high:
             low, high = low - 0.5, high + 0.5
         if not np.isfinite(low) or not np.isfinite(high):
-            raise fault("E504 histogram-range-data", low=low, high=high)
+            raise fault("E504 histogram-range-data", low, high)
         edges = np.linspace(low, high, bins + 1)
     weights = None if weight is None else weight.reshape(-1)
     counts, edges = np.histogram(x.reshape(-1), edges, weights=weights, density=density)
@@ -95,7 +95,7 @@ def _histogram_shape(input, count, weight):
     if count < 1:
         raise fail("E309", f"`histogram` with {count} bins", help="give at least one bin")
     if weight is not None and weight.shape != input.shape:
-        raise fault("E308 histogram-weights-weight-input", weight=weight, input=input)
+        raise fault("E308 histogram-weights-weight-input", weight, input)
     return ((count,), input.dtype), ((count + 1,), input.dtype)
 
 
@@ -107,7 +107,7 @@ def _even_shape(input, bins, range, weight, density):
 
 def _given_shape(input, bins, weight, density):
     if bins.ndim != 1:
-        raise fault("E308 histogram-bin-edges-shape", bins=bins)
+        raise fault("E308 histogram-bin-edges-shape", bins)
     return _histogram_shape(input, bins.shape[0] - 1, weight)
 
 

@@ -86,7 +86,7 @@ def vector_norm(
     """Norm of order `ord` over `dim`, or over everything; the slope at 0 is 0."""
     require_float("vector_norm", x, "RuntimeError")
     if (ord < 0 or ord == inf) and not reduced_count(x.shape, dim):
-        raise fault("E308 norm-order-no-elements", ord=ord, x=x)
+        raise fault("E308 norm-order-no-elements", ord, x)
     return _norm_body(x if dtype is None else cast(x, dtype), float(ord), dim, keepdim)
 
 
@@ -211,9 +211,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1):
 def renorm(input: Tensor, p: Scalar, dim: Dim, maxnorm: Scalar):
     """Slices along `dim` with a norm above `maxnorm` are scaled down to it."""
     if input.ndim < 2:
-        raise fault("E308 renorm-needs-least-dims", input=input)
+        raise fault("E308 renorm-needs-least-dims", input)
     if p <= 0 or maxnorm < 0:
-        raise fault("E504 renorm-order-maxnorm", p=p, maxnorm=maxnorm)
+        raise fault("E504 renorm-order-maxnorm", p, maxnorm)
     others = tuple(d for d in range(input.ndim) if d != dim)
     size = F.vector_norm(input, p, others, True)
     return F.mul(input, F.where(F.gt(size, maxnorm), F.div(maxnorm, F.add(size, 1e-7)), 1.0))
@@ -291,7 +291,7 @@ def _by_product(x1, x2, p, mode):
         "use_mm_for_euclid_dist",
         "donot_use_mm_for_euclid_dist",
     ):
-        raise fault("E205 cdist-no-compute_mode", mode=mode)
+        raise fault("E205 cdist-no-compute_mode", mode)
     if p != 2 or 0 in x1.shape or 0 in x2.shape:
         return False
     many = x1.shape[-2] > 25 or x2.shape[-2] > 25
@@ -311,7 +311,7 @@ def cdist(
 ):
     """Distances of order `p` between all rows of `x1` and all rows of `x2`."""
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
-        raise fault("E308 cdist-x-x", x1=x1, x2=x2)
+        raise fault("E308 cdist-x-x", x1, x2)
     if p < 0:
         raise fail("E504", f"`cdist` of order {p}", help="the order must not be negative")
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -333,7 +333,7 @@ def cdist(
 def pdist(input: Tensor, p: float = 2.0):
     """Distances of order `p` between all pairs of rows: the upper triangle of `cdist`, in rows."""
     if input.ndim != 2:
-        raise fault("E308 pdist-takes-dims", input=input)
+        raise fault("E308 pdist-takes-dims", input)
     if p < 0:
         raise fail("E504", f"`pdist` of order {p}", help="the order must not be negative")
     require_float("pdist", input, "RuntimeError")

@@ -27,7 +27,7 @@ def _pick(input, dim, index, keepdim):
 
 def _require_elements(name, input, dim):
     if input.shape and input.shape[dim] == 0:
-        raise fault("E308 over-dim-shape", name=name, dim=dim, input=input)
+        raise fault("E308 over-dim-shape", name, dim, input)
 
 
 def _nans(input, dim):
@@ -102,7 +102,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
     size = input.shape[dim] if input.shape else 1
     if not 1 <= k <= size:
-        raise fault("E308 kthvalue-along-dim-shape", k=k, dim=dim, input=input, size=size)
+        raise fault("E308 kthvalue-along-dim-shape", k, dim, input, size)
     index = F.argsort(input, dim)
     return _pick(input, dim, F.narrow(index, dim, k - 1, 1) if input.shape else index, keepdim)
 
@@ -156,16 +156,14 @@ ROUNDINGS = {
 def _checked_quantile(name, input, q, interpolation):
     require_float(name, input, "RuntimeError")
     if not q.weak and q.dtype != input.dtype:
-        raise fault("E307 q-q-input-input", name=name, q=q, input=input)
+        raise fault("E307 q-q-input-input", name, q, input)
     if q.ndim > 1:
-        raise fault("E308 q-number-dim-got", name=name, q=q)
+        raise fault("E308 q-number-dim-got", name, q)
     if not input.numel:
-        raise fault("E308 empty-tensor-shape", name=name, input=input)
+        raise fault("E308 empty-tensor-shape", name, input)
     if interpolation not in ROUNDINGS:
-        raise fail(
-            "E205",
-            f"`{name}` has no interpolation {interpolation!r}",
-            help="one of " + ", ".join(ROUNDINGS),
+        raise fault(
+            "E205 no-interpolation-interpolation", name, interpolation, ", ".join(ROUNDINGS)
         )
     if not known(q):
         return

@@ -43,9 +43,9 @@ def require_elements(name, input, dim):
     if dim and input.shape:
         for d in dim:
             if input.shape[d] == 0:
-                raise fault("E308 over-dim-shape-2", name=name, d=d, input=input)
+                raise fault("E308 over-dim-shape-2", name, d, input)
     elif not input.numel:
-        raise fault("E308 empty-tensor-shape-2", name=name, input=input)
+        raise fault("E308 empty-tensor-shape-2", name, input)
 
 
 # -- sums and means --------------------------------------------------------------------------------

@@ -133,11 +133,11 @@ def _cov_weights(x, fweights, aweights):
     n = x.shape[1]
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and weights.shape != (n,):
-            raise fault("E308 cov-shape-observations", name=name, weights=weights, n=n)
+            raise fault("E308 cov-shape-observations", name, weights, n)
         if weights is not None and known(weights) and (value_of(weights) < 0).any():
             raise fail("E504", f"`cov`: {name} cannot be negative", help="weights are 0 or larger")
     if fweights is not None and is_float(fweights.dtype):
-        raise fault("E307 cov-fweights-count-observations", fweights=fweights)
+        raise fault("E307 cov-fweights-count-observations", fweights)
     if aweights is not None:
         return F.mul(fweights, aweights) if fweights is not None else aweights
     return fweights
@@ -161,7 +161,7 @@ def cov(
 ):
     """Covariances of the rows; columns are observations, which may be weighted."""
     if input.ndim > 2:
-        raise fault("E308 cov-takes-most-dims", input=input)
+        raise fault("E308 cov-takes-most-dims", input)
     x = F.reshape(input, (1, -1)) if input.ndim < 2 else input
     weights = _cov_weights(x, fweights, aweights)
     total = number(float(x.shape[1])) if weights is None else F.sum(weights)

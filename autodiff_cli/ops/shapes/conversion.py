@@ -98,7 +98,7 @@ def to_device(
 ):
     """The tensor on a device, which can only be the CPU."""
     if isinstance(device, int | float | list | tuple | dict):
-        raise fault("E205 takes-dtype", device=device)
+        raise fault("E205 takes-dtype", device)
     if isinstance(device, str) and not device.startswith("cpu"):
         raise fault("E203 there-no-device", str(device))
     return _converted(input, dtype, copy, memory_format)

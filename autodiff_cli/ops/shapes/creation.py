@@ -193,9 +193,9 @@ def _range_size(start, end, step):
         if type(value) is int:
             to_int(value)
     if not all(math.isfinite(v) for v in (start, end, step)):
-        raise fault("E205 arange-needs-finite-bounds", start=start, end=end)
+        raise fault("E205 arange-needs-finite-bounds", start, end)
     if (end - start) * step < 0:
-        raise fault("E205 arange-never-gets-there", start=start, end=end, step=step)
+        raise fault("E205 arange-never-gets-there", start, end, step)
     if all(type(v) is int for v in (start, end, step)):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
@@ -269,7 +269,7 @@ def arange(
 
 def _steps_shape(start, end, steps, dtype):
     if steps < 0:
-        raise fault("E309 number-steps-cannot-negative", steps=steps)
+        raise fault("E309 number-steps-cannot-negative", steps)
     return (steps,), dtype
 
 

@@ -28,7 +28,7 @@ def _common(tensors):
 
 def _some(tensors, name):
     if not tensors:
-        raise fault("E303 needs-least-tensor", name=name)
+        raise fault("E303 needs-least-tensor", name)
 
 
 def _skipped(x):
@@ -46,14 +46,14 @@ def _cat_shape(tensors, dim):
         if _skipped(x):
             continue
         if not x.shape:
-            raise fault("E302 cat-cannot-join-d", i=i)
+            raise fault("E302 cat-cannot-join-d", i)
         if first is None:
             first = x
         fits = x.ndim == ndim and all(
             a == b for d, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if d != dim
         )
         if not fits:
-            raise fault("E302 cat-along-dim", dim=dim, x=x, i=i, first=first)
+            raise fault("E302 cat-along-dim", dim, x, i, first)
         joined += x.shape[dim]
     if first is None:
         return (0,), _common(tensors)
@@ -106,7 +106,7 @@ def _stack_shape(tensors, dim):
     shape = tensors[0].shape
     for i, x in enumerate(tensors):
         if x.shape != shape:
-            raise fault("E302 stack-needs-equal-shapes", shape=shape, x=x, i=i)
+            raise fault("E302 stack-needs-equal-shapes", shape, x, i)
     dim = dim_in_range(dim, len(shape) + 1)
     return (*shape[:dim], len(tensors), *shape[dim:]), _common(tensors)
 
@@ -206,7 +206,7 @@ def _sizes_by(input, split_size, dim):
         raise zero_dim("split")
     size = input.shape[dim]
     if split_size < 0 or (split_size == 0 and size):
-        raise fault("E305 split-into-pieces", split_size=split_size)
+        raise fault("E305 split-into-pieces", split_size)
     if not split_size or not size:
         return (size,)
     whole, rest = divmod(size, split_size)
@@ -261,7 +261,7 @@ def _sections(input, sizes, dim):
     if not input.shape:
         raise zero_dim("split")
     if any(s < 0 for s in sizes) or sum(sizes) != input.shape[dim]:
-        raise fault("E303 split-sizes-sum", tuple(sizes), sum(sizes), input.shape[dim], dim=dim)
+        raise fault("E303 split-sizes-sum", tuple(sizes), sum(sizes), dim, input.shape[dim])
     return _pieces(sizes, input, dim)
 
 
@@ -282,11 +282,11 @@ def split_named(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
 
 def _check_count(count: int) -> None:
     if count > MAX_PIECES:
-        raise fault("E505 would-make-tensors", MAX_PIECES, count=count)
+        raise fault("E505 would-make-tensors", count, MAX_PIECES)
 
 
 def zero_dim(name: str) -> Exception:
-    return fault("E304 needs-tensor-dims", name=name)
+    return fault("E304 needs-tensor-dims", name)
 
 
 @function(
@@ -329,7 +329,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     size = input.shape[dim]
     if isinstance(places, int):
         if places < 1:
-            raise fault("E305 tensor_split-into-pieces", places=places)
+            raise fault("E305 tensor_split-into-pieces", places)
         _check_count(places)
         whole, rest = divmod(size, places)
         ends = [(i + 1) * whole + min(i + 1, rest) for i in range(places)]
@@ -366,17 +366,11 @@ def _split_along(key: str, least: int, dim: Any, doc: str) -> None:
 
     def body(input: Tensor, indices_or_sections: Any):
         if input.ndim < least:
-            raise fault(
-                "E304 needs-dim-more", "s" if least > 1 else "", key=key, least=least, input=input
-            )
+            raise fault("E304 needs-dim-more", key, least, "s" if least > 1 else "", input)
         places = _places(indices_or_sections)
         along = dim(input)
         if isinstance(places, int) and (places < 1 or input.shape[along] % places):
-            raise fail(
-                "E305",
-                f"{key} into {places} pieces: dim {along} has {input.shape[along]} elements",
-                help="the number of pieces must divide the size; `tensor_split` takes any",
-            )
+            raise fault("E305 into-pieces-dim-elements", key, places, along, input.shape[along])
         return F.tensor_split(input, places, along)
 
     def into(input: Tensor, sections: int):
@@ -424,12 +418,12 @@ def meshgrid(tensors: TensorList, *, indexing: str = "ij"):
     """The grid of all combinations of vectors: for each vector its values over the grid."""
     _some(tensors, "meshgrid")
     if indexing not in ("ij", "xy"):
-        raise fault("E205 meshgrid-indexing-ij-xy", indexing=indexing)
+        raise fault("E205 meshgrid-indexing-ij-xy", indexing)
     for x in tensors:
         if x.ndim > 1:
-            raise fault("E302 meshgrid-needs-vectors", x=x)
+            raise fault("E302 meshgrid-needs-vectors", x)
         if x.dtype != tensors[0].dtype:
-            raise fault("E306 meshgrid-needs-dtype", tensors=tensors, x=x)
+            raise fault("E306 meshgrid-needs-dtype", tensors, x)
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])
@@ -448,7 +442,7 @@ def _block_shape(tensors):
     _some(tensors, "block_diag")
     for i, x in enumerate(tensors):
         if x.ndim > 2:
-            raise fault("E302 block_diag-needs-most-dims", i=i, x=x)
+            raise fault("E302 block_diag-needs-most-dims", i, x)
     sizes = [_block_size(x.shape) for x in tensors]
     return (sum(r for r, _ in sizes), sum(c for _, c in sizes)), _common(tensors)
 
@@ -504,7 +498,7 @@ def cartesian_prod(tensors: TensorList):
     _some(tensors, "cartesian_prod")
     for x in tensors:
         if x.ndim != 1:
-            raise fault("E302 cartesian_prod-needs-vectors", x=x)
+            raise fault("E302 cartesian_prod-needs-vectors", x)
     if len(tensors) == 1:
         return tensors[0]
     return F.stack(tuple(F.flatten(x) for x in F.meshgrid(tensors)), 1)
@@ -518,7 +512,7 @@ def cartesian_prod(tensors: TensorList):
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False):
     """All choices of `r` elements of a vector, one a row."""
     if input.ndim != 1 or r < 0:
-        raise fault("E302 combinations-needs-vector", r=r, input=input)
+        raise fault("E302 combinations-needs-vector", r, input)
     if not r:
         return constant(np.zeros((0,), input.dtype))
     check_size((comb(input.numel + (r - 1) * with_replacement, r), r), INT64)

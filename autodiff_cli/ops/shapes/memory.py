@@ -62,7 +62,7 @@ def fitting(g, old):
     """A cotangent for what a tensor was before it was given memory of another shape: E308 if so."""
     if g.shape == old.shape:
         return cast(g, old.dtype)
-    raise fault("E308 gradient-shape", list(g.shape), list(old.shape), g=g, old=old)
+    raise fault("E308 gradient-shape", g, old, list(g.shape), list(old.shape))
 
 
 @movement(
@@ -136,7 +136,7 @@ def _overwritten_shape(input, src, *rest):
         n in (1, shape[input.ndim - src.ndim + i]) for i, n in enumerate(src.shape)
     )
     if not fits:
-        raise fault("E302 cannot-write-shape-into", src=src, shape=shape)
+        raise fault("E302 cannot-write-shape-into", src, shape)
     return shape, input.dtype
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Ints, Scalar, Tensor, composite, function, movement
 from ...graph.node import Node, Shape
 from ...graph.op import constant, number
@@ -22,7 +22,7 @@ def _sides(ndim: int, pad: tuple[int, ...]) -> list[tuple[int, int, int]]:
 
 def _check_length(input: Node, pad: tuple[int, ...]) -> None:
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise fault("E303 pad-shape", 2 * input.ndim, pad=pad, input=input)
+        raise fault("E303 pad-shape", pad, input, 2 * input.ndim)
 
 
 def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
@@ -30,9 +30,7 @@ def _padded_sizes(shape: Shape, pad: tuple[int, ...]) -> Shape:
     for dim, before, after in _sides(len(shape), pad):
         sizes[dim] += before + after
         if sizes[dim] < 0 or shape[dim] + min(before, 0) + min(after, 0) < 0:
-            raise fault(
-                "E303 pad-takes-more-elements", shape[dim], before=before, after=after, dim=dim
-            )
+            raise fault("E303 pad-takes-more-elements", before, after, shape[dim], dim)
     return tuple(sizes)
 
 
@@ -84,7 +82,7 @@ def _continued_shape(input, pad, mode):
     _check_length(input, pad)
     spatial = len(pad) // 2
     if spatial not in (1, 2, 3) or input.ndim - spatial not in (1, 2):
-        raise fault("E303 pad-numbers-mode-shape", len(pad), mode=mode, input=input)
+        raise fault("E303 pad-numbers-mode-shape", len(pad), mode, input)
     for dim, before, after in _sides(input.ndim, pad):
         size = input.shape[dim]
         most = max(before, after)
@@ -93,12 +91,7 @@ def _continued_shape(input, pad, mode):
             or (mode == "reflect" and most >= size)
             or (mode == "circular" and most > size)
         ):
-            raise fail(
-                "E303",
-                f"pad ({before}, {after}) with mode {mode!r} needs more than the {size} elements "
-                f"of dim {dim}",
-                help="pad less, or use mode 'replicate' or 'constant'",
-            )
+            raise fault("E303 pad-mode-needs-more", before, after, mode, size, dim)
     return _padded_sizes(input.shape, pad), input.dtype
 
 
@@ -159,9 +152,9 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None =
     if mode == "constant":
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in _MODES:
-        raise fault("E205 pad-mode-constant", ", ".join(_MODES), mode=mode)
+        raise fault("E205 pad-mode-constant", ", ".join(_MODES), mode)
     if value:
-        raise fault("E205 pad-mode-takes-no", mode=mode)
+        raise fault("E205 pad-mode-takes-no", mode)
     return F.continued(input, pad, mode)
 
 
@@ -170,12 +163,12 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: Scalar | None =
 
 def _pixels(name: str, input: Node, least: int) -> None:
     if input.ndim < least:
-        raise fault("E303 needs-least-dims", name=name, least=least, input=input)
+        raise fault("E303 needs-least-dims", name, least, input)
 
 
 def _positive(name: str, what: str, value: int) -> None:
     if value < 1:
-        raise fault("E303 needs-positive", name=name, what=what, value=value)
+        raise fault("E303 needs-positive", name, what, value)
 
 
 @composite(
@@ -194,7 +187,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
     *lead, channels, height, width = input.shape
     r = upscale_factor
     if channels % (r * r):
-        raise fault("E303 pixel_shuffle", r * r, r=r, channels=channels)
+        raise fault("E303 pixel_shuffle", r, channels, r * r)
     count = len(lead)
     apart = F.reshape(input, (*lead, channels // (r * r), r, r, height, width))
     order = (*range(count), *(count + i for i in (0, 3, 1, 4, 2)))
@@ -217,7 +210,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
     *lead, channels, height, width = input.shape
     r = downscale_factor
     if height % r or width % r:
-        raise fault("E303 pixel_unshuffle", r=r, height=height, width=width)
+        raise fault("E303 pixel_unshuffle", r, height, width)
     count = len(lead)
     apart = F.reshape(input, (*lead, channels, height // r, r, width // r, r))
     order = (*range(count), *(count + i for i in (0, 2, 4, 1, 3)))
@@ -239,6 +232,6 @@ def channel_shuffle(input: Tensor, groups: int):
     _positive("channel_shuffle", "groups", groups)
     batch, channels, *rest = input.shape
     if channels % groups:
-        raise fault("E303 channel_shuffle-channels-not-divisible", channels=channels, groups=groups)
+        raise fault("E303 channel_shuffle-channels-not-divisible", channels, groups)
     apart = F.reshape(input, (batch, groups, channels // groups, *rest))
     return F.reshape(F.transpose(apart, 1, 2), input.shape)

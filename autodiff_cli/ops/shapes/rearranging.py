@@ -34,7 +34,7 @@ def _same(input, *rest):
 def _some_dims(name, least):
     def check(input, *rest):
         if input.ndim < least:
-            raise fault("E304 needs-least-dims", name=name, least=least, input=input)
+            raise fault("E304 needs-least-dims", name, least, input)
         return input.shape, input.dtype
 
     return check
@@ -69,7 +69,7 @@ def flipud(input: Tensor):
 def _roll_shape(input, shifts, dims):
     amounts = (shifts,) if isinstance(shifts, int) else shifts
     if not amounts or len(amounts) != (1 if not dims else len(dims)):
-        raise fault("E304 roll-needs-many-dims", dims or "none", shifts=shifts)
+        raise fault("E304 roll-needs-many-dims", shifts, dims or "none")
     return input.shape, input.dtype
 
 
@@ -122,7 +122,7 @@ def rot90(input: Tensor, k: int = 1, dims: DimList = (0, 1)):
 
 def _repeat_shape(input, repeats):
     if len(repeats) < input.ndim or any(r < 0 for r in repeats):
-        raise fault("E303 repeat-shape-needs-count", repeats=repeats, input=input)
+        raise fault("E303 repeat-shape-needs-count", repeats, input)
     shape = (1,) * (len(repeats) - input.ndim) + input.shape
     return tuple(s * r for s, r in zip(shape, repeats, strict=True)), input.dtype
 
@@ -178,13 +178,13 @@ def repeat_interleave(
     if counts.numel == 1:
         counts = F.expand(F.reshape(counts, (1,)), (size,))
     if counts.shape != (size,):
-        raise fault("E302 repeat_interleave-counts-shape-dim", counts=counts, dim=dim, size=size)
+        raise fault("E302 repeat_interleave-counts-shape-dim", counts, dim, size)
     return F.index_select(input, dim, F.repeated_places(counts))
 
 
 def _each_repeated(input, count, dim):
     if count < 0:
-        raise fault("E305 repeat_interleave", count=count)
+        raise fault("E305 repeat_interleave", count)
     if not input.shape:
         input = F.reshape(input, (1,))
     shape = input.shape
@@ -194,7 +194,7 @@ def _each_repeated(input, count, dim):
 
 def _places_shape(repeats):
     if repeats.dtype.kind not in "iu":
-        raise fault("E306 repeat_interleave-needs-integer-counts", repeats=repeats)
+        raise fault("E306 repeat_interleave-needs-integer-counts", repeats)
     counts = value_of(repeats)
     if counts.ndim != 1 or (counts < 0).any():
         raise fault("E305 repeat_interleave-needs-vector-counts")

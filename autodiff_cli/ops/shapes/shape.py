@@ -38,17 +38,17 @@ FEW = 1024  # elements up to which a copy is made sooner than a view
 def _expand_shape(input, size, implicit=False):
     shape = input.shape
     if len(size) < len(shape):
-        raise fault("E303 expand-needs-least-sizes", len(shape), shape=shape, size=size)
+        raise fault("E303 expand-needs-least-sizes", len(shape), shape, size)
     offset = len(size) - len(shape)
     out = []
     for i, want in enumerate(size):
         have = shape[i - offset] if i >= offset else 1
         if want == -1:
             if i < offset:
-                raise fault("E303 stands-no-size-new", i=i, size=size)
+                raise fault("E303 stands-no-size-new", i, size)
             want = have
         elif have not in (want, 1) or want < 0:
-            raise fault("E302 cannot-expand-shape-size", shape=shape, size=size, i=i, have=have)
+            raise fault("E302 cannot-expand-shape-size", shape, size, i, have)
         out.append(want)
     check_address(tuple(out))
     return tuple(out), input.dtype
@@ -118,7 +118,7 @@ def _sum_to_shape(input, size):
     shape = input.shape
     lead = len(shape) - len(size)
     if lead < 0 or any(s not in (1, shape[i + lead]) for i, s in enumerate(size)):
-        raise fault("E302 shape-cannot-summed-size", shape=shape, size=size)
+        raise fault("E302 shape-cannot-summed-size", shape, size)
     return size, INT64 if input.dtype.kind == "b" else input.dtype
 
 
@@ -158,7 +158,7 @@ def sum_to_size(input: Tensor, size: Size):
 def _view_shape(input, size):
     size = infer_size(input.shape, size)
     if view_strides(input.shape, strides_of(input), size) is None:
-        raise fault("E303 view-size-not-compatible", strides_of(input), input=input, size=size)
+        raise fault("E303 view-size-not-compatible", input, strides_of(input), size)
     return size, input.dtype
 
 
@@ -255,7 +255,7 @@ def _bits_shape(input, dtype):
         return input.shape, dtype
     bytes_of_last = input.shape[-1] * size if input.shape else 0
     if not bytes_of_last or bytes_of_last % dtype.itemsize or strides_of(input)[-1] != 1:
-        raise fault("E306 view-shape-last-dim", dtype=dtype, input=input)
+        raise fault("E306 view-shape-last-dim", dtype, input)
     return (*input.shape[:-1], bytes_of_last // dtype.itemsize), dtype
 
 
@@ -313,7 +313,7 @@ def flatten(input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
     if not shape:
         return F.reshape(input, (1,))
     if start_dim > end_dim:
-        raise fault("E304 flatten-dim-dim", start_dim=start_dim, end_dim=end_dim)
+        raise fault("E304 flatten-dim-dim", start_dim, end_dim)
     if start_dim == end_dim:
         return input
     count = 1

@@ -48,7 +48,7 @@ def _embed(key: str, g: Node, input: Node, *rest: Any) -> Node:
 
 
 def no_dims(name: str) -> Exception:
-    return fault("E304 needs-tensor-dims", name=name)
+    return fault("E304 needs-tensor-dims", name)
 
 
 def _slice_shape(input, dim, start, end, step):
@@ -56,7 +56,7 @@ def _slice_shape(input, dim, start, end, step):
     if not shape:
         raise no_dims("slice")
     if step < 1:
-        raise fault("E305 slice-step-positive", step=step)
+        raise fault("E305 slice-step-positive", step)
     size = len(range(shape[dim])[start:end:step])
     return (*shape[:dim], size, *shape[dim + 1 :]), input.dtype
 
@@ -125,9 +125,7 @@ def _narrowed(input, dim, start, length):
         or length < 0
         or (start % size if start < 0 else start) + length > size
     ):
-        raise fault(
-            "E305 narrow-start-length-exceed", start=start, length=length, dim=dim, size=size
-        )
+        raise fault("E305 narrow-start-length-exceed", start, length, dim, size)
     start = start + size if start < 0 else start
     return start, start + length
 
@@ -159,7 +157,7 @@ def narrow_copy(input: Tensor, dim: Dim, start: int, length: int):
 
 def _two_dims(name: str, input: Node, dim1: int, dim2: int) -> None:
     if input.ndim < 2 or dim1 == dim2:
-        raise fault("E304 needs-two-different-dims", name=name, dim1=dim1, dim2=dim2, input=input)
+        raise fault("E304 needs-two-different-dims", name, dim1, dim2, input)
 
 
 def _diagonal_shape(input, offset, dim1, dim2):
@@ -215,7 +213,7 @@ def _embed_dims(input, offset, dim1, dim2):
     ndim = input.ndim + 1
     dim1, dim2 = dim_in_range(dim1, ndim), dim_in_range(dim2, ndim)
     if dim1 == dim2 or not input.shape:
-        raise fault("E304 diag_embed-shape-dims", input=input, dim1=dim1, dim2=dim2)
+        raise fault("E304 diag_embed-shape-dims", input, dim1, dim2)
     return dim1, dim2
 
 
@@ -252,7 +250,7 @@ def diag(input: Tensor, diagonal: int = 0):
     if input.ndim == 1:
         return F.diag_embed(input, diagonal)
     if input.ndim != 2:
-        raise fault("E304 diag-needs-vector-matrix", input=input)
+        raise fault("E304 diag-needs-vector-matrix", input)
     return F.diagonal_copy(input, diagonal)
 
 
@@ -268,9 +266,7 @@ def diagflat(input: Tensor, offset: int = 0):
 def _unfold_shape(input, dimension, size, step):
     shape = input.shape or (1,)
     if size < 0 or size > shape[dimension]:
-        raise fault(
-            "E305 unfold-size-dim-elements", shape[dimension], size=size, dimension=dimension
-        )
+        raise fault("E305 unfold-size-dim-elements", size, dimension, shape[dimension])
     if step < 1:
         raise fail("E305", f"unfold needs a positive step, got {step}", help="use `step=1`")
     if not input.shape:
@@ -343,7 +339,7 @@ def _strided_shape(input, size, stride, offset):
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=False))
     wrong = len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0
     if wrong or (last >= input.numel and 0 not in size):
-        raise fault("E309 view-size", size=size, stride=stride, offset=offset, input=input)
+        raise fault("E309 view-size", size, stride, offset, input)
     return size, input.dtype
 
 
@@ -403,7 +399,7 @@ def as_strided_backward(grad: Tensor, shape: Any, size: Any, stride: Any, offset
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: int = 1):
     """Estimated slopes along dims: central differences, one-sided at the ends."""
     if edge_order not in (1, 2):
-        raise fault("E205 gradient-edge_order", edge_order=edge_order)
+        raise fault("E205 gradient-edge_order", edge_order)
     spacing = 1 if spacing is None else spacing
     dims = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     dims = tuple(dim_in_range(d, input.ndim) for d in dims)
@@ -416,7 +412,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_o
 def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
     size = x.shape[dim] if x.shape else 0
     if size < edge_order + 1:
-        raise fault("E303 gradient-along-dim-elements", edge_order + 1, dim=dim, size=size)
+        raise fault("E303 gradient-along-dim-elements", dim, size, edge_order + 1)
 
     def at(start: int, count: int) -> Node:
         return F.slice(x, dim, start, start + count, 1)
@@ -427,9 +423,7 @@ def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
         inner, first, last = _even(at, size, step, edge_order)
     else:
         if coordinates.shape != (size,):
-            raise fault(
-                "E303 gradient-coordinates-shape-dim", coordinates=coordinates, dim=dim, size=size
-            )
+            raise fault("E303 gradient-coordinates-shape-dim", coordinates, dim, size)
         inner, first, last = _uneven(
             at,
             size,

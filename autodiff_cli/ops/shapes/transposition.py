@@ -15,7 +15,7 @@ from ...graph.shapes import moved
 
 def _permuted(input, dims):
     if len(dims) != input.ndim:
-        raise fault("E304 permute-tensor-dims-needs", len(dims), input=input)
+        raise fault("E304 permute-tensor-dims-needs", input, len(dims))
     return moved(input.shape, dims), input.dtype
 
 
@@ -84,7 +84,7 @@ def t_(input: Tensor):
 
 def _matrix(input):
     if input.ndim > 2:
-        raise fault("E304 t-expects-most-dims", input=input)
+        raise fault("E304 t-expects-most-dims", input)
     return input
 
 
@@ -98,7 +98,7 @@ def _swap_last(input: Node, name: str) -> Node:
     if not input.ndim:
         return input
     if input.ndim < 2:
-        raise fault("E304 needs-least-dims-2", name=name, input=input)
+        raise fault("E304 needs-least-dims-2", name, input)
     return F.transpose(input, -2, -1)
 
 
@@ -133,7 +133,7 @@ def _(input: Tensor):
 def _(input: Tensor):
     """A matrix, transposed."""
     if input.ndim not in (0, 2):
-        raise fault("E304 h-needs-matrix", input=input)
+        raise fault("E304 h-needs-matrix", input)
     return F.transpose(input, 0, 1) if input.shape else input
 
 
@@ -152,7 +152,7 @@ def movedim(input: Tensor, source: Ints, destination: Ints):
     sources = [dim_in_range(d, ndim) for d in given]
     places = [dim_in_range(d, ndim) for d in wanted]
     if len(set(sources)) < len(sources) or len(set(places)) < len(places):
-        raise fault("E304 movedim-dim-named-twice", given=given, wanted=wanted)
+        raise fault("E304 movedim-dim-named-twice", given, wanted)
     if not ndim:
         return F.alias(input)
     rest = iter(d for d in range(ndim) if d not in sources)
