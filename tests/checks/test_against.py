@@ -218,7 +218,15 @@ def test_it_runs_alone_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.Mo
         against_torch, "torch_folders", lambda: [str(tmp_path), str(Path(np.__file__).parents[1])]
     )
     monkeypatch.setenv("SECRET", "token")
+    monkeypatch.setattr(against_torch, "BESIDE", against_torch.Beside())
     item = check(PROGRAM)
+    started = against_torch.BESIDE.process
+    assert check(PROGRAM).diagnostic == item.diagnostic and started is against_torch.BESIDE.process
+    started.kill()
+    again = check(PROGRAM).diagnostic
+    assert again is not None and "ended before it had answered" in again.message
+    assert check(PROGRAM).diagnostic == item.diagnostic
+    against_torch.BESIDE.close()
     assert item.diagnostic is not None
     found = re.search(r"RuntimeError: (\(.*\))$", item.diagnostic.message)
     assert found is not None, item.diagnostic.message

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 # With the place of an assignment: its name, its span, its node, and its name in what is written.
 Entry = tuple[str, "Span", Node, str]
+
+
+GRACE = 1.0  # seconds that it has to end by itself
 
 
 class NotComparable(Exception):
@@ -126,36 +130,73 @@ def torch_folders() -> list[str]:
     return list(dict.fromkeys(os.path.dirname(os.path.dirname(origin)) for origin in origins))
 
 
-def answer_of(request: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """The arrays that the other process gives."""
-    import subprocess
-    from tempfile import TemporaryDirectory
+class Beside:
+    """PyTorch in a process of its own, which is kept for further files until it was ended."""
 
-    text = json.dumps({**request, "path": torch_folders()}).encode()
-    arrays = io.BytesIO()
-    np.savez(arrays, **data)
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_side.py")
-    environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    if "SYSTEMROOT" in os.environ:  # Windows starts no process without it
-        environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
-    with TemporaryDirectory() as folder:
-        child = subprocess.Popen(
-            [sys.executable, "-I", "-B", script],
+    process: Any = None
+
+    def answer(self, request: dict[str, Any], data: dict[str, Any]) -> bytes:
+        """What it answers to a request; nothing when it ended before."""
+        from threading import Timer
+
+        text = json.dumps(request).encode()
+        arrays = io.BytesIO()
+        np.savez(arrays, **data)
+        sent = len(text).to_bytes(8, "little") + text + arrays.getvalue()
+        if self.process is None:
+            self._start()
+        timer = Timer(request["seconds"] + GRACE, self.process.kill)
+        timer.start()
+        reply = b""
+        try:
+            self.process.stdin.write(len(sent).to_bytes(8, "little") + sent)
+            self.process.stdin.flush()
+            size = int.from_bytes(self.process.stdout.read(8), "little")
+            reply = self.process.stdout.read(size)
+        except BrokenPipeError:
+            pass
+        finally:
+            timer.cancel()
+            if not reply:
+                self.close()
+        return reply
+
+    def _start(self) -> None:
+        """In an empty folder, which the process removes when there are no more requests."""
+        import subprocess
+        from tempfile import mkdtemp
+
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_side.py")
+        environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        if "SYSTEMROOT" in os.environ:  # Windows starts no process without it
+            environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+        self.folder = mkdtemp()
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-B", script, *torch_folders()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            cwd=folder,
+            cwd=self.folder,
         )
-        try:
-            sent = len(text).to_bytes(8, "little") + text + arrays.getvalue()
-            reply, _ = child.communicate(sent, request["seconds"])
-        except subprocess.TimeoutExpired:
-            raise NotComparable(f"it takes longer than {request['seconds']} s there") from None
-        finally:
-            child.kill()
-            child.wait()
-    if child.returncode:
+
+    def close(self) -> None:
+        """End it."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+            with suppress(OSError):
+                os.rmdir(self.folder)
+
+
+BESIDE = Beside()
+
+
+def answer_of(request: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The arrays that the other process gives."""
+    reply = BESIDE.answer(request, data)
+    if not reply:
         raise NotComparable("it ended before it had answered; its time or its memory was over")
     with np.load(io.BytesIO(reply), allow_pickle=False) as found:
         return dict(found)

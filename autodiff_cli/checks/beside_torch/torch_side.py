@@ -1,7 +1,8 @@
 """Run as a script, in a process of its own: computes in PyTorch what was written for it.
 
-It reads one archive of arrays from standard input and writes one to standard output; nothing else
-goes in or out. It imports NumPy and PyTorch, and nothing of this package.
+It reads archives of arrays from standard input and writes as many to standard output; nothing else
+goes in or out. It imports NumPy and PyTorch, and nothing of this package. Each request is computed
+in a copy of the process, under limits of its own, where the system can copy it.
 """
 
 import io
@@ -26,18 +27,50 @@ def limit(seconds: int, size: int) -> None:
 
 
 def main() -> None:
-    """Answer one request."""
-    answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what PyTorch may print is no part of the answer
-    given = sys.stdin.buffer.read()
-    size = int.from_bytes(given[:8], "little")
-    request = json.loads(given[8 : 8 + size])
+    """Answer requests until there are no more; an answer without a byte: it was ended."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what PyTorch may print is no part of an answer
     packages = [i for i, path in enumerate(sys.path) if path.endswith("-packages")]
     at = packages[0] if packages else len(sys.path)
-    sys.path[at:at] = request["path"]  # behind the standard library
-    import numpy as np
+    sys.path[at:at] = sys.argv[1:]  # behind the standard library
+    import_module("numpy")
+    import_module("torch")
+    with suppress(ImportError):  # what the first gradient imports takes as long as PyTorch itself
+        import_module("torch.fx.experimental.symbolic_shapes")
+    requests = sys.stdin.buffer
+    while head := requests.read(8):
+        given = requests.read(int.from_bytes(head, "little"))
+        answer = apart(given) if hasattr(os, "fork") else computed(given)
+        answers.write(len(answer).to_bytes(8, "little") + answer)
+        answers.flush()
+    folder = os.getcwd()
+    os.chdir(os.path.dirname(folder))
+    os.rmdir(folder)
 
-    torch: Any = import_module("torch")
+
+def apart(given: bytes) -> bytes:
+    """The answer of a copy of this process; nothing when that was ended."""
+    readable, writable = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with os.fdopen(writable, "wb") as file:
+                file.write(computed(given))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writable)
+    with os.fdopen(readable, "rb") as file:
+        answer = file.read()
+    return b"" if os.waitpid(child, 0)[1] else answer
+
+
+def computed(given: bytes) -> bytes:
+    """The answer to one request."""
+    size = int.from_bytes(given[:8], "little")
+    request = json.loads(given[8 : 8 + size])
+    np: Any = sys.modules["numpy"]
+    torch: Any = sys.modules["torch"]
     with suppress(ImportError, AttributeError, OSError, ValueError):  # who waits has a limit too
         limit(request["seconds"], request["bytes"])
     found: dict[str, Any] = {}
@@ -64,8 +97,9 @@ def main() -> None:
     except Exception as error:
         text = str(error).strip().split("\n")[0]
         found = {"refused": np.array(f"{type(error).__name__}: {text}"[:500])}
+    answer = io.BytesIO()
     np.savez(answer, **found)
-    answer.close()
+    return answer.getvalue()
 
 
 if __name__ == "__main__":
