@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..graph.dtypes import is_float
+from ..graph.dtypes import FLOAT64, is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, cast, leaf, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import SEQUENCE, walk
+from ..ops.kernels.rules import flat
 from .reverse import fitted, gradients, parents, zeros_like
 
 Change = Any  # a node, None for no change, a tuple of those for a node with several results
@@ -90,8 +91,25 @@ class Linearized:
         if op.kind is Kind.POINTWISE:
             change = _pointwise(node, args, memo)
             if change is not None:
-                return change
-        return _transposed(node, args, memo)
+                return self._beside_zeros(node, change, memo)
+        return self._beside_zeros(node, _transposed(node, args, memo), memo)
+
+    def _beside_zeros(self, node: Node, change: Change, memo: dict[Node, Change]) -> Change:
+        """PyTorch's formulas of two operands take zeros for the change of one that stands still:
+        times the other, so that the change requires grad as that does; of a Python float beside a
+        number in double precision."""
+        still = [x for x in node.inputs if memo.get(x) is None]
+        formula = self.everywhere and change is not None and node.op.key in _FORMULAS
+        if not formula or not still:
+            return change
+        number = node.inputs[-1]
+        if not node.shape and number.weak and number.args and type(number.args[0]) is float:
+            change = cast(change, FLOAT64)
+        if node.op.key == "div":
+            return flat(change, node, "DivBackward0")
+        for x in node.inputs if node.op.key not in ("add", "sub") else ():
+            change = change if x in still else flat(change, x, "AddBackward0")
+        return change
 
     def _operand(self, arg: Any, memo: dict[Node, Change]) -> Any:
         """An argument that moves as one that requires grad: rules look at that."""
@@ -102,6 +120,9 @@ class Linearized:
         if memo.get(arg) is None:
             return arg if self.fixed is None else self.fixed(arg)
         return arg if arg.requires_grad else leaf(arg, None, True)
+
+
+_FORMULAS = frozenset({"add", "sub", "mul", "div", "matmul", "mm", "mv", "bmm", "dot"})
 
 
 def jvp(outputs: list[Node], inputs: list[Node], tangents: list[Node | None]) -> list[Node]:
@@ -172,14 +193,17 @@ def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> N
         if change is None:
             continue
         if change.shape != node.shape:
-            change = F.expand(change, node.shape)
-        found = op.vjp_rule(cast(change, node.dtype), node, *args)  # type: ignore[misc]  # has one
+            change = F.expand(cast(change, node.dtype), node.shape)
+        if node.shape or change.dtype != FLOAT64:
+            change = cast(change, node.dtype)
+        found = op.vjp_rule(change, node, *args)  # type: ignore[misc]  # has one
         part = found[place] if type(found) is tuple else found
         if part is None:
             continue
         if part.shape != node.shape:
             return None
-        part = cast(part, node.dtype)
+        if change.dtype == node.dtype:
+            part = cast(part, node.dtype)
         total = part if total is None else F.add(total, part)
     return total
 

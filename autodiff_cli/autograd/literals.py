@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fault
-from ..graph.dtypes import INT64
+from ..errors import AutodiffError, fault, refused
+from ..graph.dtypes import FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import constant
-from ..graph.params import node_of, shown
+from ..graph.params import node_of, shown, type_name
 from ..graph.state import STATE
+from ..numerals import short
 
 MAX_NUMBERS = 50_000_000
 
@@ -75,7 +76,8 @@ def has_tensor(values: Any) -> bool:
 
 def array_of(values: Any, dtype: np.dtype | None = None, written_out: bool = False) -> np.ndarray:
     """The array of a number or a (nested) list of numbers, in `dtype` or the one PyTorch infers:
-    bool, int64, or the default float dtype. Raises E107 (ragged) and E208 (not numeric).
+    bool, int64, or the default float dtype. Raises E107 (ragged), E208 (not numeric) and E504 (does
+    not fit).
 
     `written_out` says that every number stands in the text, so the list is as large as it looks.
     """
@@ -85,31 +87,100 @@ def array_of(values: Any, dtype: np.dtype | None = None, written_out: bool = Fal
         array = np.array(values)
     except (ValueError, OverflowError):
         array = None
-    if array is None or array.dtype.kind not in "biuf":
-        array = _checked(values)
-    if dtype is not None:
-        return array.astype(dtype, copy=False)
-    if array.dtype.kind == "b":
+    if array is None or not _holds(array, dtype):
+        if array is not None and not isinstance(values, bool | int | float | str | list | tuple):
+            values = array.tolist()
+        array = _one_by_one(values, dtype)
+    if dtype is None and (array.dtype.kind == "f" or not array.size):
+        dtype = STATE.default_dtype if array.dtype.kind != "b" else None
+    if dtype is None:
         return array
-    if array.dtype.kind in "iu" and array.size:
-        return array.astype(INT64, copy=False)
-    return array.astype(STATE.default_dtype, copy=False)
+    if array.dtype.kind == "i" and dtype.kind == "f":
+        array = array.astype(FLOAT64)  # PyTorch rounds twice
+    return array.astype(dtype, copy=False)
 
 
-def _checked(values: Any) -> np.ndarray:
-    """Slow path of lists NumPy does not make numeric: name the defect, or convert big integers."""
-    if isinstance(values, list | tuple):
-        check_extent(values)
-    shape = ragged_shape(values)
+def _holds(array: np.ndarray, dtype: np.dtype | None) -> bool:
+    """Whether NumPy has read a list as PyTorch does: without numbers beyond 64 bits, or beyond the
+    dtype that is asked for."""
+    kind, wanted = array.dtype.kind, "" if dtype is None else dtype.kind
+    if kind == "b" or not array.size:
+        return kind in "bif"
+    if kind == "f":
+        return wanted in "fb" if wanted else bool((np.abs(array) < 2.0**63).all())
+    if kind == "i" and dtype is not None and wanted in "iu":
+        least, most = _range(dtype)
+        return bool(least <= array.min() and array.max() <= most)
+    return kind == "i" or (kind == "u" and wanted != "" and wanted in "fb")
+
+
+def _range(dtype: np.dtype) -> tuple[int, int]:
+    """What PyTorch takes for a dtype: negative numbers wrap around in a dtype without sign."""
+    info = np.iinfo(dtype)
+    return (-info.max, info.max) if dtype.kind == "u" else (info.min, info.max)
+
+
+def _one_by_one(values: Any, dtype: np.dtype | None) -> np.ndarray:
+    """Slow path of lists that NumPy does not read as PyTorch does: name the defect, or convert."""
     flat: list[Any] = []
     _flatten(values, flat)
-    for value in flat:
-        if not isinstance(value, bool | int | float):
-            raise fault("E208 tensor-made-numbers", shown(value))
+    first = values
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if dtype is None:
+        for value in flat:
+            if not isinstance(value, bool | int | float):
+                raise no_number(value, at_once=value is first is not values)
+        dtype = STATE.default_dtype if any(isinstance(v, float) for v in flat) else INT64
+    elif isinstance(first, str) and first:
+        raise no_number(first, at_once=first is not values)
+    shape = ragged_shape(values)
+    return np.array([_stored(v, dtype) for v in flat], dtype).reshape(shape)
+
+
+_FLOAT = "must be real number, not {}"
+_INTEGER = "'{}' object cannot be interpreted as an integer"
+
+
+def no_number(value: Any, words: str = "", at_once: bool = False) -> AutodiffError:
+    """E208 for what no tensor is made of. `at_once`: what a list begins with, which PyTorch takes
+    for a further dim when it is a text."""
+    kind = "TypeError"
+    if isinstance(value, str):
+        words = words or "new(): invalid data type 'str'"
+        if at_once and value:
+            words, kind = "too many dimensions 'str'", "ValueError"
+    elif not words:
+        words, kind = f"Could not infer dtype of {type_name(value)}", "RuntimeError"
+    message = f"a tensor is made of numbers, not of {shown(value)}"
+    return refused("E208", message, words, "write numbers, for example `[1.0, 2.0]`", kind)
+
+
+def _stored(value: Any, dtype: np.dtype) -> Any:
+    """A number as an element of a dtype."""
+    if not isinstance(value, bool | int | float):
+        words = _FLOAT if dtype.kind == "f" else _INTEGER
+        raise no_number(value, words.format(type_name(value)))
     try:
-        return np.array([float(v) for v in flat]).reshape(shape)
+        if dtype.kind == "f":
+            return float(value)
     except OverflowError:
-        raise fault("E504 integer-too-large-tensor") from None
+        raise _beyond(value, "int too large to convert to float", "OverflowError") from None
+    if dtype.kind == "b":
+        return bool(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise _beyond(value, "Overflow when unpacking long long", "ValueError")
+    least, most = _range(dtype)
+    if isinstance(value, float):
+        least, most = float(np.iinfo(dtype).min), float(most)  # type: ignore[assignment]  # floats
+    if not least <= value <= most:
+        words = f"value cannot be converted to type {dtype.name} without overflow"
+        raise _beyond(value, words, "RuntimeError")
+    return np.array(int(value) % 2**64, np.uint64).astype(dtype)
+
+
+def _beyond(value: Any, words: str, kind: str) -> AutodiffError:
+    return fault("E504 integer-too-large-tensor", short(value, 40), words=words, kind=kind)
 
 
 def _flatten(values: Any, flat: list[Any]) -> None:
@@ -132,17 +203,17 @@ def ragged_shape(values: Any) -> tuple[int, ...]:
             break
         level = level[0]
     rows: list[tuple[Any, str]] = [(values, "")]
-    for depth, size in enumerate(shape):
+    for size in shape:
         below: list[tuple[Any, str]] = []
         for row, place in rows:
             if not isinstance(row, list | tuple) or len(row) != size:
                 found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
-                raise fault("E107 ragged-list-row-first", place or "[]", found, size)
-            if depth + 1 < len(shape):
-                below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
-            elif any(isinstance(r, list | tuple) for r in row):
-                raise fault("E107 ragged-list-row-mixes", place or "[]")
+                raise fault("E107 ragged-list-row-first", place or "[]", found=found, size=size)
+            below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
         rows = below
+    for row, place in rows:
+        if isinstance(row, list | tuple) and shape:
+            raise fault("E107 ragged-list-row-mixes", place.rpartition("[")[0] or "[]")
     return tuple(shape)
 
 

@@ -337,7 +337,8 @@ class Op(Declared):
         return result_dtype([(v.dtype, not v.shape, v.weak) for v in typed])
 
     def _apply_composite(self, args: tuple[Any, ...], inputs: tuple[Node, ...]) -> Any:
-        if any(x.dtype is FLOAT16 for x in inputs):
+        floats = {x.dtype for x in inputs if x.dtype.kind == "f" and (x.shape or not x.weak)}
+        if floats == {FLOAT16}:
             body = _halved(self.body(*[_widened(arg) for arg in args]))  # type: ignore[misc]  # declared with the kind
         else:
             body = self.body(*args)  # type: ignore[misc]  # declared with the kind

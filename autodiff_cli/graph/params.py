@@ -76,6 +76,13 @@ def node_of(value: Any) -> Node | None:
     return node if type(node) is Node else None
 
 
+def type_name(value: Any) -> str:
+    """Python's name of a value's type, as programs know it."""
+    if node_of(value) is not None:
+        return "Tensor"
+    return "torch.dtype" if isinstance(value, np.dtype) else type(value).__name__
+
+
 def shown(value: Any) -> str:
     """A value in a message: what it is, and itself where it is a number or a text."""
     node = node_of(value)
@@ -87,7 +94,7 @@ def shown(value: Any) -> str:
         return "a function"
     if type(value) is int:
         return f"int {short(value, 70)}"
-    name = type(value).__name__
+    name = type_name(value)
     return f"{name} {value!r}"[:80] if isinstance(value, str | bytes | float | complex) else name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autodiff_cli.ops.kernels.pytorch_sum_order import LIMIT, cascade_sum
+from autodiff_cli.ops.kernels.pytorch_sum_order import MOST, small_sum
 
 # dtype, size, the sum that PyTorch gave.
 RECORDED = [
@@ -17,6 +17,9 @@ RECORDED = [
     ("float32", 100, "0x1.f7924a0000000p+9"),
     ("float32", 255, "0x1.71e9260000000p+11"),
     ("float32", 271, "0x1.7356dc0000000p+11"),
+    ("float32", 300, "0x1.af40000000000p+11"),
+    ("float32", 5000, "0x1.bba36c0000000p+15"),
+    ("float32", 32767, "0x1.6b4fd00000000p+18"),
     ("float64", 3, "0x1.1bfffffffffffp+6"),
     ("float64", 7, "0x1.8449249249249p+7"),
     ("float64", 8, "0x1.8800000000000p+7"),
@@ -25,6 +28,22 @@ RECORDED = [
     ("float64", 100, "0x1.f792492492492p+9"),
     ("float64", 255, "0x1.71e9249249249p+11"),
     ("float64", 271, "0x1.7356db6db6db8p+11"),
+    ("float64", 300, "0x1.af40000000000p+11"),
+    ("float64", 5000, "0x1.bba36db6db6dcp+15"),
+    ("float64", 32767, "0x1.6b4fd24924925p+18"),
+]
+# Shape and dim of a float32 tensor, and PyTorch's sums times 1, 2, 3 ... added up exactly.
+ALONG = [
+    ((5, 3), 0, "0x1.ff6db78000000p+8"),
+    ((7, 9), 0, "0x1.094fffac00000p+12"),
+    ((64, 100), 0, "0x1.c09f526748000p+21"),
+    ((300, 33), 0, "0x1.d1aa44ec00000p+20"),
+    ((3, 7), 1, "0x1.3a6db70000000p+9"),
+    ((6, 40), 1, "0x1.35e9247000000p+13"),
+    ((64, 100), 1, "0x1.20c8921d60000p+21"),
+    ((2, 300), 1, "0x1.436fff0000000p+13"),
+    ((3, 20, 8), 1, "0x1.09c7ffeb00000p+16"),
+    ((2, 3, 37), 2, "0x1.0e60007000000p+13"),
 ]
 
 
@@ -34,13 +53,30 @@ def numbers(dtype: str, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("dtype", "n", "total"), RECORDED)
 def test_as_pytorch(dtype: str, n: int, total: str) -> None:
-    assert float(cascade_sum(numbers(dtype, n))) == float.fromhex(total)
+    found = small_sum(numbers(dtype, n))
+    assert found is not None
+    assert found.tolist() == [float.fromhex(total)]
+
+
+@pytest.mark.parametrize(("shape", "dim", "total"), ALONG)
+def test_along_a_dim(shape: tuple[int, ...], dim: int, total: str) -> None:
+    x = numbers("float32", int(np.prod(shape))).reshape(shape)
+    found = small_sum(x, (dim,))
+    assert found is not None
+    assert found.dtype == np.float32
+    weights = np.arange(1, found.size + 1)
+    assert float(np.dot(found.astype("float64"), weights)) == float.fromhex(total)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_size_is_a_sum(dtype: str) -> None:
-    for n in range(1, LIMIT[np.dtype(dtype).itemsize] + 1):
+    for n in (*range(1, 300), 511, 4097, MOST - 1):
         x = numbers(dtype, n)
-        found = cascade_sum(x)
+        found = small_sum(x)
+        if n == 1:
+            assert found is None
+            continue
+        assert found is not None
         assert found.dtype == dtype
         np.testing.assert_allclose(found, x.astype("float64").sum(), rtol=1e-4, atol=1e-3)
+    assert small_sum(numbers(dtype, MOST)) is None

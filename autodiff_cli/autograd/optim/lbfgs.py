@@ -13,6 +13,11 @@ import numpy as np
 Array = np.ndarray
 
 
+def _moved(x: Array, d: Array, t: Any) -> Array:
+    """`x + t * d`, rounded once in single precision as PyTorch does."""
+    return (x + np.float64(x.dtype.type(t)) * d).astype(x.dtype)
+
+
 class Problem:
     """What is minimized: where the parameters are, and how to move them and to evaluate there.
 
@@ -31,11 +36,11 @@ class Problem:
         self.move_to = move_to
 
     def advance(self, t: Any, d: Array) -> None:
-        self.move_to(self.position() + t * d)
+        self.move_to(_moved(self.position(), d, t))
 
     def probe(self, x: Array, t: Any, d: Array) -> tuple[float, Array]:
         """Loss and gradient at `x + t d`; the parameters are at `x` again afterwards."""
-        self.move_to(x + t * d)
+        self.move_to(_moved(x, d, t))
         found = self.evaluate()
         self.move_to(x)
         return found
@@ -113,10 +118,10 @@ def _direction(flat_grad: Array, state: dict[str, Any], history: int) -> Array:
     al = [0.0] * len(dirs)
     for i in range(len(dirs) - 1, -1, -1):
         al[i] = stps[i].dot(q) * ro[i]
-        q = q - al[i] * dirs[i]
+        q = _moved(q, dirs[i], -al[i])
     r = q * state["H_diag"]
     for i in range(len(dirs)):
-        r = r + stps[i] * (al[i] - dirs[i].dot(r) * ro[i])
+        r = _moved(r, stps[i], al[i] - dirs[i].dot(r) * ro[i])
     return r
 
 

@@ -56,16 +56,21 @@ def _sqrt(x: Node) -> Node:
     return F.sqrt.one(x)
 
 
+def _plus_times(x: Node, y: Node, factor: float) -> Node:
+    """`x + factor * y`, rounded as PyTorch's kernels do."""
+    return F.add_product.apply([x, y, number(factor, x.dtype)])
+
+
 def _lerp(start: Node, end: Node, weight: float) -> Node:
     """From `start` towards `end`, rounded as PyTorch's `lerp` is."""
     step = F.sub.apply([end, start])
     if abs(weight) < 0.5:
-        return _add(start, _times(step, weight))
-    return F.sub.apply([end, _times(step, 1 - weight)])
+        return _plus_times(start, step, weight)
+    return _plus_times(end, step, weight - 1)
 
 
 def _averaged_square(average: Node, g: Node, beta: float) -> Node:
-    return _add(_times(average, beta), _mul(_times(g, 1 - beta), g))
+    return F.add_product.apply([_times(average, beta), _times(g, 1 - beta), g])
 
 
 def _stepped(p: Node, direction: Node, scale: Node, size: float) -> Node:
@@ -75,7 +80,7 @@ def _stepped(p: Node, direction: Node, scale: Node, size: float) -> Node:
 
 def _decayed(p: Node, g: Node, o: Options) -> Node:
     decay = real(o["weight_decay"])
-    return _add(g, _times(p, decay)) if decay else g
+    return _plus_times(g, p, decay) if decay else g
 
 
 def _kept(state: State, name: str, node: Node) -> Node:
@@ -112,10 +117,10 @@ def sgd(p: Node, g: Node, state: State, o: Options) -> Node:
             buffer = _kept(state, "momentum_buffer", F.alias(g))
         else:
             before = state["momentum_buffer"].node
-            buffer = _add(_times(before, momentum), _times(g, 1 - real(o["dampening"])))
+            buffer = _plus_times(_times(before, momentum), g, 1 - real(o["dampening"]))
             _kept(state, "momentum_buffer", buffer)
-        g = _add(g, _times(buffer, momentum)) if o["nesterov"] else buffer
-    return _add(p, _times(g, -real(o["lr"])))
+        g = _plus_times(g, buffer, momentum) if o["nesterov"] else buffer
+    return _plus_times(p, g, -real(o["lr"]))
 
 
 def _moments(p: Node, g: Node, state: State, o: Options) -> tuple[Node, Node, Node]:
@@ -222,7 +227,7 @@ def rmsprop(p: Node, g: Node, state: State, o: Options) -> Node:
     if momentum > 0:
         before = _times(_memory(state, "momentum_buffer", p), momentum)
         buffer = _kept(state, "momentum_buffer", _add(before, _div(g, scale)))
-        return _add(p, _times(buffer, -lr))
+        return _plus_times(p, buffer, -lr)
     return _stepped(p, g, scale, -lr)
 
 
@@ -251,7 +256,7 @@ def adadelta(p: Node, g: Node, state: State, o: Options) -> Node:
     before = _memory(state, "acc_delta", p)
     delta = _mul(_div(_sqrt(_plus(before, eps)), _sqrt(_plus(square, eps))), g)
     _kept(state, "acc_delta", _averaged_square(before, delta, rho))
-    return _add(p, _times(delta, -real(o["lr"])))
+    return _plus_times(p, delta, -real(o["lr"]))
 
 
 def rprop(p: Node, g: Node, state: State, o: Options) -> Node:
@@ -277,9 +282,9 @@ def asgd(p: Node, g: Node, state: State, o: Options) -> Node:
     mu = real(state["mu"]) if "mu" in state else 1.0
     step = _counted(state)
     g = _decayed(p, g, o)
-    p = _add(_times(p, 1 - lambd * eta), _times(g, -eta))
+    p = _plus_times(_times(p, 1 - lambd * eta), g, -eta)
     distance = F.sub.apply([p, average])
-    _kept(state, "ax", F.alias(p) if mu == 1 else _add(average, _times(distance, mu)))
+    _kept(state, "ax", F.alias(p) if mu == 1 else _plus_times(average, distance, mu))
     decayed = lr / ((1 + lambd * lr * step) ** real(o["alpha"]))
     _kept(state, "eta", _scalar(decayed, kind))
     _kept(state, "mu", _scalar(1 / max(1, step - real(o["t0"])), kind))

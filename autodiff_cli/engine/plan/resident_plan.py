@@ -249,7 +249,7 @@ class _Builder:
         x, size = args
         lead = x.ndim - len(size)
         dims = tuple(i for i in range(x.ndim) if i < lead or size[i - lead] != x.shape[i])
-        if not dims or (all(n == 1 for n in size) and small_sum(x) is not None):
+        if not dims or small_sum(x, dims) is not None:
             return False
         like = np.add.reduce(x, dims, keepdims=True)
         made = self._new(like.reshape(size), step.result)

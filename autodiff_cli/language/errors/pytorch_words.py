@@ -294,7 +294,7 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
      r"Target \1 is out of bounds.", "IndexError"),
     ("E305", r"too many indices: \d+ for a tensor of (\d+)",
      r"too many indices for tensor of dimension \1", ""),
-    ("E306", r"", _FLOATS, ""),
+    ("E306", r"require grad", _FLOATS, ""),
     (
         "E307",
         rf"^`?{_KERNEL_NAMES}`? (?:needs (?!operands)|works|does).*?{_DTYPE}(?: tensors)?$",
@@ -377,6 +377,12 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
         "input matrix is singular.",
         "",
     ),
+    ("E504", r"^integer division by zero", "ZeroDivisionError", ""),
+    ("E504", r"^integers to negative integer powers", "Integers to negative integer powers are not "
+     "allowed.", ""),
+    ("E504", r"^the number \d{20,} does not fit into", "int too big to convert", "OverflowError"),
+    ("E504", r"^the number \d+ does not fit into int64",
+     "value cannot be converted to type int64_t without overflow", ""),
     ("E504", r"division by zero.* / ", "division by zero", "ZeroDivisionError"),
     ("E504", r"division by zero.* // ", "integer division or modulo by zero", "ZeroDivisionError"),
     ("E504", r"division by zero.* % ", "integer modulo by zero", "ZeroDivisionError"),

@@ -192,6 +192,8 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
         loss = _evaluated(closure)
         before = Node.counter()
         states = self.fields["state"]
+        # PyTorch asks for all buffers first: a parameter given twice begins with two.
+        known = {**states} if rule is rules.sgd else states
         changed: list[Node] = []
         with grad_mode(False):
             for group in self.fields["param_groups"]:
@@ -200,7 +202,7 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
                     grad = tensor.grad
                     if grad is None:
                         continue
-                    state = states.get(tensor, {})
+                    state = known.get(tensor, {})
                     g = grad.node
                     new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
                     if state:

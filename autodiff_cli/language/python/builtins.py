@@ -246,7 +246,11 @@ def _float(value: Any = 0.0) -> float:
 
 def _scalar(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return value.item()
+        try:
+            return value.item()
+        except AutodiffError as error:
+            words = "only one element tensors can be converted to Python scalars"
+            raise error.amend(notes=(f"PyTorch: {words}",), raises="ValueError") from None
     if isinstance(value, bool | int | float | Varying):
         return value
     raise fail(

@@ -155,7 +155,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
             )
         from ...autograd.indexing import write_index
 
-        write_index(target, index_parts(key), value)
+        write_index(target, index_parts(key, type(target) is Array), value)
     elif isinstance(target, list | deque) and not isinstance(target, Instance):
         if isinstance(key, slice) and type(target) is list:
             part, items = plain_key(key), items_of(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.literals import array_of, check_extent, has_tensor
+from ...autograd.literals import array_of, check_extent, has_tensor, no_number
 from ...autograd.tensor import Array, Tensor, new_leaf, wrap_view
 from ...errors import fail
 from ...graph.dtypes import FLOAT64, is_float
@@ -78,9 +78,7 @@ def _numbers(data: Any) -> Any:
         return data
     if isinstance(data, range):
         return list(iterate(data))
-    raise misfit(
-        "a tensor is made of numbers, not of", data, "write numbers or nested lists of numbers"
-    )
+    raise no_number(data)
 
 
 def _number(tensor: Tensor) -> Any:

@@ -111,6 +111,9 @@ class Lazy:
         return f"<{self.name}>"
 
 
+Lazy.__name__ = "generator"  # to programs
+
+
 def iterator(value: Any) -> Iterator[Any]:
     """`iter(value)` in Python's own form; every item is counted as a step."""
     return value if isinstance(value, Lazy) else iterate(value)

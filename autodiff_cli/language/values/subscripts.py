@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import fail
+from ...errors import fail, refused
 from ...graph.params import written_as_int
 from ...graph.registry import F
 from ...graph.state import STATE
@@ -57,8 +57,9 @@ def index(value: Any, key: Any) -> Any:
 
 def read_index(tensor: Tensor, key: Any) -> Any:
     """`tensor[key]`: a view for ints and slices, a copy for masks and index tensors."""
-    parts = index_parts(key)
-    items = parts if isinstance(key, tuple) else parts[0]  # one slice of everything is a view
+    parts = index_parts(key, type(tensor) is Array)
+    single = len(parts) == 1 and not isinstance(key, tuple)  # one slice of everything is a view
+    items = parts[0] if single else parts
     found = calls.call_ops([F.getitem], "getitem", (tensor, items), {})
     if type(tensor) is Array:
         from .arrays import result
@@ -67,13 +68,16 @@ def read_index(tensor: Tensor, key: Any) -> Any:
     return found
 
 
-def index_parts(key: Any) -> tuple[Any, ...]:
+def index_parts(key: Any, array: bool = False) -> tuple[Any, ...]:
     """An index as the op table takes it: a tuple of ints, slices, None, Ellipsis, bools, nodes,
-    lists."""
-    return tuple(
-        _index_part(part)
-        for part in (key if isinstance(key, tuple) and not isinstance(key, Size) else (key,))
-    )
+    lists. A short list that holds more than numbers is a tuple, as PyTorch reads it."""
+    several = isinstance(key, tuple) and not isinstance(key, Size)
+    if type(key) is list and not array and len(key) < 32:
+        several = any(v is None or isinstance(v, _WHOLE_PARTS) for v in key)
+    return tuple(_index_part(part) for part in (key if several else (key,)))
+
+
+_WHOLE_PARTS = (Tensor, list, tuple, slice, str, type(Ellipsis))
 
 
 def _index_part(part: Any) -> Any:
@@ -130,17 +134,26 @@ def slice_part(value: Any) -> int | None:
     return _position(value)
 
 
-def _position(key: Any) -> int:
-    from ...graph.params import BindError, to_int
+def _position(key: Any, of: str = "slice") -> int:
+    from ...graph.params import BindError, to_int, type_name
 
     if isinstance(key, Instance) and has(key, "__index__"):
         return operator.index(key)  # type: ignore[arg-type]  # it has `__index__`
     try:
         return to_int(key)
     except BindError as error:
-        raise fail(
-            "E305", f"an index {error.message}", help="use an int, for example `x[0]`"
-        ) from None
+        words = "slice indices must be integers or None or have an __index__ method"
+        if isinstance(key, Tensor):
+            words = "only integer tensors of a single element can be converted to an index"
+        elif of != "slice":
+            name = type_name(key)
+            words = f"{of} indices must be integers or slices, not {name}"
+            if of == "str":
+                words = f"string indices must be integers, not '{name}'"
+        raise refused(
+            "E305", f"an index {error.message}", words, "use an int, for example `x[0]`",
+            "TypeError",
+        ) from None  # fmt: skip
 
 
 def _index_sequence(value: Any, key: Any) -> Any:
@@ -156,7 +169,7 @@ def _index_sequence(value: Any, key: Any) -> Any:
             f"{kind_of(value)} takes one index, not {len(key)}",
             help="make it a tensor: `tensor(x)[i, j]`",
         )
-    at = _position(key)
+    at = _position(key, type(value).__name__)
     try:
         return value[at]
     except IndexError:

@@ -17,6 +17,17 @@ from ...graph.state import STATE
 from ...source import Span
 
 
+class Value:
+    """What a program holds; messages never show how it is made here."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        from .formatting import represent
+
+        return str(represent(self))
+
+
 class Size(tuple):
     """`torch.Size`: a tuple of ints that prints as PyTorch's."""
 
@@ -30,7 +41,7 @@ class Size(tuple):
         return n
 
 
-class GradFn:
+class GradFn(Value):
     """A node of the backward graph as PyTorch shows it: the op that made `node`."""
 
     __slots__ = ("node",)
@@ -69,8 +80,11 @@ class GradFn:
             return ()
         found: list[tuple[GradFn | None, int]] = []
         inputs = self.node.inputs
-        if len(inputs) == 2 and inputs[0].weak and self.node.op.key in ("add", "mul"):
-            inputs = inputs[::-1]  # PyTorch puts the tensor first
+        if len(inputs) == 2 and any(node.weak for node in inputs):
+            if self.node.op.key in ("add", "mul") and inputs[0].weak:
+                inputs = inputs[::-1]  # PyTorch puts the tensor first
+            elif self.node.op.key not in ("add", "mul", "sub", "div") or inputs[0].weak:
+                inputs = [node for node in inputs if not node.weak]  # numbers are no tensors there
         for node in inputs:
             while node.op is CAST:
                 node = node.inputs[0]
@@ -94,7 +108,7 @@ class GradFn:
         return hash(self.node)
 
 
-class Namespace:
+class Namespace(Value):
     """A module as programs see it: `torch`, `torch.nn.functional`, `np`, `math`."""
 
     __slots__ = ("path",)
@@ -103,7 +117,7 @@ class Namespace:
         self.path = path
 
 
-class Callee:
+class Callee(Value):
     """What programs may call; Python's own functions that take functions may too."""
 
     __slots__ = ()
@@ -118,6 +132,9 @@ class Instance:
     """A value of a class of the program or of the library; see `classes`."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:  # of a message, which runs no code of the program
+        return f"<{type(self).__name__} object>"
 
 
 class TypeName(Callee):
@@ -231,13 +248,25 @@ class GradMode(Callee):
         self.before: list[bool] = []
 
 
-class Device:
+class Device(Value):
     """`torch.device`; only the CPU exists."""
 
     __slots__ = ()
 
 
 CPU = Device()
+
+# What `type(value).__name__` is in the program.
+for kind, name in (
+    (Builtin, "builtin_function_or_method"),
+    (OpFunction, "builtin_function_or_method"),
+    (Method, "method"),
+    (UserFunction, "function"),
+    (Namespace, "module"),
+    (TypeName, "type"),
+    (Device, "device"),
+):
+    kind.__name__ = name
 
 
 def has(value: Any, name: str) -> bool:

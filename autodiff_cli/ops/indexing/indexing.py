@@ -24,7 +24,7 @@ from ...graph.declare import (
 from ...graph.dtypes import BOOL, INT64, UINT8
 from ...graph.node import Node
 from ...graph.op import constant, known, number, value_of
-from ...graph.params import BindError, node_of, to_int, to_tensor
+from ...graph.params import BindError, node_of, shown, to_int, to_tensor, type_name
 from ...graph.registry import F
 from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, bools, ints, t
@@ -220,6 +220,10 @@ def _dims_of(item: Any) -> int:
     return 1
 
 
+_INDICES = (
+    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+    "indices"
+)
 _INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
 
 
@@ -232,10 +236,17 @@ def _item(item: Any) -> Any:
         item = to_tensor(list(item)) if len(item) else constant(np.zeros(0, INT64))
     node = node_of(item)
     if node is None:
+        text = isinstance(item, str)
         raise fail(
             "E305",
-            f"cannot index with {type(item).__name__} {item!r}"[:100],
+            f"cannot index with {shown(item)}",
             help="indices are ints, slices, None, `...`, bools and integer or bool tensors",
+            notes=(
+                "PyTorch: new(): invalid data type 'str'"
+                if text
+                else f"PyTorch: {_INDICES} (got {type_name(item)})",
+            ),
+            raises="TypeError" if text else "IndexError",
         )
     kind = node.dtype.kind
     if node.shape:

@@ -1,51 +1,96 @@
 """The sum of few floats in the order in which PyTorch's CPU kernel adds them.
 
-Vectors of 32 bytes go round over four accumulators; these, and then what is left over and the lanes
-of the last one, are added one after the other. PyTorch adds in blocks of 16 rounds beyond that, and
-in threads beyond 32768 elements: there the sum is NumPy's, which is as good and faster.
+Rows are added one after the other, in blocks of 16, and these in blocks of 16 again. Where rows are
+few numbers wide they go round over four accumulators. A row that is summed is cut into vectors of
+32 bytes; what is left over and the lanes of the last one are added in the end. From 32768 elements
+on PyTorch adds in threads: there the sum is NumPy's, which is as good and faster.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 WIDTH = 32  # bytes of a vector
 WAYS = 4  # accumulators
-ROUNDS = 16  # of all accumulators, up to which the order is that of one block
-LANES = {4: WIDTH // 4, 8: WIDTH // 8}
-# Element size -> sizes above this are left to NumPy.
-LIMIT = {size: (ROUNDS + 1) * WAYS * lanes - 1 for size, lanes in LANES.items()}
+STEP = 16  # rows of a block
+MOST = 32768  # elements, from which on the sum is NumPy's
+SLICES = 16  # leading elements, each of which is a sum by itself here
 
 _add = np.add.reduce
 
 
-def small_sum(x: np.ndarray) -> np.ndarray | None:
-    """The sum of all elements in that order; None where NumPy's does."""
-    few = 0 < x.size <= LIMIT.get(x.itemsize, 0) and x.dtype.kind == "f"
-    return cascade_sum(x.ravel()) if few and x.flags.c_contiguous else None
+def small_sum(x: np.ndarray, dims: Sequence[int] | None = None) -> np.ndarray | None:
+    """The sum over neighbouring dims in that order, flat; None where NumPy's does."""
+    if not 0 < x.size < MOST or x.dtype.kind != "f" or x.itemsize < 4 or not x.flags.c_contiguous:
+        return None
+    shape = x.shape
+    summed = [i for i in (range(x.ndim) if dims is None else dims) if shape[i] != 1]
+    if not summed:
+        return None
+    first, last = min(summed), max(summed)
+    lead, m = prod(shape[:first]), prod(shape[last + 1 :])
+    n = x.size // (lead * m)
+    if prod(shape[i] for i in summed) != n or (x.itemsize > 4 and lead * m > 1):
+        return None
+    if m == 1:
+        return _inner(x.reshape(lead, n)) + 0  # -0.0 is added to 0.0
+    if lead > SLICES:
+        return None
+    return np.concatenate([_outer(part) for part in x.reshape(lead, n, m)]) + 0
 
 
-def cascade_sum(x: np.ndarray) -> np.ndarray:
-    """The sum of a flat, contiguous float32 or float64 array of 1 to `LIMIT` elements."""
-    n = x.shape[0]
-    lanes = LANES[x.itemsize]
+def _outer(x: np.ndarray) -> np.ndarray:
+    """The sums of columns."""
+    m = x.shape[1]
+    lanes = WIDTH // x.itemsize
+    wide = WAYS * (lanes if m >= lanes else 1)
+    cut = m - m % wide
+    if cut == m or x.shape[0] < WAYS:
+        return _block(x)
+    return np.concatenate((_block(x[:, :cut]), _ways(x[:, cut:]))) if cut else _ways(x)
+
+
+def _inner(x: np.ndarray) -> np.ndarray:
+    """The sums of rows."""
+    r, n = x.shape
+    lanes = WIDTH // x.itemsize
     vectors = n // lanes
     if not vectors:
-        return _ways(x.reshape(n, 1))[0]
-    total = _ways(x[: vectors * lanes].reshape(vectors, lanes))
-    rest = x[vectors * lanes :]
-    parts = total if not rest.shape[0] else np.concatenate((rest, total))
-    return np.add.accumulate(parts)[-1]
+        return _ways(x.T)
+    cut = vectors * lanes
+    rows = x[:, :cut].reshape(r, vectors, lanes).transpose(1, 0, 2).reshape(vectors, -1)
+    total = _ways(rows).reshape(r, lanes).T
+    parts = total if cut == n else np.concatenate((x[:, cut:].T, total))
+    last: np.ndarray = np.add.accumulate(parts, 0)[-1]
+    return last
+
+
+def _block(rows: np.ndarray) -> np.ndarray:
+    """The sum of rows, one after the other, in blocks."""
+    total: np.ndarray | None = None
+    while rows.shape[0] > STEP:
+        cut = rows.shape[0] - rows.shape[0] % STEP
+        if cut < rows.shape[0]:
+            total = _onto(total, _add(rows[cut:], 0))
+        rows = _add(rows[:cut].reshape(-1, STEP, rows.shape[1]), 1)
+    if total is not None and rows.shape[0] == STEP:
+        rows = _add(rows[None], 1)
+    return _onto(total, _add(rows, 0))
+
+
+def _onto(total: np.ndarray | None, more: np.ndarray) -> np.ndarray:
+    return more if total is None else total + more
 
 
 def _ways(rows: np.ndarray) -> np.ndarray:
     """The sum of rows by way of four accumulators."""
-    n, lanes = rows.shape
-    rounds = n // WAYS
+    rounds = rows.shape[0] // WAYS
     if not rounds:
-        return rows[0] if n == 1 else _add(rows, 0)
-    parts = rows[: rounds * WAYS].reshape(rounds, WAYS, lanes)
-    sums = parts[0] if rounds == 1 else _add(parts, 0)
+        return _add(rows, 0)
+    sums = _block(rows[: rounds * WAYS].reshape(rounds, -1)).reshape(WAYS, -1)
     first = sums[0]
     for row in rows[rounds * WAYS :]:
         first = first + row

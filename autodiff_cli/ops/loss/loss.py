@@ -61,6 +61,13 @@ def _floating(name, *nodes):
             )
 
 
+def _difference(input, target):
+    """Bools count as numbers where a kernel takes both operands."""
+    if input.dtype.kind == "b" or target.dtype.kind == "b":
+        return F.add(input, F.mul(target, -1))
+    return input - target
+
+
 def _same_shape(name, input, target, other="target"):
     if input.shape != target.shape:
         raise fail(
@@ -128,7 +135,7 @@ def mse_loss(
     reduction: str = "mean",
 ):
     """Squared differences."""
-    difference = input - target
+    difference = _difference(input, target)
     _floating("mse_loss", difference)
     return reduced(difference * difference, reduction_of(reduction, size_average, reduce))
 
@@ -199,7 +206,7 @@ def smooth_l1_loss(
 )
 def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
     """Squared differences below `beta`, absolute beyond."""
-    difference = input - target
+    difference = _difference(input, target)
     _floating("smooth_l1_loss", difference)
     return reduced(F.huber(difference, beta), reduction)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault, refused
 from ...graph.declare import Promote, Scalar, Tensor, composite, function, pointwise
-from ...graph.dtypes import FLOAT64, is_float
+from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.op import cast, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
@@ -19,15 +19,23 @@ from ..kernels.rules import (
 )
 
 PAIRS = (S(t(2, 3), t(3)), S(t(), t(4)), S(t(2, 1), t(1, 3)), S(t(2), 2.5))
+SINGLE = t(dtype="float32")
 APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
 
 
+_INVERT = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
 NO_MINUS = "use `~x` or `logical_not(x)` to invert a mask, `x ^ y` for what differs"
 
 
 def _no_bool_minus(input, other):
     if input.dtype.kind == "b" or other.dtype.kind == "b":
-        raise fail("E307", "`-` does not work on bool tensors", help=NO_MINUS)
+        both = input.dtype == other.dtype
+        words = (
+            f"Subtraction, the `-` operator, with {'two bool tensors' if both else 'a bool tensor'}"
+            " is not supported. "
+            + ("Use the `^` or `logical_xor()` operator instead." if both else _INVERT)
+        )
+        raise refused("E307", "`-` does not work on bool tensors", words, NO_MINUS)
 
 
 # -- sums ------------------------------------------------------------------------------------------
@@ -42,6 +50,24 @@ def _no_bool_minus(input, other):
 )
 def add(input: Tensor, other: Tensor):
     """Sum of two tensors, element by element, with broadcasting."""
+
+
+def _added_product(x, y, z):
+    """In single precision PyTorch's kernels round the sum only."""
+    if x.dtype != np.float32 or y.dtype != np.float32:
+        return x + y * z
+    return (x + y.astype(np.float64) * z).astype(np.float32)
+
+
+@pointwise(
+    _added_product,
+    public=False,
+    vjp=lambda g, out, input, left, right: (g, g * right, g * left),
+    samples=[S(t(2, 3), t(3), t(2, 1)), S(SINGLE, SINGLE, SINGLE)],
+    counterpart=lambda input, left, right: F.add(input, F.mul(left, right)),
+)
+def add_product(input: Tensor, left: Tensor, right: Tensor):
+    """`input + left * right`, rounded once."""
 
 
 def _times(other, factor, like):
@@ -61,6 +87,8 @@ def _times(other, factor, like):
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
     whole_factor("alpha", alpha, input, other)
+    if input.dtype == other.dtype == FLOAT32 and not other.weak:
+        return F.add_product(input, other, alpha)
     return F.add(input, _times(other, alpha, input))
 
 
@@ -100,6 +128,8 @@ def sub(input: Tensor, other: Tensor):
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
     whole_factor("alpha", alpha, input, other)
+    if input.dtype == other.dtype == FLOAT32 and not other.weak:
+        return F.add_product(input, F.neg(other), alpha)
     return F.sub(input, _times(other, alpha, input))
 
 
@@ -279,8 +309,10 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
     """`input + value * tensor1 * tensor2`."""
     whole_factor("value", value, input, tensor1, tensor2)
     refuse_bools("addcmul", input, tensor1, tensor2)
-    product = tensor1 * tensor2
-    return input + (product if value == 1 else product * value)
+    scaled = tensor1 if value == 1 else tensor1 * value
+    if input.dtype == scaled.dtype == tensor2.dtype == FLOAT32:
+        return F.add_product(input, scaled, tensor2)
+    return input + scaled * tensor2
 
 
 @composite(
@@ -310,9 +342,6 @@ _value_second("addcmul")
 _value_second("addcdiv")
 
 
-SINGLE = t(dtype="float32")
-
-
 def _lerp_slopes(g, out, input, end, weight):
     if weight.weak and weight.args and type(weight.args[0]) in (int, float):
         number = weight.args[0]  # PyTorch saves nothing
@@ -336,7 +365,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor):
     _same_kind("lerp", input, end, *([weight] if weight.shape else []))
     weight = cast(weight, input.dtype)
     way = end - input
-    near, far = input + weight * way, end - way * (1 - weight)
+    near, far = F.add_product(input, way, weight), F.add_product(end, way, weight - 1)
     return F.where(F.lt(F.abs(weight), 0.5), near, far)
 
 

@@ -23,6 +23,7 @@ from ...graph.dtypes import BOOL, FLOAT16, FLOAT32, INT64, UINT8, is_float
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import dims_of, reduced_count, reduced_shape
+from ...graph.strides import contiguous_strides
 from ..kernels.pytorch_sum_order import small_sum
 from ..kernels.rules import as_float, require_float, restored, shifted, spread
 
@@ -60,11 +61,13 @@ def _sum_dtype(input, dtype=None):
 
 
 def _sum(x, dim, keepdim, dtype=None):
-    if dtype is None and (not dim or len(dim) + x.shape.count(1) >= x.ndim):
-        kept = [1 if not dim or d in dim else n for d, n in enumerate(x.shape)]
-        total = small_sum(x) if all(n == 1 for n in kept) else None
+    if dtype is None:
+        total = small_sum(x, dim or None)
         if total is not None:
-            return total.reshape((1,) * (x.ndim if keepdim else x.ndim - len(dim or kept)))
+            gone = dim or range(x.ndim)
+            left = [1 if d in gone else n for d, n in enumerate(x.shape)]
+            places = range(x.ndim) if keepdim else set(range(x.ndim)) - set(gone)
+            return total.reshape([left[d] for d in sorted(places)])
     return np.add.reduce(x, axis=dim or None, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
 
 
@@ -107,7 +110,9 @@ def mean(
 
 @mean.vjp
 def _(g, out, input, dim, keepdim, dtype):
-    return (spread(F.div(g, reduced_count(input.shape, dim)), input, dim),)
+    share = spread(F.div(g, reduced_count(input.shape, dim)), input, dim)
+    share.strides = contiguous_strides(share.shape)  # PyTorch divides what it has spread
+    return (share,)
 
 
 @composite(samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))])

@@ -109,7 +109,7 @@ def _sum_to(x, size):
         *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1),
     )
     if dims:
-        total = small_sum(x) if all(s == 1 for s in size) else None
+        total = small_sum(x, dims)
         x = np.add.reduce(x, axis=dims, keepdims=True) if total is None else total
     return np.reshape(x, size)
 

@@ -154,7 +154,7 @@ def movedim(input: Tensor, source: Ints, destination: Ints):
     if len(set(sources)) < len(sources) or len(set(places)) < len(places):
         raise fault("E304 movedim-dim-named-twice", given, wanted)
     if not ndim:
-        return F.alias(input)
+        return F.whole_view(input)
     rest = iter(d for d in range(ndim) if d not in sources)
     fixed = dict(zip(places, sources, strict=True))
     return F.permute(input, tuple(fixed[i] if i in fixed else next(rest) for i in range(ndim)))
