@@ -514,6 +514,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="files whose name matches")
     parser.add_argument("--tests", nargs="*", default=[], help="instead of the whole suite")
     parser.add_argument("--seconds", type=float, default=1e9, help="for each mutant, at most")
+    parser.add_argument("--late", action="store_true", help="only what imports do not evaluate")
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--reach", type=Path, help="a recording of another state of the tests")
     parser.add_argument("--min", type=float, default=0.0)
@@ -537,7 +538,9 @@ def main() -> int:
         prepared()
         for mutant in mutants:
             mutant["early"] = found.early(mutant)
-            if mutant["early"]:
+            if mutant["early"] and OPTIONS.late:
+                mutant["tests"], mutant["verdict"] = 0, "not tried"
+            elif mutant["early"]:
                 (folder / str(mutant["number"])).mkdir()
                 built = Built(folder / str(mutant["number"]), [mutant])
                 mutant["tests"] = len(found.by(*mutant["blocks"]))
