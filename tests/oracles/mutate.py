@@ -31,6 +31,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,28 @@ def files() -> Iterator[str]:
             yield name
 
 
+WRITTEN_OUT = """
+import json
+from autodiff_cli.language.nn import prelude
+print(json.dumps({
+    file: "\\n".join(prelude._written_out(text) for text in prelude._texts(file).values())
+    for file in dict.fromkeys(prelude.PRELUDE.values())
+}))
+"""
+
+
+@cache
+def library() -> dict[str, str]:
+    """The files of the library without rows; this process does not import the package for it."""
+    plain = {name: value for name, value in os.environ.items() if name != CONFIGURATION}
+    command = [sys.executable, "-c", WRITTEN_OUT]
+    made = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, check=True)
+    return dict(json.loads(made.stdout))
+
+
 def text_of(name: str) -> str:
+    if name.endswith(".expr"):
+        return library()[Path(name).stem]
     return (PACKAGE / name).read_text("utf-8")
 
 
