@@ -167,36 +167,49 @@ def faults() -> dict[str, tuple[list[str], list[str]]]:
     return found
 
 
-def fault(which: str, *facts: Any) -> AutodiffError:
+def fault(which: str, /, *facts: Any, span: Span | None = None, **named: Any) -> AutodiffError:
     """Build the error that `faults.txt` words: `which` is its code and title there, facts fill the
-    blanks in the order in which the text names them."""
+    blanks in the order in which the text names them, or by name; `span` is its place."""
     lines, names = faults()[which]
-    named = dict(zip(names, facts, strict=True))
-    parts: dict[str, list[str]] = {"help": [], "note": [], "raises": []}
-    message, *rest = [_filled(line, named) for line in lines]
-    for line in rest:
+    rest = [name for name in names if name not in named]
+    rest.sort(key=lambda name: int(name) if name.isdigit() else -1)
+    named.update(zip(rest, facts, strict=True))
+    message, *more = [_filled(line, named) for line in lines]
+    parts: dict[str, list[str]] = {"help": [], "note": [], "raises": [], "label": []}
+    for line in more:
         part, _, text = line.partition(": ")
         parts[part].append(text)
     return fail(
         which[:4],
         message,
+        span,
+        label="".join(parts["label"]),
         help=tuple(parts["help"]),
         notes=tuple(parts["note"]),
         raises="".join(parts["raises"]),
     )
 
 
-def _filled(line: str, facts: dict[str, Any]) -> str:
+@cache
+def _filler() -> Any:
+    """What fills blanks: tuples of numbers are shapes."""
     from string import Formatter
 
     class Filler(Formatter):
+        def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
+            return kwargs[str(key)]
+
         def format_field(self, value: Any, form: str) -> str:
             if type(value) is tuple and not any(isinstance(part, str) for part in value):
                 inside = ", ".join(map(str, value))  # numbers of NumPy as numbers
                 return f"({inside},)" if len(value) == 1 else f"({inside})"
             return format(value, form)
 
-    return Filler().vformat(line, (), facts)
+    return Filler()
+
+
+def _filled(line: str, facts: dict[str, Any]) -> str:
+    return _filler().vformat(line, (), facts) if "{" in line or "}" in line else line
 
 
 def refused(
