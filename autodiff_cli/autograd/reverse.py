@@ -588,12 +588,3 @@ def gradients(
     run = Pass(seeds, targets, create_graph, retain_graph, since)
     reached = run.run()
     return [reached.get(run.first(target)) for target in targets]
-
-
-__all__ = [
-    "gradients",
-    "note_overwriting",
-    "ones_like",
-    "overwritten_at",
-    "zeros_like",
-]

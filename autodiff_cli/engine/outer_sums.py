@@ -111,6 +111,3 @@ def _sum(count: int, shape: tuple[int, ...], dtype: np.dtype) -> Callable[..., n
         return found
 
     return add
-
-
-__all__ = ["together"]

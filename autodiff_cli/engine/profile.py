@@ -356,6 +356,3 @@ def observing(plans: bool = False) -> Iterator[Observer]:
     finally:
         OBSERVED.by = before
         observer.forget()
-
-
-__all__ = ["Observer", "Profile", "ProfileLine", "observing"]

@@ -362,6 +362,3 @@ def _escaped(text: str) -> str:
 
 def _norm(value: np.ndarray) -> float:
     return float(np.linalg.norm(np.asarray(value, np.float64)))
-
-
-__all__ = ["explain"]

@@ -196,6 +196,3 @@ def _no_formula(node: Node, of: str, wrt: str) -> AutodiffError:
 
 def _too_long(of: str, wrt: str) -> AutodiffError:
     return fault("E505 d-d-too-long", of, wrt)
-
-
-__all__ = ["Derivative", "Derived", "derive_source"]

@@ -150,9 +150,3 @@ class Explanation(Ended):
     error: AutodiffError | None = None
     more_errors: tuple[AutodiffError, ...] = ()
     warnings: tuple[Diagnostic, ...] = field(default=())
-
-
-__all__ = [
-    "Contribution", "Explanation", "Formula", "Forward", "Incoming", "Request", "Seed", "Step",
-    "Total", "Verified",
-]  # fmt: skip

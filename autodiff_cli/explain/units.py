@@ -201,6 +201,3 @@ def leading_to(units: Iterable[Unit], wanted: set[Node]) -> set[Node]:
             found.update(unit.nodes)
             found.add(unit.head)
     return found
-
-
-__all__ = ["Statements", "Unit", "Units", "by_statement", "leading_to"]

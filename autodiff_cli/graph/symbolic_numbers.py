@@ -340,19 +340,3 @@ def like(value: Any) -> Any:
 def whole(x: Any) -> Any:
     """The int in a number, maybe another one in the next run."""
     return x.whole() if type(x) is Varying else int(x)
-
-
-__all__ = [
-    "Aside",
-    "Given",
-    "Growing",
-    "Later",
-    "Tape",
-    "Unread",
-    "Varying",
-    "later",
-    "layout",
-    "like",
-    "maker",
-    "whole",
-]

@@ -254,10 +254,3 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
 
 def _listed(parts: list[Any], tight: bool) -> str:
     return f"[{', '.join(text(part, 0, tight) for part in parts)}]"
-
-
-__all__ = [
-    "INFIX", "Call", "Expression", "Index", "Infix", "Left", "Name", "Negative", "Number",
-    "Transposed", "broadcast_dims", "call_of", "expression_of", "sum_of", "text",
-    "transposes",
-]  # fmt: skip

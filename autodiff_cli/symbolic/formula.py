@@ -102,6 +102,3 @@ def _arguments(op: Op) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
     sample = op.samples[0]
     return tuple(made(a) for a in sample.args), {k: made(v) for k, v in sample.kwargs.items()}
-
-
-__all__ = ["derivative_of", "text_of", "value_of_composite"]

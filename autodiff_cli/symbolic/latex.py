@@ -164,6 +164,3 @@ def _call(call: Call) -> str:
 
 def _bracketed(shown: str) -> str:
     return rf"\left({shown}\right)"
-
-
-__all__ = ["escaped", "latex", "name", "number"]

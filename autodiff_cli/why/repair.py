@@ -137,6 +137,3 @@ def candidates(inquiry: Inquiry, verdict: str, cause: Cause) -> Iterator[str]:
             yield from slopes.steeper(text, cause.span)
         case "nan-forward" | "nan-backward" | "inf-forward" | "inf-backward":
             yield from finite.kept(text, cause.span)
-
-
-__all__ = ["candidates", "repaired"]

@@ -345,5 +345,3 @@ RULES: dict[str, Rule] = {
     "isin": in_set,
     **_all(_convolved, "convolve convolve_input"),
 }
-
-__all__ = ["RULES", "rule_of"]

@@ -289,20 +289,3 @@ def asgd(p: Node, g: Node, state: State, o: Options) -> Node:
     _kept(state, "eta", _scalar(decayed, kind))
     _kept(state, "mu", _scalar(1 / max(1, step - real(o["t0"])), kind))
     return p
-
-
-__all__ = [
-    "Rule",
-    "adadelta",
-    "adagrad",
-    "adagrad_start",
-    "adam",
-    "adamax",
-    "asgd",
-    "nadam",
-    "radam",
-    "real",
-    "rmsprop",
-    "rprop",
-    "sgd",
-]

@@ -588,13 +588,3 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
     if not -ndim <= dim < ndim:
         raise fault("E304 vmap-got-out_dim-result", dim, ndim, -ndim, ndim - 1)
     return Tensor(_back(lifted, dim % ndim))
-
-
-__all__ = [
-    "grad_and_value",
-    "jacobian",
-    "jvp",
-    "linearize",
-    "vjp",
-    "vmap",
-]

@@ -408,6 +408,3 @@ class Checker:
         items = [item for result in self.results for item in result.items]
         checked = {item.id for item in items}
         remember(self.env.variables, checked, [item.id for item in items if item.bad])
-
-
-__all__ = ["Checker", "check", "command"]

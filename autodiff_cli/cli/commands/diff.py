@@ -202,6 +202,3 @@ def document(left: Outcome, right: Outcome, found: Comparison) -> dict[str, Any]
         "only_left": found.only_left,
         "only_right": found.only_right,
     }
-
-
-__all__ = ["command", "diff"]

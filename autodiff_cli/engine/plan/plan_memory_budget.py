@@ -31,6 +31,3 @@ def held(holder: Holder, size: int) -> None:
         found = oldest()
         if found is not None:
             found.let_go()
-
-
-__all__ = ["held"]

@@ -91,6 +91,3 @@ def _view(array: np.ndarray, after: int, like: np.ndarray) -> np.ndarray:
     flat = base.ravel("K") if base.ndim else base.reshape(1)
     after += _start(array) - _start(flat)
     return np.ndarray(like.shape, like.dtype, flat.view(np.uint8), after, like.strides)
-
-
-__all__ = ["Turns"]

@@ -384,6 +384,3 @@ def _arguments(form: tuple[tuple[int, Any], ...], registers: list[Any]) -> list[
         else:
             found.append(tuple(_arguments(what, registers)))
     return found
-
-
-__all__ = ["Plan", "planned"]
