@@ -6,36 +6,11 @@ from dataclasses import dataclass
 
 from ..source import Span
 
-VERDICTS = ("none", "nan", "inf", "zero", "partly-zero", "ok")
-
-CAUSES = (
-    "not-reached",
-    "detached",
-    "no-grad",
-    "integer",
-    "comparison",
-    "flat-op",
-    "not-a-leaf",
-    "requires-grad-false",
-    "rebound",
-    "dead-relu",
-    "saturated",
-    "masked",
-    "clamped",
-    "times-zero",
-    "cancelled",
-    "nan-forward",
-    "nan-backward",
-    "inf-forward",
-    "inf-backward",
-    "ok",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a gradient is what it is: one of `CAUSES`, the place of the guilty expression, one
-    sentence with the numbers, further places with a few words."""
+    """Why a gradient is what it is: one of the causes that `schema/why-1.json` lists, the place of
+    the guilty expression, one sentence with the numbers, further places with a few words."""
 
     code: str
     span: Span | None
@@ -46,7 +21,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One of `VERDICTS` with its cause. `line` is that of the guilty expression; `fix` the whole
+    """A verdict with its cause. `line` is that of the guilty expression; `fix` the whole
     program with the repair in place, only after it was run; `notes` say more."""
 
     name: str
