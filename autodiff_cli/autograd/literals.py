@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fault, refused
+from ..errors import AutodiffError, fault
 from ..graph.dtypes import FLOAT64, INT64
 from ..graph.node import Node
 from ..graph.op import constant
@@ -152,8 +152,7 @@ def no_number(value: Any, words: str = "", at_once: bool = False) -> AutodiffErr
             words, kind = "too many dimensions 'str'", "ValueError"
     elif not words:
         words, kind = f"Could not infer dtype of {type_name(value)}", "RuntimeError"
-    message = f"a tensor is made of numbers, not of {shown(value)}"
-    return refused("E208", message, words, "write numbers, for example `[1.0, 2.0]`", kind)
+    return fault("E208 tensor-made-numbers", shown(value), words, kind)
 
 
 def _stored(value: Any, dtype: np.dtype) -> Any:
@@ -180,7 +179,7 @@ def _stored(value: Any, dtype: np.dtype) -> Any:
 
 
 def _beyond(value: Any, words: str, kind: str) -> AutodiffError:
-    return fault("E504 integer-too-large-tensor", short(value, 40), words=words, kind=kind)
+    return fault("E504 integer-too-large-tensor", short(value, 40), words, kind)
 
 
 def _flatten(values: Any, flat: list[Any]) -> None:
@@ -208,7 +207,7 @@ def ragged_shape(values: Any) -> tuple[int, ...]:
         for row, place in rows:
             if not isinstance(row, list | tuple) or len(row) != size:
                 found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
-                raise fault("E107 ragged-list-row-first", place or "[]", found=found, size=size)
+                raise fault("E107 ragged-list-row-first", place or "[]", found, size)
             below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
         rows = below
     for row, place in rows:
