@@ -405,3 +405,15 @@ def test_training_goes_on_after_the_loop() -> None:
 def test_a_loop_within_a_loop() -> None:
     program = "".join("    " + line + "\n" for line in REPLAYED["by hand"].splitlines())
     same("for epoch in range(3):\n" + program + "    print(round(loss.item(), 9))\n")
+
+
+def test_tensors_that_grow_from_step_to_step_are_not_replayed() -> None:
+    """Each step makes another shape; the next one has to find that one."""
+    text = (
+        "import torch\nx, y = torch.ones(1), torch.ones(2, 3)\nfor i in range(12):\n"
+        "    x = torch.cat([x, x])\n    y = torch.stack([y.sum(0), y.sum(0)]) * 0.5\n"
+        "d = torch.ones(2)\nfor i in range(12): d = (d * 1.5).double() if i > 4 else d * 1.5\n"
+        "print(x.shape[0], y.sum().item(), d.dtype)\n"
+    )
+    report = run(Source(text, "t.py"), Options())
+    assert report.stdout == "4096 6.0 torch.float64\n"

@@ -390,8 +390,9 @@ class Recorded:
         nodes = [slot.node(names) for slot in self.slots]
         self.layouts = [layout(n.args[0].array) for n in recorder.arguments]
         targets = [node for node in nodes if node is not None]
-        if len(targets) != len(nodes):
-            raise Aside
+        made = [(node.shape, node.dtype) for node in targets]
+        if made != [(node.shape, node.dtype) for node in recorder.arguments[: len(nodes)]]:
+            raise Aside  # the next step would not fit
         targets += [*self.tape.results, *wanted]
         arguments = [*recorder.arguments, *self.tape.fed.values()]
         order, _ = plan(targets)
