@@ -353,18 +353,3 @@ def gradcheck(
     if problems:
         raise CheckFailed("\n".join(problems))
     return True
-
-
-__all__ = [
-    "CheckFailed",
-    "check",
-    "gradcheck",
-    "hessian",
-    "hvp",
-    "jacobian",
-    "jvp",
-    "run",
-    "source_of",
-    "value_and_grad",
-    "vjp",
-]
