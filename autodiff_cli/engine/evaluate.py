@@ -152,7 +152,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                 elif (last or not needed.requires_grad or _is_freed(needed)) and _is_dead(needed):
                     if needed.shape:
                         held -= needed.value.nbytes
-                    needed.value = None
+                    _drop(needed)
     STATE.made += held
 
 
@@ -242,7 +242,7 @@ class _Structured(NamedTuple):
             node.value = value
             if node.shape:
                 STATE.made += value.nbytes
-        _let_go(self.outside, self.asked, self.last)
+        _let_go([*self.outside, *self.order], self.asked, self.last)
 
 
 def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structured | None:
@@ -268,7 +268,20 @@ def _let_go(nodes: list[Node], asked: set[Node], last: bool) -> None:
     """Free the values that nobody will ask for."""
     for node in nodes:
         if node not in asked and not _stays(node, last):
-            node.value = None
+            _drop(node)
+
+
+def _gone() -> None:
+    """Stands where a node had a handle: what is computed once more, because something that no
+    evaluation has asked for yet reads it, then stays. Else each step of a loop that keeps a value
+    without asking for it would begin with the first step again."""
+
+
+def _drop(node: Node) -> None:
+    """Let a value go that can be made again."""
+    node.value = None
+    if node.handle is not None:
+        node.handle = _gone
 
 
 def _stays(node: Node, last: bool) -> bool:
@@ -288,7 +301,7 @@ def _is_freed(node: Node) -> bool:
 def _is_dead(node: Node) -> bool:
     """Whether a value can be made again and no handle shows it."""
     shown = None if node.handle is None else node.handle()
-    if shown is not None and shown._node is node:  # it may show another since
+    if node.handle is _gone or (shown is not None and shown._node is node):  # or it shows another
         return False
     op = node.op
     return not (op.kind is SOURCE and op is not ops.OUTPUT) and "draw" not in op.properties

@@ -40,6 +40,7 @@ class State:
         "allow",
         "anomaly",
         "array_options",
+        "assigned",
         "batching",
         "default_dtype",
         "default_generator",
@@ -73,6 +74,7 @@ class State:
         self.grad = True
         self.inference = False
         self.early_stop: bool | None = None
+        self.assigned: dict[tuple[str, str], Any] = {}  # names that a program gives to a module
         self.batching = 0
         self.opened = 0
         self.levels: list[Any] = []

@@ -83,7 +83,7 @@ def outcome(source: str) -> dict[str, Any]:
     with contextlib.redirect_stdout(out), warnings.catch_warnings(), numpy.printoptions():
         warnings.simplefilter("ignore")
         try:
-            exec(compile(source, "<program>", "exec"), names)
+            exec(compile(source, "<program>", "exec", dont_inherit=True), names)
         except SystemExit as end:
             assert not end.code
         except Exception as problem:

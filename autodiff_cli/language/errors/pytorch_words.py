@@ -250,6 +250,7 @@ _TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
         "",
     ),
     ("E208", r"an? (\w+) has no len\(\)", r"object of type '\1' has no len()", ""),
+    ("E208", r"an? (\w+) cannot be indexed", r"'\1' object is not subscriptable", ""),
     ("E208", r"an? (\w+) cannot be iterated over", r"'\1' object is not iterable", ""),
     ("E208", r"a 0-d tensor cannot be iterated", "iteration over a 0-d tensor", ""),
     ("E210", r"the dict has no key (.*)", r"\1", "KeyError"),

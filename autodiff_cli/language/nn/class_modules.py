@@ -63,3 +63,8 @@ def module_of(name: str) -> str:
     if not found and file in ("distributions", "discrete", "transformed", "rarer"):
         found = "distributions." + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     return f"torch.{found}" if found else ""
+
+
+# The modules that PyTorch defines classes in.
+_CLASSES = [*PRELUDE, *CONTAINERS, *OPTIMIZERS, "Module", "Dataset", "Sampler", "DataLoader"]
+FILES = dict.fromkeys(module_of(name) for name in _CLASSES)

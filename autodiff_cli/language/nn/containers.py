@@ -96,11 +96,12 @@ class Items:
             self.append(owner, value)
         return owner
 
-    def insert(self, owner: Module, index: Any, value: Any) -> None:
+    def insert(self, owner: Module, index: Any, value: Any) -> Module | None:
         table = self.table(owner)
         values = list(table.values())
         values.insert(to_int(index), self.check(value, owner))
         _renumber(table, values)
+        return owner if "Sequential" in [base.name for base in owner.cls.line] else None
 
     def pop(self, owner: Module, key: Any = -1) -> Any:
         table = self.table(owner)

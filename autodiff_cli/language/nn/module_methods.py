@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..runtime.attributes import Handle
 from ..values.dialect import misfit
 from ..values.formatting import represent
 from ..values.functions import call_value
+from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.user_classes import library_class
 from .modules import CALL, KeywordHook, Module, described
@@ -224,13 +226,7 @@ def _state_method(name: str) -> Callable[..., Any]:
     return run
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
-    "__init__": lambda self, *args, **kwargs: _init(self),
-    "forward": _forward,
-    "register_parameter": _register_parameter,
-    "register_buffer": _register_buffer,
-    "register_module": add_module,
-    "add_module": add_module,
+_ITERATED: dict[str, Callable[..., Any]] = {
     "parameters": _parameters,
     "named_parameters": _named_parameters,
     "buffers": _buffers,
@@ -239,6 +235,26 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "named_children": _named_children,
     "modules": lambda self: [module for _, module in self.named_modules()],
     "named_modules": _named_modules,
+}
+
+
+def _generator(name: str, function: Callable[..., Any]) -> Callable[..., Lazy]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Lazy:
+        found = function(*args, **kwargs)
+        return Lazy("generator", iter(found), (found,), function=f"Module.{name}")
+
+    return run
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    **{name: _generator(name, function) for name, function in _ITERATED.items()},
+    "__init__": lambda self, *args, **kwargs: _init(self),
+    "forward": _forward,
+    "register_parameter": _register_parameter,
+    "register_buffer": _register_buffer,
+    "register_module": add_module,
+    "add_module": add_module,
     "get_submodule": _get_submodule,
     "set_submodule": _set_submodule,
     "get_parameter": _get_tensor,

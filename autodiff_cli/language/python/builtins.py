@@ -375,6 +375,11 @@ def _vars(value: Any) -> Any:
     return value.fields
 
 
+def _members(values: Any) -> Any:
+    """What a set is made of: another one is read as it is, whatever it says of itself."""
+    return values if isinstance(values, set | frozenset) else items_of(values)
+
+
 def _dir(value: Any) -> list[str]:
     """The names that the language finds in a value."""
     from ..runtime.attributes import ATTRIBUTES, METHODS
@@ -530,11 +535,11 @@ TYPES: dict[str, TypeName] = {
         _dict,
         fromkeys=Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value)),
     ),
-    "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(items_of(values))),
+    "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(_members(values))),
     "frozenset": TypeName(
         "frozenset",
         lambda v: isinstance(v, frozenset),
-        lambda values=(): frozenset(items_of(values)),
+        lambda values=(): frozenset(_members(values)),
     ),
     "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import AutodiffError, fail
 from ..syntax.tree import Param
+from ..values.builtin_bases import GENERIC
 from ..values.dialect import misfit
 from ..values.exceptions import EXCEPTIONS
 from ..values.formatting import represent
@@ -125,7 +126,7 @@ def _dataclass(cls: Any = None, **options: Any) -> Any:
                          "make both frozen")  # fmt: skip
     fields.update(_own_fields(cls, is_set["kw_only"]))
     stored = [field for field in fields.values() if field.stored]
-    cls.names[_TABLE] = {field.name: field for field in stored}
+    cls.names[_TABLE] = fields
     cls.names["__dataclass_frozen__"] = is_set["frozen"]
     if "__match_args__" not in cls.names:
         names = [f.name for f in fields.values() if f.init and not f.kw_only]
@@ -251,7 +252,7 @@ def _table(value: Any, name: str) -> dict[str, Field]:
     found = cls.flat.get(_TABLE) if isinstance(cls, UserClass) else None
     if found is None or (cls is value and name in ("asdict", "astuple")):
         raise fail("E208", f"{name}() should be called on dataclass instances", help="give one")
-    return found
+    return {key: field for key, field in found.items() if field.stored}
 
 
 def _is_dataclass(value: Any) -> bool:
@@ -305,6 +306,7 @@ DATACLASSES: dict[str, Any] = {
     "replace": Builtin("replace", _replaced),
     "is_dataclass": Builtin("is_dataclass", _is_dataclass),
     "KW_ONLY": "KW_ONLY",
+    "InitVar": GENERIC,
     "MISSING": MISSING,
     "FrozenInstanceError": EXCEPTIONS["FrozenInstanceError"],
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...errors import fail
+from ...errors import AutodiffError, fail
 from ..values.builtin_bases import extended, plain
 from ..values.formatting import represent
 from ..values.functions import call_value
@@ -83,11 +83,31 @@ class Enumeration(UserClass):
         raise fail("E210", f"{cls.name} has no member {represent(key)}", help="check the name",
                    notes=(f"PyTorch: {key!r}",), raises="KeyError")  # fmt: skip
 
+    def set_attribute(cls, name: str, value: Any) -> None:
+        if name in cls.members:
+            raise _fixed(f"cannot reassign member {name!r}")
+        super().set_attribute(name, value)
+
+    def delete_attribute(cls, name: str) -> None:
+        if name in cls.members:
+            raise _fixed(f"{cls.name!r} cannot delete member {name!r}.")
+        super().delete_attribute(name)
+
     def get_attribute(cls, name: str) -> Any:
         return dict(cls.members) if name == "__members__" else super().get_attribute(name)
 
     def describe(cls) -> str:
         return f"<{'flag' if FLAG in cls.line else 'enum'} '{cls.name}'>"
+
+
+def _fixed(words: str) -> AutodiffError:
+    return fail("E207", words, help="members stay as the class lists them")
+
+
+def _assign(self: Any, name: str, value: Any) -> None:
+    if name in ("name", "value"):
+        raise _fixed(f"<enum 'Enum'> cannot set attribute {name!r}")
+    self.assign(name, value)
 
 
 def _is_single(cls: UserClass, member: Any) -> bool:
@@ -100,7 +120,7 @@ def _member(cls: Any, name: str | None, value: Any) -> Any:
     make = cls.flat["__new__"]
     own = type(make) is UserFunction
     member = call_value(make, [cls, *args], {}) if own else cls.__new__(cls, *args)
-    member.fields.setdefault("_value_", value)
+    member.fields.setdefault("_value_", value if cls.layout is object else plain(member))
     member.fields.update(name=name, _name_=name, value=member.fields["_value_"])
     init = cls.flat["__init__"]
     if not isinstance(init, Method):
@@ -135,7 +155,7 @@ def _next(cls: Any, name: str, last: Any) -> Any:
         return call_value(bind(hook, None, cls), [name, 1, len(values), values], {})
     if FLAG in cls.line:
         return 1 << int(last).bit_length()
-    return name.lower() if issubclass(cls, str) else last + 1
+    return name.lower() if "StrEnum" in [base.name for base in cls.line] else last + 1
 
 
 def _described(self: Any) -> str:
@@ -194,6 +214,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__str__": _named,
     "__format__": lambda self, spec: format(self.describe_text(), spec),
     "__hash__": lambda self: hash(self.fields["name"]),
+    "__setattr__": _assign,
 }
 ENUM.names.update({name: Method(name, function) for name, function in _METHODS.items()})
 FLAG: Any = library_class(
@@ -213,7 +234,7 @@ FLAG: Any = library_class(
 )
 _AS_VALUE: dict[str, Callable[..., Any]] = {
     "__str__": _of_value,
-    "__format__": lambda self, spec: format(plain(self), spec),
+    "__format__": lambda self, spec: format(plain(self) if spec else self.describe_text(), spec),
 }
 _INT: Any = extended(TYPES["int"])
 _TEXT: Any = extended(TYPES["str"])

@@ -43,30 +43,36 @@ def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any]
     )
 
 
-def name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
+def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
+    """Finds the scope of a name that a function declares `global` or `nonlocal`."""
     if name in context.global_names:
 
-        def assign_global(scope: Scope, value: Any) -> None:
+        def outermost(scope: Scope) -> Scope:
             while scope.outer is not None:
                 scope = scope.outer
-            scope.names[name] = value
+            return scope
 
-        return assign_global
+        return outermost
 
-    if name in context.nonlocal_names:
+    def around(scope: Scope) -> Scope:
+        at = scope.outer
+        while at is not None and name not in at.names:
+            at = at.outer
+        return scope if at is None else at
 
-        def assign_outer(scope: Scope, value: Any) -> None:
-            at = scope.outer
-            while at is not None and name not in at.names:
-                at = at.outer
-            (scope if at is None else at).names[name] = value
+    return around if name in context.nonlocal_names else None
 
-        return assign_outer
+
+def name_target(name: str, context: Context) -> Callable[[Scope, Any], None]:
+    home = _home(name, context)
 
     def assign(scope: Scope, value: Any) -> None:
         scope.names[name] = value
 
-    return assign
+    def assign_there(scope: Scope, value: Any) -> None:
+        assign(home(scope), value)  # type: ignore[misc]  # only where there is one
+
+    return assign if home is None else assign_there
 
 
 def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
@@ -360,7 +366,7 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
             _check_in_place(symbol, current, result)
             current.write(result.node, result.node)
             return current
-    if type(current) is list and symbol == "+" and isinstance(operand, list | tuple | range):
+    if type(current) is list and symbol == "+":
         current.extend(items_of(operand))
         if len(current) > MAX_ITEMS:
             raise fail("E505", f"a list of more than {MAX_ITEMS} items", help="use a tensor")
@@ -500,8 +506,10 @@ def delete_attribute(value: Any, name: str, span: Any = None) -> None:
 
 def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
     if isinstance(tree, syntax.Name):
+        home = _home(tree.id, context)
 
         def remove_name(scope: Scope) -> None:
+            scope = scope if home is None else home(scope)
             if scope.names.pop(tree.id, scope) is scope:
                 raise fail(
                     "E201",

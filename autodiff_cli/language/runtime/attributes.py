@@ -223,16 +223,31 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
         value.fields = value.fields or {}
         value.fields[name] = new
         return
-    if isinstance(value, Namespace) and value.path.startswith("backends."):
+    if isinstance(value, Namespace):
         from ..torch.torch_stubs import ASSIGNABLE
 
         if f"{value.path}.{name}" in ASSIGNABLE:
+            return
+        if _is_free(value, name):
+            STATE.assigned[value.path, name] = new
             return
     raise fail(
         "E207",
         f"attribute `{name}` of {kind_of(value)} cannot be set",
         help="tensors have .grad, .data, .requires_grad",
     )
+
+
+def _is_free(module: Namespace, name: str) -> bool:
+    """Whether a program may give a module this name: it has none, or a number (`torch.pi`). Each is
+    given once, so that a step which is replayed knows what it stands for."""
+    from .names import member
+
+    try:
+        found = member(module, name)
+    except AutodiffError:
+        return True
+    return isinstance(found, int | float) and (module.path, name) not in STATE.assigned
 
 
 # -- tensors --------------------------------------------------------------------------------------
@@ -519,6 +534,8 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
                 "E205", f"invalid type: {dtype!r}", help='write `x.type("torch.FloatTensor")`'
             )
         dtype = found
+    elif isinstance(dtype, TypeName):  # `torch.LongTensor`
+        dtype = DTYPES.get(dtype.name) or dtype.dtype or STATE.default_dtype
     return _to(tensor, dtype)
 
 

@@ -92,7 +92,7 @@ def compile_generator_expression(tree: syntax.GeneratorExp, context: Context) ->
                     yield result(own)
 
     def run(scope: Scope) -> Lazy:
-        return Lazy("generator", items(0, clauses[0][1](scope), Scope(scope)))
+        return Lazy("generator", items(0, clauses[0][1](scope), Scope(scope)), function="<genexpr>")
 
     return run
 

@@ -11,14 +11,16 @@ from typing import Any
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail
 from ...graph.registry import overloads
+from ...graph.state import STATE
 from ...suggest import did_you_mean, suggest, synonym
 from ..values.dialect import MODE, kind_of, misfit
 from ..values.values import Builtin, Namespace, OpFunction
-from .namespaces import MODULES, NAMESPACES, PREDEFINED
+from .namespaces import MODULES, NAMESPACES, PREDEFINED, UNUSED
 from .providers import STUBS, paths_below, provided, table
 
 NATIVE, CONSTANTS = "torch.names.NATIVE", "numpy.names.CONSTANTS"  # of native files
 TORCH = "torch.names.TORCH"
+FILES_OF_CLASSES = "nn.class_modules.FILES"
 NUMPY, NUMPY_ONLY_BARE = "numpy.names.NUMPY", "numpy.names.NUMPY_ONLY_BARE"
 OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
 
@@ -70,6 +72,8 @@ def op_function(name: str) -> OpFunction | None:
 
 def member(namespace: Namespace, name: str) -> Any:
     """`namespace.name`."""
+    if STATE.assigned and (namespace.path, name) in STATE.assigned:
+        return STATE.assigned[namespace.path, name]
     place = namespace.path, name, MODE.python
     found = _MEMBERS.get(place)
     if found is None:
@@ -104,6 +108,8 @@ def _member(namespace: Namespace, name: str) -> Any:
             _IN_PLACE[path] = found
     if found is None:
         found = table(STUBS.table).get(path)
+    if found is None and f"torch.{path}" in table(FILES_OF_CLASSES):
+        found = import_module(f"torch.{path}")
     if found is None and path not in NONES:
         raise _no_member(namespace, name)
     return found
@@ -195,6 +201,8 @@ _OTHERS = {
 def import_module(dotted: str) -> Namespace:
     """The namespace of `import dotted`; E209 when it is not one of the known ones."""
     path = MODULES.get(dotted)
+    if path is None and dotted in table(FILES_OF_CLASSES):
+        path = MODULES[dotted.rpartition(".")[0]]
     if path is None:
         raise fail(
             "E209",
@@ -210,12 +218,15 @@ def import_module(dotted: str) -> Namespace:
 
 def import_name(module: str, name: str) -> Any:
     """The value of `from module import name`."""
-    if f"{module}.{name}" in MODULES and name != "gradcheck":
-        return Namespace(MODULES[f"{module}.{name}"])
+    dotted = f"{module}.{name}"
+    if dotted in MODULES and name != "gradcheck":
+        return Namespace(MODULES[dotted])
     namespace = import_module(module)
     try:
         return member(namespace, name)
     except AutodiffError as error:
+        if module in UNUSED.split():
+            return Namespace(f"python.{dotted}")  # imported out of habit too
         if error.code in ("E203", "E207"):
             raise fail(
                 "E209",

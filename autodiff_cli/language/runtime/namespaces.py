@@ -25,12 +25,6 @@ UNUSED = """
     urllib.request zipfile tarfile hashlib re
 """
 
-# Modules of `torch.distributions` by themselves.
-_DISTRIBUTIONS = """
-    bernoulli beta categorical dirichlet distribution gamma independent laplace
-    multivariate_normal normal relaxed_bernoulli relaxed_categorical transformed_distribution
-    uniform
-"""
 _PYTHON = """
     functools itertools operator dataclasses enum contextlib collections collections.abc time
     random warnings abc typing os os.path sys argparse io gc timeit string unicodedata importlib
@@ -54,7 +48,6 @@ MODULES: dict[str, str] = {
     "torch.distributions": "distributions",
     "torch.distributions.kl": "distributions.kl",
     "torch.distributions.transforms": "distributions.transforms",
-    **{f"torch.distributions.{name}": "distributions" for name in _DISTRIBUTIONS.split()},
     "torch.masked": "masked",
     "torch.random": "random",
     "torch.autograd.function": "autograd",
@@ -74,6 +67,7 @@ MODULES: dict[str, str] = {
     "torch.amp": "amp",
     "torch.cuda": "cuda",
     "torch.backends": "backends",
+    "torch.backends.cudnn": "backends.cudnn",
     "torch.optim.optimizer": "optim",
     "torch.optim.swa_utils": "optim.swa_utils",
     "numpy.linalg": "np.linalg",

@@ -281,7 +281,7 @@ def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[S
             raise outside_generator(error) from None
         return signal.value if type(signal) is Returned else None
 
-    return lambda scope: Lazy("generator", run(scope), modes=[])
+    return lambda scope: Lazy("generator", run(scope), modes=[], function=tree.name)
 
 
 def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:

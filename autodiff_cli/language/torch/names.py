@@ -17,6 +17,7 @@ from ..python.builtins import TENSOR_TYPE, TYPES
 from ..runtime.attributes import LEGACY_NAMES, as_strided, check_device
 from ..values.dialect import MODE, kind_of, misfit
 from ..values.factories import as_tensor, const, legacy_tensor, make_tensor, parameter
+from ..values.functions import call_value
 from ..values.operations import items_of, truth
 from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName
 
@@ -271,7 +272,7 @@ def _mode(name: str, enabled: bool) -> Any:
     return make
 
 
-TENSOR_TYPE.make = lambda *args: legacy_tensor(STATE.default_dtype, *args)
+TENSOR_TYPE.make = lambda *args, device=None: legacy_tensor(STATE.default_dtype, *args)
 PARAMETER_TYPE = TypeName(
     "torch.nn.parameter.Parameter", lambda v: isinstance(v, Tensor) and v.is_parameter, parameter
 )
@@ -284,7 +285,7 @@ TORCH: dict[str, Any] = {
             "as_tensor": as_tensor,
             "asarray": as_tensor,
             "from_numpy": _from_numpy,
-            "autograd.Variable": lambda data, requires_grad=False: (
+            "autograd.Variable": lambda data, requires_grad=False, volatile=False: (
                 make_tensor(data, requires_grad=requires_grad) if truth(requires_grad) else data
             ),
             "is_tensor": lambda value: isinstance(value, Tensor),
@@ -389,9 +390,26 @@ NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
     {
         "array": _array,
         "asarray": _as_array,
+        "finfo": _finfo,
+        "iinfo": _iinfo,
         "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(
             _array(a), _array(b), rtol, atol, equal_nan
         ),
     }
 )
 NUMPY_FUNCTIONS["__version__"] = np.__version__
+
+
+class Columns:
+    """`np.c_[x, y]`."""
+
+    __slots__ = ()
+
+    def get_item(self, key: Any) -> Any:
+        from ..numpy.names import MEMBERS
+
+        stack = MEMBERS["column_stack"]
+        return call_value(stack, [list(key) if isinstance(key, tuple) else [key]], {})
+
+
+NUMPY_FUNCTIONS["c_"] = Columns()

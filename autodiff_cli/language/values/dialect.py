@@ -27,7 +27,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, Namespace):
-        return f"the namespace `{value.path or 'torch'}`"
+        return f"the namespace `{value.path.removeprefix('python.') or 'torch'}`"
     if is_callable(value):
         return f"the function `{value.name}`"
     if value is None:
@@ -48,7 +48,8 @@ def kind_of(value: Any) -> str:
         "dict": "a dict",
         "set": "a set",
     }
-    return names.get(type(value).__name__, f"a {type(value).__name__}")
+    kind = type(value).__name__
+    return names.get(kind, f"a {value.name if kind == 'Lazy' else kind}")
 
 
 def misfit(words: str, value: Any, help: str, code: str = "E208", **facts: Any) -> AutodiffError:

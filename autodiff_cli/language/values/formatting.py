@@ -215,7 +215,8 @@ def _atom(value: Any) -> str:
     if isinstance(value, MethodType):
         name = getattr(value.__func__, "name", "method")
         if isinstance(value.__self__, Instance):
-            owner = type(value.__self__).__name__
+            line = getattr(type(value.__self__), "line", ())
+            owner = next((c.name for c in line if name in c.names), type(value.__self__).__name__)
             return f"<bound method {owner}.{name} of {represent(value.__self__)}>"
         return f"<bound method {name}>"
     if isinstance(value, partial):
@@ -366,28 +367,26 @@ class _Shown:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor) and value.node.numel == 1:
-        return _Number(value.item(), text(value))
-    if isinstance(value, bool | int | float | str) and not (
-        isinstance(value, str) and isinstance(value, Instance)
-    ):
+        return _Number(value, value.item())
+    if isinstance(value, bool | int | float | str) and not isinstance(value, Instance):
         return value
-    return _Shown(value)
+    return _Number(value, value) if isinstance(value, int | float) else _Shown(value)
 
 
-class _Number(float):
-    """A tensor's number for `%d` and `%f`, its text for `%s`."""
+class _Number(_Shown):
+    """A value that is a number for `%d` and `%f`."""
 
-    shown: str
+    __slots__ = ("number",)
 
-    def __new__(cls, value: float, shown: str) -> _Number:
-        self = super().__new__(cls, value)
-        self.shown = shown
-        return self
+    def __init__(self, value: Any, number: float):
+        super().__init__(value)
+        self.number = number
 
-    def __str__(self) -> str:
-        return self.shown
+    def __int__(self) -> int:
+        return int(self.number)
 
-    __repr__ = __str__
+    def __float__(self) -> float:
+        return float(self.number)
 
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(\w*)(?:!([rs]))?(?::([^{}]*))?\}|\{|\}")

@@ -19,9 +19,9 @@ from .values import Builtin, TypeName
 class Lazy:
     """An iterator of the program: a generator, `zip(...)`, `iter(x)` ... `of`: the values that it
     goes through and does nothing else. `modes`: of the body of a function, the grad mode that each
-    of its steps runs in."""
+    of its steps runs in. `function`: whose generator it is."""
 
-    __slots__ = ("modes", "name", "of", "source")
+    __slots__ = ("function", "modes", "name", "of", "source")
 
     def __init__(
         self,
@@ -29,9 +29,11 @@ class Lazy:
         source: Iterator[Any],
         of: tuple[Any, ...] = (),
         modes: list[bool] | None = None,
+        function: str = "",
     ):
         self.modes = modes
         self.name = name
+        self.function = function
         self.of = of
         self.source = source
 
@@ -108,7 +110,7 @@ class Lazy:
         return special_name(self, name)
 
     def describe(self) -> str:
-        return f"<{self.name}>"
+        return f"<{self.name} object {self.function and self.function + ' '}at {id(self):#x}>"
 
 
 Lazy.__name__ = "generator"  # to programs
@@ -142,11 +144,6 @@ def _until(function: Any, sentinel: Any) -> Iterator[Any]:
 
 def advance(value: Any, *default: Any) -> Any:
     """`next(value)`."""
-    if isinstance(value, list) and not default:
-        # What `parameters()` and its kin give is a list here; its first item is meant.
-        if not value:
-            raise _exhausted()
-        return value.pop(0)
     method = None if isinstance(value, Iterator) else special(value, "__next__")
     if isinstance(value, Iterator) or method is not None:
         try:
@@ -157,8 +154,6 @@ def advance(value: Any, *default: Any) -> Any:
             if default and is_stop(error):
                 return default[0]
             raise
-    if isinstance(value, list):
-        return value.pop(0) if value else default[0]
     raise misfit(
         "next() needs an iterator with something left, not",
         value,

@@ -262,12 +262,16 @@ def _slots(cls: UserClass) -> frozenset[str] | None:
     for base in cls.line[:-1]:  # without `object`
         if base is not cls and base.slots == frozenset():
             continue
-        listed = base.names.get("__slots__")
-        if listed is None:
+        if base.names.get("__slots__") is None:
             return None
-        for name in (listed,) if isinstance(listed, str) else listed:
-            found.add(private(name, base.name))
+        found.update(_listed(base))
     return None if "__dict__" in found else frozenset(found)
+
+
+def _listed(cls: UserClass) -> list[str]:
+    """The names that the `__slots__` of a class lists."""
+    listed = cls.names.get("__slots__", ())
+    return [private(n, cls.name) for n in ((listed,) if isinstance(listed, str) else listed)]
 
 
 def abstract_names(cls: UserClass) -> list[str]:
@@ -326,10 +330,26 @@ def special(value: Any, name: str) -> Any:
 
 
 def _decides(found: Any) -> bool:
-    """Whether an attribute of a class goes before one of the value: a descriptor with a setter."""
-    if type(found) is property:
-        return True
-    return special(found, "__set__") is not None
+    """Whether an attribute of a class goes before one of the value."""
+    return type(found) is property or (
+        special(found, "__get__") is not None and _setter(found, "__set__") is not None
+    )
+
+
+def _setter(found: Any, name: str) -> Any:
+    """What a descriptor does for `__set__` or `__delete__`; None of what is no such descriptor."""
+    if not isinstance(found, Instance):
+        return None
+    method = special(found, name)
+    other = special(found, "__delete__" if name == "__set__" else "__set__")
+    return method if method is not None or other is None else Builtin(name, _lacking(name))
+
+
+def _lacking(name: str) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        raise fail("E207", name, help=f"define `{name}` in the descriptor")
+
+    return run
 
 
 class Object(Instance):
@@ -391,8 +411,10 @@ class Object(Instance):
         cls: Any = type(self)
         if name == "__class__":
             return cls
-        if name == "__dict__":
-            return self.fields
+        if name == "__dict__" and cls.slots is None:
+            hidden = {n for base in cls.line for n in _listed(base)}
+            shown = {n: v for n, v in self.fields.items() if n not in hidden}
+            return shown if hidden & self.fields.keys() else self.fields
         facts = _OF_VALUES.get(name)
         if facts is not None:
             return facts(self)
@@ -445,8 +467,8 @@ class Object(Instance):
             if found.fdel is None:
                 raise _no_accessor(self, name, "deleter")
             call_value(found.fdel, [self], {})
-        elif isinstance(found, Instance) and special(found, "__delete__") is not None:
-            call_value(special(found, "__delete__"), [self], {})
+        elif (remove := _setter(found, "__delete__")) is not None:
+            call_value(remove, [self], {})
         elif name in self.fields:
             del self.fields[name]
         else:
@@ -540,12 +562,10 @@ def set_property(instance: Any, name: str, value: Any) -> bool:
             raise _no_accessor(instance, name, "setter")
         call_value(found.fset, [instance, value], {})
         return True
-    if isinstance(found, Instance):
-        method = special(found, "__set__")
-        if method is not None:
-            call_value(method, [instance, value], {})
-            return True
-    return False
+    method = _setter(found, "__set__")
+    if method is not None:
+        call_value(method, [instance, value], {})
+    return method is not None
 
 
 class Super:

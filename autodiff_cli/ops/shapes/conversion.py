@@ -97,7 +97,7 @@ def to_device(
     memory_format: Any = None,
 ):
     """The tensor on a device, which can only be the CPU."""
-    if isinstance(device, int | float | list | tuple | dict):
+    if isinstance(device, int | float | list | tuple | dict) or callable(device):
         raise fault("E205 takes-dtype", device)
     if isinstance(device, str) and not device.startswith("cpu"):
         raise fault("E203 there-no-device", str(device))
