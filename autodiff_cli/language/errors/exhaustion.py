@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
 from ...outside import OUTSIDE, no_memory
@@ -20,13 +20,7 @@ def out_of_memory(what: str, smaller: str = "use less at a time") -> AutodiffErr
 
 def too_many_digits(done: str) -> AutodiffError:
     """The failure of Python's bound, which programs may catch."""
-    return fail(
-        "E504",
-        f"an integer of more than {MAX_DIGITS} digits cannot be {done}",
-        STATE.span,
-        help="use a float, or print a part of it",
-        raises="ValueError",
-    )
+    return fault("E504 integer-more-digits-cannot", MAX_DIGITS, done=done, span=STATE.span)
 
 
 class Exhaustion:
@@ -46,14 +40,10 @@ class Exhaustion:
         if kind is None:
             return
         if issubclass(kind, RecursionError):
-            raise fail(
-                "E507", "the program recurses too deeply", help="use a loop instead of recursion"
-            ) from None
+            raise fault("E507 program-recurses-too-deeply") from None
         if issubclass(kind, ValueError) and str(error).startswith("Exceeds the limit ("):
             raise too_many_digits("written out") from None
         if issubclass(kind, OverflowError):
-            raise fail(
-                "E504", f"a number is too large: {error}", STATE.span, help="use smaller numbers"
-            ) from None
+            raise fault("E504 number-too-large", error=error, span=STATE.span) from None
         if issubclass(kind, MemoryError):
             raise out_of_memory(self.what, self.smaller) from None

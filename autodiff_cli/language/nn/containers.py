@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.params import BindError, to_int
 from ..runtime.attributes import METHODS
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.factories import parameter
 from ..values.formatting import represent
 from ..values.functions import call_value
@@ -38,11 +38,7 @@ def _position(owner: Module, key: Any, count: int) -> int:
 
 def _checked(module: Any, owner: Module) -> Module:
     if not isinstance(module, Module):
-        raise misfit(
-            f"a {owner.cls.name} holds modules, not",
-            module,
-            "for example nn.Linear(2, 2), with its parentheses",
-        )
+        raise fault("E208 holds-modules", kind_of(module), owner=owner)
     return module
 
 
@@ -153,20 +149,13 @@ class Entries:
     def get(self, owner: Module, key: Any) -> Any:
         table = self.table(owner)
         if key not in table:
-            raise fail(
-                "E210",
-                f"a {owner.cls.name} has no key {represent(key)[:60]}",
-                help=f"it has: {', '.join(table)}",
-            )
+            raise fault("E210 owner-no-key", represent(key)[:60], ", ".join(table), owner=owner)
         return table[key]
 
     def set(self, owner: Module, key: Any, value: Any) -> None:
         if not isinstance(key, str) or "." in key or not key:
-            raise fail(
-                "E205",
-                "a key is a string without a dot",
-                help="for example 'a'",
-                raises="KeyError" if isinstance(key, str) else "TypeError",
+            raise fault(
+                "E205 key-string-without-dot", "KeyError" if isinstance(key, str) else "TypeError"
             )
         self.table(owner)[key] = self.check(value, owner)
 
@@ -246,12 +235,7 @@ def _sequential_add(self: Module, other: Any) -> Module:
 def _sequential_times(self: Module, times: Any) -> Module:
     count = to_int(times)
     if count < 1:
-        raise fail(
-            "E205",
-            f"a Sequential is repeated once or more, not {count} times",
-            help="write `layers * 2`",
-            raises="ValueError",
-        )
+        raise fault("E205 sequential-repeated-once-more", count=count)
     made: Any = self.cls.__new__(self.cls)
     made.ready = True
     _renumber(made.modules, [m for _ in range(count) for m in self.modules.values()])
@@ -323,11 +307,7 @@ MODULE_DICT = _class("ModuleDict", {"__init__": _dict_init, **_ENTRIES.methods()
 
 def _as_parameter(value: Any, owner: Module) -> Tensor:
     if not isinstance(value, Tensor):
-        raise misfit(
-            f"a {owner.cls.name} holds parameters, not",
-            value,
-            "for example nn.Parameter(torch.zeros(2))",
-        )
+        raise fault("E208 holds-parameters", kind_of(value), owner=owner)
     return value if value.is_parameter else parameter(value)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ...autograd.random.stream import Generator
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.registry import F
 from ..random.generators import stream_of
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.factories import as_tensor, make_tensor
 from ..values.formatting import represent
 from ..values.functions import call_value
@@ -73,22 +73,13 @@ def _boolean(value: Any) -> bool:
 
 
 def _no_items(self: Object, key: Any) -> Any:
-    raise fail(
-        "E207",
-        f"`{self.cls.name}` defines no `__getitem__`",
-        help="define `def __getitem__(self, index):`",
-        raises="NotImplementedError",
-    )
+    raise fault("E207 defines-no-getitem", self.cls.name)
 
 
 def _tensors(self: Object, *tensors: Any) -> None:
     sizes = {_length(t) for t in tensors}
     if len(sizes) > 1:
-        raise fail(
-            "E308",
-            "Size mismatch between tensors",
-            help=f"the first dims are {sorted(sizes)}; they must be equal",
-        )
+        raise fault("E308 size-mismatch-between-tensors", sorted(sizes))
     self.fields["tensors"] = tuple(tensors)
 
 
@@ -102,12 +93,7 @@ def _subset_item(self: Object, key: Any) -> Any:
 def _joined(self: Object, datasets: Any) -> None:
     parts = self.fields["datasets"] = items_of(datasets)
     if not parts:
-        raise fail(
-            "E205",
-            "datasets should not be an empty iterable",
-            help="give one dataset at least",
-            raises="AssertionError",
-        )
+        raise fault("E205 datasets-should-not-empty")
     self.fields["cumulative_sizes"] = list(accumulate(_length(part) for part in parts))
 
 
@@ -116,12 +102,7 @@ def _joined_item(self: Object, key: Any) -> Any:
     total = self.fields["cumulative_sizes"][-1]
     if at < 0:
         if -at > total:
-            raise fail(
-                "E205",
-                "absolute value of index should not exceed dataset length",
-                help=f"the datasets have {total} examples",
-                raises="ValueError",
-            )
+            raise fault("E205 absolute-value-index-should", total=total)
         at += total
     for part in self.fields["datasets"]:
         size = _length(part)
@@ -154,11 +135,7 @@ def _split(dataset: Any, lengths: Any, generator: Any = None) -> list[Object]:
         for i in range(total - sum(parts)):
             parts[i % len(parts)] += 1
     if sum(parts) != total:
-        raise fail(
-            "E205",
-            "Sum of input lengths does not equal the length of the input dataset!",
-            help=f"the dataset has {total} examples, the lengths sum to {sum(parts)}",
-        )
+        raise fault("E205 sum-input-lengths-does", sum(parts), total=total)
     order = stream_of(generator).randperm(total).tolist()
     found = []
     for end, length in zip(accumulate(parts), parts, strict=True):
@@ -266,12 +243,7 @@ def _random_sampler(keep: Method) -> Method:
         keep(self, *args, **kwargs)
         self.fields["_num_samples"] = self.fields.pop("num_samples")
         if not _source_length(self):
-            raise fail(
-                "E205",
-                "num_samples should be a positive integer value, but got num_samples=0",
-                help="the data source is empty",
-                raises="ValueError",
-            )
+            raise fault("E205 num_samples-should-positive-integer")
 
     return init
 
@@ -343,19 +315,11 @@ def collate(batch: Any) -> Any:
         return {key: collate([item[key] for item in batch]) for key in first}
     if isinstance(first, list | tuple):
         if len({len(item) for item in batch}) > 1:
-            raise fail(
-                "E308",
-                "each element in list of batch should be of equal size",
-                help="give collate_fn= to pad them",
-            )
+            raise fault("E308 each-element-list-batch")
         columns = [collate(column) for column in zip(*batch, strict=True)]
         kind = getattr(first, "kind", None)
         return columns if kind is None else kind.call(columns, {})
-    raise misfit(
-        "a batch is made of tensors, numbers, lists, tuples and dicts, not of",
-        first,
-        "give collate_fn=",
-    )
+    raise fault("E208 batch-made-tensors", kind_of(first))
 
 
 def _converted(item: Any) -> Any:
@@ -389,26 +353,15 @@ def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
     given = {**dict(zip(_OPTIONS, args, strict=False)), **kwargs}
     for name in given:
         if name not in _OPTIONS:
-            raise fail(
-                "E205",
-                f"`DataLoader` got an unexpected keyword argument `{name}`",
-                help=f"it takes {', '.join(list(_OPTIONS)[:8])}",
+            raise fault(
+                "E205 dataloader-got-unexpected-keyword", ", ".join(list(_OPTIONS)[:8]), name=name
             )
     options = {**_OPTIONS, **given}
     sampler, batches, shuffle = options["sampler"], options["batch_sampler"], options["shuffle"]
     if sampler is not None and shuffle:
-        raise fail(
-            "E205",
-            "sampler option is mutually exclusive with shuffle",
-            help="leave one of them out",
-        )
+        raise fault("E205 sampler-option-mutually-exclusive")
     if batches is not None and (set(given) & {"batch_size", "shuffle", "sampler", "drop_last"}):
-        raise fail(
-            "E205",
-            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
-            "drop_last",
-            help="leave the others out",
-        )
+        raise fault("E205 batch_sampler-option-mutually-exclusive")
     if batches is not None:
         options["batch_size"] = None
     stream = ITERABLE.has_instance(dataset)
@@ -417,19 +370,9 @@ def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
         (options["timeout"] >= 0, "timeout"),
     ):
         if not holds:
-            raise fail(
-                "E205",
-                f"{words} option should be non-negative",
-                help="leave it out",
-                raises="ValueError",
-            )
+            raise fault("E205 option-should-non-negative", words=words)
     if stream and (shuffle not in (None, False) or sampler is not None or batches is not None):
-        raise fail(
-            "E205",
-            "a loader of an IterableDataset takes no shuffle, sampler or batch_sampler",
-            help="the dataset's own `__iter__` gives the order",
-            raises="ValueError",
-        )
+        raise fault("E205 loader-iterabledataset-takes-no")
     if sampler is None and batches is None and not stream:
         if shuffle is not None and truth(shuffle):
             sampler = RANDOM_ORDER(dataset, generator=options["generator"])
@@ -437,18 +380,9 @@ def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
             sampler = SEQUENTIAL(dataset)
     size = options["batch_size"]
     if size is None and batches is None and options["drop_last"]:
-        raise fail(
-            "E205",
-            "batch_size=None disables batching and is mutually exclusive with drop_last",
-            help="leave drop_last out",
-            raises="ValueError",
-        )
+        raise fault("E205 batch_size-none-disables-batching")
     if size is not None and not _positive(size):
-        raise fail(
-            "E205",
-            f"batch_size should be a positive integer value, but got batch_size={size}",
-            help="give an int of at least 1",
-        )
+        raise fault("E205 batch_size-should-positive-integer", size=size)
     if size is not None and batches is None and sampler is not None:
         batches = BATCHES(sampler, size, truth(options["drop_last"]))
     self.fields.update(options)

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...autograd.tensor import Tensor, without_history
-from ...errors import fail, refused
+from ...errors import fail, fault, refused
 from ...graph.registry import F
 from ...graph.sizes import shape_text
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of, truth
 from .modules import Module
@@ -34,11 +34,7 @@ def functional_call(
     if truth(strict):
         _check_names(target, given)
     if kwargs is not None and not isinstance(kwargs, dict):
-        raise misfit(
-            "`functional_call` needs kwargs as a dict, not",
-            kwargs,
-            "give positional arguments as one tuple: `functional_call(model, params, (x, y))`",
-        )
+        raise fault("E208 functional_call-needs-kwargs-dict", kind_of(kwargs))
     values = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(target, given, truth(tie_weights)):
         return call_value(target, list(values), {} if kwargs is None else kwargs)
@@ -46,50 +42,22 @@ def functional_call(
 
 def _module(name: str, value: Any) -> Module:
     if not isinstance(value, Module):
-        raise misfit(
-            f"`{name}` needs an nn.Module, not",
-            value,
-            "give the module itself, for example `model`",
-        )
+        raise fault("E208 needs-nn-module", kind_of(value), name=name)
     return value
 
 
 def _given(dicts: Any) -> dict[str, Tensor]:
     if not isinstance(dicts, dict | tuple | list):
-        raise refused(
-            "E208",
-            f"`functional_call` needs a dict of tensors, not {kind_of(dicts)}",
-            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
-            f"{type(dicts)}",
-            "write `dict(model.named_parameters())`",
-            "ValueError",
-        )
+        raise fault("E208 functional_call-needs-dict-tensors", kind_of(dicts), type(dicts))
     found: dict[str, Tensor] = {}
     for part in dicts if isinstance(dicts, tuple | list) else (dicts,):
         if not isinstance(part, dict):
-            raise refused(
-                "E208",
-                f"`functional_call` needs a dict of tensors, not {kind_of(part)}",
-                "Expected all elements of parameter_and_buffer_dicts to be dictionaries",
-                "write `dict(model.named_parameters())`",
-                "ValueError",
-            )
+            raise fault("E208 functional_call-needs-dict-tensors-2", kind_of(part))
         for key, value in part.items():
             if key in found:
-                raise refused(
-                    "E205",
-                    f"`functional_call` got `{key}` in two dicts",
-                    f"['{key}'] appeared in multiple dictionaries; behavior of functional call is "
-                    "ambiguous",
-                    "give each tensor once",
-                    "ValueError",
-                )
+                raise fault("E205 functional_call-got-two-dicts", key=key)
             if not isinstance(value, Tensor):
-                raise misfit(
-                    f"`functional_call`: `{key}` must be a tensor, not",
-                    value,
-                    "give the tensors by their names in `named_parameters()`",
-                )
+                raise fault("E208 functional_call-tensor-not", kind_of(value), key=key)
             found[key] = value
     return found
 
@@ -142,13 +110,9 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
     """Parameters and buffers of modules of one kind, stacked in a first dim that counts modules."""
     modules = [_module("stack_module_state", m) for m in items_of(models)]
     if not modules:
-        raise fail(
-            "E205", "`stack_module_state` needs at least one model", help="give a list of models"
-        )
+        raise fault("E205 stack_module_state-needs-least-model")
     if len({id(m.cls) for m in modules}) > 1:
-        raise fail(
-            "E205", "`stack_module_state` needs models of one class", help="stack each kind alone"
-        )
+        raise fault("E205 stack_module_state-needs-models-class")
     parameters = [dict(m.named(lambda inner: inner.parameters)) for m in modules]
     buffers = [dict(m.named(lambda inner: inner.buffers)) for m in modules]
     return _stacked(parameters), _stacked(buffers)

@@ -10,7 +10,7 @@ import numpy as np
 from ...autograd.random import initial_parameters
 from ...autograd.reverse import Pass
 from ...autograd.tensor import Tensor, new_leaf
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.dtypes import is_float
 from ...graph.op import constant
 from ...graph.params import BindError, to_dtype, to_int
@@ -72,10 +72,8 @@ def _spread(value: Any, count: int, name: str) -> tuple[int, ...]:
     if not isinstance(value, list | tuple):
         return (_whole(value, name),) * count
     if len(value) != count:
-        raise fail(
-            "E205",
-            f"`{name}` needs {count} value{'' if count == 1 else 's'}, got {len(value)}",
-            help="give an int for all dims, or one for each",
+        raise fault(
+            "E205 needs-value-got", "" if count == 1 else "s", len(value), name=name, count=count
         )
     return _sizes(value, name)
 
@@ -91,18 +89,10 @@ def _declare(module: Module, name: str, shape: Any, dtype: Any = None) -> None:
     kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
     for size in shape:
         if size < 0:
-            raise fail(
-                "E309",
-                f"a parameter of shape {tuple(shape)}: sizes are not negative",
-                help="check the arguments given",
-            )
+            raise fault("E309 parameter-shape", tuple(shape))
     check_size(tuple(shape), kind)
     if not is_float(kind):
-        raise fail(
-            "E306",
-            f"only floating point tensors can require grad, this one is {kind.name}",
-            help="write dtype=torch.float64",
-        )
+        raise fault("E306 only-floating-point-tensors-can", kind=kind)
     tensor = new_leaf(np.zeros(shape, kind), True)
     tensor.is_parameter = True
     module.parameters[name] = tensor

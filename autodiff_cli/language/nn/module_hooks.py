@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...autograd.tensor import Tensor
-from ...errors import refused
+from ...errors import fault
 from ...graph.node import Node
 from ...graph.registry import F
 from ..values.dialect import kind_of
@@ -89,29 +89,14 @@ def _checked(hook: str, what: str, changed: Any, grads: tuple[Any, ...]) -> tupl
     """What a hook gives instead of gradients: as many, of the same shapes."""
     given = (changed,) if isinstance(changed, Tensor) else changed
     if not isinstance(given, tuple | list):
-        raise refused(
-            "E208",
-            f"the hook returned {kind_of(changed)} instead of a tuple",
-            f"object of type '{type(changed).__name__}' has no len()",
-            "return a tuple of tensors, or nothing",
-            "TypeError",
-        )
+        raise fault("E208 hook-returned-instead-tuple", kind_of(changed), type(changed).__name__)
     if len(given) != len(grads):
-        raise refused(
-            "E205",
-            f"the hook returned {len(given)} gradients instead of {len(grads)}",
-            f"{hook} returned an invalid number of {what}, got {len(given)}, but expected "
-            f"{len(grads)}",
-            "return a tuple with one for each, or None",
+        raise fault(
+            "E205 hook-returned-gradients-instead", len(given), len(grads), hook=hook, what=what
         )
     for new, old in zip(given, grads, strict=True):
         if isinstance(new, Tensor) and isinstance(old, Tensor) and new.shape != old.shape:
-            raise refused(
-                "E308",
-                f"the hook returned shape {new.shape} for a gradient of shape {old.shape}",
-                "hook 'hook' has changed the size of value",
-                "return a gradient of the same shape",
-            )
+            raise fault("E308 hook-returned-shape-gradient", new=new, old=old)
     return tuple(given)
 
 

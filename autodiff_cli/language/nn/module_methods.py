@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fail, fault
 from ..runtime.attributes import Handle
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.iterators import Lazy
@@ -31,11 +31,7 @@ def _init(self: Module) -> None:
 
 
 def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
-    raise fail(
-        "E207",
-        f'module [{self.cls.name}] is missing the required "forward" function',
-        help=f"define `def forward(self, x):` in `{self.cls.name}`",
-    )
+    raise fault("E207 module-missing-required-forward", self.cls.name)
 
 
 def check_name(self: Module, name: Any, what: str) -> str:
@@ -50,12 +46,7 @@ def check_name(self: Module, name: Any, what: str) -> str:
     taken = name in self.fields or self.cls.lookup(name) is not None
     taken = taken or (name in self.modules and what != "module")
     if taken and name not in self.parameters and name not in self.buffers:
-        raise fail(
-            "E205",
-            f"a {self.cls.name} has an attribute `{name}` already",
-            help="choose another name",
-            raises="KeyError",
-        )
+        raise fault("E205 attribute-already", self.cls.name, name=name)
     other = self.parameters if what == "buffer" else self.buffers
     if name in other:
         raise fail(
@@ -75,21 +66,13 @@ def _register_parameter(self: Module, name: Any, param: Any) -> None:
     elif isinstance(param, Tensor) and param.is_parameter:
         self.set_attribute(name, param)
     else:
-        raise misfit(
-            f"`{name}` must be a Parameter or None, not",
-            param,
-            "write `nn.Parameter(...)` around the tensor",
-        )
+        raise fault("E208 parameter-none", kind_of(param), name=name)
 
 
 def _register_buffer(self: Module, name: Any, tensor: Any, persistent: Any = True) -> None:
     name = check_name(self, name, "buffer")
     if tensor is not None and not isinstance(tensor, Tensor):
-        raise misfit(
-            f"the buffer `{name}` must be a tensor or None, not",
-            tensor,
-            "write `torch.tensor(...)` around it",
-        )
+        raise fault("E208 buffer-tensor-none", kind_of(tensor), name=name)
     self._forget(name, self.buffers)
     self.buffers[name] = tensor
     if not truth(persistent):
@@ -100,11 +83,7 @@ def add_module(self: Module, name: Any, module: Any) -> None:
     """`add_module(name, module)`."""
     name = check_name(self, name, "module")
     if module is not None and not isinstance(module, Module):
-        raise misfit(
-            f"`{name}` must be a module, not",
-            module,
-            "give a value such as `nn.Linear(2, 2)`, with its parentheses",
-        )
+        raise fault("E208 module", kind_of(module), name=name)
     self._forget(name, self.modules)
     self.modules[name] = module
 
@@ -145,12 +124,7 @@ def _named_modules(
 
 def _train(self: Module, mode: Any = True) -> Module:
     if not isinstance(mode, bool):
-        raise fail(
-            "E205",
-            "training mode is expected to be boolean",
-            help="write `train(True)` or `eval()`",
-            raises="ValueError",
-        )
+        raise fault("E205 training-mode-expected-boolean")
     flag = mode
     self.fields["training"] = flag
     for _, module in _named_children(self):

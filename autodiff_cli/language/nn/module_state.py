@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Array, Storage, Tensor, as_array, new_leaf, wrap_view
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import grad_mode
 from ..runtime.attributes import check_device
-from ..values.dialect import misfit
+from ..values.dialect import kind_of, misfit
 from ..values.functions import call_value
 from ..values.operations import truth
 from ..values.user_classes import Object, special
@@ -34,11 +34,7 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
     while pending:
         path, module, depth = pending.pop()
         if depth > MAX_DEPTH:
-            raise fail(
-                "E507",
-                f"modules are nested more than {MAX_DEPTH} levels deep",
-                help="does a module hold itself?",
-            )
+            raise fault("E507 modules-nested-more-levels", MAX_DEPTH)
         for hook in list(module.storing.values()):
             call_value(hook, [module, path, keep], {})
         for name, tensor in _stored(module):
@@ -73,11 +69,7 @@ class Matched:
             return self.missing
         if name == "unexpected_keys":
             return self.unexpected
-        raise fail(
-            "E207",
-            f"the result has no field `{name}`",
-            help="it has: missing_keys, unexpected_keys",
-        )
+        raise fault("E207 result-no-field", name=name)
 
     def describe(self) -> str:
         if not self.missing and not self.unexpected:
@@ -92,9 +84,7 @@ def _load_state_dict(
 ) -> Matched:
     """Copy stored values into parameters and buffers of the same paths."""
     if not isinstance(state_dict, dict):
-        raise misfit(
-            "a state is a dict of tensors, not", state_dict, "give what `state_dict()` returned"
-        )
+        raise fault("E208 state-dict-tensors", kind_of(state_dict))
     state_dict = OrderedDict(state_dict)
     for path, module in self.named_modules():
         for hook in list(module.loading.values()):
@@ -111,11 +101,7 @@ def _load_state_dict(
     if truth(strict) and (missing or unexpected):
         words = [f"missing {', '.join(missing)}"] if missing else []
         words += [f"unexpected {', '.join(map(str, unexpected))}"] if unexpected else []
-        raise fail(
-            "E210",
-            f"the state does not fit {self.cls.name}: {'; '.join(words)}",
-            help="give the state of the same kind of module, or strict=False",
-        )
+        raise fault("E210 state-does-not-fit", self.cls.name, "; ".join(words))
     fitting = [
         (name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict
     ]
@@ -158,11 +144,7 @@ def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
         if there != here:
             differing.append(f"{name} has shape {there} there, {here} here")
     if differing:
-        raise fail(
-            "E308",
-            f"the sizes of the state do not fit {owner}: {'; '.join(differing)}",
-            help="give the state of a module with the same sizes",
-        )
+        raise fault("E308 sizes-state-do-not", "; ".join(differing), owner=owner)
 
 
 # -- dtypes ---------------------------------------------------------------------------------------
@@ -175,11 +157,7 @@ def _to(self: Module, *args: Any, **kwargs: Any) -> Module:
             _cast(self, value.dtype)
         elif isinstance(value, np.dtype):
             if not is_float(value):
-                raise fail(
-                    "E208",
-                    f"a module can only be of a floating-point dtype, not {value.name}",
-                    help="write `.to(torch.float64)`",
-                )
+                raise fault("E208 module-can-only-floating", value=value)
             _cast(self, value)
         elif isinstance(value, str):
             check_device(value)
@@ -241,9 +219,7 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
 
     if isinstance(value, Tensor):
         if not (value.is_leaf or results):
-            raise fail(
-                "E411", "only leaves can be copied deeply", help="write `x.detach().clone()`"
-            )
+            raise fault("E411 only-leaves-can-copied")
         copied = _copied_tensor(value, known)
         if value.grad is not None and not (results or value.is_parameter):  # as PyTorch's Parameter
             copied.grad = deep_copy(value.grad, known)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import fail
-from ..values.dialect import misfit
+from ...errors import fault
+from ..values.dialect import kind_of
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.user_classes import Object
@@ -89,11 +89,7 @@ class Module(Object):
             self.parameters[name] = value
         elif name in self.parameters:
             if value is not None:
-                raise misfit(
-                    f"`{name}` is a parameter, it cannot become",
-                    value,
-                    "write `nn.Parameter(...)` around the tensor, or change `.data`",
-                )
+                raise fault("E208 parameter", kind_of(value), name=name)
             self.parameters[name] = None
         elif isinstance(value, Module):
             self._check_ready("modules")
@@ -101,15 +97,11 @@ class Module(Object):
             self.modules[name] = value
         elif name in self.modules:
             if value is not None:
-                raise misfit(
-                    f"`{name}` is a module, it cannot become", value, "assign a module or None"
-                )
+                raise fault("E208 module-2", kind_of(value), name=name)
             self.modules[name] = None
         elif name in self.buffers:
             if value is not None and not isinstance(value, Tensor):
-                raise misfit(
-                    f"`{name}` is a buffer, it cannot become", value, "assign a tensor or None"
-                )
+                raise fault("E208 buffer", kind_of(value), name=name)
             self.buffers[name] = value
         else:
             super().assign(name, value)
@@ -123,11 +115,7 @@ class Module(Object):
 
     def _check_ready(self, what: str) -> None:
         if not self.ready:
-            raise fail(
-                "E207",
-                f"{what} cannot be assigned before `super().__init__()` has run",
-                help=f"call `super().__init__()` first in `{self.cls.name}.__init__`",
-            )
+            raise fault("E207 cannot-assigned-before-super", self.cls.name, what=what)
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """What is assigned again keeps its place in the table where it goes."""

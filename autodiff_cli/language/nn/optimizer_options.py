@@ -6,8 +6,8 @@ from typing import Any
 
 from ...autograd.optim import rules
 from ...autograd.optim.rules import real
-from ...errors import AutodiffError, fail
-from ..values.dialect import misfit
+from ...errors import AutodiffError, fail, fault
+from ..values.dialect import kind_of
 from ..values.formatting import text
 from .library import plain
 
@@ -181,12 +181,7 @@ def _check(name: str, options: dict[str, Any]) -> None:
             continue
         value = real(options[key])
         if not isinstance(value, int | float):
-            raise misfit(
-                f"`{name}` argument `{key}` must be a number, not",
-                value,
-                f"for example `{key}=0.1`",
-                "E205",
-            )
+            raise fault("E205 argument-number", kind_of(value), name=name, key=key)
         if not value >= 0 or (key == "rho" and value > 1):
             raise fail(
                 "E205",
@@ -195,18 +190,12 @@ def _check(name: str, options: dict[str, Any]) -> None:
             )
     for i, beta in enumerate(_pair(name, "betas", options)):
         if not 0 <= beta < 1:
-            raise fail(
-                "E205", f"invalid beta parameter at index {i}: {beta}", help="betas=(0.9, 0.999)"
-            )
+            raise fault("E205 invalid-beta-parameter-index", i=i, beta=beta)
     etas = _pair(name, "etas", options)
     if etas and not 0 < etas[0] < 1 < etas[1]:
         raise fail("E205", f"invalid eta values: {etas[0]}, {etas[1]}", help="etas=(0.5, 1.2)")
     if options.get("nesterov") and (real(options["momentum"]) <= 0 or real(options["dampening"])):
-        raise fail(
-            "E205",
-            "nesterov momentum requires a momentum and zero dampening",
-            help="write `momentum=0.9, nesterov=True`",
-        )
+        raise fault("E205 nesterov-momentum-requires-momentum")
 
 
 def _pair(name: str, key: str, options: dict[str, Any]) -> tuple[Any, ...]:
@@ -214,12 +203,8 @@ def _pair(name: str, key: str, options: dict[str, Any]) -> tuple[Any, ...]:
         return ()
     values = options[key]
     if not isinstance(values, list | tuple) or len(values) != 2:
-        raise fail(
-            "E205", f"`{name}` argument `{key}` must be two numbers", help=f"{key}=(0.5, 1.2)"
-        )
+        raise fault("E205 argument-two-numbers", name=name, key=key)
     pair = tuple(real(v) for v in values)
     if not all(isinstance(v, int | float) for v in pair):
-        raise fail(
-            "E205", f"`{name}` argument `{key}` must be two numbers", help=f"{key}=(0.5, 1.2)"
-        )
+        raise fault("E205 argument-two-numbers", name=name, key=key)
     return pair

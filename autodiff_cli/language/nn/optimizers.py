@@ -16,14 +16,14 @@ from ...autograd.optim import rules
 from ...autograd.optim.rules import real
 from ...autograd.tensor import GradSlot, Tensor
 from ...engine.evaluate import evaluate, release
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ..python.builtins import TYPES
 from ..runtime.attributes import Handle
-from ..values.dialect import misfit
+from ..values.dialect import kind_of, misfit
 from ..values.formatting import formatted
 from ..values.functions import call_value
 from ..values.housekeeping import HOUSEKEEPING
@@ -45,19 +45,10 @@ def _initialize(self: Object, params: Any, defaults: Any) -> None:
     self.fields["state"] = _states()
     self.fields["param_groups"] = []
     if isinstance(params, Tensor):
-        raise misfit(
-            "an optimizer takes a list of parameters, not",
-            params,
-            "write `[w]`, `[w, b]` or `model.parameters()`",
-            "E205",
-        )
+        raise fault("E205 optimizer-takes-list-parameters", kind_of(params))
     found = list(items_of(params))
     if not found:
-        raise fail(
-            "E205",
-            "the optimizer got an empty parameter list",
-            help="give leaves: `[w, b]` or `model.parameters()`",
-        )
+        raise fault("E205 optimizer-got-empty-parameter")
     groups = found if isinstance(found[0], dict) else [{"params": found}]
     for group in groups:
         add_group(self, group)
@@ -66,12 +57,7 @@ def _initialize(self: Object, params: Any, defaults: Any) -> None:
 def add_group(self: Object, param_group: Any) -> None:
     """`add_param_group`: a group's options are those given, else the optimizer's."""
     if not isinstance(param_group, dict) or "params" not in param_group:
-        raise misfit(
-            "a parameter group is a dict with `params`, not",
-            param_group,
-            "write `{'params': [w], 'lr': 0.1}`",
-            "E205",
-        )
+        raise fault("E205 parameter-group-dict-params", kind_of(param_group))
     given = param_group["params"]
     params: list[Any] = [given] if isinstance(given, Tensor) else list(items_of(given))
     if params and isinstance(params[0], tuple):
@@ -90,18 +76,9 @@ def _check_parameter(tensor: Any, known: set[int]) -> None:
     if not isinstance(tensor, Tensor):
         raise misfit("an optimizer takes tensors, not", tensor, "give leaves: `[w]`")
     if not (tensor.is_leaf or isinstance(tensor.accumulator, GradSlot)):
-        raise fail(
-            "E411",
-            "an optimizer cannot change a tensor that was computed",
-            help="give leaves: `torch.tensor(..., requires_grad=True)` or `nn.Parameter(...)`",
-            notes=("PyTorch: can't optimize a non-leaf Tensor",),
-        )
+        raise fault("E411 optimizer-cannot-change-tensor")
     if id(tensor) in known:
-        raise fail(
-            "E205",
-            "some parameters appear in more than one parameter group",
-            help="put each tensor into one group",
-        )
+        raise fault("E205 some-parameters-appear-more")
 
 
 def clear_gradient(tensor: Tensor, keep: bool = False) -> None:
@@ -150,17 +127,9 @@ def _load_state_dict(self: Object, state_dict: Any) -> None:
     given = state_dict if isinstance(state_dict, dict) else {}
     saved_groups = deep_copy(given.get("param_groups", []))
     if len(saved_groups) != len(groups):
-        raise fail(
-            "E210",
-            f"the state has {len(saved_groups)} parameter groups, the optimizer {len(groups)}",
-            help="give what `state_dict()` of the same optimizer returned",
-        )
+        raise fault("E210 state-parameter-groups", len(saved_groups), len(groups))
     if [len(g["params"]) for g in saved_groups] != [len(g["params"]) for g in groups]:
-        raise fail(
-            "E210",
-            "the state was made for other parameter groups",
-            help="give what `state_dict()` of the same optimizer returned",
-        )
+        raise fault("E210 state-was-made-other")
     tensors = [t for group in groups for t in group["params"]]
     # The tensors of the state are shared, as in PyTorch.
     self.fields["state"] = _states({tensors[n]: dict(s) for n, s in given["state"].items()})
@@ -169,11 +138,7 @@ def _load_state_dict(self: Object, state_dict: Any) -> None:
 
 
 def _no_step(self: Object, closure: Any = None) -> None:
-    raise fail(
-        "E207",
-        f"`{self.cls.name}` defines no `step`",
-        help="define `def step(self, closure=None):`",
-    )
+    raise fault("E207 defines-no-step", self.cls.name)
 
 
 # -- steps ----------------------------------------------------------------------------------------
@@ -265,12 +230,7 @@ class _Parameters:
 def _number(loss: Any) -> float:
     value = real(loss)
     if not isinstance(value, int | float):
-        raise misfit(
-            "the closure of LBFGS must return the loss, not",
-            loss,
-            "end it with `return loss`",
-            "E205",
-        )
+        raise fault("E205 closure-lbfgs-return-loss", kind_of(loss))
     return float(value)
 
 
@@ -279,11 +239,7 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
 
     groups = self.fields["param_groups"]
     if closure is None:
-        raise fail(
-            "E205",
-            "LBFGS evaluates the loss several times, `step` needs a closure",
-            help="write `def closure(): opt.zero_grad(); loss = ...; loss.backward(); return loss`",
-        )
+        raise fault("E205 lbfgs-evaluates-loss-several")
     group = groups[0]
     parameters = _Parameters(group["params"], closure)
     if group["line_search_fn"] not in (None, "strong_wolfe"):
@@ -353,9 +309,7 @@ def _constructor(name: str) -> Callable[..., None]:
                 for tensor in group["params"]:
                     self.fields["state"][tensor] = rules.adagrad_start(tensor.node, group)
         if name == "LBFGS" and len(groups) != 1:
-            raise fail(
-                "E205", "LBFGS takes one parameter group", help="give a list of tensors: `[w, b]`"
-            )
+            raise fault("E205 lbfgs-takes-parameter-group")
 
     return initialize
 

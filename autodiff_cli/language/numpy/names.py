@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.registry import overloads
 from ..python.builtins import TYPES
@@ -186,12 +186,7 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not MODE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
             if MODE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
-                raise fail(
-                    "E402",
-                    "numpy() cannot be called on a tensor that requires grad, and that is what "
-                    f"`np.{name}` does",
-                    help=f"write `torch.{name}`, or `np.{name}(x.detach().numpy())`",
-                )
+                raise fault("E402 numpy-cannot-called-tensor", name=name)
             return calls.call_ops(ops, name, args, kwargs)
         if own is not None:
             return own(*args, **kwargs)

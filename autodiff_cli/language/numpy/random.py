@@ -12,7 +12,7 @@ from weakref import WeakSet
 import numpy as np
 
 from ...autograd.tensor import Array
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
@@ -118,10 +118,8 @@ class NumpyGenerator:
     def get_attribute(self, name: str) -> Any:
         found = self.methods.get(name)
         if found is None:
-            raise fail(
-                "E207",
-                f"a {self.kind} has no attribute `{name}` here",
-                help=f"it has: {', '.join(sorted(self.methods))}",
+            raise fault(
+                "E207 no-attribute-here", self.kind, ", ".join(sorted(self.methods)), name=name
             )
         return found
 

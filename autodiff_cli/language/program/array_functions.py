@@ -14,10 +14,9 @@ import numpy as np
 from ...autograd import reverse
 from ...autograd.forward import jvp
 from ...autograd.transforms import jacobians
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.node import Node
 from ...graph.op import cast
-from ...graph.sizes import shape_text
 
 MODES = ("auto", "reverse", "forward")
 
@@ -85,9 +84,7 @@ class Jacobian(Kind):
 
     def __init__(self, mode: str = "auto"):
         if mode not in MODES:
-            raise fail(
-                "E205", f"there is no mode {mode!r}", help=f"the modes are {', '.join(MODES)}"
-            )
+            raise fault("E205 there-no-mode", ", ".join(MODES), mode=mode)
         self.mode = mode
 
     def targets(self, out: Node, chosen: Chosen, vector: Vector) -> list[Node]:
@@ -183,11 +180,7 @@ def parts_of(kind: Kind, given: tuple[Any, ...], bare: str | None) -> dict[str |
     if bare is not None and not isinstance(vector, Mapping):
         return {bare: numbers(vector, "the vector")}
     if not isinstance(vector, Mapping):
-        raise fail(
-            "E208",
-            f"the vector of `{kind.name}` has a part for each variable, by name",
-            help="write `f({'x': v}, x=x)`, or name one variable: `wrt=\"x\"`",
-        )
+        raise fault("E208 vector-part-each-variable", kind=kind)
     return {name: numbers(part, f"the vector's `{name}`") for name, part in vector.items()}
 
 
@@ -196,26 +189,16 @@ def numbers(value: object, what: str) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise fail(
-            "E208", f"{what} is no array: its rows differ in length", help="give rows of one length"
-        ) from None
+        raise fault("E208 no-array", what=what) from None
     if array.dtype.kind not in "biuf":
-        raise fail(
-            "E208",
-            f"{what} must be a numeric array, not {array.dtype}",
-            help="give floats, ints or bools",
-        )
+        raise fault("E208 numeric-array", what=what, array=array)
     return array
 
 
 def _moves(name: str, vector: Vector, chosen: Chosen) -> list[Node | None]:
     for part in vector:
         if part not in chosen:
-            raise fail(
-                "E205",
-                f"`{name}`: the vector has a part `{part}`, which is no variable",
-                help=f"the variables are: {', '.join(chosen)}",
-            )
+            raise fault("E205 vector-part-no-variable", ", ".join(chosen), name=name, part=part)
     return [
         _fitting(name, part, vector[part], x) if part in vector else None
         for part, x in chosen.items()
@@ -225,10 +208,5 @@ def _moves(name: str, vector: Vector, chosen: Chosen) -> list[Node | None]:
 def _fitting(name: str, part: str | None, v: Node, like: Node) -> Node:
     if v.shape != like.shape:
         what = "the objective" if part is None else f"`{part}`"
-        raise fail(
-            "E308",
-            f"`{name}`: the vector has shape {shape_text(v.shape)}, {what} has "
-            f"{shape_text(like.shape)}",
-            help="both must have the same shape",
-        )
+        raise fault("E308 vector-shape-v-what", name=name, v=v, what=what, like=like)
     return cast(v, like.dtype)

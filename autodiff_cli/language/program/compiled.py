@@ -10,7 +10,7 @@ import numpy as np
 from ...autograd.tensor import AccumulateGrad, Tensor
 from ...engine.evaluate import evaluate, plan
 from ...engine.plan.rerun import Recording, argument, looked_at
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, leaf, value_of
@@ -86,19 +86,15 @@ class Compiled:
         self.limits = limits or Limits()
         for name, limit in self.limits._asdict().items():
             if type(limit) is not int or limit < 0:
-                raise fail(
-                    "E205",
-                    f"{name} must be a whole number, not {limit!r}",
-                    help=f"leave it out for {Limits._field_defaults[name]:,}",
+                raise fault(
+                    "E205 whole-number", Limits._field_defaults[name], name=name, limit=limit
                 )
         try:
             self.tree = tree = parse(source)
             MODE.python = self.python = syntax.has_import(tree)
             self.block = compile_block(tree.body, Context(True))
         except RecursionError:
-            raise fail(
-                "E108", "the program is nested too deeply", help="use names for parts of it"
-            ) from None
+            raise fault("E108 program-nested-too-deeply") from None
         self.assigned = module_names(tree)
         used = {node.id for node in syntax.walk(tree) if isinstance(node, syntax.Name)}
         self.arguments = sorted(used - self.assigned)
@@ -195,11 +191,7 @@ class Compiled:
 
     def _array(self, name: str, value: object) -> np.ndarray:
         if name not in self.arguments and name not in self.assigned:
-            raise fail(
-                "E205",
-                f"the program has no name `{name}`",
-                help=f"its arguments are: {', '.join(self.arguments)}",
-            )
+            raise fault("E205 program-no-name", ", ".join(self.arguments), name=name)
         array = numbers(value, f"`{name}`")
         if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
             array = array.astype(FLOAT32 if self.python else FLOAT64)
@@ -214,12 +206,11 @@ class Compiled:
     def _objective(self, scope: Scope) -> Node:
         found = self._named(scope)
         if found is None or not found[1].requires_grad:
-            raise fail(
-                "E402",
-                f"{found[0] if found else 'nothing that the program computes'} "
-                f"{'does not depend' if found else 'depends'} on any argument that requires grad",
-                found[1].span if found else None,
-                help="pass float arrays",
+            raise fault(
+                "E402 any-argument-requires-grad",
+                found[0] if found else "nothing that the program computes",
+                "does not depend" if found else "depends",
+                span=found[1].span if found else None,
             )
         name, node = found
         if self.kind.single and node.numel != 1:
@@ -243,12 +234,12 @@ class Compiled:
             last = newest(self.tree, tensors)
             return None if last is None else (quoted(last.text), last.node)
         close = suggest(self.of, tensors)
-        raise fail(
-            "E201",
+        raise fault(
+            "E201 of-no-tensor",
             f"`{self.of}` is not a tensor"
             if self.of in scope.names
             else f"the program has no `{self.of}`",
-            help=f"did you mean `{close[0]}`?" if close else f"assign it: `{self.of} = ...`",
+            f"did you mean `{close[0]}`?" if close else f"assign it: `{self.of} = ...`",
         )
 
     def _chosen(self, scope: Scope, leaves: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -263,11 +254,7 @@ class Compiled:
         for name in self.wrt:
             tensor = leaves.get(name) or scope.names.get(name)
             if not isinstance(tensor, Tensor):
-                raise fail(
-                    "E201",
-                    f"wrt: the program has no tensor `{name}`",
-                    help=f"its arguments are: {', '.join(self.arguments)}",
-                )
+                raise fault("E201 wrt-program-no-tensor", ", ".join(self.arguments), name=name)
             chosen[name] = tensor
         return chosen
 

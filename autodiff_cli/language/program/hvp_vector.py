@@ -8,7 +8,7 @@ import numpy as np
 
 from ...autograd.literals import array_of
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.op import value_of
 from ...graph.sizes import shape_text
 from ...suggest import suggest
@@ -66,11 +66,7 @@ def _array(value: Any) -> np.ndarray:
     elif isinstance(value, bool | int | float | list | tuple):
         found = array_of(list(value) if isinstance(value, tuple) else value)
     else:
-        raise fail(
-            "E208",
-            f"--hvp: a vector is made of numbers, not of {type(value).__name__}",
-            help="write a list of numbers, a tensor, `ones`, or @file.npy",
-        )
+        raise fault("E208 hvp-vector-made-numbers", type(value).__name__)
     return found.astype(np.float64)
 
 
@@ -83,12 +79,7 @@ def _shaped(array: np.ndarray, variable: Variable) -> np.ndarray:
         return array
     if array.ndim == 1 and array.size == variable.node.numel:
         return array.reshape(shape)
-    raise fail(
-        "E308",
-        f"--hvp: the vector for `{variable.name}` has shape {shape_text(array.shape)}, the "
-        f"variable {shape_text(shape)}",
-        help="both must have the same shape; `ones` always fits",
-    )
+    raise fault("E308 hvp-vector-shape-variable", variable=variable, array=array, shape=shape)
 
 
 def _split(array: np.ndarray, chosen: list[Variable]) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from ...autograd import calls, gradients
 from ...autograd.literals import array_of
 from ...autograd.tensor import GradSlot, Tensor, new_leaf
 from ...engine.evaluate import evaluate, release
-from ...errors import AutodiffError, Diagnostic, fail
+from ...errors import AutodiffError, Diagnostic, fail, fault
 from ...graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
 from ...graph.node import Node as GraphNode
 from ...graph.op import LEAF, constant, value_of
@@ -103,9 +103,7 @@ class Program:
             body = self.statements(tree)
             block = compile_module(body, Context(True)) if body else None
         except RecursionError:
-            raise fail(
-                "E108", "the program is nested too deeply", help="use names for parts of it"
-            ) from None
+            raise fault("E108 program-nested-too-deeply") from None
         GRAD_READ[:] = [self._grad_read] if self._implicit_allowed(tree) else []
         if block is not None:
             self._to_the_end(block)
@@ -163,12 +161,12 @@ class Program:
         for name, value, add in self.options.defines:
             if not add and name not in known:
                 close = suggest(name, sorted(known))
-                raise fail(
-                    "E204",
-                    f"-D {name}: the program does not assign `{name}`",
-                    help=f"did you mean `{close[0]}`?"
+                raise fault(
+                    "E204 d-program-does-not",
+                    f"did you mean `{close[0]}`?"
                     if close
                     else f"add a new name with `-D +{name}={value}`",
+                    name=name,
                 )
             given = self._defined_value(name, value)
             if add and name not in known:
@@ -190,12 +188,7 @@ class Program:
         """The value of an expression given on the command line, with the program's names."""
         tree = parse(Source(value, name))
         if len(tree.body) != 1 or not isinstance(tree.body[0], syntax.ExprStmt):
-            raise fail(
-                "E102",
-                f"`{value}` is not an expression",
-                tree.span,
-                help="write a number or a list",
-            )
+            raise fault("E102 value-not-expression", value=value, span=tree.span)
         result = compile_expression(tree.body[0].value, Context(True))(self.scope)
         return result
 
@@ -225,12 +218,10 @@ class Program:
             matching = [n for n in known if fnmatchcase(n, pattern)]
             if not matching:
                 close = suggest(pattern, known)
-                raise fail(
-                    "E201",
-                    f"--wrt {pattern}: the program has no such name",
-                    help=f"did you mean `{close[0]}`?"
-                    if close
-                    else f"it has: {', '.join(known[:12])}",
+                raise fault(
+                    "E201 wrt-program-no-such",
+                    f"did you mean `{close[0]}`?" if close else f"it has: {', '.join(known[:12])}",
+                    pattern=pattern,
                 )
             chosen.extend(n for n in matching if n not in chosen)
         WATCH.wrt = dict.fromkeys(chosen)

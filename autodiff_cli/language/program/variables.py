@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.tensor import Tensor
 from ...autograd.transforms.jacobians import history
-from ...errors import Diagnostic, fail
+from ...errors import Diagnostic, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.node import Node
 from ...graph.op import LEAF
@@ -92,14 +92,7 @@ def objective_of(program: Program, wanted: str | None, kind: str) -> Objective:
     objective = _wanted(program, wanted) if wanted is not None else _default(program, kind)
     node = objective.node
     if not node.requires_grad:
-        raise fail(
-            "E402",
-            f"{quoted(objective.text)} does not depend on any tensor that requires grad",
-            node.span,
-            label="built only from constants",
-            help="write `tensor(..., requires_grad=True)`, the plain literal `A = [[1., 2.]]`, "
-            "or pass --wrt NAME",
-        )
+        raise fault("E402 does-not-depend-any", quoted(objective.text), span=node.span)
     if kind == "hessian" and node.numel != 1:
         raise not_single(
             node,
@@ -159,11 +152,7 @@ def _default(program: Program, kind: str) -> Objective:
         return Objective(name, name, results[name].node)
     if last is not None:
         return last
-    raise fail(
-        "E402",
-        "the program computes nothing from a tensor that requires grad",
-        help="write the input as a plain literal, `x = [1.0, 2.0]`, or name it: --wrt NAME",
-    )
+    raise fault("E402 program-computes-nothing-tensor")
 
 
 def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> Objective | None:
@@ -222,12 +211,7 @@ def variables_of(
             seen.add(node)
             chosen.append(Variable(name, node))
     if not chosen:
-        raise fail(
-            "E403",
-            f"no name of the program is an input that {quoted(objective.text)} depends on",
-            objective.node.span,
-            help="give the input a name of its own, or choose a result: --wrt NAME",
-        )
+        raise fault("E403 no-name-program-input", quoted(objective.text), span=objective.node.span)
     return chosen
 
 
@@ -259,11 +243,8 @@ def _matching(
         if pattern in tensors:
             found = [pattern]
             if not tensors[pattern].requires_grad:
-                raise fail(
-                    "E402",
-                    f"--wrt {pattern}: it does not require grad",
-                    tensors[pattern].node.span,
-                    help="write `tensor(..., requires_grad=True)`, with floats",
+                raise fault(
+                    "E402 wrt-does-not-require", pattern=pattern, span=tensors[pattern].node.span
                 )
         else:
             found = [

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import BOOL, DTYPES, INT32, INT64
 from ...graph.state import STATE
 from .loading import shown, too_large, wrong_data
@@ -210,9 +210,5 @@ def _check_directory(text: str, file: IO[bytes], size: int) -> None:
     if at >= 76 and tail[at - 76 : at - 72] == b"PK\6\6":
         listed = int.from_bytes(tail[at - 36 : at - 28], "little")
     if listed > MAX_DIRECTORY:
-        raise fail(
-            "E505",
-            f"{shown(text)} lists too many members: {listed} bytes of names",
-            help="save fewer arrays in one file",
-        )
+        raise fault("E505 lists-too-many-members", shown(text), listed=listed)
     file.seek(0)

@@ -12,12 +12,12 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import AutodiffError, fail, refused
+from ...errors import AutodiffError, fail, fault
 from ...graph.params import BindError, to_int, to_scalar
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
-from ..values.dialect import MODE, is_numeric_list, kind_of, misfit
+from ..values.dialect import MODE, is_numeric_list, kind_of
 from ..values.formatting import formatted, represent, text
 from ..values.functions import call_value
 from ..values.iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
@@ -70,27 +70,19 @@ def _int(value: Any) -> int:
     try:
         return to_int(value)
     except BindError as error:
-        raise fail(
-            "E208", f"an int is needed: it {error.message}", help="use a whole number"
-        ) from None
+        raise fault("E208 int-needed", error=error) from None
 
 
 def _range(*parts: Any) -> range:
     if not 1 <= len(parts) <= 3:
-        raise fail(
-            "E205",
-            f"`range` takes 1 to 3 arguments but {len(parts)} were given",
-            help="`range(stop)` or `range(start, stop, step)`",
-        )
+        raise fault("E205 range-takes-arguments-but", len(parts))
     return range(*[_int(p) for p in parts])
 
 
 def _len(value: Any) -> int:
     if isinstance(value, Tensor):
         if not value.shape:
-            raise fail(
-                "E208", "a 0-d tensor has no len()", help="it holds one number: `.numel()` is 1"
-            )
+            raise fault("E208 d-tensor-no-len")
         return value.shape[0]
     if not has(value, "__len__"):
         raise fail(
@@ -176,8 +168,7 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
         if not values:
             if "default" in kwargs:
                 return kwargs["default"]
-            raise fail("E208", f"`{name}` of nothing", help="give at least one value, or default=",
-                       raises="ValueError")  # fmt: skip
+            raise fault("E208 nothing", name=name)
         best = values[0]
         rank = best if key is None else call_value(key, [best], {})
         for value in values[1:]:
@@ -213,13 +204,7 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
         return _by_python(round, value, *([] if digits is None else [digits]))
     if _tensor_argument((value,)):
         if MODE.python and isinstance(value, Tensor) and not isinstance(value, Array):
-            raise refused(
-                "E208",
-                "`round` takes numbers, not a tensor",
-                "type Tensor doesn't define __round__ method",
-                help="write `torch.round(x)`, or `round(x.item())`",
-                raises="TypeError",
-            )
+            raise fault("E208 round-takes-numbers")
         if digits is not None:
             kwargs["decimals"] = digits
         return calls.call("round", (value,), kwargs)
@@ -253,9 +238,7 @@ def _scalar(value: Any) -> Any:
             raise error.amend(notes=(f"PyTorch: {words}",), raises="ValueError") from None
     if isinstance(value, bool | int | float | Varying):
         return value
-    raise fail(
-        "E208", f"{kind_of(value)} is not a number", help="give a number or a one-element tensor"
-    )
+    raise fault("E208 not-number", kind_of(value))
 
 
 def _to_int(value: Any = 0, base: Any = None) -> int:
@@ -324,9 +307,7 @@ def _isinstance(value: Any, kinds: Any) -> bool:
             if kind.has_instance(value):
                 return True
         else:
-            raise misfit(
-                "isinstance() needs a type, not", kind, "for example torch.Tensor, int, float, list"
-            )
+            raise fault("E208 isinstance-needs-type-not", kind_of(kind))
     return False
 
 
@@ -363,8 +344,7 @@ def _hash(value: Any) -> int:
     try:
         return hash(value)
     except TypeError as error:
-        raise fail("E208", f"{kind_of(value)} has no hash", help="use a tuple",
-                   notes=(f"PyTorch: {error}",)) from None  # fmt: skip
+        raise fault("E208 no-hash", kind_of(value), error=error) from None
 
 
 def _vars(value: Any) -> Any:
@@ -466,11 +446,7 @@ def type_of(value: Any) -> Any:
     for name, kind in _OTHER_KINDS.items():
         if isinstance(value, kind):
             return _other_kind(name, kind)
-    raise fail(
-        "E203",
-        f"type() of {kind_of(value)} is not supported",
-        help="use isinstance(x, torch.Tensor)",
-    )
+    raise fault("E203 type-not-supported", kind_of(value))
 
 
 # Kinds of values whose types are there to be compared and shown.

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from keyword import iskeyword
 from typing import Any
 
-from ...errors import fail
+from ...errors import fail, fault
 from ..syntax.tree import Param
 from ..values.builtin_bases import extended
 from ..values.formatting import represent
@@ -89,15 +89,9 @@ def _named_tuple(
     else:
         for name in [typename, *names]:
             if not _is_field(name, name is typename):
-                raise fail(
-                    "E208",
-                    f"{represent(name)[:40]} cannot name a field of a named tuple",
-                    help="write a list of names",
-                    raises="ValueError",
-                )
+                raise fault("E208 cannot-name-field-named", represent(name)[:40])
     if len(set(names)) < len(names):
-        raise fail("E208", "Encountered duplicate field name", help="each name once",
-                   raises="ValueError")  # fmt: skip
+        raise fault("E208 encountered-duplicate-field-name")
     return named_tuple(typename, names, items_of(defaults or ()), {})
 
 
@@ -117,8 +111,7 @@ def named_tuple(
     def make(given: dict[str, Any]) -> Any:
         cls = given["_cls"]
         if not (isinstance(cls, UserClass) and issubclass(cls, base)):
-            raise fail("E208", f"{typename}.__new__(X): X is not a subtype of {typename}",
-                       help="write `cls`", raises="TypeError")  # fmt: skip
+            raise fault("E208 new-x-x-not", typename=typename)
         return base.__new__(cls, [given[name] for name in names])
 
     def as_dict(self: Any) -> dict[str, Any]:
@@ -127,8 +120,7 @@ def named_tuple(
     def replaced(self: Any, **new: Any) -> Any:
         unknown = [name for name in new if name not in names]
         if unknown:
-            raise fail("E208", f"Got unexpected field names: {unknown!r}", help="give its fields",
-                       raises="ValueError")  # fmt: skip
+            raise fault("E208 got-unexpected-field-names", unknown=unknown)
         return self.cls(**{**as_dict(self), **new})
 
     def describe(self: Any) -> str:

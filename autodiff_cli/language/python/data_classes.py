@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ..syntax.tree import Param
 from ..values.builtin_bases import GENERIC
 from ..values.dialect import misfit
@@ -45,8 +45,7 @@ class Field:
         kw_only: Any = None,
     ):  # fmt: skip
         if default is not MISSING and default_factory is not MISSING:
-            raise fail("E208", "cannot specify both default and default_factory", help="one",
-                       raises="ValueError")  # fmt: skip
+            raise fault("E208 cannot-specify-both-default")
         self.name = ""
         self.default = default
         self.factory = default_factory
@@ -180,8 +179,7 @@ def _methods(
 
     def refuse(what: str) -> Callable[..., Any]:
         def run(self: Any, name: str, *value: Any) -> None:
-            raise fail("E207", f"cannot {what} field {name!r}", help="it is frozen: use replace()",
-                       raises="FrozenInstanceError")  # fmt: skip
+            raise fault("E207 cannot-what-field", what=what, name=name)
 
         return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ..values.builtin_bases import extended, plain
 from ..values.formatting import represent
 from ..values.functions import call_value
@@ -36,12 +36,7 @@ class Enumeration(UserClass):
             found = None if hook is None else call_value(bind(hook, None, cls), [value], {})
         if found is not None:
             return found
-        raise fail(
-            "E208",
-            f"{represent(value)} is not a valid {cls.name}",
-            help=f"it has: {', '.join(cls.members)}",
-            raises="ValueError",
-        )
+        raise fault("E208 not-valid", represent(value), cls.name, ", ".join(cls.members))
 
     def _find(cls, value: Any) -> Any:
         for member in cls.members.values():
@@ -80,8 +75,7 @@ class Enumeration(UserClass):
     def get_item(cls, key: Any) -> Any:
         if isinstance(key, str) and key in cls.members:
             return cls.members[key]
-        raise fail("E210", f"{cls.name} has no member {represent(key)}", help="check the name",
-                   notes=(f"PyTorch: {key!r}",), raises="KeyError")  # fmt: skip
+        raise fault("E210 no-member", cls.name, represent(key), key=key)  # fmt: skip
 
     def set_attribute(cls, name: str, value: Any) -> None:
         if name in cls.members:
@@ -188,11 +182,8 @@ def _singles(self: Any) -> Iterator[Any]:
 def _unique(cls: Any) -> Any:
     for name, member in cls.members.items():
         if member.fields["name"] != name:
-            raise fail(
-                "E208",
-                f"duplicate values found in <enum '{cls.name}'>: {name} -> {member.fields['name']}",
-                help="give each its own",
-                raises="ValueError",
+            raise fault(
+                "E208 duplicate-values-found-enum", cls.name, member.fields["name"], name=name
             )
     return cls
 

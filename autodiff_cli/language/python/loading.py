@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
@@ -66,9 +66,7 @@ def load(path: Any, requires_grad: Any = False, header: Any = False, *, dtype: A
     try:
         kind = None if dtype is None else to_dtype(dtype)
     except BindError as error:
-        raise fail(
-            "E205", f"`load` argument `dtype` {error.message}", help="write `dtype=torch.float64`"
-        ) from None
+        raise fault("E205 load-argument-dtype", error=error) from None
     wants_grad = truth(requires_grad)
     loaded = _read(path, _inside(path), truth(header))
     if isinstance(loaded, dict):
@@ -96,19 +94,13 @@ def read_array(path_text: str, key: str | None = None, header: bool = False) -> 
     name = shown(path_text)
     if isinstance(loaded, np.ndarray):
         if key is not None:
-            raise fail(
-                "E702",
-                f"{name} holds one array, so there is no `{key}` in it",
-                help=f"write `@{path_text}`",
-            )
+            raise fault("E702 holds-array", name=name, key=key, path_text=path_text)
         return loaded
     known = ", ".join(map(repr, list(loaded)[:8])) or "nothing"
     if key is None:
         if len(loaded) == 1:
             return next(iter(loaded.values()))
-        raise fail(
-            "E702", f"{name} holds several arrays: {known}", help=f"choose one: `@{path_text}:NAME`"
-        )
+        raise fault("E702 holds-several-arrays", name=name, known=known, path_text=path_text)
     if key not in loaded:
         raise fail("E702", f"{name} holds no `{key}`", help=f"it holds {known}")
     return loaded[key]
@@ -129,11 +121,7 @@ def shown(text: str) -> str:
 def _resolved(text: str, folder: Path | str) -> str:
     """The absolute path with all links followed."""
     if not text or "\0" in text:
-        raise fail(
-            "E701",
-            f"{shown(text)} is no file name",
-            help="write the name of a file: `load('x.npy')`",
-        )
+        raise fault("E701 no-file-name", shown(text))
     try:
         return os.path.realpath(os.path.join(folder, text))
     except (OSError, ValueError):
@@ -155,12 +143,7 @@ def _inside(text: str) -> str:
         if folder is not None
         else "cannot be read: the program is no file, so it has no folder"
     )
-    raise fail(
-        "E704",
-        f"{shown(text)} {why}",
-        label="outside",
-        help="copy the file beside the program, or allow its folder: --allow-read DIR",
-    )
+    raise fault("E704 why", shown(text), why=why)
 
 
 def _unreadable(text: str, why: str) -> AutodiffError:
@@ -175,12 +158,7 @@ def wrong_data(text: str, why: str, help: str) -> AutodiffError:
 
 
 def too_large(text: str, need: int) -> AutodiffError:
-    return fail(
-        "E505",
-        f"{shown(text)} needs {bytes_text(need)} of memory, "
-        f"the limit is {bytes_text(STATE.max_bytes)}",
-        help="raise the limit: --max-memory 8G",
-    )
+    return fault("E505 needs-memory", shown(text), bytes_text(need), bytes_text(STATE.max_bytes))
 
 
 # -- reading --------------------------------------------------------------------------------------
@@ -192,12 +170,7 @@ def _read(text: str, path: str, header: bool) -> Loaded:
         return kept[path, header]
     suffix = os.path.splitext(text)[1].lower()
     if suffix in PICKLES:
-        raise fail(
-            "E703",
-            f"{shown(text)} is a pickle, which can run code and is never loaded",
-            label="pickled",
-            help="save the arrays with np.save or np.savez, then load the .npy or .npz file",
-        )
+        raise fault("E703 pickle", shown(text))
     reader = _READERS.get(suffix)
     if reader is None:
         raise wrong_data(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import fail
+from ...errors import fault
 from ...graph.symbolic_numbers import Varying
 from ..values.values import Builtin
 
@@ -30,16 +30,10 @@ def _math(name: str) -> Callable[..., Any]:
                 return tape.apply(function, *values)
             return function(*values, **{k: _float(v) for k, v in options.items()})
         except ValueError:
-            raise fail(
-                "E504",
-                f"math.{name} is not defined at {', '.join(map(str, values))}",
-                help="check the argument",
-            ) from None
+            raise fault("E504 math-not-defined", ", ".join(map(str, values)), name=name) from None
         except OverflowError:
-            raise fail(
-                "E504",
-                f"math.{name}({', '.join(str(v)[:20] for v in values)}) is too large for a float",
-                help="use smaller numbers, or the tensor function",
+            raise fault(
+                "E504 math-too-large-float", ", ".join(str(v)[:20] for v in values), name=name
             ) from None
 
     return run
@@ -50,11 +44,7 @@ def _small_integers(name: str, limit: int) -> Callable[..., Any]:
 
     def bounded(*args: Any) -> Any:
         if any(isinstance(a, int) and abs(a) > limit for a in args):
-            raise fail(
-                "E505",
-                f"math.{name} of a number above {limit}",
-                help="use math.lgamma for large numbers",
-            )
+            raise fault("E505 math-number-above", name=name, limit=limit)
         return run(*args)
 
     return bounded

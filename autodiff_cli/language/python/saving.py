@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Array, Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ..nn.module_state import deep_copy
 from ..runtime.attributes import check_device
 from ..values.dialect import kind_of, misfit
@@ -77,13 +77,7 @@ def load(
 
 def missing(file: Any) -> AutodiffError:
     """The error for a file that the program did not save."""
-    return fail(
-        "E701",
-        f"there is no file `{str(file)[:100]}`: the program has not saved it",
-        help='numbers of a real file are read with `load("name.npz")`',
-        raises="FileNotFoundError",
-        notes=(f"PyTorch: [Errno 2] No such file or directory: {str(file)[:100]!r}",),
-    )
+    return fault("E701 there-no-file", str(file)[:100])
 
 
 def _check_plain(kept: Any) -> None:
@@ -100,10 +94,4 @@ def _check_plain(kept: Any) -> None:
         elif isinstance(value, list | tuple | set):
             pending.extend(value)
         elif not isinstance(value, _ATOMS) or type(value) is Array:
-            raise fail(
-                "E703",
-                f"what was saved holds {kind_of(value)}, which is more than weights",
-                help="save its `state_dict()`, or write `torch.load(f, weights_only=False)`",
-                raises="UnpicklingError",
-                notes=("PyTorch: Weights only load failed.",),
-            )
+            raise fault("E703 what-was-saved-holds", kind_of(value))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ..runtime.namespaces import TORCH_VERSION
 from ..values.dialect import misfit
 from ..values.functions import call_value
@@ -55,10 +55,7 @@ class TextStream:
 def _make_folder(name: Any, mode: Any = 511, exist_ok: Any = False) -> None:
     folder = file_name(name)
     if folder in FILES.folders and not exist_ok:
-        raise fail(
-            "E701", f"the folder `{folder}` is there already", help="write `exist_ok=True`",
-            raises="FileExistsError",
-        )  # fmt: skip
+        raise fault("E701 folder-there-already", folder=folder)
     while folder and folder not in ("/", "."):
         FILES.folders.add(folder)
         folder = posixpath.dirname(folder)

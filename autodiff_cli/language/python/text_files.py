@@ -8,7 +8,7 @@ from typing import IO, Any
 import numpy as np
 
 from ...autograd.literals import array_of
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.state import STATE
 from .loading import Loaded, shown, too_large, wrong_data
 
@@ -75,11 +75,7 @@ def _survey(text: str, file: IO[bytes]) -> int:
         first = chunk.find(b"\n")
         row += len(chunk) if first < 0 else first
         if row > MAX_ROW:
-            raise fail(
-                "E505",
-                f"{shown(text)} has a row of more than {MAX_ROW >> 20} MiB",
-                help="load a .npy file instead",
-            )
+            raise fault("E505 row-more-mib", shown(text), MAX_ROW >> 20)
         if first >= 0:
             row = len(chunk) - chunk.rfind(b"\n")
     return separators + 1

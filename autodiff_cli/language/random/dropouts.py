@@ -13,7 +13,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.batching.examples import DIFFERENT, drawn
 from ...autograd.tensor import Tensor, wrap_view
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import is_float
 from ...graph.op import constant, value_of
 from ...graph.registry import F, overloads
@@ -29,20 +29,11 @@ def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: No
     tensor = tensor_argument(name, input)
     chance = number_argument(name, "p", p)
     if not 0 <= chance <= 1:
-        raise fail(
-            "E205",
-            f"{name} needs a probability in [0, 1], not {chance}",
-            help=f"write `F.{name}(x, 0.5)`",
-            raises="ValueError",
-        )
+        raise fault("E205 needs-probability", name=name, chance=chance)
     if chance == 0 or not truth(training) or tensor.node.numel == 0:
         return tensor
     if not is_float(tensor.dtype):
-        raise fail(
-            "E307",
-            f"{name} works on floating-point numbers, not {tensor.dtype.name}",
-            help="write `x.float()`",
-        )
+        raise fault("E307 works-floating-point-numbers-2", name=name, tensor=tensor)
     write = truth(inplace)
     if write:
         tensor.check_writable()
@@ -67,11 +58,7 @@ def _factor(tensor: Tensor, p: float) -> Tensor:
 
 def _feature_shape(name: str, tensor: Tensor) -> tuple[int, ...]:
     if len(tensor.shape) < 2:
-        raise fail(
-            "E308",
-            f"{name} needs at least 2 dims, batch and channels, not shape {tuple(tensor.shape)}",
-            help="use F.dropout, or add a dim: `x.unsqueeze(0)`",
-        )
+        raise fault("E308 needs-least-dims-2", tuple(tensor.shape), name=name)
     return (*tensor.shape[:2], *(1 for _ in tensor.shape[2:]))
 
 
@@ -152,11 +139,7 @@ def _channelwise(dims: int) -> Callable[..., Tensor]:
         tensor = tensor_argument(name, input)
         ndim = len(tensor.shape)
         if dims == 1 and ndim not in (2, 3):
-            raise fail(
-                "E308",
-                f"dropout1d needs 2 or 3 dims, not shape {tuple(tensor.shape)}",
-                help="use F.dropout",
-            )
+            raise fault("E308 dropout1d-needs-dims", tuple(tensor.shape))
         alone = ndim == 2 if dims == 1 else ndim != 5 if dims == 3 else False
         if not alone:
             return _noisy(name, tensor, p, training, inplace, noise)

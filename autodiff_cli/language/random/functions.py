@@ -14,7 +14,7 @@ import numpy as np
 
 from ...autograd.batching.examples import DIFFERENT, drawn
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import INT64
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_float, to_int, to_size
@@ -22,7 +22,7 @@ from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
 from ..runtime.attributes import check_device
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.factories import with_grad
 from ..values.functions import written
 from ..values.operations import truth
@@ -61,38 +61,23 @@ class Options:
         self.requires_grad = truth(options.pop("requires_grad", False))
         for unknown in options:
             if unknown not in _IGNORED:
-                raise fail(
-                    "E205",
-                    f"`{name}` got an unexpected keyword argument `{unknown}`",
-                    help="it takes dtype=, requires_grad=, generator= and device=",
-                )
+                raise fault("E205 got-unexpected-keyword-argument", name=name, unknown=unknown)
 
 
 def _taken(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
     """A size given one by one, as a tuple, or as `size=`."""
     if "size" in options:
         if args:
-            raise fail(
-                "E205",
-                f"`{name}` got several values for argument `size`",
-                help=f"write `torch.{name}(2, 3)`",
-            )
+            raise fault("E205 got-several-values-argument", name=name)
         return converted(name, "size", to_size, options.pop("size"))
     if not args:
-        raise fail(
-            "E205", f"`{name}` misses its argument `size`", help=f"write `torch.{name}(2, 3)`"
-        )
+        raise fault("E205 misses-argument-size", name=name)
     return converted(name, "size", to_size, args[0] if len(args) == 1 else args)
 
 
 def _tuple_size(name: str, size: Any) -> tuple[int, ...]:
     if not isinstance(size, list | tuple):
-        raise misfit(
-            f"`{name}` argument `size` must be a tuple of ints, not",
-            size,
-            f"write `torch.{name}(0, 10, (3,))`",
-            "E205",
-        )
+        raise fault("E205 argument-size-tuple-ints", kind_of(size), name=name)
     return converted(name, "size", to_size, size)
 
 
@@ -142,28 +127,16 @@ def _randint(*args: Any, **options: Any) -> Tensor:
         else ("low", "high", "size")
     )
     if len(args) > len(names):
-        raise fail(
-            "E205",
-            f"`randint` takes at most 3 arguments but {len(args)} were given",
-            help="write `torch.randint(0, 10, (3,))`",
-        )
+        raise fault("E205 randint-takes-most-arguments", len(args))
     given = dict(zip(names, args, strict=False))
     for name in ("low", "high", "size"):
         if name in options:
             if name in given:
-                raise fail(
-                    "E205",
-                    f"`randint` got several values for argument `{name}`",
-                    help="write `torch.randint(0, 10, (3,))`",
-                )
+                raise fault("E205 randint-got-several-values", name=name)
             given[name] = options.pop(name)
     for name in names:
         if name not in given:
-            raise fail(
-                "E205",
-                f"`randint` misses its argument `{name}`",
-                help="write `torch.randint(0, 10, (3,))`",
-            )
+            raise fault("E205 randint-misses-argument", name=name)
     low = converted("randint", "low", to_int, given.get("low", 0))
     high = converted("randint", "high", to_int, given["high"])
     shape = _tuple_size("randint", given["size"])
@@ -257,11 +230,7 @@ def _array(tensor: Tensor) -> np.ndarray:
 def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -> Tensor:
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
-            raise fail(
-                "E205",
-                "`normal` of two numbers misses its argument `size`",
-                help="write `torch.normal(0.0, 1.0, (2, 3))`",
-            )
+            raise fault("E205 normal-two-numbers-misses")
         shape = _tuple_size("normal", size)
         o = Options("normal", options, STATE.default_dtype)
         center, width = (
@@ -270,11 +239,7 @@ def _normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, **options: Any) -
         )
         return with_grad(o.stream.normal(center, width, shape, o.dtype), o.requires_grad)
     if size is not None:
-        raise fail(
-            "E205",
-            "`normal` takes a size only with two numbers",
-            help="write `torch.normal(mean, std)`",
-        )
+        raise fault("E205 normal-takes-size-only")
     stream = Options("normal", options, STATE.default_dtype).stream
     if not isinstance(std, Tensor):
         values = stream.normal(_array(mean), converted("normal", "std", to_float, std))

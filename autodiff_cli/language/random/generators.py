@@ -13,10 +13,10 @@ import numpy as np
 
 from ...autograd.random.stream import Generator, GeneratorState
 from ...autograd.tensor import Tensor, new_leaf
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import UINT8
 from ...graph.state import STATE
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.values import CPU, Builtin, TypeName
 
 # seed, words left, seeded, next word, 624 words of 64 bits, three doubles of which the second is
@@ -77,11 +77,7 @@ class RandomGenerator:
             return CPU
         method = _METHODS.get(name)
         if method is None:
-            raise fail(
-                "E207",
-                f"a generator has no attribute `{name}`",
-                help=f"it has: {', '.join(_METHODS)}, device",
-            )
+            raise fault("E207 generator-no-attribute", ", ".join(_METHODS), name=name)
         return Builtin(name, lambda *args: method(self, *args))
 
 
@@ -101,12 +97,7 @@ def stream_of(generator: Any) -> Generator:
         return default_stream()
     if isinstance(generator, RandomGenerator):
         return generator.stream
-    raise misfit(
-        "`generator` must be a torch.Generator, not",
-        generator,
-        "write `generator=torch.Generator().manual_seed(0)`",
-        "E205",
-    )
+    raise fault("E205 generator-torch-generator", kind_of(generator))
 
 
 def _manual_seed(generator: RandomGenerator, seed: Any) -> RandomGenerator:
@@ -127,12 +118,7 @@ def _get_state(generator: RandomGenerator) -> Tensor:
 
 def _set_state(generator: RandomGenerator, state: Any) -> RandomGenerator:
     if not isinstance(state, Tensor) or state.dtype != UINT8 or state.shape != (_STATE.size,):
-        raise misfit(
-            "a state is what get_state() returned, not",
-            state,
-            "write `state = torch.get_rng_state()`",
-            "E205",
-        )
+        raise fault("E205 state-what-get_state", kind_of(state))
     generator.stream.set_state(_decoded(state.numpy().tobytes()))
     return generator
 
@@ -160,11 +146,7 @@ def _encoded(stream: Generator) -> bytes:
 def _decoded(data: bytes) -> GeneratorState:
     seed, left, _, following, words, _, kept, _, is_kept, _ = _STATE.unpack(data)
     if not 0 <= following <= _WORDS or not 1 <= left <= _WORDS:
-        raise fail(
-            "E205",
-            "these bytes are no state of a generator",
-            help="write `state = torch.get_rng_state()`",
-        )
+        raise fault("E205 these-bytes-no-state")
     place = _WORDS if left == 1 else following
     key = np.frombuffer(words, "<u8").astype(np.uint32)
     twister = {"bit_generator": "MT19937", "state": {"key": key, "pos": place}}

@@ -9,11 +9,11 @@ import numpy as np
 
 from ...autograd.random import initial_values
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fault
 from ...graph.op import constant
 from ...graph.params import to_int
 from ...graph.state import grad_mode
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from .generators import default_stream, stream_of
 from .names import INITIALIZERS
 from .random_arguments import converted, normal_, number_argument, uniform_
@@ -21,12 +21,7 @@ from .random_arguments import converted, normal_, number_argument, uniform_
 
 def _target(name: str, tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
-        raise misfit(
-            f"`{name}` writes into a tensor, not into",
-            tensor,
-            f"write `w = torch.empty(2, 3)`, then `nn.init.{name}(w)`",
-            "E205",
-        )
+        raise fault("E205 writes-into-tensor", kind_of(tensor), name=name)
     return tensor
 
 
@@ -146,19 +141,9 @@ def _eye(tensor: Any) -> Tensor:
 
 def _gain(nonlinearity: Any, param: Any = None) -> float:
     if not isinstance(nonlinearity, str):
-        raise misfit(
-            "`calculate_gain` takes a name, not",
-            nonlinearity,
-            "write `calculate_gain('relu')`",
-            "E205",
-        )
+        raise fault("E205 calculate_gain-takes-name", kind_of(nonlinearity))
     if nonlinearity == "leaky_relu" and type(param) not in (int, float, type(None)):
-        raise fail(
-            "E205",
-            f"negative_slope {str(param)[:40]} is not a valid number",
-            help="write `calculate_gain('leaky_relu', 0.2)`",
-            raises="ValueError",
-        )
+        raise fault("E205 negative_slope-not-valid-number", str(param)[:40])
     return initial_values.calculate_gain(
         nonlinearity, None if param is None else number_argument("calculate_gain", "param", param)
     )

@@ -9,14 +9,14 @@ import numpy as np
 
 from ...autograd.random.stream import Generator
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fault
 from ...graph.node import Node
 from ...graph.op import constant
 from ...graph.params import BindError, to_float
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import is_row_major, strides_of
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.operations import as_operand
 from .generators import stream_of
 
@@ -28,10 +28,8 @@ def converted(name: str, argument: str, convert: Callable[[Any], Any], value: An
     try:
         return convert(value)
     except BindError as error:
-        raise fail(
-            "E205",
-            f"`{name}` argument `{argument}` {error.message}",
-            help=f"see `autodiff help {name}`",
+        raise fault(
+            "E205 argument-argument-error", name=name, argument=argument, error=error
         ) from None
 
 
@@ -39,12 +37,7 @@ def tensor_argument(name: str, value: Any, argument: str = "input") -> Tensor:
     """`value`, which must be a tensor; native files may give a numeric list."""
     value = as_operand(value)
     if not isinstance(value, Tensor):
-        raise misfit(
-            f"`{name}` argument `{argument}` must be a tensor, not",
-            value,
-            "write `torch.tensor(...)` around it",
-            "E205",
-        )
+        raise fault("E205 argument-tensor", kind_of(value), name=name, argument=argument)
     return value
 
 

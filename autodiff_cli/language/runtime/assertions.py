@@ -9,7 +9,7 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, Label, fail
+from ...errors import AutodiffError, Label, fail, fault
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...numerals import format_number, matrix_lines
@@ -58,11 +58,7 @@ def as_array(value: Any) -> np.ndarray:
         from ...graph.op import value_of
 
         return value_of(calls.node_of_list(list(value)))
-    raise fail(
-        "E208",
-        f"{kind_of(value)} cannot be compared with a tensor",
-        help="compare tensors, numbers and numeric lists",
-    )
+    raise fault("E208 cannot-compared-tensor", kind_of(value))
 
 
 def close_mask(
@@ -94,11 +90,7 @@ def _compared(
     try:
         a, b = np.broadcast_arrays(a.astype(np.float64), b.astype(np.float64))
     except ValueError:
-        raise fail(
-            "E302",
-            f"allclose of shapes {shape_text(a.shape)} and {shape_text(b.shape)}",
-            help="compare equal shapes",
-        ) from None
+        raise fault("E302 allclose-shapes-b", a=a, b=b) from None
     return a, b, close_mask(a, b, rtol, atol, equal_nan)
 
 
@@ -121,13 +113,7 @@ def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], A
         if close and UNEQUAL:
             assert isinstance(test, syntax.Call)
             raise _unequal(test, words, *UNEQUAL.pop())
-        raise fail(
-            "E601",
-            f"assertion failed{words}",
-            test.span,
-            label="this is false",
-            help="print the values it compares to see why",
-        )
+        raise fault("E601 assertion-failed", words=words, span=test.span)
 
     return run
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_operator, with_subject
 from ..syntax import tree as syntax
@@ -38,9 +38,7 @@ def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any]
         return _attribute_target(tree, context)
     if isinstance(tree, syntax.Subscript):
         return _subscript_target(tree, context)
-    raise fail(
-        "E102", "this cannot be assigned to", tree.span, help="assign to a name, `x[i]` or `x.grad`"
-    )
+    raise fault("E102 cannot-assigned", span=tree.span)
 
 
 def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
@@ -91,12 +89,7 @@ def _unpacking(tree: Any, context: Context) -> Callable[[Scope, Any], None]:
         if star >= 0:
             after = len(targets) - star - 1
             if len(items) < len(targets) - 1:
-                raise fail(
-                    "E211",
-                    f"{len(items)} values for at least {len(targets) - 1} names",
-                    span,
-                    help="give more values",
-                )
+                raise fault("E211 values-least-names", len(items), len(targets) - 1, span=span)
             items = [*items[:star], items[star : len(items) - after], *items[len(items) - after :]]
         elif len(items) != len(targets):
             raise fail(
@@ -154,11 +147,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
 
             value = computed("array")(value)
         if not isinstance(value, Tensor | bool | int | float):
-            raise fail(
-                "E208",
-                f"{kind_of(value)} cannot be written into a tensor",
-                help="write numbers or tensors",
-            )
+            raise fault("E208 cannot-written-into-tensor", kind_of(value))
         from ...autograd.indexing import write_index
 
         write_index(target, index_parts(key, type(target) is Array), value)
@@ -168,16 +157,11 @@ def set_item(target: Any, key: Any, value: Any) -> None:
             try:
                 target[part] = items
             except ValueError as error:
-                raise fail("E208", str(error), help="give as many items as the slice has",
-                           raises="ValueError", notes=(f"PyTorch: {error}",)) from None  # fmt: skip
+                raise fault("E208 slice-takes-other-count", str(error), error=error) from None
             return
         at = key if type(key) is int else index(range(len(target)), key)
         if not -len(target) <= at < len(target):
-            raise fail(
-                "E210",
-                f"index {at} is out of range for a list of length {len(target)}",
-                help="use append to add items",
-            )
+            raise fault("E210 index-out-range-list", len(target), at=at)
         target[at] = value
     elif isinstance(target, dict) and not isinstance(target, Instance):
         if len(target) >= MAX_ITEMS:
@@ -186,11 +170,7 @@ def set_item(target: Any, key: Any, value: Any) -> None:
     else:
         setter = getattr(type(target), "set_item", None)
         if setter is None:
-            raise fail(
-                "E208",
-                f"{kind_of(target)} does not take assignments to its items",
-                help="lists, dicts and tensors do",
-            )
+            raise fault("E208 does-not-take-assignments", kind_of(target))
         setter(target, key, value)
 
 
@@ -496,12 +476,7 @@ def delete_attribute(value: Any, name: str, span: Any = None) -> None:
         except AutodiffError as error:
             raise placed(error, span) from None
         return
-    raise fail(
-        "E207",
-        f"{kind_of(value)} has no attribute `{name}` that can be deleted",
-        span,
-        help="attributes that were assigned can",
-    )
+    raise fault("E207 no-attribute-can-deleted", kind_of(value), name=name, span=span)
 
 
 def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
@@ -511,12 +486,7 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
         def remove_name(scope: Scope) -> None:
             scope = scope if home is None else home(scope)
             if scope.names.pop(tree.id, scope) is scope:
-                raise fail(
-                    "E201",
-                    f"name `{tree.id}` is not defined",
-                    tree.span,
-                    help="it can be deleted only once",
-                )
+                raise fault("E201 name-not-defined", tree=tree, span=tree.span)
 
         return remove_name
     if isinstance(tree, syntax.Subscript):
@@ -526,19 +496,12 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
         def remove_item(scope: Scope) -> None:
             target, key = owner(scope), key_run(scope)
             if not has(target, "__delitem__"):
-                raise fail(
-                    "E208",
-                    f"items of {kind_of(target)} cannot be deleted",
-                    tree.span,
-                    help="lists and dicts can",
-                )
+                raise fault("E208 items-cannot-deleted", kind_of(target), span=tree.span)
             try:
                 at = key if isinstance(target, Instance) or not isinstance(key, slice) else None
                 del target[plain_key(key) if at is None else at]
             except (KeyError, IndexError, TypeError):
-                raise fail(
-                    "E210", f"there is no item {text(key)}", tree.span, help="check with `in` first"
-                ) from None
+                raise fault("E210 there-no-item", text(key), span=tree.span) from None
 
         return remove_item
     if isinstance(tree, syntax.Attribute):

@@ -16,7 +16,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ...autograd.views import base_of, first_place
-from ...errors import AutodiffError, fail, refused
+from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.op import LEAF, OUTPUT, cast, constant, number, value_of
 from ...graph.params import to_int, to_size, to_tensor
@@ -75,11 +75,7 @@ def get_attribute(value: Any, name: str) -> Any:
             if close
             else f"it has: {', '.join(sorted(table)[:12])}",
         )
-    raise fail(
-        "E207",
-        f"{kind_of(value)} has no attribute `{name}`",
-        help="tensors, lists, dicts and strings have methods",
-    )
+    raise fault("E207 no-attribute", kind_of(value), name=name)
 
 
 FUNCTION_NAMES = ("__name__", "__qualname__", "__doc__", "__module__")
@@ -118,9 +114,7 @@ def _unbound(kind: TypeName, name: str) -> Any:
         from ..values.functions import call_value
 
         if not kind.matches(value):
-            raise misfit(
-                f"`{name}` is a method of {kind.name}, not of", value, f"give a {kind.name}"
-            )
+            raise fault("E208 method-kind", kind_of(value), name=name, kind=kind)
         return call_value(get_attribute(value, name), list(args), kwargs)
 
     return Builtin(name, run)
@@ -190,19 +184,11 @@ def special_name(value: Any, name: str) -> Any:
         return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
     if name.startswith("_"):
         raise private(name)
-    raise fail(
-        "E207",
-        f"{kind_of(value)} has no attribute `{name}`",
-        help="tensors, lists, dicts and strings have methods",
-    )
+    raise fault("E207 no-attribute", kind_of(value), name=name)
 
 
 def private(name: str) -> AutodiffError:
-    return fail(
-        "E207",
-        f"`{name}` cannot be reached: names that begin with `_` are not part of the language",
-        help="use public attributes and methods",
-    )
+    return fault("E207 cannot-reached", name=name)
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
@@ -231,11 +217,7 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
         if _is_free(value, name):
             STATE.assigned[value.path, name] = new
             return
-    raise fail(
-        "E207",
-        f"attribute `{name}` of {kind_of(value)} cannot be set",
-        help="tensors have .grad, .data, .requires_grad",
-    )
+    raise fault("E207 attribute-cannot-set", kind_of(value), name=name)
 
 
 def _is_free(module: Namespace, name: str) -> bool:
@@ -343,12 +325,10 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
     if name in NO_DTYPES:
         raise fail("E203", f"tensors of dtype {name} do not exist here", help=NO_DTYPES[name])
     close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *_op_methods()])
-    raise fail(
-        "E207",
-        f"a tensor has no attribute `{name}`",
-        label="no such attribute",
-        help=f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
-        notes=(f"PyTorch: 'Tensor' object has no attribute '{name}'",),
+    raise fault(
+        "E207 tensor-no-attribute",
+        f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
+        name=name,
     )
 
 
@@ -375,30 +355,16 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
         if not isinstance(new, Tensor):
             raise misfit(".data must be a tensor, not", new, "write `torch.tensor(...)`")
         if tensor.requires_grad and not is_float(new.dtype):
-            raise fail(
-                "E307",
-                f"the .data of a tensor that requires grad must be floating point, not "
-                f"{new.dtype.name}",
-                help="convert: `x.data = new.float()`",
-            )
+            raise fault("E307 data-tensor-requires-grad", new=new)
         tensor.adopt(new)
     elif name == "requires_grad":
         wanted = flag("requires_grad", new)
         if not tensor.is_leaf:
             words = "you can only change requires_grad flags of leaf variables."
-            raise fail(
-                "E411",
-                "requires_grad can be set only for leaves",
-                help="use `detach()` for a tensor without history",
-                notes=(f"PyTorch: {words}{'' if wanted else _SUBGRAPH}",),
-            )
+            raise fault("E411 requires_grad-can-set-only", "" if wanted else _SUBGRAPH, words=words)
         tensor.set_requires_grad(wanted, "only {} and complex dtype {}")
     else:
-        raise fail(
-            "E207",
-            f"the attribute `{name}` of a tensor cannot be set",
-            help="assignable are .grad, .data and .requires_grad",
-        )
+        raise fault("E207 attribute-tensor-cannot-set", name=name)
 
 
 def _size(tensor: Tensor, dim: Any = None) -> Any:
@@ -420,11 +386,7 @@ def _backward(
 
     if gradient is not None and not isinstance(gradient, Tensor):
         if MODE.python:
-            raise misfit(
-                "the gradient given to backward() is a tensor or None, not",
-                gradient,
-                "write `torch.ones_like(y)`, or `torch.tensor(...)` around it",
-            )
+            raise fault("E208 gradient-given-backward", kind_of(gradient))
         gradient = (
             Tensor(calls.node_of_list(gradient))
             if isinstance(gradient, list | tuple)
@@ -450,15 +412,7 @@ def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
 
 def inside(name: str) -> AutodiffError:
     beside = " (or perhaps using torch.autograd.functional.* APIs)" if name[-1] == "_" else ""
-    return refused(
-        "E411",
-        f"{name}() cannot be called inside of a transform",
-        f"You are attempting to call Tensor.{name}(){beside} inside of a function being "
-        "transformed by a functorch transform. This is unsupported, please attempt to use the "
-        "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
-        f"{name}() outside of a function being transformed instead.",
-        "use `torch.func.grad`, or call it outside",
-    )
+    return fault("E411 cannot-called-inside-transform", name=name, beside=beside)
 
 
 def _detach(tensor: Tensor) -> Tensor:
@@ -475,23 +429,14 @@ _DETACHED_VIEW = (
 
 def _detach_(tensor: Tensor) -> Tensor:
     if tensor.steps and not tensor.steps.cut:
-        raise fail(
-            "E411",
-            "a view cannot be detached in place",
-            help="use `detach()`, which makes a new tensor",
-            notes=(f"PyTorch: {_DETACHED_VIEW}",),
-        )
+        raise fault("E411 view-cannot-detached-place")
     tensor.forget_history()
     return tensor
 
 
 def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
     if tensor.requires_grad and STATE.grad and not truth(force):
-        raise fail(
-            "E402",
-            "numpy() cannot be called on a tensor that requires grad",
-            help="write `.detach().numpy()`",
-        )
+        raise fault("E402 numpy-cannot-called-tensor-requires")
     return as_array(wrap_view(F.data_alias(tensor.looked_at), tensor))
 
 
@@ -502,11 +447,7 @@ def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def check_device(value: Any) -> None:
     """Only the CPU exists."""
     if isinstance(value, str) and value.split(":")[0] != "cpu":
-        raise fail(
-            "E203",
-            f"there is no device `{value}` here, tensors live on the cpu",
-            help="write `'cpu'`, or leave it out",
-        )
+        raise fault("E203 there-no-device-here", value=value)
 
 
 LEGACY_NAMES = {
@@ -530,9 +471,7 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
         short = dtype.removeprefix("torch.").removesuffix("Tensor")
         found = DTYPES.get(LEGACY_NAMES.get(short, ""))
         if found is None:
-            raise fail(
-                "E205", f"invalid type: {dtype!r}", help='write `x.type("torch.FloatTensor")`'
-            )
+            raise fault("E205 invalid-type-dtype", dtype=dtype)
         dtype = found
     elif isinstance(dtype, TypeName):  # `torch.LongTensor`
         dtype = DTYPES.get(dtype.name) or dtype.dtype or STATE.default_dtype
@@ -542,11 +481,7 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     tensor.check_writable()
     if isinstance(src, list) and MODE.python:
-        raise fail(
-            "E208",
-            "copy_() copies a tensor, not a list",
-            help="write `torch.tensor(...)` around it",
-        )
+        raise fault("E208 copy-copies-tensor-not")
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
     source = src if isinstance(src, Tensor) and src is not tensor else None
     tensor.write(F.copy_over(tensor.node, node), source=source)
@@ -569,9 +504,7 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
 
     node = tensor.node
     if not node.requires_grad:
-        raise fail(
-            "E402", "a hook needs a tensor that requires grad", help="make its inputs require grad"
-        )
+        raise fault("E402 hook-needs-tensor-requires")
 
     def run(g: Any) -> Any:
         given = Tensor(g)
@@ -579,13 +512,7 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
         if replaced is None:
             return given.node  # it may have been changed in place
         if not isinstance(replaced, Tensor):
-            raise refused(
-                "E208",
-                f"a hook returns a tensor or None, not {kind_of(replaced)}",
-                f"expected Variable, but hook returned '{type(replaced).__name__}'",
-                "return nothing to leave the gradient as it is",
-                "TypeError",
-            )
+            raise fault("E208 hook-returns-tensor-none", kind_of(replaced), type(replaced).__name__)
         name = getattr(hook, "name", "hook")
         if replaced.dtype != g.dtype:
             raise refused(
@@ -596,11 +523,8 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
                 "return a gradient of the same dtype",
             )
         if replaced.shape != g.shape:
-            raise refused(
-                "E308",
-                f"the hook returned shape {replaced.shape} for a gradient of shape {g.shape}",
-                f"hook '{name}' has changed the size of value",
-                "return a gradient of the same shape",
+            raise fault(
+                "E308 hook-returned-shape-gradient-shape", replaced=replaced, g=g, name=name
             )
         return replaced.node
 
@@ -613,13 +537,11 @@ def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
 
     accumulator = tensor.accumulator
     if tensor.node.op is not LEAF or accumulator is None:
-        raise refused(
-            "E411",
-            "hooks after accumulation are for leaves that require grad",
+        raise fault(
+            "E411 hooks-after-accumulation-leaves",
             "post accumulate grad hooks cannot be registered on non-leaf tensors"
             if tensor.requires_grad
             else "cannot register a hook on a tensor that doesn't require gradient",
-            "`register_hook` takes the gradient of any tensor",
         )
 
     def run() -> bool:
@@ -693,9 +615,7 @@ def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor
 
 def _tensor(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
-        raise misfit(
-            f"`{name}` argument `other` must be a tensor, not", value, "write `torch.tensor(...)`"
-        )
+        raise fault("E208 argument-other-tensor", kind_of(value), name=name)
     return value
 
 
@@ -755,9 +675,7 @@ def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = Non
     offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
     base = base_of(tensor) or tensor
     if not is_contiguous(base.node):
-        raise fail(
-            "E203", "as_strided() is for contiguous memory here", help="write `x.contiguous()`"
-        )
+        raise fault("E203 as_strided-contiguous-memory-here")
     return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)
 
 
@@ -773,9 +691,7 @@ def _resize(tensor: Tensor, *size: Any) -> Tensor:
     shape = to_size(size[0] if len(size) == 1 else size)
     tensor.settle()
     if tensor.requires_grad or tensor.storage is not None:
-        raise fail(
-            "E203", "resize_() is for tensors of their own memory here", help="`x.reshape(...)`"
-        )
+        raise fault("E203 resize-tensors-their-own")
     flat = F.reshape(tensor.node, (-1,))
     count = prod(shape)
     check_size(shape, tensor.dtype)

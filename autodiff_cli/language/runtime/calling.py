@@ -7,7 +7,7 @@ from typing import Any
 
 from ...autograd import calls
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.op import Op
 from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_call
@@ -66,8 +66,7 @@ def keyword_values(keywords: list[tuple[str | None, Run]], scope: Scope, span: A
             more = keyword_dict(part(scope), span)
             twice = kwargs.keys() & more.keys()
             if twice:
-                raise fail("E205", f"got multiple values for keyword argument '{min(twice)}'",
-                           span, help="give it once")  # fmt: skip
+                raise fault("E205 got-multiple-values-keyword", min(twice), span=span)
             kwargs.update(more)
         else:
             kwargs[name] = part(scope)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
@@ -73,8 +73,7 @@ def make_class(
     meta = options.pop("metaclass", None)
     if meta is not None and meta is not OBJECT:
         if not (isinstance(meta, UserClass) and meta.fixed and "__abstract__" in meta.names):
-            raise fail("E203", f"{kind_of(meta)} cannot be a metaclass", span,
-                       help="ABCMeta is; leave others out")  # fmt: skip
+            raise fault("E203 cannot-metaclass", kind_of(meta), span=span)
         names.setdefault("__abstract__", True)
     once = [b for i, b in enumerate(bases) if not (b.fixed and b in bases[:i])]
     cls = UserClass(name, once, names, span)
@@ -92,12 +91,7 @@ def make_class(
         bound = bind(own if isinstance(own, classmethod) else classmethod(own), None, cls)
         call_value(bound, [], options)
     elif options:
-        raise fail(
-            "E205",
-            f"{name}.__init_subclass__() takes no keyword arguments",
-            span,
-            help="define `def __init_subclass__(cls, **options):` in a base",
-        )
+        raise fault("E205 init_subclass-takes-no-keyword", name=name, span=span)
     return cls if cls.finish is None else cls.finish(cls)
 
 
@@ -111,12 +105,7 @@ def as_base(value: Any, span: Any) -> UserClass:
         found = extended(value)
         if found is not None:
             return found
-    raise fail(
-        "E203",
-        f"{kind_of(value)} cannot be a base class",
-        span,
-        help="bases are classes, nn.Module, autograd.Function",
-    )
+    raise fault("E203 cannot-base-class", kind_of(value), span=span)
 
 
 def _check_body(tree: syntax.ClassDef) -> None:
@@ -124,10 +113,4 @@ def _check_body(tree: syntax.ClassDef) -> None:
         if isinstance(statement, syntax.FunctionDef):
             name = statement.name
             if name.startswith("__") and name.endswith("__") and name not in SPECIAL:
-                raise fail(
-                    "E106",
-                    f"`{name}` cannot be defined",
-                    statement.name_span,
-                    label="not part of the language",
-                    help="use a plain method name",
-                )
+                raise fault("E106 cannot-defined", name=name, span=statement.name_span)

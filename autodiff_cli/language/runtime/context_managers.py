@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.housekeeping import ended
 from ..values.iterators import Lazy
@@ -110,12 +110,7 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
         return result
     enter, leave = special(value, "__enter__"), special(value, "__exit__")
     if enter is None or leave is None:
-        raise misfit(
-            "`with` takes torch.no_grad() and its kin, not",
-            value,
-            "write `with torch.no_grad():`",
-            "E203",
-        )
+        raise fault("E203 takes-torch-no_grad", kind_of(value))
     result = call_value(enter, [], {})
     entered.exits.append(lambda error: _exit(leave, error))
     return result
@@ -172,9 +167,7 @@ def context_manager(function: Any) -> Any:
     def make(*args: Any, **kwargs: Any) -> Manager:
         running = call_value(function, list(args), kwargs)
         if not isinstance(running, Lazy):
-            raise fail(
-                "E208", f"`{function.name}` has no `yield`", help="yield once, where the body runs"
-            )
+            raise fault("E208 function-no-yield", function=function)
         steps: Any = running.source
 
         def enter() -> Any:
@@ -186,9 +179,7 @@ def context_manager(function: Any) -> Any:
             if error is not None:
                 return _thrown(steps, error)
             for _ in steps:
-                raise fail(
-                    "E208", "generator didn't stop", help="yield once", raises="RuntimeError"
-                )
+                raise fault("E208 generator-didn-t-stop")
             return False
 
         return Manager(function.name, enter, leave, lambda: make(*args, **kwargs))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
@@ -68,12 +68,7 @@ def _classes(value: Any, span: Any) -> list[UserClass]:
     found = []
     for cls in value if isinstance(value, tuple) else (value,):
         if not isinstance(cls, UserClass) or BASE not in cls.line:
-            raise fail(
-                "E208",
-                f"`except` needs an exception class, not {kind_of(cls)}",
-                span,
-                help="for example `except RuntimeError as error:`",
-            )
+            raise fault("E208 except-needs-exception-class", kind_of(cls), span=span)
         found.append(cls)
     return found
 
@@ -136,19 +131,12 @@ def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:
         if make is None:
             if HANDLED:
                 raise HANDLED[-1]
-            raise fail(
-                "E208", "no exception to raise again", span, help="name one: `raise ValueError()`"
-            )
+            raise fault("E208 no-exception-raise-again", span=span)
         value = make(scope)
         if isinstance(value, UserClass) and BASE in value.line:
             value = value()
         if not isinstance(value, ErrorValue):
-            raise fail(
-                "E208",
-                f"`raise` needs an exception, not {kind_of(value)}",
-                span,
-                help="write `raise ValueError('...')`",
-            )
+            raise fault("E208 raise-needs-exception", kind_of(value), span=span)
         if HANDLED:
             value.fields["__context__"] = caught(HANDLED[-1], [BASE])
         if make_cause is not None:

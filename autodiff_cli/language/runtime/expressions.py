@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import later
 from ...source import Span
@@ -85,13 +85,7 @@ def _assigned(name: str, span: Span, scope: Scope, local: bool) -> Any:
         if value is not _MISSING:
             return value
         if local and (at.function or at.outer is None):
-            raise fail(
-                "E206",
-                f"`{name}` is assigned in this function, but only after this use",
-                span,
-                label=f"`{name}` has no value yet",
-                help=f"assign `{name}` first, or declare `global {name}`",
-            )
+            raise fault("E206 assigned-function", name=name, span=span)
         at = at.outer
     return _MISSING
 
@@ -182,13 +176,7 @@ def _mapping(value: Any, span: Any) -> Any:
     """What `{**value}` adds to a dict."""
     if isinstance(value, dict):
         return value
-    raise fail(
-        "E208",
-        f"`**` in a dict needs a dict, not {kind_of(value)}",
-        span,
-        help="write `key: value`",
-        notes=(f"PyTorch: '{type(value).__name__}' object is not a mapping",),
-    )
+    raise fault("E208 dict-needs-dict", kind_of(value), type(value).__name__, span=span)
 
 
 def _starred(tree: syntax.Starred, context: Context) -> Run:
@@ -322,12 +310,7 @@ def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
     """What `**value` adds to the keyword arguments."""
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return value
-    raise fail(
-        "E208",
-        f"`**` needs a dict with string keys, not {kind_of(value)}",
-        span,
-        help="write name=value",
-    )
+    raise fault("E208 needs-dict-string-keys", kind_of(value), span=span)
 
 
 def callee(tree: syntax.Name, context: Context) -> Run:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ...suggest import did_you_mean, suggest, synonym
@@ -253,12 +253,7 @@ def names_below(module: str) -> list[str]:
     names = names_of(import_module(module))
     found = [name for name, inner in names.items() if not inner and not name.startswith("_")]
     if not 0 < len(found) <= MOST_AT_ONCE:
-        raise fail(
-            "E209",
-            f"`from {module} import *` is not supported",
-            label="not available",
-            help=f"name what is used: `from {module} import ...`",
-        )
+        raise fault("E209 import-not-supported", module=module)
     return found
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, Label, fail
+from ...errors import AutodiffError, Label, fail, fault
 from ...source import Span
 from ...suggest import suggest, synonym
 from ..values.values import Scope
@@ -116,14 +116,13 @@ def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
     other = synonym(name)
     close = suggest(name, known_names())
     if other is not None:
-        return fail(
-            "E202",
-            f"unknown operation `{name}`",
-            span,
-            label="no such operation",
-            help=f"did you mean `{other}`?  (PyTorch's name; list all: autodiff ops)"
+        return fault(
+            "E202 unknown-operation",
+            f"did you mean `{other}`?  (PyTorch's name; list all: autodiff ops)"
             if other.isidentifier()
-            else f"write {other if '`' in other else f'`{other}`'} (list all: autodiff ops)",
+            else f"write {(other if '`' in other else f'`{other}`')} (list all: autodiff ops)",
+            name=name,
+            span=span,
         )
     if name in _WITHHELD:
         close = []

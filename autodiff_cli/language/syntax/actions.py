@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import fail
+from ...errors import fault
 from ...source import Span
 from . import tree as s
 from .action_base import Values
@@ -151,13 +151,7 @@ class Builder(ExpressionActions):
     def try_statement(self, v: Values, start: int, end: int) -> s.Node:
         for handler in v[3][:-1]:
             if handler.type is None:
-                raise fail(
-                    "E102",
-                    "a bare `except:` must be the last one",
-                    handler.span,
-                    label="catches everything",
-                    help="move it behind the others",
-                )
+                raise fault("E102 bare-except", span=handler.span)
         return s.Try(v[2], v[3], v[4], v[5], Span(self.source, start, end))
 
     def try_finally(self, v: Values, start: int, end: int) -> s.Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...source import Span
 from . import tree as s
 from .action_base import Parts, Values
@@ -207,13 +207,7 @@ class ExpressionActions(Parts):
             if type(argument) is s.Keyword:
                 name = argument.name
                 if name is not None and name in names:
-                    raise fail(
-                        "E102",
-                        f"keyword argument `{name}` is given twice",
-                        argument.span,
-                        label="given again",
-                        help=f"remove one `{name}=...`",
-                    )
+                    raise fault("E102 keyword-argument-given-twice", name=name, span=argument.span)
                 if name is not None:
                     names.add(name)
                 keywords.append(argument)
@@ -244,12 +238,10 @@ class ExpressionActions(Parts):
     def check_generator(self, argument: s.GeneratorExp) -> None:
         """A generator without parentheses must be the only argument."""
         if any(argument is bare for bare in self.bare_generators):
-            raise fail(
-                "E102",
-                "a generator among several arguments needs parentheses",
-                argument.span,
-                label="generator",
-                help=f"write `({argument.span.text[:60]})`",
+            raise fault(
+                "E102 generator-among-several-arguments",
+                argument.span.text[:60],
+                span=argument.span,
             )
 
     def starred(self, v: Values, start: int, end: int) -> s.Node:
@@ -315,13 +307,7 @@ class ExpressionActions(Parts):
 
     def no_bare_star(self, node: s.Node | None) -> None:
         if type(node) is s.Starred:
-            raise fail(
-                "E102",
-                f"`{node.span.text[:40]}` cannot stand alone",
-                node.span,
-                label="unpacks into nothing",
-                help=f"write `[{node.span.text[:40]}]` for a list of the elements",
-            )
+            raise fault("E102 cannot-stand-alone", node.span.text[:40], span=node.span)
 
     def empty_list(self, v: Values, start: int, end: int) -> s.Node:
         return s.List([], Span(self.source, start, end))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...source import Source, Span
 from . import tree as syntax
 from .actions import Builder
@@ -276,13 +276,7 @@ class Machine:
 
 
 def too_complex(span: Span) -> AutodiffError:
-    return fail(
-        "E108",
-        "this is nested too deep",
-        span,
-        label="too deep here",
-        help="name the inner part: `part = ...` on a line of its own, then use `part`",
-    )
+    return fault("E108 nested-too-deep", span=span)
 
 
 def _error_of(problem: SyntaxProblem, machine: Machine) -> AutodiffError:
@@ -361,12 +355,11 @@ def parse_expression(source: Source) -> Node:
     if len(module.body) == 1 and isinstance(module.body[0], syntax.ExprStmt):
         return module.body[0].value
     span = module.body[0].span if module.body else Span(source, 0, len(source.text))
-    raise fail(
-        "E102",
+    raise fault(
+        "E102 one-value-needed",
         "an expression is needed here" if module.body else "an expression is missing here",
-        span,
-        label="not an expression" if module.body else "nothing here",
-        help="write one value, such as `x**2 + 1`",
+        "not an expression" if module.body else "nothing here",
+        span=span,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from . import tree as s
 
 _WORDS: dict[type, str] = {
@@ -73,10 +73,4 @@ def check_deletable(node: s.Node) -> None:
             check_deletable(element)
     elif type(node) not in (s.Name, s.Attribute, s.Subscript):
         what = _WORDS.get(type(node), "this")
-        raise fail(
-            "E102",
-            f"cannot delete {what}",
-            node.span,
-            label="not a name",
-            help="write `del name` or `del items[0]`",
-        )
+        raise fault("E102 cannot-delete-what", what=what, span=node.span)

@@ -12,17 +12,16 @@ from ...autograd.reverse import changed_since, freed, overwritten_at, zeros_like
 from ...autograd.tensor import Tensor, wrap_view
 from ...autograd.transform_levels import Opened
 from ...autograd.views import base_of
-from ...errors import fail, refused
+from ...errors import fault, refused
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.op import OUTPUT, Op, output
 from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
-from ...graph.sizes import shape_text
 from ...graph.state import STATE, grad_mode
 from ...source import Span
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.user_classes import UserClass, bind
 from ..values.values import Builtin, UserFunction
@@ -72,12 +71,7 @@ class Context:
         """Told of by the call of `apply`, as in PyTorch."""
         for tensor in self.saved:
             if tensor is not None and not isinstance(tensor, Tensor):
-                raise misfit(
-                    "save_for_backward takes tensors, not",
-                    tensor,
-                    "keep other values as `ctx.name = value`",
-                    "E409",
-                )
+                raise fault("E409 save_for_backward-takes-tensors", kind_of(tensor))
 
     def finish(self, node: Node | None, replaced: dict[int, Tensor]) -> None:
         """The call is over: saved results are those that the program got."""
@@ -147,9 +141,7 @@ class Context:
             return Builtin(name, method)
         if name in self.fields:
             return self.fields[name]
-        raise fail(
-            "E207", f"ctx has no attribute `{name}`", help="set it in forward: `ctx.name = value`"
-        )
+        raise fault("E207 ctx-no-attribute", name=name)
 
     def set_attribute(self, name: str, value: Any) -> None:
         self.fields[name] = value
@@ -193,34 +185,18 @@ class Call:
         """Run the program's backward; cotangents of the tensor arguments."""
         own, vjp = _static(self.cls, "backward"), _static(self.cls, "vjp")
         if own is not None and vjp is not None:
-            raise refused(
-                "E409",
-                f"`{self.cls.name}` defines backward and vjp",
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only implement one of them.",
-                "leave one of the two out",
-            )
+            raise fault("E409 defines-backward-vjp", self.cls.name)
         function = own or vjp
         if function is None:
-            raise refused(
-                "E404",
-                f"`{self.cls.name}` defines no backward",
-                "You must implement either the backward or vjp method for your custom "
-                "autograd.Function to use it with backward mode AD.",
-                "write `@staticmethod def backward(ctx, g):`",
-                "NotImplementedError",
-            )
+            raise fault("E404 defines-no-backward", self.cls.name)
         with grad_mode(STATE.grad):
             found = call_value(function, [self.context, *grads], {})
         values = found if type(found) is tuple else (found,)
         if (len(values) != self.count and any(v is not None for v in values[self.count :])) or len(
             values
         ) < self.count:
-            raise fail(
-                "E409",
-                f"function {self.cls.name}Backward returned an incorrect number of gradients "
-                f"(expected {self.count}, got {len(values)})",
-                help="return one gradient for each argument of forward, None where there is none",
+            raise fault(
+                "E409 function-backward-returned-incorrect", self.cls.name, self.count, len(values)
             )
         return tuple(self._checked(values[place], place) for place in self.places)
 
@@ -242,13 +218,8 @@ class Call:
             context.moving = False
         values = found if type(found) is tuple else (found,)
         if len(values) != len(self.results):
-            raise refused(
-                "E409",
-                f"`{self.cls.name}.jvp` returned {len(values)} changes for {len(self.results)} "
-                "results",
-                f"function {self.cls.name}Backward returned an incorrect number of forward "
-                f"gradients (expected {len(self.results)} got {len(values)})",
-                "return one change for each result of forward, None where there is none",
+            raise fault(
+                "E409 jvp-returned-changes-results", self.cls.name, len(values), len(self.results)
             )
         return values
 
@@ -264,15 +235,13 @@ class Call:
                 continue
             part = self._checked(value, at)
             if part is not None and part.shape != result.shape:
-                raise refused(
-                    "E409",
-                    f"`{self.cls.name}.jvp` returned a change of shape {shape_text(part.shape)} "
-                    f"for a result of shape {shape_text(result.shape)}",
-                    "Trying to set a forward gradient that has a different size than that of the "
-                    f"original Tensor, this is not supported. Tensor is of size "
-                    f"{list(result.shape)} while the given forward gradient is of size "
-                    f"{list(part.shape)}.",
-                    "a change has the shape of its result",
+                raise fault(
+                    "E409 jvp-returned-change-shape",
+                    self.cls.name,
+                    list(result.shape),
+                    list(part.shape),
+                    part=part,
+                    result=result,
                 )
             parts.append(part)
         return parts[0] if len(parts) == 1 else tuple(parts)
@@ -281,23 +250,14 @@ class Call:
         if value is None:
             return None
         if not isinstance(value, Tensor):
-            raise fail(
-                "E409",
-                f"{self.cls.name}.backward returned {kind_of(value)} as gradient {place}",
-                help="return tensors or None",
+            raise fault(
+                "E409 backward-returned-gradient", self.cls.name, kind_of(value), place=place
             )
         return value.node
 
 
 def _no_jvp(cls: UserClass) -> Exception:
-    return refused(
-        "E404",
-        f"`{cls.name}` defines no jvp, which forward mode asks for",
-        "You must implement the jvp function for custom autograd.Function to use it with forward "
-        "mode AD.",
-        "write `@staticmethod def jvp(ctx, *tangents):`, or differentiate in reverse mode",
-        "NotImplementedError",
-    )
+    return fault("E404 defines-no-jvp", cls.name)
 
 
 def _static(cls: UserClass, name: str) -> Any:
@@ -321,12 +281,8 @@ def _rule(
             try:
                 part = F.sum_to_size(part, x.shape)
             except Exception:
-                raise fail(
-                    "E409",
-                    f"function {call.cls.name}Backward returned a gradient of shape "
-                    f"{shape_text(part.shape)} for an "
-                    f"argument of shape {shape_text(x.shape)}",
-                    help="a gradient has the shape of its argument",
+                raise fault(
+                    "E409 function-backward-returned-gradient", call=call, part=part, x=x
                 ) from None
         fitted.append(part)
     return tuple(fitted), tuple(None for _ in outputs)
@@ -351,25 +307,12 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`Class.apply(...)`: run forward without recording, then make one node for the whole."""
     forward = _static(cls, "forward")
     if forward is None:
-        raise refused(
-            "E409",
-            f"`{cls.name}` defines no forward",
-            "You must implement the forward function for custom autograd.Function.",
-            "write `@staticmethod def forward(ctx, x):`",
-            "NotImplementedError",
-        )
+        raise fault("E409 defines-no-forward", cls.name)
     setup = _static(cls, "setup_context")
     maps = None
     if STATE.levels:
         if setup is None:
-            raise refused(
-                "E409",
-                f"`{cls.name}` has no setup_context, which transforms ask for",
-                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
-                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
-                "please see https://pytorch.org/docs/main/notes/extending.func.html",
-                "write `forward(x)` without ctx, and `setup_context(ctx, inputs, output)`",
-            )
+            raise fault("E409 no-setup_context", cls.name)
         maps = function_maps.rule(cls)
         if maps is not None and not isinstance(STATE.levels[-1], Opened):
             return function_maps.mapped(maps, lambda *given: apply(cls, given, kwargs), args)
@@ -433,15 +376,7 @@ def _check_returned(context: Context, args: tuple[Any, ...], result: Any) -> Non
     for part in result if type(result) is tuple else (result,):
         same = [any(part is t for t in tensors) for tensors in (kept, args, context.dirty)]
         if isinstance(part, Tensor) and same == [True, True, False]:
-            raise refused(
-                "E409",
-                "an argument that forward returns as it is cannot be saved by setup_context",
-                "An input that has been returned as-is as output is being saved for backward. This "
-                "is not supported if you override setup_context. You should return and save a view "
-                "of the input instead, e.g. with x.view_as(x) or setup ctx inside the forward "
-                "function itself.",
-                "return `x.view_as(x)`",
-            )
+            raise fault("E409 argument-forward-returns-cannot")
 
 
 _RETURNS_VIEW = "A custom Function's forward is returning a view (or an input as-is) but the jvp is"
@@ -511,20 +446,9 @@ def _check_dirty(context: Context, args: tuple[Any, ...], results: list[Tensor])
     """E405 for a leaf that forward changed in place, E409 for what it changed and kept back."""
     for tensor in context.dirty:
         if not any(tensor is r for r in results):
-            raise refused(
-                "E409",
-                "what is marked as dirty is not returned",
-                "Some elements marked as dirty during the forward method were not returned as "
-                "output. The inputs that are modified inplace must all be outputs of the Function.",
-                "return each tensor that forward changed in place",
-            )
+            raise fault("E409 what-marked-dirty-not")
         if STATE.grad and tensor.requires_grad and tensor.is_leaf:
-            raise refused(
-                "E405",
-                "a leaf that requires grad was changed in place by a Function",
-                "a leaf Variable that requires grad has been used in an in-place operation.",
-                "wrap the call in `with torch.no_grad():`, or change a clone",
-            )
+            raise fault("E405 leaf-requires-grad-was")
 
 
 _VIEW = "Output {} of {} is a view and is being modified inplace. {}"

@@ -11,10 +11,9 @@ from ...autograd.forward import Linearized, depends
 from ...autograd.tensor import Tensor, lives, new_leaf, without_history, wrap_view
 from ...autograd.transform_levels import DEPTH, Opened
 from ...autograd.transforms.gradcheck import Call
-from ...errors import AutodiffError, refused
+from ...errors import AutodiffError, fault
 from ...graph.node import Node, tick
 from ...graph.registry import F
-from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of, misfit
@@ -26,48 +25,22 @@ _DUALS: list[tuple[Node, Tensor | None]] = []
 
 def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
     if not STATE.dual:
-        raise refused(
-            "E409",
-            "a dual tensor is made inside of a dual level",
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-            "enter_dual_level() first.",
-            "write `with torch.autograd.forward_ad.dual_level():` around it",
-        )
+        raise fault("E409 dual-tensor-made-inside")
     for value in (tensor, tangent):
         if not isinstance(value, Tensor):
-            raise refused(
-                "E208",
-                f"make_dual() takes tensors, not {kind_of(value)}",
-                f"'{type(value).__name__}' object has no attribute 'is_floating_point'",
-                "give two",
-                "AttributeError",
-            )
+            raise fault("E208 make_dual-takes-tensors-not", kind_of(value), type(value).__name__)
     if tensor.shape != tangent.shape:
-        raise refused(
-            "E308",
-            f"the tangent has shape {shape_text(tangent.shape)}, the tensor "
-            f"{shape_text(tensor.shape)}",
-            "Trying to set a forward gradient that has a different size than that of the original "
-            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
-            f"given forward gradient is of size {list(tangent.shape)}.",
-            "they must be equal",
+        raise fault(
+            "E308 tangent-shape",
+            list(tensor.shape),
+            list(tangent.shape),
+            tangent=tangent,
+            tensor=tensor,
         )
     if tangent_of(tangent) is not None:
-        raise refused(
-            "E409",
-            "the tangent has a tangent itself",
-            "Setting a forward grad that itself has a forward gradient at the same level0 is not "
-            "supported.",
-            "make it of the primal: `unpack_dual(v).primal`",
-        )
+        raise fault("E409 tangent-tangent-itself")
     if tangent_of(tensor) is not None:
-        raise refused(
-            "E409",
-            "this tensor has a tangent already",
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
-            "same level 0 is not supported.",
-            "make it of the primal: `unpack_dual(x).primal`",
-        )
+        raise fault("E409 tensor-tangent-already")
     opened = Opened((tensor,), "make_dual")
     opened.nodes[0].requires_grad = tensor.node.requires_grad
     give(opened.nodes[0], tangent)
@@ -121,12 +94,7 @@ def _enter() -> int:
 def _leave(level: Any = None) -> None:
     """`exit_dual_level()`: what names hold are tensors without tangents again."""
     if not STATE.dual:
-        raise refused(
-            "E409",
-            "no dual level was entered",
-            "Trying to exit a forward AD level that was not entered.",
-            "write `with torch.autograd.forward_ad.dual_level():`",
-        )
+        raise fault("E409 no-dual-level-was")
     _DUALS.clear()
     STATE.unmoved.clear()
     STATE.dual = False

@@ -11,7 +11,7 @@ from ...autograd.calls import Results
 from ...autograd.tensor import Tensor
 from ...autograd.transform_levels import Opened
 from ...autograd.trees import flatten, rebuilt, spread, tree_spec
-from ...errors import refused
+from ...errors import fault
 from ...graph.registry import F
 from ...graph.state import STATE
 from ..values.functions import call_value
@@ -26,23 +26,9 @@ def rule(cls: UserClass) -> Any:
         return None
     own, generated = cls.lookup("vmap"), cls.lookup("generate_vmap_rule")
     if own is not None and generated:
-        raise refused(
-            "E409",
-            f"`{cls.name}` has a vmap and generate_vmap_rule=True",
-            f"You tried to vmap over {cls.name}, but it has both generate_vmap_rule=True and an "
-            "overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
-            f"overridden vmap staticmethod to avoid ambiguity. {_MORE}",
-            "leave one of the two out",
-        )
+        raise fault("E409 vmap-generate_vmap_rule-true", cls.name)
     if own is None and not generated:
-        raise refused(
-            "E409",
-            f"`{cls.name}` says nothing of vmap",
-            f"You tried to vmap over {cls.name}, but it does not have vmap support. Please "
-            "override and implement the vmap staticmethod or set generate_vmap_rule=True. "
-            f"{_MORE}",
-            "write `generate_vmap_rule = True` in the class",
-        )
+        raise fault("E409 says-nothing-vmap", cls.name)
     return bind(own, None, cls)
 
 
@@ -83,24 +69,15 @@ def mapped(own: Any, apply: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         found = call_value(own, [info, tuple(dims), *whole], {})
     if not isinstance(found, tuple) or len(found) != 2:
         count = f"{len(found)} returns" if isinstance(found, tuple) else _class(found)
-        raise refused(
-            "E409",
-            "a vmap must return its output and out_dims",
-            "Expected the vmap staticmethod to have two returns, an output and out_dims with "
-            f"pytree structure compatible with the output. Got {count} instead",
-            "return `output, 0`",
-        )
+        raise fault("E409 vmap-return-output-out_dims", count=count)
     output, out_dims = found
     spreads = spread(out_dims, output, lambda dim: dim is None or type(dim) is int)
     if spreads is None:
-        raise refused(
-            "E409",
-            "the out_dims that a vmap returned do not have the structure of its output",
-            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) "
-            f"tuple. Expected out_dims={out_dims} to be compatible with the structure of `output`. "
-            f"out_dims has structure {tree_spec(out_dims)} but output has structure "
-            f"{tree_spec(output)}. {_MORE}",
-            "give an int, or an entry for each result",
+        raise fault(
+            "E409 out_dims-vmap-returned-do",
+            tree_spec(out_dims),
+            tree_spec(output),
+            out_dims=out_dims,
         )
     return rebuilt(
         output,

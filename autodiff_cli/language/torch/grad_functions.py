@@ -7,10 +7,10 @@ from typing import Any
 
 from ...autograd.function_hooks import attached
 from ...autograd.tensor import Tensor
-from ...errors import fail, refused
+from ...errors import fault
 from ...graph.node import Node
 from ..runtime.attributes import Handle, special_name
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.values import Builtin, GradFn
 
@@ -32,12 +32,7 @@ def attribute(function: GradFn, name: str) -> Any:
         return special_name(function, name)
     if function.node.op.key == "custom_function":
         return function.node.args[2].context.get_attribute(name)
-    raise fail(
-        "E207",
-        f"{function.short_name} has no attribute `{name}`",
-        help=f"it has: {', '.join(_ATTRIBUTES)}",
-        notes=(f"PyTorch: '{function.short_name}' object has no attribute '{name}'",),
-    )
+    raise fault("E207 function-no-attribute", ", ".join(_ATTRIBUTES), function=function, name=name)
 
 
 class FunctionType:
@@ -60,27 +55,13 @@ def _variable(function: GradFn) -> Any:
 def _nodes(name: str, values: Any, count: int) -> list[Node | None]:
     """What a hook gives instead of gradients, as nodes."""
     if not isinstance(values, tuple | list | Tensor):
-        raise refused(
-            "E208",
-            f"the hook returned {kind_of(values)} instead of a tuple",
-            f"expected tuple, but hook returned '{type(values).__name__}'",
-            "return a tuple of tensors, or nothing",
-            "TypeError",
-        )
+        raise fault("E208 hook-returned-instead-tuple-2", kind_of(values), type(values).__name__)
     parts = [values] if isinstance(values, Tensor) else list(values)
     if len(parts) != count:
-        raise refused(
-            "E205",
-            f"the hook returned {len(parts)} gradients instead of {count}",
-            f"hook '{name}' has returned an incorrect number of values (got {len(parts)}, but "
-            f"expected {count})",
-            "return a tuple with one for each, or None",
-        )
+        raise fault("E205 hook-returned-gradients-instead-2", len(parts), count=count, name=name)
     for part in parts:
         if part is not None and not isinstance(part, Tensor):
-            raise misfit(
-                "a hook returns tensors, not", part, "return a tuple of tensors, or nothing"
-            )
+            raise fault("E208 hook-returns-tensors", kind_of(part))
     return [None if part is None else part.node for part in parts]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from ...autograd.calls import Results
 from ...autograd.reverse import Pass
 from ...autograd.tensor import Tensor
-from ...errors import refused
+from ...errors import fault, refused
 from ...graph.node import Node
 from ...graph.op import OUTPUT, output
 from ...graph.state import grad_mode
 from ..runtime.attributes import METHODS, Handle
-from ..values.dialect import misfit
+from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of
 from ..values.values import Builtin, GradFn
@@ -30,11 +30,7 @@ class GradientEdge(Results):
 
 def _edge(node: Any, output_nr: Any, ownership_token: Any = None) -> GradientEdge:
     if not isinstance(node, GradFn) or type(output_nr) is not int:
-        raise misfit(
-            "GradientEdge takes a grad_fn and a number, not",
-            node,
-            "write `torch.autograd.graph.get_gradient_edge(y)`",
-        )
+        raise fault("E208 gradientedge-takes-grad_fn-number", kind_of(node))
     made = GradientEdge((node, output_nr))
     at = node.node
     made.tensor = beside(at if at.outputs is None else output(at, output_nr))
@@ -43,13 +39,7 @@ def _edge(node: Any, output_nr: Any, ownership_token: Any = None) -> GradientEdg
 
 def _gradient_edge(tensor: Any) -> GradientEdge:
     if not isinstance(tensor, Tensor) or not tensor.requires_grad:
-        raise refused(
-            "E402",
-            "a tensor that does not require grad is nowhere in the graph",
-            "It is not possible to get the gradient edge for a Tensor that does not require "
-            "gradients",
-            "make its inputs require grad",
-        )
+        raise fault("E402 tensor-does-not-require")
     node = tensor.node
     made = GradientEdge((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
     made.tensor = tensor

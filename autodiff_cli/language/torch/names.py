@@ -8,7 +8,7 @@ import numpy as np
 
 from ...autograd import gradients
 from ...autograd.tensor import Array, Tensor, as_array
-from ...errors import fail, refused
+from ...errors import fail, fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.params import to_dtype, to_size, to_tensor
 from ...graph.shapes import broadcast_shapes
@@ -28,9 +28,7 @@ def _tensors(value: Any, what: str) -> list[Tensor]:
     values = [getattr(item, "tensor", item) for item in values]  # of a place in the graph
     for item in values:
         if not isinstance(item, Tensor):
-            raise misfit(
-                f"{what} must be tensors, not", item, "give a tensor or a tuple of tensors"
-            )
+            raise fault("E208 what-tensors", kind_of(item), what=what)
     return values
 
 
@@ -39,21 +37,10 @@ def _seeds(value: Any, count: int) -> list[Tensor | None]:
         return [None] * count
     values = [value] if isinstance(value, Tensor) else items_of(value)
     if len(values) != count:
-        raise refused(
-            "E205",
-            f"grad_outputs has {len(values)} entries for {count} outputs",
-            f"got {count} tensors and {len(values)} gradients",
-            "give one for each output, or None",
-        )
+        raise fault("E205 grad_outputs-entries-outputs", len(values), count=count)
     for value in values:
         if value is not None and not isinstance(value, Tensor):
-            raise refused(
-                "E208",
-                f"a gradient is a tensor or None, not {kind_of(value)}",
-                f"gradients can be either Tensors or None, but got {type(value).__name__}",
-                "write `torch.tensor(1.0)`",
-                "TypeError",
-            )
+            raise fault("E208 gradient-tensor-none", kind_of(value), type(value).__name__)
     return values
 
 
@@ -70,20 +57,11 @@ def _grad(
 ) -> Any:
     outs = _tensors(outputs, "outputs")
     if isinstance(inputs, list | tuple) and not inputs:
-        raise fail(
-            "E205", "`grad` needs at least one input", help="write `torch.autograd.grad(loss, x)`"
-        )
+        raise fault("E205 grad-needs-least-input")
     materialize = truth(materialize_grads)
     unused = materialize if allow_unused is None else truth(allow_unused)
     if materialize and not unused:
-        raise refused(
-            "E205",
-            "`grad` cannot give zeros for what is unused and refuse it",
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-            "allow_unused=False.",
-            "leave allow_unused out",
-            "ValueError",
-        )
+        raise fault("E205 grad-cannot-give-zeros")
     grad = gradients.grad
     if truth(is_grads_batched):
         from ...autograd.transforms.functions import batched_grad as grad
@@ -127,11 +105,7 @@ def _set_grad_enabled(mode: Any) -> GradMode:
 def _set_default_dtype(dtype: Any) -> None:
     kind = to_dtype(dtype)
     if not is_float(kind):
-        raise fail(
-            "E208",
-            f"the default dtype must be a float dtype, not {kind.name}",
-            help="use torch.float32 or torch.float64",
-        )
+        raise fault("E208 default-dtype-float-dtype", kind=kind)
     STATE.default_dtype = kind
 
 
@@ -189,11 +163,7 @@ def _allclose(
     if MODE.python and type(input) is Tensor and type(other) is Tensor:
         left, right = input.dtype.name, other.dtype.name
         if left != right:
-            raise fail(
-                "E307",
-                f"`allclose` compares tensors of one dtype, got {left} and {right}",
-                help=f"convert one: `torch.allclose(a, b.to(torch.{left}))`",
-            )
+            raise fault("E307 allclose-compares-tensors-dtype", left=left, right=right)
     return all_close(input, other, rtol, atol, truth(equal_nan))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...autograd import reverse
 from ...autograd.function_hooks import Packed, attached
 from ...autograd.tensor import Tensor
-from ...errors import fail, refused
+from ...errors import fault, refused
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
 from ...graph.op import LEAF, OUTPUT
@@ -85,28 +85,13 @@ class Hooks:
         version = given.version
         found = call_value(self.pack, [given], {})
         if given.version != version:
-            raise refused(
-                "E409",
-                "a pack hook changed its argument in place",
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
-                "input to pack hook cannot be modified by in-place operations as this can lead to "
-                "unexpected side-effects. Please open an issue if you need to perform in-place "
-                "operations on the input to a pack hook.",
-                "return a new tensor",
-            )
+            raise fault("E409 pack-hook-changed-argument")
         return found
 
     def unpacked(self, packed: Any) -> Tensor:
         value = call_value(self.unpack, [packed], {})
         if not isinstance(value, Tensor):
-            raise refused(
-                "E208",
-                f"the unpack hook returned {kind_of(value)} instead of a tensor",
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(value).__name__}",
-                "return the tensor that pack_hook was given",
-                "TypeError",
-            )
+            raise fault("E208 unpack-hook-returned-instead", kind_of(value), type(value).__name__)
         return value
 
 
@@ -123,11 +108,7 @@ class SavedTensor:
     def get_attribute(self, name: str) -> Any:
         if name == "register_hooks":
             return Builtin(name, self._register)
-        raise fail(
-            "E207",
-            f"a saved tensor has no attribute `{name}`",
-            help="it has `.register_hooks(pack_hook, unpack_hook)`",
-        )
+        raise fault("E207 saved-tensor-no-attribute", name=name)
 
     def _register(self, pack_hook: Any, unpack_hook: Any) -> None:
         Hooks(pack_hook, unpack_hook).attach(self.function, [self.read])

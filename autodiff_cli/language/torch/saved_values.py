@@ -6,7 +6,7 @@ from typing import Any
 
 from ...autograd import reverse
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fault
 from ...graph.node import Node
 from ...graph.op import CAST
 from ...graph.registry import F
@@ -76,9 +76,4 @@ def beside(node: Node) -> Tensor:
 
 
 def _nothing(function: GradFn, name: str) -> Exception:
-    return fail(
-        "E207",
-        f"{function.name} has no attribute `_saved_{name}`",
-        help="it keeps what its gradient needs: _saved_self, _saved_other, _saved_result",
-        notes=(f"PyTorch: '{function.name}' object has no attribute '_saved_{name}'",),
-    )
+    return fault("E207 no-attribute-saved", function=function, name=name)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.state import STATE, grad_mode
 from ..python.saving import load, save
 from ..runtime.context_managers import Manager
@@ -79,11 +79,7 @@ def _autocast(
 ) -> Manager:
     """Without CUDA autocast to it is off; on the CPU it would change the numbers."""
     if truth(enabled) and device_type == "cpu":
-        raise fail(
-            "E203",
-            "autocast on the cpu computes in bfloat16, which does not exist here",
-            help="write `enabled=False`, or leave the `with` out",
-        )
+        raise fault("E203 autocast-cpu-computes-bfloat16")
     return Manager("autocast")
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...autograd.transforms import functional, functions, gradcheck
-from ...errors import fail, refused
+from ...errors import fail, fault, refused
 from ...graph.op import constant, number
 from ...graph.params import BindError, to_float
 from ...graph.state import STATE
 from ..runtime.attributes import inside
-from ..values.dialect import MODE, misfit
+from ..values.dialect import MODE, kind_of
 from ..values.functions import call_value
 from ..values.operations import as_operand, count_step, truth
 from ..values.values import Builtin
@@ -27,11 +27,7 @@ _RANDOMNESS = ("error", "same", "different")
 def _function(name: str, function: Any) -> functions.Call:
     """A value of the language as a function that transforms run."""
     if not callable(function):
-        raise misfit(
-            f"`{name}` needs a function, not",
-            function,
-            f"write `{name}(f)`, with `def f(x): ...` or a lambda",
-        )
+        raise fault("E208 needs-function", kind_of(function), name=name)
 
     def run(args: list[Any], kwargs: dict[str, Any]) -> Any:
         count_step()
@@ -235,26 +231,13 @@ def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
             "AssertionError",
         )
     if value == "forward-mode" and not truth(vectorize):
-        raise refused(
-            "E203",
-            "the forward-mode strategy needs vectorize=True",
-            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-            "only implemented for `vectorize=True`.",
-            "write `vectorize=True`",
-            "NotImplementedError",
-        )
+        raise fault("E203 forward-mode-strategy-needs")
     return str(value)
 
 
 def _check_strict(name: str, strict: Any, vectorize: Any) -> None:
     if truth(strict) and truth(vectorize):
-        raise refused(
-            "E205",
-            f"`{name}` cannot be strict and vectorized",
-            f"torch.autograd.functional.{name}: `strict=True` and `vectorized=True` are not "
-            "supported together. Please either set `strict=False` or `vectorize=False`.",
-            "leave one of the two out",
-        )
+        raise fault("E205 cannot-strict-vectorized", name=name)
 
 
 _HINT = (
@@ -273,15 +256,7 @@ def _functional_jacobian(
 ) -> Any:
     kind = _strategy(strategy, vectorize, _HINT)
     if kind == "forward-mode" and truth(create_graph):
-        raise refused(
-            "E203",
-            "the forward-mode strategy does not keep its graph",
-            "torch.autograd.functional.jacobian: `create_graph=True` and "
-            '`strategy="forward-mode"` are not supported together (yet). Please either set '
-            '`create_graph=False` or `strategy="reverse-mode"`.',
-            "leave create_graph out, or use `torch.func.jacfwd`",
-            "NotImplementedError",
-        )
+        raise fault("E203 forward-mode-strategy-does")
     _check_strict("jacobian", strict, vectorize)
     call = _function("jacobian", func)
     return functional.jacobian(call, _inputs(inputs), truth(create_graph), truth(strict), kind)
@@ -348,24 +323,16 @@ def _tolerance(name: str, eps: Any, atol: Any, rtol: Any) -> gradcheck.Tolerance
     try:
         found = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
     except BindError as error:
-        raise fail(
-            "E205", f"`{name}`: eps, atol and rtol {error.message}", help="write `eps=1e-6`"
-        ) from None
+        raise fault("E205 eps-atol-rtol", name=name, error=error) from None
     if not found.eps > 0:
-        raise fail(
-            "E205", f"`{name}` needs a positive eps, got {found.eps}", help="write `eps=1e-6`"
-        )
+        raise fault("E205 needs-positive-eps", name=name, found=found)
     return found
 
 
 def _known_options(name: str, options: dict[str, Any]) -> None:
     for option in options:
         if option not in _IGNORED:
-            raise fail(
-                "E205",
-                f"`{name}` got an unexpected keyword argument `{option}`",
-                help="it takes eps=, atol=, rtol= and raise_exception=",
-            )
+            raise fault("E205 got-unexpected-keyword-argument-2", name=name, option=option)
 
 
 def _gradcheck(

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor, as_array, wrap_view
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
@@ -304,9 +304,7 @@ _PRINTING = ("precision", "suppress", "threshold", "linewidth", "edgeitems", "si
 def _set_printoptions(**options: Any) -> None:
     for name in options:
         if name not in _PRINTING:
-            raise fail(
-                "E203", f"arrays are printed without `{name}` here", help=", ".join(_PRINTING)
-            )
+            raise fault("E203 arrays-printed-without-here", ", ".join(_PRINTING), name=name)
     with np.printoptions(**options):  # NumPy looks at the values
         STATE.array_options = {**STATE.array_options, **options}
 

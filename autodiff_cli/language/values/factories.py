@@ -8,13 +8,13 @@ import numpy as np
 
 from ...autograd.literals import array_of, check_extent, has_tensor, no_number
 from ...autograd.tensor import Array, Tensor, new_leaf, wrap_view
-from ...errors import fail
+from ...errors import fault
 from ...graph.dtypes import FLOAT64, is_float
 from ...graph.op import value_of
 from ...graph.params import to_dtype
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
-from .dialect import misfit
+from .dialect import kind_of
 from .operations import flag, iterate
 from .values import Size
 
@@ -29,11 +29,7 @@ def make_tensor(
         check_device(device)
     for name in kwargs:
         if name != "pin_memory":
-            raise fail(
-                "E205",
-                f"`tensor` got an unexpected keyword argument `{name}`",
-                help="`tensor(data, dtype=None, requires_grad=False)`",
-            )
+            raise fault("E205 tensor-got-unexpected-keyword", name=name)
     kind = None if dtype is None else to_dtype(dtype)
     if kind is None:
         kind = _dtype_of_numpy(data)
@@ -57,11 +53,7 @@ def _dtype_of_numpy(data: Any) -> np.dtype | None:
 def with_grad(array: np.ndarray, requires_grad: bool) -> Tensor:
     """A leaf of an array; only floats can require grad."""
     if requires_grad and not is_float(array.dtype):
-        raise fail(
-            "E306",
-            f"only floating point tensors can require grad, this one is {array.dtype.name}",
-            help="write floats (`[1.0, 2.0]`), or dtype=torch.float64",
-        )
+        raise fault("E306 only-floating-point-tensors-can-require", array=array)
     return new_leaf(array, requires_grad)
 
 
@@ -86,16 +78,13 @@ def _number(tensor: Tensor) -> Any:
     if tensor.tag == "numpy":
         return _numbers(tensor)
     if tensor.node.numel != 1:
-        raise fail(
-            "E208",
-            f"a tensor of shape {tuple(tensor.shape)} in a list is no number",
-            help="`torch.stack(tensors)` makes one of them",
-            notes=(
-                "PyTorch: only integer tensors of a single element can be converted to an index"
-                if tensor.dtype.kind in "iu"
-                else "PyTorch: only one element tensors can be converted to Python scalars",
-            ),
-            raises="TypeError" if tensor.dtype.kind in "iu" else "ValueError",
+        raise fault(
+            "E208 tensor-shape-list-no",
+            tuple(tensor.shape),
+            "PyTorch: only integer tensors of a single element can be converted to an index"
+            if tensor.dtype.kind in "iu"
+            else "PyTorch: only one element tensors can be converted to Python scalars",
+            "TypeError" if tensor.dtype.kind in "iu" else "ValueError",
         )
     return taken_out(tensor.node, value_of(tensor.node).item())
 
@@ -133,11 +122,7 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
     if data is None:
         data = make_tensor([])
     if not isinstance(data, Tensor):
-        raise misfit(
-            "a Parameter is made of a tensor, not of",
-            data,
-            "write `torch.nn.Parameter(torch.tensor(...))`",
-        )
+        raise fault("E208 parameter-made-tensor", kind_of(data))
     result = wrap_view(F.detach(data.node), data)
     if flag("requires_grad", requires_grad):
         result.set_requires_grad(True)

@@ -18,7 +18,7 @@ import numpy as np
 from ...autograd.calls import Results
 from ...autograd.printing import format_tensor
 from ...autograd.tensor import Tensor
-from ...errors import fail
+from ...errors import fault
 from ...graph.op import value_of
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
@@ -42,9 +42,7 @@ MAX_WIDTH = 100_000
 
 
 def too_long() -> Exception:
-    return fail(
-        "E505", f"the text would be longer than {MAX_TEXT} characters", help="print less at once"
-    )
+    return fault("E505 text-would-longer-characters", MAX_TEXT)
 
 
 def text(value: Any) -> Any:
@@ -81,9 +79,7 @@ def _add(piece: str, parts: list[str], size: list[int]) -> None:
 
 def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
     if depth > 100:
-        raise fail(
-            "E505", "the value is nested more than 100 levels deep", help="print a part of it"
-        )
+        raise fault("E505 value-nested-more-levels")
     kind = type(value)
     if kind is list:
         _sequence("[", value, "]", parts, size, depth)
@@ -277,11 +273,7 @@ def check_spec(spec: str) -> None:
     """E505 for a width or precision that would make enormous text."""
     for digits in _DIGITS.findall(spec):
         if len(digits) > 6 or int(digits) > MAX_WIDTH:
-            raise fail(
-                "E505",
-                f"the format `{spec[:40]}` asks for more than {MAX_WIDTH} characters",
-                help="use a smaller width or precision",
-            )
+            raise fault("E505 format-asks-more-characters", spec[:40], MAX_WIDTH)
 
 
 def formatted(value: Any, spec: str) -> Any:
@@ -297,22 +289,14 @@ def formatted(value: Any, spec: str) -> Any:
         return Later(formatted, value, spec)
     if isinstance(value, Tensor):
         if value.shape:
-            raise fail(
-                "E208",
-                f"a tensor of shape {tuple(value.shape)} cannot be formatted with `{spec}`",
-                help="format one element: `x[0].item()`",
-            )
+            raise fault("E208 tensor-shape-cannot-formatted", tuple(value.shape), spec=spec)
         return formatted(value.item(), spec)
     if not isinstance(value, bool | int | float | str):
         value = text(value)
     try:
         return format(value, spec)
     except (ValueError, OverflowError) as error:
-        raise fail(
-            "E208",
-            f"`{spec}` does not fit {text(value)[:40]}: {str(error).lower()}",
-            help="use a format such as `.4f`, `>8` or `d`",
-        ) from None
+        raise fault("E208 does-not-fit", text(value)[:40], str(error).lower(), spec=spec) from None
 
 
 _PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-Z%])")
@@ -343,11 +327,7 @@ def percent(template: str, values: Any) -> Any:
     try:
         return template % plain
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise fail(
-            "E208",
-            f"the values do not fit the format string: {error}",
-            help="one value for each `%`, for example `'%d %.2f' % (n, x)`",
-        ) from None
+        raise fault("E208 values-do-not-fit", error=error) from None
 
 
 class _Shown:
@@ -404,31 +384,19 @@ def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if whole in ("{{", "}}"):
             return whole[0]
         if whole in ("{", "}"):
-            raise fail(
-                "E208",
-                f"the format string {template[:60]!r} has a field that is not understood",
-                help="use `{}`, `{0}`, `{name}` or `{name:.3f}`",
-            )
+            raise fault("E208 format-string-field-not", template[:60])
         name, conversion, spec = match.groups()
         if name == "":
             name = str(automatic[0])
             automatic[0] += 1
         if name.isdigit():
             if int(name) >= len(args):
-                raise fail(
-                    "E210",
-                    f"the format string needs argument {name}, {len(args)} were given",
-                    help="give one argument for each `{}`",
-                )
+                raise fault("E210 format-string-needs-argument", len(args), name=name)
             value = args[int(name)]
         elif name in kwargs:
             value = kwargs[name]
         else:
-            raise fail(
-                "E210",
-                f"the format string names `{name}`, which was not given",
-                help=f"add `{name}=...`",
-            )
+            raise fault("E210 format-string-names", name=name)
         return formatted(represent(value) if conversion == "r" else value, spec or "")
 
     return _FIELD.sub(replace, template)

@@ -11,14 +11,14 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.params import LATE, NUMBERS, BindError
 from ...graph.state import STATE, grad_mode
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
-from .dialect import MODE, kind_of, misfit
+from .dialect import MODE, kind_of
 from .operations import count_nested, count_step
 from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
@@ -141,11 +141,7 @@ def call_user(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -
     scope = Scope(function.scope, True)
     function.params.bind(function, args, kwargs, scope.names)
     if DEPTH.now >= STATE.max_depth:
-        raise fail(
-            "E507",
-            f"`{function.name}` calls itself more than {STATE.max_depth} levels deep",
-            help="add a case that stops the recursion, or raise the limit with --max-depth",
-        )
+        raise fault("E507 calls-itself-more-levels", STATE.max_depth, function=function)
     DEPTH.now += 1
     try:
         return function.body(scope)
@@ -187,11 +183,7 @@ def call_value(
         from .arrays import given_back, plain
 
         return given_back(guarded(callee.name, callee.type, [plain(args[0])], {}))
-    raise fail(
-        "E208",
-        f"{kind_of(callee)} is not a function and cannot be called",
-        help="write `*` between two factors: `2 * (x + 1)`",
-    )
+    raise fault("E208 not-function-cannot-called", kind_of(callee))
 
 
 def _wrapped(
@@ -213,9 +205,7 @@ def _decorated(mode: GradMode, args: list[Any]) -> Any:
         return args[0]
     if not args:
         return mode
-    raise fail(
-        "E208", f"`{mode.name}` decorates functions", help=f"write `with torch.{mode.name}():`"
-    )
+    raise fault("E208 mode-decorates-functions", mode=mode)
 
 
 # What Python's functions complain with, the code of it, and what to do.
@@ -244,9 +234,7 @@ def guarded(
     except AutodiffError:
         raise
     except BindError as error:
-        raise fail(
-            "E205", f"`{name}`: a value {error.message}", help=f"see `autodiff help {name}`"
-        ) from None
+        raise fault("E205 value-error", name=name, error=error) from None
     except MemoryError:
         raise out_of_memory(f"`{name}`") from None
     except tuple(_COMPLAINTS) as error:
@@ -304,9 +292,7 @@ def written(name: str, found: Any, out: Any) -> Any:
         vars(kept).update(vars(found), name=f"{getattr(found, 'name', '')}_out")
         return kept
     if not (isinstance(found, Tensor) and isinstance(out, Tensor)):
-        raise fail(
-            "E208", f"`{name}` writes its results into tensors", help="write `out=torch.empty(0)`"
-        )
+        raise fault("E208 writes-results-into-tensors", name=name)
     if STATE.grad and (found.requires_grad or out.requires_grad):
         words = "functions with out=... arguments don't support automatic differentiation"
         raise fail(
@@ -335,11 +321,7 @@ def _refuse_python_operands(callee: OpFunction, args: list[Any], kwargs: dict[st
             and params[0].annotation == "Tensor"
             and not any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
         ):
-            raise misfit(
-                f"`{callee.name}` needs a tensor, not",
-                args[0],
-                "write `torch.tensor(...)` around it",
-            )
+            raise fault("E208 needs-tensor", kind_of(args[0]), callee=callee)
 
 
 def _of_tensors(value: Any) -> Callable[..., Any]:

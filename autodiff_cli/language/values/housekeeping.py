@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...engine.memory import drop_free
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fault
 from ...graph.node import Node as GraphNode
 from ...graph.op import LEAF
 from ...graph.state import STATE
@@ -52,13 +52,7 @@ class Housekeeping:
         before, self.mark = self.mark, newest
         most = 10 * STATE.max_steps
         if newest - self.start > most:
-            raise STATE.over or limit(
-                fail(
-                    "E506",
-                    f"the program applied more than {most} operations",
-                    help="is the loop endless? raise the limit with --max-steps 10000000",
-                )
-            )
+            raise STATE.over or limit(fault("E506 program-applied-more-operations", most=most))
         self.collect(scope, before)
         self.garbage += STATE.made
         STATE.made = 0

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
-from .dialect import misfit
+from .dialect import kind_of
 from .functions import DEPTH, call_value
 from .operations import binary, compare, count_step, equal, iterate, truth
 from .subscripts import index, slice_part
@@ -79,11 +79,7 @@ class Lazy:
         if STATE.over is not None:
             raise STATE.over
         if DEPTH.now >= STATE.max_depth:
-            raise fail(
-                "E507",
-                f"iterators are nested more than {STATE.max_depth} levels deep",
-                help="use a loop",
-            )
+            raise fault("E507 iterators-nested-more-levels", STATE.max_depth)
         DEPTH.now += 1
         before = STATE.grad
         if self.modes:
@@ -93,9 +89,7 @@ class Lazy:
         except ValueError as error:
             if "already executing" not in str(error):
                 raise
-            raise fail(
-                "E208", "generator already executing", help="it asks itself", raises="ValueError"
-            ) from None
+            raise fault("E208 generator-already-executing") from None
         finally:
             DEPTH.now -= 1
             if self.modes:
@@ -154,11 +148,7 @@ def advance(value: Any, *default: Any) -> Any:
             if default and is_stop(error):
                 return default[0]
             raise
-    raise misfit(
-        "next() needs an iterator with something left, not",
-        value,
-        "write `next(iter(x))`, or use a for loop",
-    )
+    raise fault("E208 next-needs-iterator-something", kind_of(value))
 
 
 def _asked(step: Callable[..., Any], *args: Any) -> Any:
@@ -192,9 +182,7 @@ def _zip(sources: list[Iterator[Any]], strict: bool) -> Iterator[Any]:
     try:
         yield from zip(*sources, strict=strict)
     except ValueError:
-        raise fail(
-            "E208", "zip() arguments have different lengths", help="leave strict out"
-        ) from None
+        raise fault("E208 zip-arguments-different-lengths") from None
 
 
 def enumerated(values: Any, start: Any = 0) -> Lazy:

@@ -17,7 +17,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.literals import has_tensor
 from ...autograd.tensor import Array, Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.node import Node
 from ...graph.op import number
 from ...graph.registry import F
@@ -253,11 +253,8 @@ def _python_comparison(symbol: str, left: Any, right: Any) -> Any:
         found = COMPARISONS[symbol][1](left, right)
         return bool(found) if type(found) is np.bool_ else found
     except TypeError as error:
-        raise fail(
-            "E208",
-            f"`{symbol}` cannot compare {kind_of(left)} and {kind_of(right)}",
-            help="compare two numbers or two strings",
-            notes=(f"PyTorch: {error}",),
+        raise fault(
+            "E208 symbol-cannot-compare", kind_of(left), kind_of(right), symbol=symbol, error=error
         ) from None
 
 
@@ -305,9 +302,7 @@ def contains(container: Any, item: Any) -> bool:
         hits = compare("==", container, item)
         if isinstance(hits, Tensor):
             return truth(Tensor(F.any(hits.node)))
-        raise fail(
-            "E208", f"a tensor cannot contain {kind_of(item)}", help="look for a number: `2.0 in x`"
-        )
+        raise fault("E208 tensor-cannot-contain", kind_of(item))
     if isinstance(container, range):
         if type(item) is Varying:
             raise Aside
@@ -325,12 +320,7 @@ def truth(value: Any) -> bool:
     """Whether a value counts as true; tensors need exactly one element."""
     if isinstance(value, Tensor):
         if value.node.numel != 1:
-            raise fail(
-                "E408",
-                f"the truth of a tensor with {value.node.numel} elements, shape "
-                f"{tuple(value.shape)}, is ambiguous",
-                help="reduce it: `.any()` or `.all()`",
-            )
+            raise fault("E408 truth-tensor-elements", tuple(value.shape), value=value)
         return bool(value.item())
     if not isinstance(value, Instance):
         return bool(value)
@@ -375,13 +365,7 @@ def count_step(n: int = 1) -> None:
     """Count a loop step, call or comprehension item against the limit."""
     STATE.steps += n
     if STATE.steps > STATE.max_steps:
-        raise STATE.over or limit(
-            fail(
-                "E506",
-                f"the program took more than {STATE.max_steps} loop steps and calls",
-                help="is the loop endless? raise the limit with --max-steps 10000000",
-            )
-        )
+        raise STATE.over or limit(fault("E506 program-took-more-loop", STATE.max_steps))
 
 
 def iterate(value: Any) -> Iterator[Any]:
@@ -392,9 +376,7 @@ def iterate(value: Any) -> Iterator[Any]:
 def _items(value: Any) -> Any:
     if isinstance(value, Tensor):
         if not value.shape:
-            raise fail(
-                "E208", "a 0-d tensor cannot be iterated over", help="use it as it is, or `.item()`"
-            )
+            raise fault("E208 d-tensor-cannot-iterated")
         if type(value) is Array:
             from .subscripts import read_index
 
@@ -442,11 +424,7 @@ def _counted(items: Any) -> Iterator[Any]:
             yield item
     except RuntimeError as error:
         if "changed size" in str(error):
-            raise fail(
-                "E208",
-                "the container changed size while it was looped over",
-                help="loop over a copy",
-            ) from None
+            raise fault("E208 container-changed-size-while") from None
         raise
 
 

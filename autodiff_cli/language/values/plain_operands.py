@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.op import Op
 from ...graph.params import Param
 from ...numerals import short
@@ -125,17 +125,9 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
 def _refusal(name: str, param: Param, value: Any) -> AutodiffError:
     shown = short(value) if type(value) is int else repr(value)
     if param.annotation == "bool":
-        return fail(
-            "E205",
-            f"`{name}` argument `{param.name}` must be True or False, not {shown}",
-            help=f"write `{param.name}={bool(value)}`; several dims are a tuple: `dim=(0, 1)`",
-        )
+        return fault("E205 argument-true-false", bool(value), name=name, param=param, shown=shown)
     if param.annotation in _WHOLE:
-        return fail(
-            "E205",
-            f"`{name}` argument `{param.name}` must be an int, not {shown}",
-            help=f"write `{param.name}={int(value)}`",
-        )
+        return fault("E205 argument-int", int(value), name=name, param=param, shown=shown)
     if len(shown) > 30:
         shown = ""
     help = f"write `torch.tensor({shown or '...'})`"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...graph.symbolic_numbers import Varying
 from ...numerals import short
 from .dialect import kind_of
@@ -62,11 +62,7 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
                 raise _cannot_combine(symbol, left, right)
             result = BINARY[symbol][1](left, right)
             if type(result) is complex:
-                raise fail(
-                    "E504",
-                    f"{short(left)} ** {short(right)} is not a real number",
-                    help="use a base >= 0",
-                )
+                raise fault("E504 not-real-number", short(left), short(right))
             return result
         if symbol == "%" and a is str:
             from .formatting import percent
@@ -86,30 +82,18 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
     except TypeError:
         pass  # told below
     except ZeroDivisionError:
-        raise fail(
-            "E504",
-            f"division by zero: {short(left)} {symbol} {short(right)}",
-            help="tensors divide to inf; Python numbers do not",
-        ) from None
+        raise fault("E504 division-zero", short(left), short(right), symbol=symbol) from None
     except ValueError as error:
         raise fail("E504", str(error), help="shift by a non-negative number") from None
     except OverflowError:
-        raise fail(
-            "E504",
-            f"{short(left)} {symbol} {short(right)} is too large",
-            help="use smaller numbers, or tensors",
-        ) from None
+        raise fault("E504 symbol-too-large", short(left), short(right), symbol=symbol) from None
     if Varying in (a, b) and symbol in BINARY:
         return BINARY[symbol][1](left, right)
     raise _cannot_combine(symbol, left, right)
 
 
 def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
-    return fail(
-        "E208",
-        f"`{symbol}` cannot combine {kind_of(left)} and {kind_of(right)}",
-        help="operands are tensors, numbers, or two values of one kind",
-    )
+    return fault("E208 symbol-cannot-combine", kind_of(left), kind_of(right), symbol=symbol)
 
 
 NUMBERS = frozenset({int, float, bool})
@@ -122,11 +106,7 @@ def bound_length(length: int, kind: type, times: int = 0) -> None:
     """E505 where a text or a list would be too long; Python itself says that of what is repeated
     more often than it can count."""
     if length > (MAX_CHARACTERS if kind is str else MAX_ITEMS) and times <= maxsize:
-        raise fail(
-            "E505",
-            f"the result would have {short(length)} {'characters' if kind is str else 'items'}",
-            help="build it in smaller parts",
-        )
+        raise fault("E505 result-would", short(length), "characters" if kind is str else "items")
 
 
 def bound_integers(symbol: str, left: int, right: int) -> None:
@@ -149,9 +129,4 @@ def bound_integers(symbol: str, left: int, right: int) -> None:
 def refuse_caret(left: Any, right: Any) -> None:
     for value in (left, right):
         if isinstance(value, float) or (isinstance(value, Tensor) and value.dtype.kind == "f"):
-            raise fail(
-                "E105",
-                "`^` is not power here",
-                label="bitwise xor in Python and PyTorch; not defined for floats",
-                help="write `**` for powers: `x**2`",
-            )
+            raise fault("E105 not-power-here")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import fail, refused
+from ...errors import fail, fault, refused
 from ...graph.params import written_as_int
 from ...graph.registry import F
 from ...graph.state import STATE
@@ -38,21 +38,17 @@ def index(value: Any, key: Any) -> Any:
             known = ", ".join(represent(k) for k in list(value)[:8])
             names = [k for k in value if type(k) is str]
             close = suggest(key, names, 1) if type(key) is str else []
-            raise fail(
-                "E210",
-                f"the dict has no key {represent(key)[:60]}",
-                help=f"did you mean {represent(close[0])}?"
+            raise fault(
+                "E210 dict-no-key",
+                represent(key)[:60],
+                f"did you mean {represent(close[0])}?"
                 if close
                 else f"it has: {known or 'nothing'}",
             ) from None
     item = getattr(type(value), "get_item", None)
     if item is not None:
         return item(value, key)
-    raise fail(
-        "E208",
-        f"{kind_of(value)} cannot be indexed",
-        help="index tensors, lists, tuples, dicts and strings",
-    )
+    raise fault("E208 cannot-indexed", kind_of(value))
 
 
 def read_index(tensor: Tensor, key: Any) -> Any:
@@ -158,17 +154,12 @@ def _position(key: Any, of: str = "slice") -> int:
 
 def _index_sequence(value: Any, key: Any) -> Any:
     if isinstance(key, slice) and isinstance(value, deque):
-        raise fail("E305", "sequence index must be integer, not 'slice'", help="list(x)[1:]",
-                   raises="TypeError")  # fmt: skip
+        raise fault("E305 sequence-index-integer")  # fmt: skip
     if isinstance(key, slice):
         part = value[plain_key(key)]
         return Size(part) if isinstance(value, Size) else part
     if isinstance(key, tuple):
-        raise fail(
-            "E305",
-            f"{kind_of(value)} takes one index, not {len(key)}",
-            help="make it a tensor: `tensor(x)[i, j]`",
-        )
+        raise fault("E305 takes-index", kind_of(value), len(key))
     at = _position(key, type(value).__name__)
     try:
         return value[at]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from ...suggest import suggest
 from ..syntax.tree import private
 from .functions import call_value
@@ -131,11 +131,8 @@ class UserClass(type):
         try:
             cls = super().__new__(meta, name, tuple(bases) or (OBJECT,), entries)
         except TypeError as error:
-            raise fail(
-                "E208",
-                " ".join(str(error).split()),
-                span,
-                help="bases stand in one order everywhere, those of a base after it",
+            raise fault(
+                "E208 bases-have-no-order", " ".join(str(error).split()), span=span
             ) from None
         cls.names = Names(names)
         cls.names.cls = cls
@@ -201,11 +198,7 @@ class UserClass(type):
 
     def check_open(cls) -> None:
         if cls.fixed:
-            raise fail(
-                "E207",
-                f"attributes of the class `{cls.name}` cannot be set",
-                help=f"make a class of your own: `class My{cls.name}({cls.name}):`",
-            )
+            raise fault("E207 attributes-class-cannot-set", cls.name)
 
     def get_item(cls, key: Any) -> Any:
         method = cls.flat.get("__class_getitem__")
@@ -240,12 +233,9 @@ class UserClass(type):
         if init is not _INIT:
             found = call_value(bind(init, instance), list(args), kwargs)
             if found is not None and type(init) is UserFunction:
-                raise fail(
-                    "E208", "__init__() should return None, not a value", help="return nothing"
-                )
+                raise fault("E208 init-should-return-none")
         elif (args or kwargs) and make is _NEW:
-            raise fail("E205", f"`{cls.name}()` takes no arguments", help="define `__init__`",
-                       notes=(f"PyTorch: {cls.name}() takes no arguments",))  # fmt: skip
+            raise fault("E205 takes-no-arguments", cls.name)
         return instance
 
     def has_instance(cls, value: Any) -> bool:
@@ -444,11 +434,8 @@ class Object(Instance):
         elif not set_property(self, name, value):
             slots = self.cls.slots
             if slots is not None and name not in slots:
-                raise fail(
-                    "E207",
-                    f"a {self.cls.name} has no attribute `{name}`",
-                    help=f"its __slots__ are: {', '.join(sorted(slots))}",
-                    notes=(f"PyTorch: '{self.cls.name}' object has no attribute '{name}'",),
+                raise fault(
+                    "E207 no-attribute-2", self.cls.name, ", ".join(sorted(slots)), name=name
                 )
             self.fields[name] = value
 
@@ -477,34 +464,19 @@ class Object(Instance):
     def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         method = self.special("__call__")
         if method is None:
-            raise fail(
-                "E208",
-                f"a {self.cls.name} is not a function and cannot be called",
-                help="define `__call__`",
-                notes=(f"PyTorch: '{self.cls.name}' object is not callable",),
-            )
+            raise fault("E208 not-function-cannot-called-2", self.cls.name)
         return call_value(method, args, kwargs)
 
     def get_item(self, key: Any) -> Any:
         method = self.special("__getitem__")
         if method is None:
-            raise fail(
-                "E208",
-                f"a {self.cls.name} cannot be indexed",
-                help="define `__getitem__`",
-                notes=(f"PyTorch: '{self.cls.name}' object is not subscriptable",),
-            )
+            raise fault("E208 cannot-indexed-2", self.cls.name)
         return call_value(method, [key], {})
 
     def set_item(self, key: Any, value: Any) -> None:
         method = self.special("__setitem__")
         if method is None:
-            raise fail(
-                "E208",
-                f"items of a {self.cls.name} cannot be assigned",
-                help="define `__setitem__`",
-                notes=(f"PyTorch: '{self.cls.name}' object does not support item assignment",),
-            )
+            raise fault("E208 items-cannot-assigned", self.cls.name)
         call_value(method, [key, value], {})
 
     def describe(self) -> str:
@@ -529,11 +501,7 @@ def _become(value: Any, cls: Any) -> None:
             return
     except TypeError:
         pass
-    raise fail(
-        "E208",
-        "__class__ assignment: the classes are of different kinds",
-        help="assign a class of the program whose base is the same",
-    )
+    raise fault("E208 class-assignment-classes-different")
 
 
 def _text(value: Any, name: str, *spec: str) -> str:
@@ -547,11 +515,7 @@ def _text(value: Any, name: str, *spec: str) -> str:
 
 def _no_accessor(instance: Any, name: str, what: str) -> AutodiffError:
     cls = instance.cls.name
-    return fail(
-        "E207",
-        f"property '{name}' of '{cls}' object has no {what}",
-        help=f"define `@{name}.{what}`",
-    )
+    return fault("E207 property-object-no", cls, name=name, what=what)
 
 
 def set_property(instance: Any, name: str, value: Any) -> bool:
@@ -589,11 +553,7 @@ class Super:
                 return bind(found, instance)
         if name == "__init_subclass__":
             return Builtin(name, lambda **kwargs: None)
-        raise fail(
-            "E207",
-            f"'super' object has no attribute '{name}'",
-            help=f"the bases of `{self.cls.name}` do not define it",
-        )
+        raise fault("E207 super-object-no-attribute", self.cls.name, name=name)
 
     def set_attribute(self, name: str, value: Any) -> None:
         raise fail("E207", "attributes of super() cannot be set", help="set them in `self`")
@@ -617,11 +577,7 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
         isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
     )
     if not fits:
-        raise fail(
-            "E208",
-            "super() works inside methods of a class",
-            help="call the base by name: `Base.method(self)`",
-        )
+        raise fault("E208 super-works-inside-methods")
     return Super(cls, instance)
 
 
@@ -640,8 +596,7 @@ def _formatted(self: Any, spec: Any) -> str:
     if self.layout is not object:
         return formatted(plain(self), spec) if spec else text(self)
     if spec:
-        raise fail("E208", f"unsupported format string passed to {self.cls.name}.__format__",
-                   help="define `__format__`")  # fmt: skip
+        raise fault("E208 unsupported-format-string-passed", self.cls.name)
     return text(self)
 
 
@@ -658,11 +613,7 @@ def _read(self: Any, name: Any) -> Any:
 
 def _init(self: Any, *args: Any, **kwargs: Any) -> None:
     if args or kwargs:
-        raise fail(
-            "E205",
-            "object.__init__() takes exactly one argument (the instance to initialize)",
-            help="the last class in the order of the bases takes no arguments",
-        )
+        raise fault("E205 object-init-takes-exactly")
 
 
 _NEW = staticmethod(Builtin("__new__", _new))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd import calls
-from ...errors import fail
+from ...errors import fail, fault
 from ...graph.dtypes import is_float
 from ...graph.symbolic_numbers import Growing
 from .dialect import misfit
@@ -285,9 +285,7 @@ def table_of(value: Any) -> dict[str, Getter] | None:
 def _results_attribute(value: Any, name: str) -> Any:
     if name in value.fields:
         return value[value.fields.index(name)]
-    raise fail(
-        "E207", f"the result has no field `{name}`", help=f"it has: {', '.join(value.fields)}"
-    )
+    raise fault("E207 result-no-field-2", ", ".join(value.fields), name=name)
 
 
 calls.Results.get_attribute = _results_attribute  # type: ignore[attr-defined]  # programs read fields by name

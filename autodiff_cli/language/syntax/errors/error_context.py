@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ....errors import AutodiffError, fail
+from typing import Any
+
+from ....errors import AutodiffError, fail, fault
+from ....source import Span
 from ..tokens import (
     CLOSER,
     CLOSERS,
@@ -97,12 +100,19 @@ class Context:
     def at_end(self) -> bool:
         return self.kind in (NEWLINE, END, DEDENT)
 
-    def error(
-        self, message: str, label: str, help: str, *, code: str = "E102", index: int | None = None
-    ) -> AutodiffError:
+    def place(self, index: int | None) -> Span:
+        """The token there, else the offending one."""
         at = self.index if index is None else index
         span = self.tokens.span(at)
         if span.start == span.end and span.start and self.kind != INDENT:
             # The end of a line: point at its last word.
             span = self.tokens.span(max(0, at - 1))
-        return fail(code, message, span, label=label, help=help)
+        return span
+
+    def error(self, message: str, label: str, help: str) -> AutodiffError:
+        return fail("E102", message, self.place(None), label=label, help=help)
+
+    def fault(
+        self, which: str, *facts: Any, index: int | None = None, **named: Any
+    ) -> AutodiffError:
+        return fault(which, *facts, span=self.place(index), **named)

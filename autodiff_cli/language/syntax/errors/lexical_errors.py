@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....errors import AutodiffError, Label, fail
+from ....errors import AutodiffError, Label, fail, fault
 from ....source import Source, Span
 from ..literals.numbers import MAX_NUMBERS, MAX_ROWS
 
@@ -16,33 +16,17 @@ _LOOKALIKES = {
 
 
 def too_many_numbers(source: Source, start: int) -> AutodiffError:
-    return fail(
-        "E108",
-        f"this list is too long: at most {MAX_NUMBERS} numbers in {MAX_ROWS} lists",
-        Span(source, start, start + 1),
-        label="begins here",
-        help="put the numbers into a file and read it with `load('data.npy')`",
-    )
+    return fault("E108 list-too-long", MAX_NUMBERS, MAX_ROWS, span=Span(source, start, start + 1))
 
 
 def indented_too_far(source: Source, start: int, end: int, most: int) -> AutodiffError:
-    return fail(
-        "E104",
-        f"this line is indented by {end - start} characters: at most {most}",
-        Span(source, start, start + 1),
-        label="begins here",
-        help="indent by 4 spaces for each block",
+    return fault(
+        "E104 line-indented-characters", end - start, most=most, span=Span(source, start, start + 1)
     )
 
 
 def notebook_command(source: Source, at: int) -> AutodiffError:
-    return fail(
-        "E102",
-        "notebook commands such as `!pip` are not part of a program",
-        Span(source, at, at + 1),
-        label="notebook command",
-        help="remove this line",
-    )
+    return fault("E102 notebook-commands-such-pip", span=Span(source, at, at + 1))
 
 
 def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
@@ -50,21 +34,9 @@ def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
     span = Span(source, at, at + 1)
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     if character == "\\":
-        return fail(
-            "E102",
-            "`\\` joins lines only as the last character of a line",
-            span,
-            label="something follows it",
-            help="remove what follows the `\\`, or put the expression into parentheses",
-        )
+        return fault("E102 joins-lines-only-last", span=span)
     if character == "!":
-        return fail(
-            "E102",
-            "`!` is not an operator here",
-            span,
-            label="unexpected `!`",
-            help="write `not x`, or `x != y` to compare",
-        )
+        return fault("E102 not-operator-here", span=span)
     if character in _LOOKALIKES:
         plain = _LOOKALIKES[character]
         printed = f" (`{character}`)" if character.isprintable() else ""
@@ -76,14 +48,13 @@ def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
             label="not plain ASCII",
             help=what or f"write `{plain}`",
         )
-    return fail(
-        "E102",
-        f"the character `{shown}` has no meaning here",
-        span,
-        label="unknown character",
-        help="write `a if condition else b` for `condition ? a : b`"
+    return fault(
+        "E102 character-no-meaning-here",
+        "write `a if condition else b` for `condition ? a : b`"
         if character == "?"
         else f"remove `{shown}`, or put it into a string",
+        shown=shown,
+        span=span,
     )
 
 
@@ -92,13 +63,7 @@ def mismatch(source: Source, start: int, end: int, opened: tuple[int, int] | Non
     closer = source.text[start:end]
     span = Span(source, start, end)
     if opened is None:
-        return fail(
-            "E102",
-            f"`{closer}` closes nothing: no bracket is open here",
-            span,
-            label="nothing to close",
-            help=f"remove this `{closer}`",
-        )
+        return fault("E102 closes-nothing-no-bracket", closer=closer, span=span)
     at = opened[1]
     opener = source.text[at : at + 1]
     wanted = {"(": ")", "[": "]", "{": "}"}[opener]
@@ -113,13 +78,7 @@ def mismatch(source: Source, start: int, end: int, opened: tuple[int, int] | Non
 
 
 def mixed_tabs(source: Source, start: int, end: int) -> AutodiffError:
-    return fail(
-        "E104",
-        "this line mixes tabs and spaces differently from the lines around it",
-        Span(source, start, end),
-        label="tabs and spaces",
-        help="indent every line of the block with spaces only, 4 for each level",
-    )
+    return fault("E104 line-mixes-tabs-spaces", span=Span(source, start, end))
 
 
 def bad_prefix(source: Source, start: int, opening: str) -> AutodiffError:
@@ -127,58 +86,26 @@ def bad_prefix(source: Source, start: int, opening: str) -> AutodiffError:
     span = Span(source, start, start + len(opening))
     quote = opening[-1]
     if "b" in opening.lower():
-        return fail(
-            "E106",
-            "bytes literals such as `b'...'` are not part of this language",
-            span,
-            label="bytes",
-            help=f"write a text: `{quote}...{quote}`",
-        )
-    return fail(
-        "E102",
-        f"`{opening[:-1]}` is no prefix of a string",
-        span,
-        label="before a string",
-        help="use `r'...'`, `f'...'` or no prefix",
-    )
+        return fault("E106 bytes-literals-such-b", quote=quote, span=span)
+    return fault("E102 no-prefix-string", opening[:-1], span=span)
 
 
 def matches_no_block(source: Source, start: int, end: int, below: int, above: int) -> AutodiffError:
     """The error of a line that ends a block but returns to none."""
-    return fail(
-        "E104",
-        f"this line is indented by {end - start}, which matches no line above it",
-        Span(source, start, end),
-        label=f"indented by {end - start}",
-        help=f"indent it by {below} or {above} spaces",
+    return fault(
+        "E104 line-indented", end - start, below=below, above=above, span=Span(source, start, end)
     )
 
 
 def name_too_long(source: Source, start: int, size: int, most: int) -> AutodiffError:
-    return fail(
-        "E102",
-        f"a name of {size} characters is too long: at most {most}",
-        Span(source, start, start + 20),
-        label="this name",
-        help="use a shorter name",
+    return fault(
+        "E102 name-characters-too-long", size=size, most=most, span=Span(source, start, start + 20)
     )
 
 
 def too_many_tokens(span: Span, most: int) -> AutodiffError:
-    return fail(
-        "E108",
-        f"the program has more than {most} words and signs",
-        span,
-        label="this is one too many",
-        help="put the numbers into a file and read it with `load('data.npy')`",
-    )
+    return fault("E108 program-more-words-signs", most=most, span=span)
 
 
 def bad_conversion(source: Source, start: int, end: int, name: str) -> AutodiffError:
-    return fail(
-        "E103",
-        f"`!{name}` is no conversion of an f-string",
-        Span(source, start, end),
-        label="conversion",
-        help="write `!r`, `!s` or nothing",
-    )
+    return fault("E103 no-conversion-f-string", name=name, span=Span(source, start, end))

@@ -27,21 +27,11 @@ def prompt(context: Context) -> AutodiffError | None:
         return None
     head = context.text(context.first)
     if head == ">>" and context.first == context.index:
-        return context.error(
-            "the prompt `>>>` is not part of a program", "prompt", "remove the `>>> `"
-        )
+        return context.fault("E102 prompt-not-part-program")
     if head == "..." and context.index == context.first + 1:
-        return context.error(
-            "the prompt `...` is not part of a program",
-            "after a prompt",
-            "remove the `... ` in front of the line",
-        )
+        return context.fault("E102 prompt-not-part-program-2")
     if head == "%" and context.first == context.index:
-        return context.error(
-            "notebook commands such as `%matplotlib` are not part of a program",
-            "notebook command",
-            "remove this line",
-        )
+        return context.fault("E102 notebook-commands-such-matplotlib")
     return None
 
 
@@ -65,24 +55,12 @@ def reserved_word(context: Context) -> AutodiffError | None:
         return None
     word = context.text(word_at)
     if context.kind == KIND["NOT"] and context.previous not in OPERAND_ENDS:
-        return context.error(
-            "`not` needs parentheses here", "after an operator", "write `(not ...)`"
-        )
+        return context.fault("E102 not-needs-parentheses-here")
     if word in ("else", "elif", "for", "if", "in", "is", "and", "or", "as", "from"):
         last = context.text(context.index - 1) if context.index > context.first else ""
         place = f"after `{last}`" if last and word_at == context.index else "here"
-        return context.error(
-            f"`{word}` stands where a value or name is needed",
-            f"a value is missing {place}",
-            f"write a value before `{word}`; as a name, write `{word}_`",
-            index=word_at,
-        )
-    return context.error(
-        f"`{word}` is a word of the language, not a name or value",
-        "reserved word",
-        f"choose another name, such as `{word}_`",
-        index=word_at,
-    )
+        return context.fault("E102 stands-where-value-name", word=word, place=place, index=word_at)
+    return context.fault("E102 word-language", word=word, index=word_at)
 
 
 def equal_sign(context: Context) -> AutodiffError | None:
@@ -90,24 +68,12 @@ def equal_sign(context: Context) -> AutodiffError | None:
     if TERMINALS[context.kind] in COMPARISONS or not TERMINALS[context.kind].endswith("EQUAL"):
         return None
     if text != "=":
-        return context.error(
-            f"`{text}` changes a variable and cannot stand inside an expression",
-            "a statement of its own",
-            f"write `{text}` on a line of its own, or `{text[:-1]}` for the value",
-        )
+        return context.fault("E102 changes-variable-cannot-stand", text[:-1], text=text)
     if context.brackets and context.inside(context.brackets[-1]) == "the call":
-        return context.error(
-            "`=` in a call wants a plain name before it",
-            "names an argument",
-            "write `name=value` for a keyword argument, or `==` to compare",
-        )
+        return context.fault("E102 call-wants-plain-name")
     if context.brackets or context.head in _CONDITIONS or context.previous not in OPERAND_ENDS:
-        return context.error(
-            "`=` assigns; a comparison is written `==`", "assignment", "write `==` to compare"
-        )
-    return context.error(
-        "`=` cannot stand here", "unexpected `=`", "write `==` to compare, or one `=` a statement"
-    )
+        return context.fault("E102 assigns-comparison-written")
+    return context.fault("E102 cannot-stand-here")
 
 
 def no_else(context: Context) -> AutodiffError | None:
@@ -115,10 +81,9 @@ def no_else(context: Context) -> AutodiffError | None:
         return None
     if context.kind in VALUE_STARTS and context.previous in OPERAND_ENDS:
         return None
-    return context.error(
-        "`a if condition` needs an `else`",
+    return context.fault(
+        "E102 if-condition-needs-else",
         "`else` expected" if context.at_end() else "`else` expected before this",
-        "write `a if condition else b`",
     )
 
 
@@ -130,38 +95,27 @@ def side_by_side(context: Context) -> AutodiffError | None:
         return None
     left, right = context.text(context.index - 1), context.text(context.index)
     if context.index == context.first + 1 and left in ("print", "exec", "del", "assert"):
-        return context.error(
-            f"`{left}` is a function and needs parentheses", "argument", f"write `{left}({right})`"
-        )
+        return context.fault("E102 function-needs-parentheses", left=left, right=right)
     if context.head in (KIND["IMPORT"], KIND["FROM"]) and "AS" in context.expected:
-        return context.error(
-            f"unexpected `{right}` in an import", "unexpected", f"write `as {right}`"
-        )
+        return context.fault("E102 unexpected-right-import", right=right)
     if left in _DECLARING and context.index == context.first + 1 and right.isidentifier():
-        return context.error(
-            f"names are assigned without `{left}`", "no word before it", f"write `{right} = ...`",
-            index=context.first,
-        )  # fmt: skip
+        return context.fault(
+            "E102 names-assigned-without", left=left, right=right, index=context.first
+        )
     if context.brackets and context.inside(context.brackets[-1]) == "the list":
-        return context.error(
-            f"`{left}` and `{right}` stand side by side with nothing between them",
-            "a `,` is missing before this",
-            f"write `{left}, {right}`",
-        )
+        return context.fault("E102 stand-side-side-nothing-between", left=left, right=right)
     if not context.brackets and context.text(context.index + 1) == "=":
-        return context.error(
-            f"`{right} = ...` begins in the line of another statement",
-            "a new statement",
-            f"begin a new line before `{right}`, or write `;`",
-        )
+        return context.fault("E102 begins-line-another-statement", right=right)
     product = f"`{left} * {right}`"
     choice = f"`{left}, {right}` or {product}" if context.brackets else product
-    return context.error(
-        f"`{left}` and `{right}` stand side by side with nothing between them",
+    return context.fault(
+        "E102 stand-side-side-nothing",
         "an operator or `,` is missing before this"
         if context.brackets
         else "an operator is missing before this",
-        f"write {choice}",
+        left=left,
+        right=right,
+        choice=choice,
     )
 
 
@@ -174,28 +128,17 @@ def missing_value(context: Context) -> AutodiffError | None:
         return None
     text = context.text(context.index)
     if context.index == context.first:
-        return context.error(
-            f"a line cannot begin with `{text}`",
-            "nothing before it",
-            f"write a value before `{text}`",
-        )
+        return context.fault("E102 line-cannot-begin", text=text)
     last = context.text(context.index - 1)
     if text == last and text in (",", ";"):
-        return context.error(
-            f"nothing stands between `{text}` and `{text}`",
-            "the second one",
-            f"remove one `{text}`",
-        )
+        return context.fault("E102 nothing-stands-between", text=text)
     if text == "|":
-        return context.error(
-            f"a value is missing between `{last}` and `|`",
-            "`|` is `or` of bits",
-            "write `abs(x)` for the absolute value of x",
-        )
-    return context.error(
-        f"a value is missing between `{last}` and `{text}`",
-        f"a value was expected before this `{text}`",
+        return context.fault("E102 value-missing-between-2", last=last)
+    return context.fault(
+        "E102 value-missing-between",
         f"write a value after `{last}`"
         if last not in "([{,"
         else f"remove `{text}`, or write a value before it",
+        last=last,
+        text=text,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....errors import AutodiffError, Label, fail
+from ....errors import AutodiffError, Label, fail, fault
 from ....source import Span
 from ..tokens import (
     CLOSER,
@@ -51,13 +51,7 @@ def unclosed(context: Context) -> AutodiffError | None:
     if not ends_inside or not _never_closed(context, opener):
         return None
     if tokens.kinds[opener] == FIELD_START:
-        return context.error(
-            "`{` is never closed in this f-string",
-            "field opened here",
-            "add `}` after the value",
-            code="E103",
-            index=opener,
-        )
+        return context.fault("E103 never-closed-f-string-2", index=opener)
     found = index
     if begins_line:
         found = _sign_on_line(context) or index
@@ -112,11 +106,11 @@ def indentation(context: Context) -> AutodiffError | None:
         word = context.text(header)
         line = context.line_of(header)
         at = context.index if not context.at_end() else context.index - 1
-        return context.error(
-            f"the `{word}` of line {line} has no indented block",
+        return context.fault(
+            "E104 line-no-indented-block",
             "a block was expected here" if at == context.index else "nothing follows",
-            "indent the lines of the block by 4 spaces, or write `pass` there",
-            code="E104",
+            word=word,
+            line=line,
             index=at,
         )
     if context.kind == INDENT:
@@ -124,13 +118,7 @@ def indentation(context: Context) -> AutodiffError | None:
         column = tokens.values[context.index]
         after = min(context.index + 1, len(tokens.kinds) - 1)
         span = Span(tokens.source, tokens.starts[context.index], tokens.ends[after])
-        return fail(
-            "E104",
-            f"this line is indented by {column}, but no block begins before it",
-            span,
-            label="unexpected indentation",
-            help="remove the spaces at the beginning of the line",
-        )
+        return fault("E104 line-indented-2", column=column, span=span)
     return None
 
 
@@ -139,20 +127,17 @@ def missing_colon(context: Context) -> AutodiffError | None:
         return None
     word = context.text(context.first)
     if context.at_end():
-        return context.error(
-            f"`:` is missing at the end of the `{word}` line",
-            "`:` expected after this",
-            f"write `{_header(context)}:`",
-        )
+        return context.fault("E102 missing-end-line", _header(context), word=word)
     if TERMINALS[context.kind].endswith("EQUAL"):
         return None
     if word == "else" and context.text(context.index) == "if":
         return context.error("`else if` is written `elif`", "unexpected `if`", "write `elif`")
     if context.previous in OPERAND_ENDS and context.kind in VALUE_STARTS:
-        return context.error(
-            f"`:` is missing in the `{word}` line",
-            "`:` expected before this",
-            f"write `{context.text(context.index - 1)}: {context.text(context.index)}`",
+        return context.fault(
+            "E102 missing-word-line",
+            context.text(context.index - 1),
+            context.text(context.index),
+            word=word,
         )
     return None
 
@@ -181,16 +166,8 @@ def without_if(context: Context) -> AutodiffError | None:
         return None
     word = context.text(context.index)
     if TERMINALS[context.kind] in ("EXCEPT", "FINALLY"):
-        return context.error(
-            f"`{word}` without a `try` before it",
-            "nothing to belong to",
-            f"write `try:` above, at the indentation of `{word}`",
-        )
-    return context.error(
-        f"`{word}` without an `if` before it",
-        "nothing to belong to",
-        f"write `if condition:` above, at the indentation of `{word}`",
-    )
+        return context.fault("E102 without-try-before", word=word)
+    return context.fault("E102 without-if-before", word=word)
 
 
 def line_ends(context: Context) -> AutodiffError | None:
@@ -201,33 +178,17 @@ def line_ends(context: Context) -> AutodiffError | None:
             and "AT" in context.expected
             and "PASS" not in (context.expected)
         ):
-            return context.error(
-                "a decorator stands before `def` or `class`",
-                "not a definition",
-                "write `def name():` below the decorator",
-            )
+            return context.fault("E102 decorator-stands-before-def")
         return None
     last = context.text(context.index - 1)
     before = context.text(context.index - 2) if context.index - 2 >= context.first else ""
     if last in ("+", "-") and before == last:
         name = context.text(context.first)
-        return context.error(
-            f"`{before}{last}` is not an operator",
-            "a value was expected after this",
-            f"write `{name} {last}= 1`",
-        )
+        return context.fault("E102 before-last-not-operator", before=before, last=last, name=name)
     if "NAME" in context.expected or "NUMBER" in context.expected:
         what = "a name" if "NUMBER" not in context.expected else "a value"
-        return context.error(
-            f"the line ends after `{last}`, where {what} is needed",
-            f"{what} is missing after this",
-            f"write {what} after `{last}`; to go on in the next line, use parentheses",
-        )
+        return context.fault("E102 line-ends-after-2", last=last, what=what)
     if context.expected & {"LPAR"} and context.head == KIND["DEF"]:
         return context.error("a function needs parentheses", "`()` expected", f"write `{last}():`")
     wanted = context.wanted()
-    return context.error(
-        f"the line ends after `{last}`, where {wanted} is needed",
-        f"{wanted} is missing after this",
-        f"write {wanted} after `{last}`",
-    )
+    return context.fault("E102 line-ends-after", last=last, wanted=wanted)

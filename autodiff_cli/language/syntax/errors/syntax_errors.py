@@ -6,7 +6,7 @@ None; the first that knows an answer gives it. The parser's own terms never show
 
 from __future__ import annotations
 
-from ....errors import AutodiffError, fail
+from ....errors import AutodiffError, fault
 from ..tokens import FIELD_START, TERMINALS, Tokens
 from .error_context import Context
 from .sign_errors import (
@@ -48,25 +48,14 @@ def _empty_field(context: Context) -> AutodiffError | None:
     ):
         return None
     span = context.tokens.span(context.index - 1).to(context.tokens.span(context.index))
-    return fail(
-        "E103",
-        "a field of this f-string has no value in it",
-        span,
-        label="nothing between the braces",
-        help="write `{name}`, or `{{}}` for the braces themselves",
-    )
+    return fault("E103 field-f-string-no", span=span)
 
 
 def _in_field(context: Context) -> AutodiffError | None:
     if not context.brackets or context.tokens.kinds[context.brackets[-1]] != FIELD_START:
         return None
     text = context.text(context.index)
-    return context.error(
-        f"unexpected `{text}` in a field of this f-string",
-        "unexpected",
-        "write one expression between `{` and `}`",
-        code="E103",
-    )
+    return context.fault("E103 unexpected-field-f-string", text=text)
 
 
 # ---- everything else ----------------------------------------------------------------------------
@@ -75,19 +64,11 @@ def _in_field(context: Context) -> AutodiffError | None:
 def _unexpected(context: Context) -> AutodiffError:
     if context.at_end():
         last = context.text(context.index - 1) if context.index else ""
-        return context.error(
-            f"the text ends after `{last}`, where {context.wanted()} is needed",
-            "ends here",
-            f"write {context.wanted()}",
-        )
+        return context.fault("E102 text-ends-after", context.wanted(), last=last)
     text = context.text(context.index)
     wanted = context.wanted()
     if text == ";" and context.brackets and context.inside(context.brackets[-1]) == "the list":
-        return context.error(
-            "`;` ends a statement and cannot separate entries",
-            "inside the list",
-            "write `,` between entries; rows are lists: `[[1, 2], [3, 4]]`",
-        )
+        return context.fault("E102 ends-statement-cannot-separate")
     help = f"remove `{text}`"
     if wanted not in ("something else", "the end of the line"):
         help = f"write {wanted} here, or remove `{text}`"

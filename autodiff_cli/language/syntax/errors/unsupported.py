@@ -18,13 +18,7 @@ def unsupported(context: Context) -> AutodiffError | None:
 
 
 def _refuse(context: Context, what: str, help: str, index: int | None = None) -> AutodiffError:
-    return context.error(
-        f"{what} are not part of this language",
-        "Python, but not this language",
-        help,
-        code="E106",
-        index=index,
-    )
+    return context.fault("E106 not-part-language", help, index=index, what=what)
 
 
 def _reserved(context: Context) -> AutodiffError | None:
@@ -34,11 +28,7 @@ def _reserved(context: Context) -> AutodiffError | None:
         return _refuse(context, what, help)
     if name == "WALRUS":
         target = context.text(context.index - 1) if context.index > context.first else "name"
-        return context.error(
-            "`:=` needs parentheses around it here",
-            "assigns inside an expression",
-            f"write `({target} := ...)`, or `{target} = ...` on a line of its own",
-        )
+        return context.fault("E102 needs-parentheses-around-here", target=target)
     return None
 
 

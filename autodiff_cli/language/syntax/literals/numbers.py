@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ....errors import AutodiffError, fail
+from ....errors import AutodiffError, fail, fault
 from ....source import Source, Span
 from ..tree import NumList
 
@@ -81,32 +81,16 @@ def invalid_number(text: str, span: Span) -> AutodiffError:
     digits = re.match(r"[0-9_.]*[0-9]", text)
     rest = text[digits.end() :] if digits else ""
     if digits and rest in ("j", "J"):
-        return fail(
-            "E106",
-            f"complex numbers such as `{_short(text)}` are not part of this language",
-            span,
-            label="imaginary number",
-            help=f"write the real number `{_short(digits.group())}`",
+        return fault(
+            "E106 complex-numbers-such-not", _short(text), _short(digits.group()), span=span
         )
     based = text[:2].lower() in ("0x", "0o", "0b")
     if digits and not based and rest.isidentifier() and not rest.startswith("_"):
         product = f"{_short(digits.group())} * {_short(rest)}"
-        return fail(
-            "E110",
-            f"`{_short(text)}` is not a number",
-            span,
-            label="digits followed by letters",
-            help=f"for a product write `{product}`; a name cannot begin with a digit",
-        )
+        return fault("E110 not-number-2", _short(text), product=product, span=span)
     whole = re.match(r"[0-9]+(?:\.[0-9]+)?", text.replace("_", ""))
     plain = "0x1F" if based or not whole else whole.group()
-    return fail(
-        "E110",
-        f"`{_short(text)}` is not a number",
-        span,
-        label="not a number",
-        help=f"write a number such as `{_short(plain)}` or `1_000.5e-3`",
-    )
+    return fault("E110 not-number", _short(text), _short(plain), span=span)
 
 
 def _too_long(text: str, span: Span) -> AutodiffError:

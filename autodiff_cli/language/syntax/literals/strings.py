@@ -6,7 +6,7 @@ import re
 from codecs import unicode_escape_decode
 from contextlib import suppress
 
-from ....errors import AutodiffError, fail
+from ....errors import AutodiffError, fail, fault
 from ....source import Source, Span
 
 # Possessive repeats: no backtracking, and no memory per escape, however long the text is.
@@ -96,13 +96,7 @@ def unescape(source: Source, start: int, body: str) -> str:
 
 
 def _bad_escape(source: Source, at: int, text: str) -> AutodiffError:
-    return fail(
-        "E103",
-        f"the escape `{text}` in this string names no character",
-        Span(source, at, at + len(text)),
-        label="unknown escape",
-        help=f"write `\\{text}` for the backslash itself, or put `r` before the opening quote",
-    )
+    return fault("E103 escape-string-names-no", text=text, span=Span(source, at, at + len(text)))
 
 
 def unterminated(source: Source, start: int, opening: str) -> AutodiffError:
@@ -121,21 +115,9 @@ def unterminated(source: Source, start: int, opening: str) -> AutodiffError:
 
 def field_unclosed(source: Source, brace: int, quote: str) -> AutodiffError:
     """The error of `f'{x'`."""
-    return fail(
-        "E103",
-        "`{` is never closed in this f-string",
-        Span(source, brace, brace + 1),
-        label="field opened here",
-        help=f"add `}}` before the closing {quote}, or write `{{{{` for a literal brace",
-    )
+    return fault("E103 never-closed-f-string", quote=quote, span=Span(source, brace, brace + 1))
 
 
 def single_brace(source: Source, at: int) -> AutodiffError:
     """The error of a `}` that closes nothing in an f-string."""
-    return fail(
-        "E103",
-        "`}` closes nothing in this f-string",
-        Span(source, at, at + 1),
-        label="no `{` before it",
-        help="write `}}` for a literal brace",
-    )
+    return fault("E103 closes-nothing-f-string", span=Span(source, at, at + 1))
