@@ -34,9 +34,9 @@ def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
             given = [getattr(fact, "id", "") for fact in call.args[1:]]
             keywords = {str(k.arg) for k in call.keywords} - {"span", "index"}
             assert len(given) + len(keywords) == len(names) and keywords <= set(names), which
-            names = [name for name in names if name not in keywords]
+            left = [name for name in names if name not in keywords]
             # What has the name of a blank stands in its place.
-            assert all(a == b for a, b in zip(given, names, strict=True) if a in names), which
+            assert all(a == b for a, b in zip(given, left, strict=True) if a in left), which
 
 
 def test_form() -> None:

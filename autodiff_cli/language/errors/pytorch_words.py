@@ -1,40 +1,125 @@
 """What PyTorch and Python say where a failure here is worded otherwise: for programs that print the
-exception they caught."""
+exception they caught.
+
+The table is `pytorch_words.txt`: a code and the exception where it is not the code's usual one, a
+pattern of our message, and their words, in which `{1}` is the pattern's first group.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from functools import cache
+from string import Formatter
+from typing import Any
 
 from ...errors import AutodiffError
-from .pytorch_library_words import LIBRARY_WORDS
-from .pytorch_op_words import OP_WORDS, SCALAR_TYPES
 
-_FREED = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after "
-    "they have already been freed). Saved intermediate values of the graph are freed when you call "
-    ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
-    "graph a second time or if you need to access saved tensors after calling backward."
-)
 # What follows a note with PyTorch's words.
 HINTS = {
     "E407": " Hint: enable anomaly detection to find the operation that failed to compute its "
     "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
 }
-_FLOATS = "Only Tensors of floating point and complex dtype can require gradients"
-_SCALARS = "grad can be implicitly created only for scalar outputs"
-_NO_GRAD = "element 0 of tensors does not require grad and does not have a grad_fn"
-_OUT_OF_RANGE = "Dimension out of range (expected to be in range of [{}, {}], but got {})"
 
-Words = Callable[[re.Match[str]], str]
+_SCALAR_TYPES = {
+    "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+    "bool": "Bool", "float64": "Double", "float32": "Float", "float16": "Half",
+}  # fmt: skip
+# Kernels that PyTorch has for no integers, or for no floats, by the function's name.
+_KERNELS = {
+    "softmax": "softmax_lastdim_kernel_impl",
+    "log_softmax": "log_softmax_lastdim_kernel_impl",
+    "gelu": "GeluKernelImpl",
+    "layer_norm": "LayerNormKernelImpl",
+    "mse_loss": "mse_cpu",
+    "softplus": "softplus_cpu",
+    "elu": "elu_cpu",
+    "selu": "elu_cpu",
+    "celu": "elu_cpu",
+    "abs": "abs_cpu",
+    "lerp": "lerp_kernel_scalar",
+    "bincount": "bincount_cpu",
+    "bernoulli": "bernoulli_tensor_cpu_p_",
+    "bitwise_and": "bitwise_and_cpu",
+    "bitwise_or": "bitwise_or_cpu",
+    "bitwise_xor": "bitwise_xor_cpu",
+    "bitwise_left_shift": "lshift_cpu",
+    "bitwise_right_shift": "rshift_cpu",
+}
+_KINDS = {"string": "str"}  # of values, where Python has another name
+_SHAPE = r"(\([\d, ]*\))"
+_PARTS = {
+    "<shape>": _SHAPE,
+    "<dtype>": f"({'|'.join(_SCALAR_TYPES)})",
+    "<kernel>": f"({'|'.join(_KERNELS)})",
+}
 
 
 def _sizes(text: str) -> list[int]:
-    return [int(n) for n in re.findall(r"\d+", text)]
+    return [int(n) for n in re.findall(r"-?\d+", text)]
 
 
 def _cross(text: str) -> str:
     return "x".join(map(str, _sizes(text)))
+
+
+# What a blank may ask of a group: `{1:list}`.
+_ASKED: dict[str, Callable[[str], Any]] = {
+    "": str,
+    "list": _sizes,
+    "inside": lambda text: ", ".join(map(str, _sizes(text))),
+    "times": lambda text: " x ".join(map(str, _sizes(text))),
+    "first": lambda text: _sizes(text)[0],
+    "dims": lambda text: len(_sizes(text)),
+    "type": lambda text: _SCALAR_TYPES.get(text, text),
+    "kind": lambda text: _KINDS.get(text, text),
+    "kernel": lambda text: _KERNELS[text],
+    "depth": lambda text: text.count("["),
+    "capital": lambda text: text[0].upper() + text[1:],
+}
+
+
+class _Blanks(Formatter):
+    """Fills the blanks of a row."""
+
+    def format_field(self, value: Any, form: str) -> str:
+        return str(_ASKED[form](value))
+
+
+# -- what takes more than blanks ------------------------------------------------------------------
+
+
+def _bmm(match: re.Match[str]) -> str:
+    left, right = _sizes(match[1]), _sizes(match[2])
+    return (
+        f"Expected size for first two dimensions of batch2 tensor to be: "
+        f"{[left[0], left[2]]} but got: {right[:2]}."
+    )
+
+
+def _square(match: re.Match[str]) -> str:
+    rows, columns = _sizes(match[2])[-2:]
+    name = match[1] if match[1].startswith("linalg.") else f"linalg.{match[1]}"
+    return (
+        f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices"
+    )
+
+
+def _size(text: str) -> str:
+    return f"torch.Size({[int(n) for n in re.findall(r'[0-9]+', text)]})"
+
+
+def _sizes_differ(match: re.Match[str]) -> str:
+    lines = [f"Error(s) in loading state_dict for {match[1]}:"]
+    for part in match[2].split("; "):
+        found = re.fullmatch(rf"(\S+) has shape {_SHAPE} there, {_SHAPE} here", part)
+        if found is not None:
+            lines.append(
+                f"\tsize mismatch for {found[1]}: copying a param with shape {_size(found[2])} "
+                f"from checkpoint, the shape in current model is {_size(found[3])}."
+            )
+    return "\n".join(lines)
 
 
 def _broadcast(match: re.Match[str]) -> str:
@@ -72,15 +157,6 @@ def _linear(match: re.Match[str]) -> str:
     return f"mat1 and mat2 shapes cannot be multiplied ({sizes})"
 
 
-def _reshape(match: re.Match[str]) -> str:
-    shape = ", ".join(re.findall(r"-?\d+", match[3]))
-    return f"shape '[{shape}]' is invalid for input of size {match[2]}"
-
-
-def _dim(match: re.Match[str]) -> str:
-    return _OUT_OF_RANGE.format(match[2], match[3], match[1])
-
-
 def _expand(match: re.Match[str]) -> str:
     given, wanted = _sizes(match[1]), _sizes(match[2])
     missing = len(wanted) - len(given)
@@ -104,20 +180,6 @@ def _cat(match: re.Match[str]) -> str:
     )
 
 
-def _channels(match: re.Match[str]) -> str:
-    return (
-        f"Given groups={match[3]}, weight of size {_sizes(match[2])}, expected input"
-        f"{_sizes(match[1])} to have {match[4]} channels, but got {match[5]} channels instead"
-    )
-
-
-def _attribute(match: re.Match[str]) -> str:
-    kind = {"list": "list", "dict": "dict", "string": "str", "tuple": "tuple"}.get(
-        match[1], match[1]
-    )
-    return f"'{kind}' object has no attribute '{match[2]}'"
-
-
 def _unpacked(match: re.Match[str]) -> str:
     given, wanted = int(match[1]), int(match[2])
     if given > wanted:
@@ -125,11 +187,8 @@ def _unpacked(match: re.Match[str]) -> str:
     return f"not enough values to unpack (expected {wanted}, got {given})"
 
 
-_TYPES = {"string": "str"}
-
-
 def _combine(match: re.Match[str]) -> str:
-    sign, left, right = match[1], _TYPES.get(match[2], match[2]), _TYPES.get(match[3], match[3])
+    sign, left, right = match[1], _KINDS.get(match[2], match[2]), _KINDS.get(match[3], match[3])
     if sign == "+" and left in ("str", "list", "tuple"):
         return f'can only concatenate {left} (not "{right}") to {left}'
     return f"unsupported operand type(s) for {sign}: '{left}' and '{right}'"
@@ -160,244 +219,41 @@ def _state(match: re.Match[str]) -> str:
     return "\n".join(lines)
 
 
-_SHAPE = r"(\([\d, ]*\))"
-
-# Kernels that PyTorch has for no integers, or for no floats, by the function's name.
-_KERNELS = {
-    "softmax": "softmax_lastdim_kernel_impl",
-    "log_softmax": "log_softmax_lastdim_kernel_impl",
-    "gelu": "GeluKernelImpl",
-    "layer_norm": "LayerNormKernelImpl",
-    "mse_loss": "mse_cpu",
-    "softplus": "softplus_cpu",
-    "elu": "elu_cpu",
-    "selu": "elu_cpu",
-    "celu": "elu_cpu",
-    "abs": "abs_cpu",
-    "lerp": "lerp_kernel_scalar",
-    "bincount": "bincount_cpu",
-    "bernoulli": "bernoulli_tensor_cpu_p_",
-    "bitwise_and": "bitwise_and_cpu",
-    "bitwise_or": "bitwise_or_cpu",
-    "bitwise_xor": "bitwise_xor_cpu",
-    "bitwise_left_shift": "lshift_cpu",
-    "bitwise_right_shift": "rshift_cpu",
-}
+def _dimensions(match: re.Match[str]) -> str:
+    return f"Only tensors with {match[1].replace('4 or', '4, or')} dimensions are supported"
 
 
-def _kernel(match: re.Match[str]) -> str:
-    kernel = _KERNELS[match[1]]
-    return f"\"{kernel}\" not implemented for '{SCALAR_TYPES[match[2]]}'"
+_COMPUTED: dict[str, Callable[[re.Match[str]], str]] = {
+    "bmm": _bmm, "square": _square, "sizes_differ": _sizes_differ, "broadcast": _broadcast,
+    "matmul": _matmul, "linear": _linear, "expand": _expand, "cat": _cat, "unpacked": _unpacked,
+    "combine": _combine, "missing": _missing, "too_many": _too_many, "state": _state,
+    "dimensions": _dimensions,
+}  # fmt: skip
 
 
-_DTYPE = f"({'|'.join(SCALAR_TYPES)})"
-_KERNEL_NAMES = f"({'|'.join(_KERNELS)})"
-
-# code, pattern of the message, what to say (a text with groups, or a function of the match), and
-# the exception where it is not the usual one of the code.
-_TABLE: tuple[tuple[str, str, str | Words, str], ...] = (
-    ("E201", r"name `(\w+)` is not defined", r"name '\1' is not defined", ""),
-    ("E202", r"unknown operation `(\w+)`", r"name '\1' is not defined", "NameError"),
-    ("E205", r"`([\w<>.]+)` misses its arguments? (.*)", _missing, ""),
-    ("E205", r"`([\w<>.]+)` takes (\d+)(?: to (\d+))? (?:positional )?arguments? but (\d+) w",
-     _too_many, ""),
-    ("E205", r"`([\w<>.]+)` got several values for argument `(\w+)`",
-     r"\1() got multiple values for argument '\2'", ""),
-    (
-        "E205",
-        r"`([\w<>.]+)` got an unexpected keyword argument `(\w+)`",
-        r"\1() got an unexpected keyword argument '\2'",
-        "",
-    ),
-    (
-        "E205",
-        r"the optimizer got an empty parameter list",
-        "optimizer got an empty parameter list",
-        "ValueError",
-    ),
-    ("E205", r"^(padding_idx must be within num_embeddings)", "Padding_idx must be within "
-     "num_embeddings", "AssertionError"),
-    ("E205", r"^(embed_dim must be divisible by num_heads)", r"\1", "AssertionError"),
-    ("E205", r"^`interpolate` has no mode", r"\g<0>", "NotImplementedError"),
-    ("E205", r"^pad mode must be .* not '(\w+)'", r"Unrecognised padding mode \1",
-     "NotImplementedError"),
-    ("E205", r"^attribute '\w+' already exists", r"\g<0>", "KeyError"),
-    ("E205", r"^`grad` needs at least one input", "`inputs` argument to `grad()` cannot be empty.",
-     "RuntimeError"),
-    ("E205", r"^invalid type: (.*)", r"invalid type: \1", "ValueError"),
-    ("E205", r"^`([\w.]+)` argument `(\w+)` must be a tensor, not an? (\w+)",
-     r"\1(): argument '\2' must be Tensor, not \3", "TypeError"),
-    ("E207", r"^module \[(\w+)\] is missing the required \"forward\" function",
-     r'Module [\1] is missing the required "forward" function', "NotImplementedError"),
-    ("E208", r"^a Parameter is made of a tensor, not of an? (\w+)",
-     r"'\1' object has no attribute 'detach'", "AttributeError"),
-    ("E209", r"`([\w.]+)` has no `(\w+)` here",
-     r"cannot import name '\2' from '\1'", "ImportError"),
-    ("E304", r"^`vmap` got in_dim=", r"\g<0>", "ValueError"),
-    ("E308", r"^Size mismatch between tensors", r"\g<0>", "AssertionError"),
-    ("E308", r"^`interpolate` needs 3 to 5 dims", r"\g<0>", "NotImplementedError"),
-    ("E308", r"^`cross_entropy` with scores of shape \((\d+), \d+\) needs targets of shape "
-     r"\(\1,\), got \(\1, \d+\)", "0D or 1D target tensor expected, multi-target not supported",
-     "RuntimeError"),
-    ("E206", r"`(\w+)` is assigned in this function", r"cannot access local variable '\1' where "
-     "it is not associated with a value", ""),
-    ("E207", r"an? (\w+) has no attribute `(\w+)`", _attribute, ""),
-    ("E208", r"`(\S+)` cannot combine an? (\w+) and an? (\w+)", _combine, ""),
-    (
-        "E208",
-        r"an? (\w+) is not a function and cannot be called",
-        r"'\1' object is not callable",
-        "",
-    ),
-    ("E208", r"an? (\w+) has no len\(\)", r"object of type '\1' has no len()", ""),
-    ("E208", r"an? (\w+) cannot be indexed", r"'\1' object is not subscriptable", ""),
-    ("E208", r"an? (\w+) cannot be iterated over", r"'\1' object is not iterable", ""),
-    ("E208", r"a 0-d tensor cannot be iterated", "iteration over a 0-d tensor", ""),
-    ("E210", r"the dict has no key (.*)", r"\1", "KeyError"),
-    ("E210", r"index -?\d+ is out of range for a (\w+)", r"\1 index out of range", "IndexError"),
-    ("E210", r"the list does not hold that value", "list.remove(x): x not in list", "ValueError"),
-    (
-        "E210",
-        r"the state does not fit (\w+): (.*)",
-        _state,
-        "RuntimeError",
-    ),
-    ("E211", r"(\d+) values? for (\d+) names", _unpacked, ""),
-    ("E301", rf"`linear` cannot apply a weight of shape {_SHAPE} to an input of shape {_SHAPE}",
-     _linear, ""),
-    ("E301", rf"{_SHAPE} @ {_SHAPE}", _matmul, ""),
-    ("E302", rf"cannot expand {_SHAPE} to {_SHAPE}", _expand, ""),
-    ("E303", rf"cannot expand {_SHAPE} to {_SHAPE}", _expand, ""),
-    ("E302", rf"cannot broadcast {_SHAPE} with {_SHAPE}", _broadcast, ""),
-    ("E303", rf"cannot reshape {_SHAPE} with (\d+) elements? into (\(.*\))",
-     _reshape, ""),
-    (
-        "E303",
-        r"view size is not compatible",
-        "view size is not compatible with input tensor's size and stride (at least one dimension "
-        "spans across two contiguous subspaces). Use .reshape(...) instead.",
-        "",
-    ),
-    ("E304", r"dim (-?\d+) is out of range: .* takes (-?\d+) to (-?\d+)", _dim, ""),
-    (
-        "E305",
-        r"index (-?\d+) is out of range for dim (\d+) with (\d+) elements?",
-        r"index \1 is out of bounds for dimension \2 with size \3",
-        "",
-    ),
-    ("E305", r"slice step must be positive, got 0", "slice step cannot be zero", "ValueError"),
-    ("E305", r"slice step must be positive", "step must be greater than zero", "ValueError"),
-    ("E305", r"^`one_hot` cannot take class -", "Class values must be non-negative.",
-     "RuntimeError"),
-    ("E305", r"^`one_hot` cannot take class", "Class values must be smaller than num_classes.",
-     "RuntimeError"),
-    ("E305", r"^class (-?\d+) is out of range: there",
-     r"Target \1 is out of bounds.", "IndexError"),
-    ("E305", r"too many indices: \d+ for a tensor of (\d+)",
-     r"too many indices for tensor of dimension \1", ""),
-    ("E306", r"require grad", _FLOATS, ""),
-    (
-        "E307",
-        rf"^`?{_KERNEL_NAMES}`? (?:needs (?!operands)|works|does).*?{_DTYPE}(?: tensors)?$",
-        _kernel,
-        "NotImplementedError",
-    ),
-    ("E307", r"gives (\w+), which cannot be stored in a (\w+) tensor",
-     lambda m: f"result type {SCALAR_TYPES[m[1]]} can't be cast to the desired output type "
-     f"{SCALAR_TYPES[m[2]]}", "RuntimeError"),
-    ("E307", r"`allclose` compares tensors of one dtype, got (\w+) and (\w+)",
-     lambda m: f"{SCALAR_TYPES[m[1]]} did not match {SCALAR_TYPES[m[2]]}", "RuntimeError"),
-    ("E307", r"(expected m1 and m2 to have the same dtype.*)", r"\1", ""),
-    ("E3", rf"cat along dim (\d+): shape {_SHAPE} of tensor (\d+) does not fit {_SHAPE}",
-     _cat, ""),
-    ("E3", rf"stack needs equal shapes, got {_SHAPE} and {_SHAPE} \(tensor (\d+)\)",
-     lambda m: f"stack expects each tensor to be equal size, but got {_sizes(m[1])} at entry 0 and "
-     f"{_sizes(m[2])} at entry {m[3]}", ""),
-    ("E308", rf"with scores of shape {_SHAPE} needs targets of shape {_SHAPE}, got {_SHAPE}",
-     lambda m: f"Expected input batch_size ({_sizes(m[1])[0]}) to match target batch_size "
-     f"({_sizes(m[3])[0]}).", "ValueError"),
-    ("E308", rf"the gradient must have shape {_SHAPE} and dtype \w+, not {_SHAPE}",
-     lambda m: f"attempting to assign a gradient of size '{_sizes(m[2])}' to a tensor of size "
-     f"'{_sizes(m[1])}'. Please ensure that the gradient and the tensor are the same size", ""),
-    ("E3", rf"`matmul` cannot multiply {_SHAPE} with {_SHAPE}", _matmul, ""),
-    ("E3", rf"`conv\dd` of input {_SHAPE} cannot use weight {_SHAPE} with groups=(\d+): it takes "
-     r"(\d+) channels?, the input has (\d+)", _channels, ""),
-    ("E205", r"invalid (learning rate): (.*)", r"Invalid \1: \2", "ValueError"),
-    ("E401", r"", _SCALARS, ""),
-    (
-        "E402",
-        r"numpy\(\) cannot be called",
-        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
-        "",
-    ),
-    ("E402", r"input \d+ of grad\(\) does not require grad",
-     "One of the differentiated Tensors does not require grad", ""),
-    ("E402", r"retain_grad", "can't retain_grad on Tensor that has requires_grad=False", ""),
-    ("E402", r"does not require grad", _NO_GRAD, ""),
-    (
-        "E405",
-        r"view of a leaf",
-        "a view of a leaf Variable that requires grad is being used in an in-place operation.",
-        "",
-    ),
-    (
-        "E405",
-        r"",
-        "a leaf Variable that requires grad is being used in an in-place operation.",
-        "",
-    ),
-    ("E406", r"", _FREED, ""),
-    (
-        "E408",
-        r"the truth of a tensor with 0 elements",
-        "Boolean value of Tensor with no values is ambiguous",
-        "",
-    ),
-    (
-        "E408",
-        r"the truth of a tensor",
-        "Boolean value of Tensor with more than one value is ambiguous",
-        "",
-    ),
-    ("E408", r"a tensor with (\d+) elements",
-     r"a Tensor with \1 elements cannot be converted to Scalar", ""),
-    (
-        "E410",
-        r"input (\d+) of grad",
-        r"The differentiated Tensor at index \1 appears to not have been used in the graph. "
-        "Set allow_unused=True if this is the desired behavior.",
-        "",
-    ),
-    ("E503", r"`(linalg\.\w+)`: the factorization failed: the matrix is not positive-definite (.*)",
-     r"\1: The factorization could not be completed because the input is not positive-definite \2.",
-     ""),
-    (
-        "E503",
-        r"`(linalg\.\w+)`: the matrix is singular: the diagonal element (\d+)",
-        r"\1: The diagonal element \2 is zero, the inversion could not be completed because the "
-        "input matrix is singular.",
-        "",
-    ),
-    ("E504", r"^integer division by zero", "ZeroDivisionError", ""),
-    ("E504", r"^integers to negative integer powers", "Integers to negative integer powers are not "
-     "allowed.", ""),
-    ("E504", r"^the number \d{20,} does not fit into", "int too big to convert", "OverflowError"),
-    ("E504", r"^the number \d+ does not fit into int64",
-     "value cannot be converted to type int64_t without overflow", ""),
-    ("E504", r"division by zero.* / ", "division by zero", "ZeroDivisionError"),
-    ("E504", r"division by zero.* // ", "integer division or modulo by zero", "ZeroDivisionError"),
-    ("E504", r"division by zero.* % ", "integer modulo by zero", "ZeroDivisionError"),
-    ("E504", r"math\.\w+ is not defined", "math domain error", "ValueError"),
-    ("E601", r"assertion failed: (.*?)(?:: .*)?$", r"\1", ""),
-)  # fmt: skip
+@cache
+def _rows() -> list[tuple[str, str, str, str]]:
+    """The table: code, exception, pattern, words."""
+    path = os.path.join(os.path.dirname(__file__), "pytorch_words.txt")
+    with open(path, encoding="utf-8") as file:
+        blocks = [block.split("\n") for block in file.read().strip("\n").split("\n\n")]
+    rows = []
+    for head, pattern, words in blocks:
+        code, _, kind = head.partition(" ")
+        for name, part in _PARTS.items():
+            pattern = pattern.replace(name, part)
+        rows.append((code, kind, pattern, words))
+    return rows
 
 
 def said(error: AutodiffError) -> tuple[str, str] | None:
     """The message, and the name of the exception or ""; None when nothing is known."""
-    for code, pattern, words, kind in (*OP_WORDS, *LIBRARY_WORDS, *_TABLE):
+    for code, kind, pattern, words in _rows():
         if not error.code.startswith(code):
             continue
         match = re.search(pattern, error.message, re.DOTALL)
         if match is not None:
-            return (match.expand(words) if isinstance(words, str) else words(match)), kind
+            if words.startswith("@"):
+                return _COMPUTED[words[1:]](match), kind
+            return _Blanks().vformat(words, (match[0], *match.groups()), {}), kind
     return None
