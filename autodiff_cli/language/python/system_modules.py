@@ -156,6 +156,7 @@ MEMBERS: dict[str, Any] = {
     **{path: Namespace(f"python.{path}") for path in ("os.path", "importlib.metadata")},
     "os.sep": "/",
     "os.linesep": "\n",
+    "os.X_OK": 1,
     "os.name": "posix",
     "os.PathLike": TYPES["str"],
     "sys.stdout": TextStream("stdout"),

@@ -286,6 +286,7 @@ _SIZES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("linspace", "logspace", "geomspace"), lambda start, stop, num=50, *rest, **named: num
     ),
+    "pad": lambda a, width, *rest, **named: [n + 2 * int(np.max(width)) for n in np.shape(a)],
     "tile": lambda a, reps: (np.size(a), *np.ravel(reps).tolist()),
     "repeat": lambda a, repeats, axis=None: (np.size(a), int(np.max(repeats))),
     "ndarray.repeat": lambda a, repeats, axis=None: (np.size(a), int(np.max(repeats))),
