@@ -90,10 +90,11 @@ class Diagnostic:
 class AutodiffError(Exception):
     """A failure of a program, its data or a command, carrying its `Diagnostic`; `position` is the
     argument of a call that it is about, `callee` the function in Python's words
-    (`Net.forward`), when those are known."""
+    (`Net.forward`), when those are known; `within`: an op refuses arguments that fit it."""
 
     position = -1
     callee = ""
+    within = False
 
     def __init__(self, diagnostic: Diagnostic):
         super().__init__(diagnostic.message)

@@ -68,6 +68,9 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
             result = op.apply(bound)
         except BindError as error:  # a body converts what its signature leaves open
             raise does_not_fit(name, [(op, error)]) from None
+        except AutodiffError as error:
+            error.within = True
+            raise
         return wrapped(op, result, args, kwargs)
     raise does_not_fit(name, problems)
 

@@ -80,6 +80,8 @@ VALUES: dict[str, list[str]] = {
     "step_size_down": ["2"],
     "scale_fn": ["lambda x: 0.5"],
     "power": ["2.0"],
+    "min_value": ["-0.5"],
+    "max_value": ["0.4"],
     "end_factor": ["0.5"],
     "start_factor": ["0.5"],
 }

@@ -277,10 +277,12 @@ def rprop(p: Node, g: Node, state: State, o: Options) -> Node:
 def asgd(p: Node, g: Node, state: State, o: Options) -> Node:
     lr, lambd = real(o["lr"]), real(o["lambd"])
     kind = _default_dtype()
-    average = _memory(state, "ax", p)
-    eta = real(state["eta"]) if "eta" in state else float(kind.type(lr))
-    mu = real(state["mu"]) if "mu" in state else 1.0
     step = _counted(state)
+    if "eta" not in state:
+        _kept(state, "eta", _scalar(lr, kind))
+        _kept(state, "mu", _scalar(1.0, kind))
+    eta, mu = real(state["eta"]), real(state["mu"])
+    average = _memory(state, "ax", p)
     g = _decayed(p, g, o)
     p = _plus_times(_times(p, 1 - lambd * eta), g, -eta)
     distance = F.sub.apply([p, average])

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...autograd.optim import rules
 from ...autograd.optim.rules import real
+from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ..values.dialect import kind_of
 from ..values.formatting import text
@@ -179,6 +180,8 @@ def _check(name: str, options: dict[str, Any]) -> None:
     for key in _NOT_NEGATIVE:
         if key not in options:
             continue
+        if isinstance(options[key], Tensor) and options[key].node.numel != 1:
+            raise fault("E205 tensor-one-element", key=key)
         value = real(options[key])
         if not isinstance(value, int | float):
             raise fault("E205 argument-number", kind_of(value), name=name, key=key)

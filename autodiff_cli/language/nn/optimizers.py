@@ -56,26 +56,33 @@ def _initialize(self: Object, params: Any, defaults: Any) -> None:
 
 def add_group(self: Object, param_group: Any) -> None:
     """`add_param_group`: a group's options are those given, else the optimizer's."""
-    if not isinstance(param_group, dict) or "params" not in param_group:
+    if not isinstance(param_group, dict):
         raise fault("E205 parameter-group-dict-params", kind_of(param_group))
+    if "params" not in param_group:
+        raise fault("E205 parameter-group-misses-params")
     given = param_group["params"]
+    if isinstance(given, set):
+        raise fault("E205 set-parameters-no-order")
     params: list[Any] = [given] if isinstance(given, Tensor) else list(items_of(given))
-    if params and isinstance(params[0], tuple):
+    named = sum(isinstance(p, tuple) for p in params)
+    if 0 < named < len(params):
+        raise fault("E205 parameters-with-without-names")
+    if named:
         param_group["param_names"] = [name for name, _ in params]
         params = [tensor for _, tensor in params]
     known = {id(p) for group in self.fields["param_groups"] for p in group["params"]}
     for tensor in params:
-        _check_parameter(tensor, known)
+        _check_parameter(tensor, known, truth(self.fields["defaults"].get("differentiable")))
     param_group["params"] = params
     for name, value in self.fields["defaults"].items():
         param_group.setdefault(name, value)
     self.fields["param_groups"].append(param_group)
 
 
-def _check_parameter(tensor: Any, known: set[int]) -> None:
+def _check_parameter(tensor: Any, known: set[int], differentiable: bool) -> None:
     if not isinstance(tensor, Tensor):
         raise misfit("an optimizer takes tensors, not", tensor, "give leaves: `[w]`")
-    if not (tensor.is_leaf or isinstance(tensor.accumulator, GradSlot)):
+    if not (differentiable or tensor.is_leaf or isinstance(tensor.accumulator, GradSlot)):
         raise fault("E411 optimizer-cannot-change-tensor")
     if id(tensor) in known:
         raise fault("E205 some-parameters-appear-more")
@@ -108,7 +115,13 @@ def _describe(self: Object) -> str:
     return "\n".join([*lines, ")"])
 
 
+def _called(self: Object, table: str, *args: Any) -> None:
+    for hook in list(self.fields.get(table, {}).values()):
+        call_value(hook, [self, *args], {})
+
+
 def _state_dict(self: Object) -> dict[str, Any]:
+    _called(self, _BEFORE_STATE)
     numbers: dict[int, int] = {}
     groups = []
     for group in self.fields["param_groups"]:
@@ -117,24 +130,30 @@ def _state_dict(self: Object) -> dict[str, Any]:
         shown = {k: v for k, v in group.items() if k != "params"}
         groups.append({**shown, "params": [numbers[id(t)] for t in group["params"]]})
     state = {numbers[id(t)]: s for t, s in self.fields["state"].items() if id(t) in numbers}
-    return {"state": state, "param_groups": groups}
+    found = {"state": state, "param_groups": groups}
+    _called(self, _AFTER_STATE, found)
+    return found
 
 
 def _load_state_dict(self: Object, state_dict: Any) -> None:
     from .module_state import deep_copy
 
     groups = self.fields["param_groups"]
-    given = state_dict if isinstance(state_dict, dict) else {}
-    saved_groups = deep_copy(given.get("param_groups", []))
+    if not isinstance(state_dict, dict) or "param_groups" not in state_dict:
+        kind = "KeyError" if isinstance(state_dict, dict) else "AttributeError"
+        raise fault("E210 state-dict-param_groups", kind_of(state_dict), kind)
+    _called(self, _BEFORE_LOADING, state_dict)
+    saved_groups = deep_copy(state_dict["param_groups"])
     if len(saved_groups) != len(groups):
         raise fault("E210 state-parameter-groups", len(saved_groups), len(groups))
     if [len(g["params"]) for g in saved_groups] != [len(g["params"]) for g in groups]:
         raise fault("E210 state-was-made-other")
     tensors = [t for group in groups for t in group["params"]]
     # The tensors of the state are shared, as in PyTorch.
-    self.fields["state"] = _states({tensors[n]: dict(s) for n, s in given["state"].items()})
+    self.fields["state"] = _states({tensors[n]: dict(s) for n, s in state_dict["state"].items()})
     for group, saved in zip(groups, saved_groups, strict=True):
         group.update({k: v for k, v in saved.items() if k != "params"})
+    _called(self, _AFTER_LOADING)
 
 
 def _no_step(self: Object, closure: Any = None) -> None:
@@ -160,23 +179,30 @@ def _step(rule: rules.Rule) -> Callable[..., Any]:
         # PyTorch asks for all buffers first: a parameter given twice begins with two.
         known = {**states} if rule is rules.sgd else states
         changed: list[Node] = []
-        with grad_mode(False):
+        recorded = self.fields["defaults"].get("differentiable", False)
+        if not isinstance(recorded, bool):
+            raise fault("E205 differentiable-true-false")
+        with grad_mode(recorded):
             for group in self.fields["param_groups"]:
                 sign = -1 if truth(group["maximize"]) else 1
+                captured = truth(group.get("capturable", False))
                 for tensor in group["params"]:
                     grad = tensor.grad
                     if grad is None:
                         continue
+                    if captured:
+                        raise fault("E205 capturable-on-cpu")
                     state = known.get(tensor, {})
                     g = grad.node
                     new = rule(tensor.node, F.neg(g) if sign < 0 else g, state, group)
                     if state:
                         states[tensor] = state
-                    tensor.overwrite(new)
+                    (tensor.write if recorded else tensor.overwrite)(new)
                     changed.append(new)
                     changed.append(g)
                     changed.extend([s.node for s in state.values() if isinstance(s, Tensor)])
-        settle(changed)
+        if not recorded:
+            settle(changed)
         HOUSEKEEPING.excuse(Node.counter() - before)
         return loss
 
@@ -243,7 +269,12 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
     group = groups[0]
     parameters = _Parameters(group["params"], closure)
     if group["line_search_fn"] not in (None, "strong_wolfe"):
-        raise fail("E205", "only 'strong_wolfe' is supported", help="line_search_fn='strong_wolfe'")
+        raise fail(
+            "E205",
+            "only 'strong_wolfe' is supported",
+            help="line_search_fn='strong_wolfe'",
+            raises="RuntimeError",
+        )
     states = self.fields["state"]
     state = states.setdefault(group["params"][0], {})
     loss = _evaluated(closure)
@@ -258,6 +289,9 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
 # -- hooks ---------------------------------------------------------------------------------------
 
 _BEFORE, _AFTER = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
+_BEFORE_STATE, _AFTER_STATE = "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks"
+_BEFORE_LOADING = "_optimizer_load_state_dict_pre_hooks"
+_AFTER_LOADING = "_optimizer_load_state_dict_post_hooks"
 
 
 def _hook(table: str) -> Callable[..., Handle]:
@@ -267,14 +301,14 @@ def _hook(table: str) -> Callable[..., Handle]:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """A step between its hooks."""
 
-    def run(self: Object, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Object, *given: Any, **kwargs: Any) -> Any:
+        args = (self, *given)
         for hook in list(self.fields.get(_BEFORE, {}).values()):
             changed = call_value(hook, [self, args, kwargs], {})
             if changed is not None:
                 args, kwargs = changed
-        result = step(self, *args, **kwargs)
-        for hook in list(self.fields.get(_AFTER, {}).values()):
-            call_value(hook, [self, args, kwargs], {})
+        result = step(*args, **kwargs)
+        _called(self, _AFTER, args, kwargs)
         return result
 
     return run
@@ -295,6 +329,10 @@ OPTIMIZER = library_class(
         "step": _no_step,
         "register_step_pre_hook": _hook(_BEFORE),
         "register_step_post_hook": _hook(_AFTER),
+        "register_state_dict_pre_hook": _hook(_BEFORE_STATE),
+        "register_state_dict_post_hook": _hook(_AFTER_STATE),
+        "register_load_state_dict_pre_hook": _hook(_BEFORE_LOADING),
+        "register_load_state_dict_post_hook": _hook(_AFTER_LOADING),
     },
 )
 

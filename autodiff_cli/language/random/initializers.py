@@ -27,7 +27,7 @@ def _target(name: str, tensor: Any) -> Tensor:
 
 def _written(tensor: Tensor, values: np.ndarray) -> Tensor:
     with grad_mode(False):
-        tensor.write(constant(np.ascontiguousarray(values, tensor.dtype)))
+        tensor.write(constant(np.asarray(values, tensor.dtype, order="C")))
     return tensor
 
 

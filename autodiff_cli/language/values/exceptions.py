@@ -175,6 +175,8 @@ def kinds(error: AutodiffError) -> tuple[UserClass, ...]:
         return ()  # PyTorch may have it
     cause = error.__context__
     names = _KINDS.get(code, ("RuntimeError", "ValueError", "IndexError", "TypeError"))
+    if error.within and code == "E205":
+        names = ("RuntimeError", "ValueError")
     if known is not None and known[1]:
         names = (known[1],)
     if isinstance(cause, Exception) and not isinstance(cause, AutodiffError | BindError):

@@ -270,7 +270,9 @@ def once_slope(g: Tensor):
 
 @once_slope.vjp
 def _(g, out, *args):
-    raise fail("E404", "this loss has no second derivative", help="it has none in PyTorch either")
+    raise fail(
+        "E404", "one of the ops has no second derivative", help="it has none in PyTorch either"
+    )
 
 
 @composite(

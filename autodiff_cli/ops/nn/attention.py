@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -62,18 +63,19 @@ def _one_node(query, key, value, mask, dropout_p):
     )
 
 
+ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
 Q = (t(1, 2, 2, 3), t(1, 2, 3, 3), t(1, 2, 3, 3))
 
 
 @function(
     name=NN + "scaled_dot_product_attention",
     samples=[
-        S(*Q),
-        S(*Q, is_causal=True),
-        S(*Q, attn_mask=bools(2, 3)),
+        S(*Q, **ONCE),
+        S(*Q, is_causal=True, **ONCE),
+        S(*Q, attn_mask=bools(2, 3), **ONCE),
         S(*Q, attn_mask=t(2, 3), scale=0.3),
         S(t(2, 3), t(4, 3), t(4, 2)),
-        S(t(1, 4, 2, 2), t(1, 2, 2, 2), t(1, 2, 2, 2), enable_gqa=True),
+        S(t(1, 4, 2, 2), t(1, 2, 2, 2), t(1, 2, 2, 2), enable_gqa=True, **ONCE),
     ],
     errors=[Bad("E308", t(2, 3), t(4, 2), t(4, 3))],
 )
@@ -120,7 +122,7 @@ def scaled_dot_product_attention(
     key="attention_at_once",
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
     public=False,
-    samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5)],
+    samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5, **ONCE)],
 )
 def attention_at_once(
     query: Tensor,
@@ -132,6 +134,7 @@ def attention_at_once(
     scale: float,
 ):
     """Attention of four dims, which PyTorch records as one node."""
+    query, key, value = map(F.once, (query, key, value))
     return _attend(query, key, value, attn_mask, 0.0, is_causal, scale)
 
 
@@ -244,7 +247,7 @@ MULTI = (
     name=NN + "multi_head_attention_forward",
     samples=[
         S(*MULTI),
-        S(*MULTI[:7], t(1, 1, 2), t(1, 1, 2), True, *MULTI[10:], need_weights=False),
+        S(*MULTI[:7], t(1, 1, 2), t(1, 1, 2), True, *MULTI[10:], need_weights=False, **ONCE),
     ],
     errors=[Bad("E308", *MULTI[:3], 3, *MULTI[4:])],
 )

@@ -105,11 +105,13 @@ def _declare_fractional(n):
         lead = lead_shape(name, input, n)
         kernel = spread(kernel_size, n, name, "kernel_size")
         spatial = input.shape[-n:]
-        if (output_size is None) == (output_ratio is None):
-            raise fault("E205 needs-output_size-output_ratio", name)
         if output_size is not None:
             sizes = spread(output_size, n, name, "output_size")
+        elif output_ratio is None:
+            raise fault("E205 needs-output_size-output_ratio", name)
         else:
+            if n == 2 and not isinstance(output_ratio, tuple):
+                raise fault("E208 needs-two-ratios", name)
             ratio = spread(output_ratio, n, name, "output_ratio")
             sizes = tuple(int(size * r) for size, r in zip(spatial, ratio, strict=True))
         most = 0 if n == 2 else -1  # PyTorch refuses the last fit in three dims

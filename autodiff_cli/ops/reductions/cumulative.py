@@ -258,7 +258,8 @@ def _pairs(y, x, dx, dim, name):
     if not y.shape:
         raise fault("E308 needs-least-dim", name)
     if x is not None and dx is not None:
-        raise fail("E205", f"`{name}` takes `x` or `dx`, not both", help="leave one of them out")
+        what = f"`{name}` takes `x` or `dx`, not both"
+        raise fail("E205", what, help="leave one of them out", raises="TypeError")
     later, earlier = _neighbours(y, dim)
     both = F.add(earlier, later)
     return both if x is None else F.mul(_steps(y, x, dim), both)

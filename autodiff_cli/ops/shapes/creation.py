@@ -260,7 +260,7 @@ def arange(
     if end is None:
         start, end = 0, start
     if end is None:
-        raise fail("E205", "`arange` needs an end", help="`arange(5)`")
+        raise fail("E205", "`arange` needs an end", help="`arange(5)`", raises="TypeError")
     start = 0 if start is None else start
     if dtype is None:
         dtype = STATE.default_dtype if float in (type(start), type(end), type(step)) else INT64
