@@ -46,6 +46,8 @@ def var(
 
 def _variance_slope(g, input, dim, unbiased, correction):
     n = _freedom(input, dim, unbiased, correction)
+    if dim == ():  # PyTorch counts one element there
+        n = 1 - (int(unbiased) if correction is None else correction)
     scale = 2.0 / n if n else float("inf")
     return F.mul(F.mul(spread(g, input, dim), scale), F.sub(input, F.mean(input, dim, True)))
 

@@ -106,9 +106,18 @@ def _turned(input, k, dims):
     return tuple(shape), input.dtype
 
 
+def _turned_strides(strides, input, k, dims):
+    found = list(strides)
+    if k % 2:
+        a, b = dims
+        found[a], found[b] = found[b], found[a]
+    return tuple(found)
+
+
 @movement(
     lambda x, k, dims: np.rot90(x, k, dims),
     shape=_turned,
+    strides_rule=_turned_strides,
     vjp=lambda g, out, input, k, dims: F.rot90(g, -k, dims),
     samples=[S(t(2, 3)), S(t(2, 3), 2), S(t(2, 3), -1, (1, 0))],
     errors=[Bad("E304", t(2)), Bad("E304", t(2, 2), 1, (0, 0))],
