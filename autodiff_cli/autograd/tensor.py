@@ -519,14 +519,16 @@ class Tensor:
 
         Memory that nobody shares becomes this tensor's own in its new shape.
         """
-        old, node = self._node, view._node
+        old, node, looks = self._node, view._node, bool(self.steps)
         counter = self.counted()
         counter.count += 1
         self.storage = view.storage if shared else None
         self.steps = view.steps if shared else NO_STEPS
         self.seen = view.seen if shared else 0
-        if old.op is LEAF and old.requires_grad:
-            node = renewed(old, node)
+        if old.requires_grad and (old.op is LEAF or not STATE.grad):
+            node = _revalued(old, without_history(node))
+            if looks and old.op is not LEAF:
+                node.mark().name = "AsStridedBackward0"
             if shared and self.storage is not None:
                 self.steps = self.steps.then((F.detach, (), -1))
                 self.storage.set_apart(self.steps.last, node)
