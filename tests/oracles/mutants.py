@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -434,6 +435,12 @@ def install(path: str) -> Mutants:
     """Import the package with the mutants or marks of a configuration, from now on."""
     mutants = Mutants(json.loads(Path(path).read_text("utf-8")))
     sys.meta_path.insert(0, Finder(mutants))
+    return mutants
+
+
+def imported(mutants: Mutants) -> Mutants:
+    """Import the library before pytest's own finder comes first."""
+    importlib.import_module("autodiff_cli.language.nn.prelude")
     return mutants
 
 

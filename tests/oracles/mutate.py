@@ -37,7 +37,7 @@ from typing import Any
 
 import pytest
 
-from .mutants import CONFIGURATION, PACKAGE, Finder, install, marked, walked
+from .mutants import CONFIGURATION, PACKAGE, Finder, imported, install, marked, walked
 
 ROOT = PACKAGE.parent
 MUTANTS = Path(__file__).with_name("mutants.py")
@@ -258,7 +258,7 @@ def record(share: int, folder: Path, tests: list[str]) -> None:
     built = Built(folder / str(share), [], marks=True)
     hits = folder / f"hits-{share}"
     hits.write_bytes(bytes(built.blocks + 8))
-    mutants = install(built.configuration(0, str(hits)))
+    mutants = imported(install(built.configuration(0, str(hits))))
     with open(folder / f"rows-{share}", "wb") as rows:
         recorder = Recorder(mutants.hits, built.blocks, share, rows)
         pytest.main([*QUIET, *tests], plugins=[recorder])
@@ -497,7 +497,10 @@ def early(mutant: dict[str, Any], built: Built, found: Reach) -> Callable[..., s
     """What tries a change that shows when its module is imported."""
 
     def work(allow: Callable[[float], None]) -> str:
-        install(built.configuration(mutant["number"])).active = mutant["number"]
+        try:
+            imported(install(built.configuration(mutant["number"])))
+        except Exception:
+            return "the import"
         allow(600)
         names = list(dict.fromkeys(found.by(*mutant["blocks"]) + found.by(*mutant["module"])))
         alone = Alone(names, mutant["owner"], allow, found)
@@ -556,7 +559,7 @@ def main() -> int:
     found = reach(OPTIONS.tests, OPTIONS.reach)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        imported = []
+        first = []
         prepared()
         for mutant in mutants:
             mutant["early"] = found.early(mutant)
@@ -566,12 +569,12 @@ def main() -> int:
                 (folder / str(mutant["number"])).mkdir()
                 built = Built(folder / str(mutant["number"]), [mutant])
                 mutant["tests"] = len(found.by(*mutant["blocks"]))
-                imported.append((mutant, early(mutant, built, found)))
-        several(imported)
+                first.append((mutant, early(mutant, built, found)))
+        several(first)
         (folder / "all").mkdir()
         late = [mutant for mutant in mutants if not mutant["early"]]
         built = Built(folder / "all", late)
-        runner = Runner(late, install(built.configuration(0)), built, found)
+        runner = Runner(late, imported(install(built.configuration(0))), built, found)
         status = pytest.main([*QUIET, *OPTIONS.tests], plugins=[runner])
         if status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             return int(status)
