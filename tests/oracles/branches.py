@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .mutants import PACKAGE, walked
+from .mutants import walked
 from .mutate import files, reach, text_of
 
 LIST = Path(__file__).parents[1] / "fixtures" / "ops_branches.txt"
@@ -33,7 +33,7 @@ def branches(name: str) -> dict[str, int]:
         text = ast.unparse(test)
         if not FORM.search(text):
             continue
-        title = f"{name.removeprefix('ops/').removesuffix('.py')}.{owner}: {text}"
+        title = f"{Path(name).stem}.{owner}: {text}"
         times[title] += 1
         if times[title] > 1:
             title += f" #{times[title]}"
@@ -42,9 +42,9 @@ def branches(name: str) -> dict[str, int]:
     return found
 
 
-def listed() -> dict[str, int]:
-    """Every branch, in the order of the files."""
-    return {k: v for name in files() if name.startswith("ops/") for k, v in branches(name).items()}
+def listed() -> set[str]:
+    """Every branch there is."""
+    return {title for name in files() if name.startswith("ops/") for title in branches(name)}
 
 
 def main() -> None:
@@ -57,11 +57,10 @@ def main() -> None:
             for title, block in branches(name).items():
                 lines.append(f"{'+' if taken[first + block] else '-'} {title}\n")
         first += walked(text_of(name))[1].blocks
-    LIST.write_text("".join(lines), "utf-8")
+    LIST.write_text("".join(sorted(set(lines), key=lambda line: line[2:])), "utf-8")
     missing = sum(line.startswith("-") for line in lines)
     print(f"{len(lines)} branches, {missing} not taken")
 
 
 if __name__ == "__main__":
-    assert PACKAGE.is_dir()
     main()
