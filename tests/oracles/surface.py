@@ -224,6 +224,7 @@ OF_A_DISTRIBUTION = """d | sorted(d.arg_constraints) | d.arg_constraints
 d.batch_shape, d.event_shape | d.total_count
 d.mean | d.variance | d.stddev | d.mode | d.entropy() | d.perplexity() | d.log_prob(v) | d.cdf(v)
 d.icdf(T([[0.3], [0.6]])) | d.support | d.support.check(v) | d.enumerate_support()
+d.support.check(v + 0.5) | d.support.check(v - 3.0)
 d.support.event_dim, d.support.is_discrete, d.has_rsample, d.has_enumerate_support
 d.enumerate_support(expand=False) | d.sample() | d.sample((2,)) | d.rsample((2,)) | d.sample_n(2)
 d.expand((3, *d.batch_shape)) | d.expand((3, *d.batch_shape)).log_prob(v) | d.param_shape
