@@ -15,7 +15,7 @@ from ...autograd.views import base_of
 from ...errors import fault, refused
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
-from ...graph.node import Node
+from ...graph.node import Node, tick
 from ...graph.op import OUTPUT, Op, output
 from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
@@ -395,7 +395,9 @@ def _move(
 ) -> None:
     """Run `jvp` on the tangents of a dual level; what it gives moves the results."""
     versions = [tangent and tangent.version for tangent in tangents]
+    start = tick()
     found = call.changes(tangents)
+    STATE.unmoved.append((start, tick()))  # a tangent has none itself
     made = iter(zip(results, nodes, strict=True))
     for at, (out, change) in enumerate(zip(call.results, found, strict=True)):
         if out is None:
