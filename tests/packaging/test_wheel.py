@@ -70,7 +70,7 @@ def test_contents(project: Path, wheel: Path) -> None:
         )
     }
     assert expected <= names
-    assert any(re.match(r"autodiff_cli/language/tables\.\w+$", name) for name in names)
+    assert any(re.match(r"autodiff_cli/language/syntax/tables\.\w+$", name) for name in names)
     outside = {name for name in names if not name.startswith("autodiff_cli")}
     assert outside == set()
 

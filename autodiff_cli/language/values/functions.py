@@ -249,7 +249,7 @@ def _from_below(error: Exception) -> bool:
         found = trace.tb_frame.f_globals.get("__name__", "")
         module = found if found.startswith("autodiff_cli.") else module
         trace = trace.tb_next
-    return module.startswith(_BELOW)
+    return module.startswith(_BELOW) and not module.endswith(".symbolic_numbers")
 
 
 def _complaint(name: str, error: Exception, given: list[Any]) -> AutodiffError:

@@ -269,6 +269,8 @@ def _slope_of_base(g, input, exponent):
         number = value_of(exponent).item()
         if number == 0:
             return F.zeros_like(g)
+        if number % 1 == 0:  # a number of the rule, which is no float of the program
+            number = int(number)
         return g * (F.pow(input, number - 1) * number)
     return F.where(F.eq(exponent, 0), 0.0, g * (exponent * F.pow(input, exponent - 1)))
 

@@ -177,7 +177,7 @@ MAX_PIECES = 1_000_000
 def _unbind_shape(input, dim):
     shape = input.shape
     if not shape:
-        raise zero_dim("unbind")
+        raise fault("E304 unbind-needs-dims")
     _check_count(shape[dim])
     rest = (*shape[:dim], *shape[dim + 1 :])
     return ((rest, input.dtype),) * shape[dim]
