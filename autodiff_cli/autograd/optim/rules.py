@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...graph.dtypes import FLOAT32
 from ...graph.node import Node
 from ...graph.op import constant, number
 from ...graph.registry import F
@@ -57,8 +58,10 @@ def _sqrt(x: Node) -> Node:
 
 
 def _plus_times(x: Node, y: Node, factor: float) -> Node:
-    """`x + factor * y`, rounded as PyTorch's kernels do."""
-    return F.add_product.apply([x, y, number(factor, x.dtype)])
+    """`x + factor * y`, in single precision rounded once, as PyTorch's kernels do."""
+    if x.dtype != FLOAT32:
+        return _add(x, _times(y, factor))
+    return F.add_product.apply([x, y, number(factor, FLOAT32)])
 
 
 def _lerp(start: Node, end: Node, weight: float) -> Node:
@@ -70,7 +73,8 @@ def _lerp(start: Node, end: Node, weight: float) -> Node:
 
 
 def _averaged_square(average: Node, g: Node, beta: float) -> Node:
-    return F.add_product.apply([_times(average, beta), _times(g, 1 - beta), g])
+    kept, new = _times(average, beta), _times(g, 1 - beta)
+    return F.add_product.apply([kept, new, g]) if g.dtype == FLOAT32 else _add(kept, _mul(new, g))
 
 
 def _stepped(p: Node, direction: Node, scale: Node, size: float) -> Node:
