@@ -69,7 +69,7 @@ def test_interrupted_between_steps(name: str, replayed: list[int]) -> None:
     np.testing.assert_allclose(loss.numpy(), ((y @ (w - 1)) ** 2).mean(), rtol=1e-3)
     assert names["w"].grad is None
     if name == "watched":
-        assert abs(len(names["seen"]) - steps) < 2
+        assert len(names["seen"]) - steps in (0, 1)
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -59,6 +59,7 @@ class Replay:
         self.first = self.now = State(arrays, numbers, [], [])
         self.last: Last | None = None
         self.added: list[list[Any]] = [[] for _ in recorded.appended]
+        self.unsaid: list[str] = []
         self.count = 0
 
     def step(self, item: Any) -> bool:
@@ -73,14 +74,21 @@ class Replay:
             if random is not None:
                 put_back(random)
             return False
+        last = Last(item, self.now, steps, random)
         for values, more in zip(self.added, self.now.added, strict=False):
             values.extend(more)
-        for text in self.now.texts:
-            recorded.output.write(text)
-        self.last, self.now = Last(item, self.now, steps, random), found
+        said = list(self.now.texts)
+        # An interruption arrives after a call or at the end of a turn: this is done as one.
+        self.last, self.now, self.unsaid = last, found, said
         STATE.steps = steps + recorded.each
         self.count += 1
+        self._say()
         return True
+
+    def _say(self) -> None:
+        """Print what the last step but one prints."""
+        for _ in range(len(self.unsaid)):
+            self.recorded.output.write(self.unsaid.pop(0))
 
     def restore(self) -> Last | None:
         """Give the program the state before the last replayed step."""
@@ -93,8 +101,9 @@ class Replay:
             put(recorded.slots, names, last.state.arrays)
             for place, number in zip(recorded.numbers, last.state.numbers, strict=True):
                 place.set(names, number)
-            for (values, _), more in zip(recorded.appended, self.added, strict=True):
-                values.extend(more)
+            for (values, each), more in zip(recorded.appended, self.added, strict=True):
+                values.extend(more[: len(each) * (self.count - 1)])
+        self._say()
         self.last = None
         return last
 
