@@ -146,6 +146,23 @@ def codes(text: str) -> list[tuple[str, int]]:
     return [(error.code, error.span.line if error.span else 0) for error in errors]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w = param([1.0, 2.0]\nloss = sum(w**2\n",
+        "w = [1\nv = exp((2\nloss = sum([3\n",
+        "def f(x):\n    y = (x\n    z = exp(y\n    return z\nw = {'a': [1\n",
+    ],
+)
+def test_doing_all_that_is_advised_closes_the_brackets(text: str) -> None:
+    lines = text.splitlines()
+    for error in parse_all(Source(text))[1]:
+        words = error.helps[0].split("`")
+        assert words[0] == "add "
+        lines[int(words[2].rsplit(" ", 1)[1]) - 1] += words[1]
+    assert parse_all(Source("\n".join(lines)))[1] == []
+
+
 def test_independent_errors_are_all_reported() -> None:
     text = (
         "A = [[1, 2], [3, 4]\n"

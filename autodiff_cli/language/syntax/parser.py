@@ -270,8 +270,12 @@ class Machine:
             elif tokens.kinds[at] == DEDENT:
                 indents.pop()
         fresh = tokenize(tokens.source, offset, tuple(indents))
-        tokens.kinds[self.index :], tokens.starts[self.index :] = fresh.kinds, fresh.starts
-        tokens.ends[self.index :], tokens.values[self.index :] = fresh.ends, fresh.values
+        end = tokens.ends[self.index - 1]
+        tokens.kinds[self.index :] = [NEWLINE, *fresh.kinds]
+        tokens.starts[self.index :] = [end, *fresh.starts]
+        tokens.ends[self.index :] = [end, *fresh.ends]
+        tokens.values[self.index :] = [None, *fresh.values]
+        self.index += 1
         self.statement_state()
 
 
