@@ -157,7 +157,7 @@ def codes(text: str) -> list[tuple[str, int]]:
 def test_doing_all_that_is_advised_closes_the_brackets(text: str) -> None:
     lines = text.splitlines()
     for error in parse_all(Source(text))[1]:
-        words = error.helps[0].split("`")
+        words = error.diagnostic.helps[0].split("`")
         assert words[0] == "add "
         lines[int(words[2].rsplit(" ", 1)[1]) - 1] += words[1]
     assert parse_all(Source("\n".join(lines)))[1] == []
