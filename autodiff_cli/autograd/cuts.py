@@ -66,7 +66,15 @@ def _cut_words(node: Node) -> str:
     if node.dtype.kind != "f":
         name = "this" if node.op.key == "cast" else f"`{node.op.name}`"
         return f"{name} gives {node.dtype.name}, which takes no gradient"
+    if _is_gradient(node):
+        return "its gradient was taken without create_graph=True: the graph ends there"
     return "computed under no_grad: the graph ends here"
+
+
+def _is_gradient(node: Node) -> bool:
+    """Whether a node that was made without a graph is a gradient: nothing else switches it off."""
+    text = node.span.source.text if node.span is not None else ""
+    return not any(word in text for word in ("no_grad", "inference_mode", "grad_enabled"))
 
 
 def _cut_help(node: Node) -> str:
@@ -76,6 +84,8 @@ def _cut_help(node: Node) -> str:
             return f"write `{text.removesuffix(end)}` for `{text}`"
     if node.dtype.kind != "f":
         return "use operations that give floats on the way to the loss"
+    if _is_gradient(node):
+        return "pass `create_graph=True` to the grad() or backward() that computed it"
     shown = f"`{text}`" if len(text) <= LONGEST and "\n" not in text else "it"
     return f"compute {shown} outside of the `with torch.no_grad():` block"
 

@@ -174,8 +174,15 @@ class Runner:
             backward=not values.get("no_backward"),
             profile=bool(values.get("profile")),
             plan=bool(values.get("plan")),
-            write=self.env.write if self.form != "json" else printing(),
+            write=self._printed(),
         )
+
+    def _printed(self) -> Callable[[str], Any] | None:
+        """Where the prints of programs go: not into a document that something else reads."""
+        if self.form == "json":
+            return printing()
+        document = self.form in ("dot", "mermaid") or self.values.get("asserts")
+        return self.env.aside if document and not self.to_file else self.env.write
 
     # -- one program ------------------------------------------------------------------------------
 

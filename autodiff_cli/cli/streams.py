@@ -88,13 +88,17 @@ class Environment:
 
     def note(self, text: str) -> None:
         """Write a line to standard error, after what standard output holds; never fails."""
+        self.aside(text + "\n")
+
+    def aside(self, text: str) -> None:
+        """Write a text to standard error like `note`."""
         if self.sign is not None:
             self.sign.stop()
         if self.stdout is not None:
             self.flush()
         if self.stderr is not None:
             try:
-                self.stderr.write(text + "\n")
+                self.stderr.write(text)
                 self.stderr.flush()
             except (OSError, ValueError):
                 self.stderr = None

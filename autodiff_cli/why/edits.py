@@ -76,12 +76,6 @@ class Text:
         found = [node for node in self.nodes if isinstance(node, kind) and test(node)]
         return sorted(found, key=lambda node: node.span.start)
 
-    def written(self, node: s.Node) -> str:
-        """The text of a node, in parentheses where an operand needs them."""
-        text = self.text[node.span.start : node.span.end]
-        simple = s.Name | s.Constant | s.Call | s.Attribute | s.Subscript | s.NumList | s.List
-        return text if isinstance(node, simple) else f"({text})"
-
     def plain(self, node: s.Node) -> str:
         """The text of a node as it is."""
         return self.text[node.span.start : node.span.end]

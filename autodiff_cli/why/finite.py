@@ -156,7 +156,7 @@ def _log_of(text: Text, inner: s.Node) -> str | None:
         if value is not None and inner.op == "+" and callee(other) == "exp":
             return f"{functional}softplus({text.plain(value)})"
         if value is not None and inner.op == "-" and callee(other) == "sigmoid":
-            return f"{functional}logsigmoid(-{text.written(value)})"
+            return f"{functional}logsigmoid(-{s.operand(value)})"
     if isinstance(inner, s.BinOp) and inner.op == "+" and _is_one(inner.right):
         other = _meant(text, inner.left)
         value = operand_of(other) if isinstance(other, s.Call) else None
@@ -198,7 +198,7 @@ def _quotient(text: Text, node: s.BinOp) -> str | None:
             if isinstance(value, s.UnaryOp) and value.op == "-":
                 return f"torch.sigmoid({text.plain(value.operand)})"
             if value is not None:
-                return f"torch.sigmoid(-{text.written(value)})"
+                return f"torch.sigmoid(-{s.operand(value)})"
     if callee(above) == "exp" and callee(below) == "sum" and isinstance(below, s.Call):
         summed = operand_of(below)
         value = operand_of(above)
@@ -257,7 +257,7 @@ def _bounded(text: Text, node: s.Node) -> Iterator[str]:
     operand = operand_of(node)
     if operand is None:
         return
-    value = text.written(operand)
+    value = s.operand(operand)
     bounds: tuple[str, ...] = ()
     if isinstance(node, s.Call):
         bounds = DOMAINS.get(callee(node), ())
@@ -292,7 +292,7 @@ def _other_ways(text: Text, node: s.Node) -> Iterator[str]:
         comma = "" if plain.endswith("()") else ", "
         yield text.changed([text.replaced(node, f"{plain[:-1]}{comma}unbiased=False)")])
     if name == "mean" and operand is not None:
-        value = text.written(operand)
+        value = s.operand(operand)
         yield text.changed([text.replaced(node, f"({value}.sum() / max({value}.numel(), 1))")])
     if name in ("tensor", "array"):
         yield text.changed([text.replaced(node, f"torch.nan_to_num({text.plain(node)})")])
@@ -301,7 +301,7 @@ def _other_ways(text: Text, node: s.Node) -> Iterator[str]:
         if inner is not None and isinstance(part, s.Call | s.BinOp):
             bounds = DOMAINS.get(callee(part), ()) if isinstance(part, s.Call) else ()
             for bound in bounds:
-                yield text.changed([text.replaced(inner, f"{text.written(inner)}.clamp({bound})")])
+                yield text.changed([text.replaced(inner, f"{s.operand(inner)}.clamp({bound})")])
             if isinstance(part, s.BinOp) and part.op == "/":
                 yield text.changed([text.replaced(inner, f"({text.plain(inner)} + 1e-6)")])
     yield from _wider(text)

@@ -58,7 +58,7 @@ def _filled(text: Text, node: s.Node) -> Iterator[str]:
     for call in text.around(node, s.Call):
         if callee(call) == "full" and len(call.args) >= 2:
             size, value = call.args[:2]
-            product = f"{text.written(_core(value))} * torch.ones({text.plain(size)})"
+            product = f"{s.operand(_core(value))} * torch.ones({text.plain(size)})"
             yield text.changed([text.replaced(call, product)])
 
 
@@ -69,7 +69,7 @@ def _contains(node: s.Node, edit: Edit) -> bool:
 def _arrays(text: Text) -> list[Edit]:
     """Without `from_numpy`: what was an array is a tensor then."""
     return [
-        text.replaced(call, text.written(call.args[0]))
+        text.replaced(call, s.operand(call.args[0]))
         for call in text.every(s.Call, lambda call: callee(call) == "from_numpy")
         if call.args
     ]
@@ -96,7 +96,7 @@ def _stripped(text: Text, node: s.Node) -> Edit | None:
     """The edit that leaves the value itself of an expression that takes it out of the graph."""
     core = _core(node)
     if core is not node:
-        return text.replaced(node, text.written(core))
+        return text.replaced(node, s.operand(core))
     if isinstance(node, s.Call) and node.args and callee(node) in COPYING:
         inner = node.args[0]
         if isinstance(inner, s.List | s.ListComp | s.GeneratorExp):
@@ -110,7 +110,7 @@ def _stripped(text: Text, node: s.Node) -> Edit | None:
             inner = next((p.value for p in inner.parts if isinstance(p, s.FormattedValue)), inner)
         if isinstance(inner, s.NumList | s.Constant | s.JoinedStr):
             return None
-        return text.replaced(node, text.written(_core(inner)))
+        return text.replaced(node, s.operand(_core(inner)))
     if isinstance(node, s.Call) and isinstance(node.func, s.Attribute):
         found = _as_torch(text, [node], None)
         return found[0] if found else None

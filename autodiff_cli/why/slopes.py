@@ -23,17 +23,17 @@ def straight_through(text: Text, span: Span | None) -> Iterator[str]:
     """The flat value forward, the slope of its operand backward."""
     node = text.at(span)
     if isinstance(node, s.BinOp) and node.op == "//":
-        smooth = f"{text.written(node.left)} / {text.written(node.right)}"
+        smooth = f"{s.operand(node.left)} / {s.operand(node.right)}"
         yield text.changed([text.replaced(node, _forward_of(text, node, f"({smooth})"))])
     if isinstance(node, s.Compare) and len(node.ops) == 1 and node.ops[0] in ("<", "<=", ">", ">="):
-        left, right = text.written(node.left), text.written(node.comparators[0])
+        left, right = s.operand(node.left), s.operand(node.comparators[0])
         sides = (left, right) if node.ops[0][0] == ">" else (right, left)
         soft = f"torch.sigmoid({sides[0]} - {sides[1]})"
         hard = f"({text.plain(node)}).float()"
         yield text.changed([text.replaced(node, f"({soft} + ({hard} - {soft}).detach())")])
     operand = None if node is None else operand_of(node)
     if operand is not None and isinstance(node, s.Call):
-        smooth = text.written(operand)
+        smooth = s.operand(operand)
         yield text.changed([text.replaced(node, _forward_of(text, node, smooth))])
 
 
@@ -45,7 +45,7 @@ def without_cast(text: Text, span: Span | None) -> Iterator[str]:
     operand = operand_of(node)
     if operand is None:
         return
-    value = text.written(operand)
+    value = s.operand(operand)
     yield text.changed([text.replaced(node, value)])
     yield text.changed([text.replaced(node, _forward_of(text, node, value))])
 
@@ -79,8 +79,8 @@ def steeper(text: Text, span: Span | None) -> Iterator[str]:
     if node is None or operand is None:
         return
     for factor in ("0.1", "0.01", "1e-3", "1e-4", "1e-6", "4"):
-        scaled = f"{text.written(operand)} * {factor}"
+        scaled = f"{s.operand(operand)} * {factor}"
         method = isinstance(node, s.Call) and operand not in node.args
         yield text.changed([text.replaced(operand, f"({scaled})" if method else scaled)])
-    value = text.written(operand)
+    value = s.operand(operand)
     yield text.changed([text.replaced(node, f"({value} + {text.plain(node)})")])

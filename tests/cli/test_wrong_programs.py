@@ -68,3 +68,47 @@ def test_advice(text: str) -> None:
     error = run(Source(text, "wrong.expr")).error
     assert error is not None
     assert ADVICE[text] in error.diagnostic.helps[0]
+
+
+# What stands in a program, what does it in its place, and the part of that which is advised.
+TRIED = {
+    "import torch\nx = torch.ones(2, requires_grad=True)\nv = (x * 2).item()\n": (
+        "(x * 2).item()", "(x * 2).sum().item()",
+    ),
+    "import torch\nx = torch.ones(2, requires_grad=True)\n(x * 2).backward()\n": (
+        "(x * 2).backward()", "(x * 2).backward(torch.ones_like(x * 2))",
+    ),
+    "import torch\nx = torch.ones(2, requires_grad=True)\nv = (x * 2).numpy()\n": (
+        "(x * 2).numpy()", "(x * 2).detach().numpy()",
+    ),
+    "import torch\na = torch.arange(2)\nv = (a + a).mean()\n": (
+        "(a + a).mean()", "(a + a).float().mean()",
+    ),
+    "import torch\na = torch.eye(2)\nb = a.T()\n": ("a.T()", "a.T"),
+    "import torch\nfrom torch import nn\nx, t = torch.eye(2), torch.arange(2)\n"
+    "loss = nn.CrossEntropyLoss(x, t)\n": (
+        "nn.CrossEntropyLoss(x, t)", "nn.CrossEntropyLoss()(x, t)",
+    ),
+    "w = [[1.0], [2.0]]\nloss = sum(const([[5, 6]]) @ w)\n": (
+        "const([[5, 6]])", "const([[5, 6]]).to(torch.float64)", ".to(torch.float64)",
+    ),
+    "import torch\nw = torch.ones(2, requires_grad=True)\nfor i in range(2):\n"
+    "    (w * w).sum().backward()\n    w = w - 0.1 * w.grad\n": (
+        "w = w - 0.1 * w.grad", "with torch.no_grad(): w -= 0.1 * w.grad",
+    ),
+    "import torch\nx = torch.ones(2, requires_grad=True)\n"
+    "g, = torch.autograd.grad((x * x).sum(), x)\ng.sum().backward()\n": (
+        ".sum(), x)", ".sum(), x, create_graph=True)", "create_graph=True",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TRIED)
+def test_what_is_advised_runs(text: str) -> None:
+    wrong, right, *part = TRIED[text]
+    report = run(Source(text, "wrong.expr"))
+    assert report.error is not None
+    given = [*report.error.diagnostic.helps, *(h for w in report.warnings for h in w.helps)]
+    advised = part[0] if part else right
+    assert any(advised in help for help in given), given
+    assert run(Source(text.replace(wrong, right), "right.expr")).error is None

@@ -43,7 +43,7 @@ def _own_words(
     text = tree.span.text
     if "\n" in text or len(text) > 2 * LONGEST:
         return ""
-    name = owner.span.text if owner is not None else ""
+    name = "" if owner is None else syntax.operand(owner)
     code, message = error.code, error.message
     if code == "E205" and _MISSED_DIM.search(message):
         return f"write `{text[:-1]}{'' if text.endswith('(') else ', '}dim=-1)`"
@@ -59,7 +59,13 @@ def _own_words(
             f"for this input make the layer with {found[2]} input channel"
             f"{'' if found[2] == '1' else 's'}, or give it an input of {found[1]}"
         )  # fmt: skip
-    if not name:
+    called = isinstance(tree.func, syntax.Attribute) and text.endswith("()")
+    if called and code == "E208" and message.endswith("cannot be called"):
+        return f"it is a value, not a method: write `{text[:-2]}`"
+    if owner is None:
+        made = tree.func.span.text
+        if code == "E408" and made.rpartition(".")[2][:1].isupper() and type(args[0]) is Tensor:
+            return f"make it first, then call it: `{made}(){text[len(made) :]}`"
         return ""
     if code == "E408" and text.endswith(".item()"):
         return f"reduce it first: `{name}.sum().item()`, or use `{name}.tolist()`"
@@ -69,7 +75,7 @@ def _own_words(
         path = "torch." if "torch" in tree.span.source.text[:2000] else ""
         return (
             f"reduce it: `{name}.sum().backward()`; or give a gradient: "
-            f"`{name}.backward({path}ones_like({name}))`"
+            f"`{name}.backward({path}ones_like({owner.span.text}))`"
         )
     if code == "E303":
         return _reshaped(message, tree, name)
@@ -77,8 +83,9 @@ def _own_words(
 
 
 def _as_float(tree: syntax.Call, name: str, text: str) -> str:
-    if name:
-        return f"write `{name}.float(){text[len(name) :]}`"
+    if name and isinstance(tree.func, syntax.Attribute):
+        rest = text[tree.func.span.end - len(tree.func.attr) - tree.span.start :]
+        return f"write `{name}.float().{rest}`"
     if tree.args and isinstance(tree.args[0], syntax.Name):
         first = tree.args[0].span
         at = first.end - tree.span.start

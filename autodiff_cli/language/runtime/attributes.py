@@ -18,6 +18,7 @@ from ...autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ...autograd.views import base_of, first_place
 from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import DTYPES, is_float
+from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, cast, constant, number, value_of
 from ...graph.params import to_int, to_size, to_tensor
 from ...graph.registry import F
@@ -247,10 +248,20 @@ def _grad(tensor: Tensor) -> Any:
         warn(
             "W403",
             "the gradient of a result is not kept, `.grad` is None",
-            help="call `.retain_grad()` on it before backward()",
+            help=_kept(node),
         )
         return None
     return tensor.grad
+
+
+def _kept(node: Node) -> str:
+    """What to write where the gradient of a result is asked for."""
+    name, text = ("", "") if node.span is None else (node.span.assigned, node.span.text)
+    lead = f"{name} - "
+    if name and text.startswith(lead) and f"{name}.grad" in text:
+        step = f"{name} -= {text[len(lead):]}"
+        return f"`{name}` is a new tensor since this; change it: `with torch.no_grad(): {step}`"
+    return "call `.retain_grad()` on it before backward()"
 
 
 def _data(tensor: Tensor) -> Tensor:

@@ -194,6 +194,8 @@ _OTHERS = {
     "mxnet": _AS_TORCH,
     "scipy": "write `import torch`: `torch.special` and `torch.linalg` have such functions",
     "pandas": 'read tables with `load("table.csv", header=True)`',
+    "torchvision": "make the images: `torch.rand(8, 3, 32, 32)`",
+    "torchaudio": "make the signals: `torch.randn(8, 1, 16000)`",
     "matplotlib": "leave it out: `autodiff graph FILE` draws the graph of a program",
 }
 

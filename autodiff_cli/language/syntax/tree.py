@@ -245,6 +245,13 @@ def children(node: Node) -> list[Node]:
     return found
 
 
+def operand(node: Node) -> str:
+    """The text of a node, in parentheses where an attribute of it or an operator needs them."""
+    text = node.span.text
+    simple = Name | Constant | Call | Attribute | Subscript | NumList | List
+    return text if isinstance(node, simple) else f"({text})"
+
+
 def walk(node: Node) -> Iterator[Node]:
     """A node and everything below it, parents first, without recursion."""
     pending = [node]

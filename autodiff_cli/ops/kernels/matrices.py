@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
-from ...graph.dtypes import SCALAR_NAMES
+from ...graph.dtypes import SCALAR_NAMES, is_float
 from ...graph.node import Node
 from ...graph.op import CONSTANT, known, value_of
 from ...graph.registry import F
@@ -36,11 +36,12 @@ def require_same_dtype(name: str, *nodes: Node) -> np.dtype:
     first = nodes[0].dtype
     for node in nodes[1:]:
         if node.dtype != first:
+            wanted = first if is_float(first) else node.dtype
             raise fail(
                 "E307",
                 f"`{name}` expected m1 and m2 to have the same dtype, but got: "
                 f"{SCALAR_NAMES[first.name]} != {SCALAR_NAMES[node.dtype.name]}",
-                help=f"convert one of them: `.to(torch.{first.name})`",
+                help=f"convert the other: `.to(torch.{wanted.name})`",
             )
     return first
 
