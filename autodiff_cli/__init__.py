@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from .version import __version__
 
+TYPE_CHECKING = False  # `typing` is not imported before the command has made its second process
 if TYPE_CHECKING:
+    from typing import Any
+
     from .api import (
         CheckFailed,
         check,

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from .ended import death, stubborn
 from .errors import AutodiffError, Diagnostic, Label, fault
-from .outside import OUTSIDE, death, stubborn
+from .outside import OUTSIDE
 from .source import Source, Span
 
 GRACE = 1.0  # seconds that the process has to stop by itself after its time limit

@@ -2,15 +2,18 @@
 
 Invariant: it is told before it may be needed, so that it is there however the process ends. Where
 nobody waits, the memory is the process's own, and telling costs as little.
+
+Importing this module must stay cheap: the process that waits has it, and pages that both have
+cost each twice.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
 
-from .errors import AutodiffError, fail
-from .source import Source, Span
+TYPE_CHECKING = False  # `typing` costs as much as the rest together
+if TYPE_CHECKING:
+    from typing import Any
 
 # Places of numbers at the beginning of the page, 8 bytes each.
 DEADLINE = 0  # seconds of the monotonic clock; 0: none
@@ -35,27 +38,17 @@ STACK = (-6, -11)  # SIGABRT and SIGSEGV: what Python does when the C stack is f
 TIME, MEMORY = "time", "memory"
 
 
-class Lost(NamedTuple):
-    """How the process before this one ended, in the middle of its work."""
+class Lost:
+    """How the process before this one ended, in the middle of its work: its exit code, or the
+    signal with a minus; TIME or MEMORY when that was used up; and for what was not written."""
 
-    code: int  # its exit code, or the signal with a minus
-    limit: str  # TIME or MEMORY when that was used up
-    statement: tuple[int, int]
-    printed: str  # for a document that was not written
+    __slots__ = ("code", "limit", "printed", "statement")
 
-    def error(
-        self, source: Source | None, limit: float | None, what: str = "--timeout"
-    ) -> AutodiffError:
-        """What that means for the program."""
-        start, end = self.statement
-        span = Span(source, start, end) if source is not None and end else None
-        if self.limit == TIME:
-            error = stubborn(limit or 0.0, what)
-        elif self.limit == MEMORY:
-            error = no_memory("the program")
-        else:
-            error = death(self.code)
-        return error.amend(span=span, label="this statement ran" if span is not None else "")
+    def __init__(self, code: int, limit: str, statement: tuple[int, int], printed: str):
+        self.code = code
+        self.limit = limit
+        self.statement = statement
+        self.printed = printed
 
 
 class Outside:
@@ -159,28 +152,6 @@ class Outside:
         return found
 
 
-def death(code: int) -> AutodiffError:
-    """What the end of a process, an exit code or a signal with a minus, says about the program."""
-    if code in STACK:
-        return fail(
-            "E509",
-            "the program overflowed the interpreter's stack",
-            help="use loops in place of recursion, and nest values less deeply",
-        )
-    if code == -9:  # nobody kills like that but a system without memory, or a person
-        return fail(
-            "E505",
-            "the process that ran the program was killed; probably memory ran out",
-            help="give it less: --max-memory 256M",
-        )
-    reason = f"signal {-code}" if code < 0 else f"code {code}"
-    return fail(
-        "E900",
-        f"internal error: the process that ran the program ended with {reason}",
-        help="please report it with the program that caused it",
-    )
-
-
 def data_of(process: int | str) -> int:
     """Bytes of a process that RLIMIT_DATA counts; 0 where the system does not tell."""
     try:
@@ -188,30 +159,6 @@ def data_of(process: int | str) -> int:
             return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
         return 0
-
-
-def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
-    """E508 of a process that did not stop by itself, in the middle of a single call."""
-    error = out_of_time(limit, what)
-    return error.amend(message=f"{error.message}; its process did not stop and was ended")
-
-
-def no_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
-    """E505 for memory that ran out."""
-    return fail(
-        "E505",
-        f"{what} ran out of memory",
-        help=f"{smaller}, or raise the limit: --max-memory 8G",
-    )
-
-
-def out_of_time(limit: float, what: str = "--timeout") -> AutodiffError:
-    """E508."""
-    return fail(
-        "E508",
-        f"the time limit of {limit:g} s is reached",
-        help=f"give it more time: {what} {limit * 10:g}",
-    )
 
 
 OUTSIDE = Outside()

@@ -13,8 +13,9 @@ import click
 import numpy as np
 import pytest
 
+from autodiff_cli.cli.dispatch import COMMANDS
 from autodiff_cli.cli.group import make_group
-from autodiff_cli.cli.main import COMMANDS, main
+from autodiff_cli.cli.main import main
 from autodiff_cli.cli.streams import Environment
 from autodiff_cli.repl.loop import Loop
 

@@ -9,8 +9,9 @@ from time import monotonic
 from types import FrameType
 from typing import Any
 
+from ..ended import out_of_time
 from ..errors import AutodiffError
-from ..outside import DEADLINE, OUTSIDE, out_of_time
+from ..outside import DEADLINE, OUTSIDE
 
 REPEATED = 0.5  # seconds between two alarms once the time is over
 SOON = 0.02  # until the next try where the first alarm came at a bad time

@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from ..ended import death, explained, stubborn
 from ..errors import AutodiffError
 from ..language.program.gc_control import collect_seldom
-from ..outside import OUTSIDE, Lost, death, stubborn
+from ..outside import OUTSIDE, Lost
 from .deadline import alarms
 from .model import ERROR, FileResult, Item, Settings
 from .runner import check_file
@@ -28,7 +29,7 @@ def check_many(
     """The result of every file, in order, as soon as it and those before it are there; the process
     that checked the first one may be lost."""
     if lost is not None and files:
-        yield lost_file(files[0], lost.error(None, settings.timeout))
+        yield lost_file(files[0], explained(lost, None, settings.timeout))
         files = files[1:]
     if jobs <= 1 or len(files) <= FEW:
         with alarms():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from ..errors import Exit
 from ..suggest import did_you_mean, suggest
-from .main import COMMANDS, load_command
-from .options import Option
+from .dispatch import COMMANDS, load_command
+from .options import Command, Option
 from .streams import Environment
 
 
@@ -54,7 +54,7 @@ class Context(click.Context):
     formatter_class = Formatter
 
 
-class Command(click.Command):
+class Subcommand(click.Command):
     """A subcommand."""
 
     context_class = Context
@@ -69,7 +69,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return load_command(cmd_name) if cmd_name in COMMANDS else None
+        return make_command(load_command(cmd_name)) if cmd_name in COMMANDS else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> Any:
         """Commands and options; else a file, which is run."""
@@ -115,16 +115,9 @@ def click_option(option: Option) -> click.Option:
     )
 
 
-def make_command(
-    name: str,
-    options: Sequence[Option],
-    arguments: tuple[str, str],
-    callback: Callable[[dict[str, Any], list[str], Environment], int],
-    description: str,
-    examples: str,
-) -> click.Command:
-    """A command from its table; `arguments` are the key and metavar of all other words."""
-    key, metavar = arguments
+def make_command(command: Command) -> click.Command:
+    """A command from its table."""
+    key, metavar = command.arguments
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
         from .commands.completion import of_argument
@@ -133,18 +126,18 @@ def make_command(
 
     @click.pass_context
     def invoke(ctx: click.Context, /, **values: Any) -> int:
-        return callback(values, list(values.pop(key)), ctx.find_root().obj)
+        return command.call(values, list(values.pop(key)), ctx.find_root().obj)
 
-    return Command(
-        name,
+    return Subcommand(
+        command.name,
         params=[
             click.Argument([key], nargs=-1, metavar=metavar, shell_complete=complete),
-            *map(click_option, options),
+            *map(click_option, command.options),
             help_option(),
         ],
         callback=invoke,
-        help=description,
-        epilog="\b\nExamples:\n" + examples,
+        help=command.description,
+        epilog="\b\nExamples:\n" + command.examples,
         add_help_option=False,
     )
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from .streams import Environment
 
 
 class Option(NamedTuple):
@@ -27,6 +30,17 @@ class Option(NamedTuple):
     def start(self) -> Any:
         """The value when the option is not given."""
         return () if self.repeat else (self.default if self.metavar else False)
+
+
+class Command(NamedTuple):
+    """One command; `arguments` are the key and metavar of all words that are no options."""
+
+    name: str
+    options: Sequence[Option]
+    arguments: tuple[str, str]
+    call: Callable[[dict[str, Any], list[str], Environment], int]
+    description: str
+    examples: str
 
 
 def choice(*words: str) -> Callable[[str], str]:

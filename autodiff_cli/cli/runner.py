@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..checks.deadline import deadline
+from ..ended import explained
 from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from .reading import CannotRead, Reader, unreadable
@@ -236,7 +237,7 @@ class Runner:
             source = self.reader.source(name, shown_name)
             lost = OUTSIDE.take()
             if lost is not None:
-                failure = _failure(shown_name, lost.error(source, self.values["timeout"]))
+                failure = _failure(shown_name, explained(lost, source, self.values["timeout"]))
                 failure.stdout = lost.printed
                 return failure
             if self.form == "json":

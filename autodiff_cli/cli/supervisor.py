@@ -3,18 +3,18 @@ lets a third one go on where the first was lost.
 
 Invariant: what waits has run nothing of any program and imported nothing for it, so that another
 process made of it is as good as new. It shares the terminal and the process group with the one that
-works: the terminal's signals reach both.
+works: the terminal's signals reach both. It imports as little as it can: every page that both have
+is copied for the first that writes to it.
 """
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # `signal` brings enum and functools
 import io
 import os
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from ..outside import (
     DEADLINE,
@@ -34,20 +34,41 @@ from ..outside import (
     data_of,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 GRACE = 1.0  # seconds that the worker has to stop by itself after its time limit
 PATIENCE = 0.5  # between two looks at the limits
 NEARLY = 1 << 20  # bytes: less is no memory to work with
+INTERRUPTED = 130
 EXHAUSTED = 99  # the exit code of a worker that had no memory left to say so
 CRASHES = (4, 5, 6, 7, 8, 11, 31)  # ILL TRAP ABRT BUS FPE SEGV SYS; others are sent by people
 KILLED = 9
 SET_SIGNAL = 10  # F_SETSIG of Linux
+SIGNALS = (signal.SIGCHLD, signal.SIGINT, signal.SIGTSTP)  # that the process that waits handles
 UNSUPERVISED = frozenset(["help", "ops", "completion", "--version", "-V", "-h", "--help"])
 
 
-def supervise(words: list[str]) -> None:
+def supervised(work: Callable[[], int]) -> int:
+    """The exit code of the command, which works in a process that this one watches."""
+    words = sys.argv[1:]
+    try:
+        if not words or words[0] not in UNSUPERVISED:
+            _supervise(words)
+        code = work()
+    except MemoryError:
+        os._exit(EXHAUSTED)
+    except KeyboardInterrupt:  # before there is anything that could be said
+        code = INTERRUPTED
+    if OUTSIDE.watched:
+        _finish(code)
+    return code
+
+
+def _supervise(words: list[str]) -> None:
     """Return in the process that works; in the one that waits, never."""
-    if words and words[0] in UNSUPERVISED:
-        return
     import mmap
 
     OUTSIDE.use(mmap.mmap(-1, PAGE))
@@ -55,6 +76,7 @@ def supervise(words: list[str]) -> None:
     OUTSIDE.journal = os.memfd_create("journal")
     OUTSIDE.printed = os.memfd_create("printed")
     terminal = _Terminal()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     while True:
         alive, held = os.pipe()
         worker = os.fork()
@@ -62,6 +84,7 @@ def supervise(words: list[str]) -> None:
             os.close(held)
             _live_with(alive)
             _keep_output(words)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             return
         os.close(alive)
         status, limit = _wait(worker)
@@ -81,10 +104,8 @@ def supervise(words: list[str]) -> None:
         os.close(held)
 
 
-def finish(code: int) -> None:
+def _finish(code: int) -> None:
     """The worker ends, without the interpreter's own end, which takes as long as small programs."""
-    if not OUTSIDE.watched:
-        return
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             sys.stderr.flush()
@@ -232,15 +253,6 @@ def _wait(worker: int) -> tuple[int, str]:
     An interrupt of the terminal has reached the worker; one that was sent to this process is passed
     on. The signals that end a process end this one, and the worker with it.
     """
-    while True:
-        try:
-            import signal
-
-            signals = {signal.SIGCHLD, signal.SIGINT, signal.SIGTSTP}
-            signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-            break
-        except KeyboardInterrupt:
-            continue
     late = 0.0  # since when the worker is overdue
     over = ""
     reliefs = 0
@@ -261,7 +273,7 @@ def _wait(worker: int) -> tuple[int, str]:
         else:
             over = TIME
             os.kill(worker, KILLED)
-        found = signal.sigtimedwait(signals, max(pause, 0.001))
+        found = signal.sigtimedwait(SIGNALS, max(pause, 0.001))
         if found is None:
             reliefs += _at_its_limit(worker)
             if reliefs > 2:
@@ -293,8 +305,6 @@ def _at_its_limit(worker: int) -> bool:
 
 def _die_of(number: int) -> None:
     """End as the worker did."""
-    import signal
-
     signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
@@ -310,7 +320,9 @@ def _flush() -> None:
 
 def _give_up(lost: Lost) -> None:
     """The process that should have said what became of the first was lost as well."""
-    error = lost.error(None, 0.0)
+    from ..ended import explained
+
+    error = explained(lost, None, 0.0)
     text = f"error[{error.code}]: {error.message}\nhelp: {error.diagnostic.helps[0]}\n"
     try:
         os.write(2, text.encode())

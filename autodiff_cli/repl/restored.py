@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..ended import explained
 from ..errors import AutodiffError
 from ..outside import OUTSIDE, Lost
 from ..source import Source, Span
@@ -55,7 +56,7 @@ def before() -> Before:
 
 def what_happened(found: Before, lost: Lost, name: str) -> AutodiffError:
     """The error of the input that ran."""
-    error = lost.error(None, None)
+    error = explained(lost, None, None)
     if found.running is not None:
         end = len(found.running.rstrip())
         start = len(found.running) - len(found.running.lstrip("\n"))

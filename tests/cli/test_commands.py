@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autodiff_cli.cli.main import COMMANDS
-from autodiff_cli.cli.options import RUN_OPTIONS, memory, parse
+from autodiff_cli.cli.dispatch import COMMANDS
+from autodiff_cli.cli.options import RUN_OPTIONS, Command, memory, parse
 from autodiff_cli.errors import Exit
 from autodiff_cli.version import __version__
 
@@ -246,7 +246,7 @@ def _click_parse(argv: list[str]) -> tuple[dict, list[str]] | None:
         seen.append((values, files))
         return 0
 
-    command = make_command("run", RUN_OPTIONS, ("files", "FILE"), callback, "", "")
+    command = make_command(Command("run", RUN_OPTIONS, ("files", "FILE"), callback, "", ""))
     try:
         command.main(args=argv, prog_name="run", standalone_mode=False)
     except click.ClickException:

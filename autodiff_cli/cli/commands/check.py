@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ..changes import Changes
-from ..options import RUN_OPTIONS, Option, choice, whole
+from ..options import RUN_OPTIONS, Command, Option, choice, whole
 from ..streams import Environment, is_terminal
 
 if TYPE_CHECKING:
@@ -67,25 +67,21 @@ OPTIONS = (
 DEFAULT_TIMEOUT = 60.0
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "check",
-        OPTIONS,
-        ("paths", "[PATH]..."),
-        check,
-        "Check programs: gradients against finite differences, assertions, `#=>` expectations and "
-        "snapshots.\n\nPATH is a program or a folder with .expr files; default is this folder.",
-        EXAMPLES,
-    )
-
-
 def check(values: dict[str, Any], paths: list[str], env: Environment) -> int:
     """Check every file; the worst exit code."""
     checker = Checker(values, paths or ["."], env)
     return checker.watched() if values["watch"] else checker.run()
+
+
+COMMAND = Command(
+    "check",
+    OPTIONS,
+    ("paths", "[PATH]..."),
+    check,
+    "Check programs: gradients against finite differences, assertions, `#=>` expectations and "
+    "snapshots.\n\nPATH is a program or a folder with .expr files; default is this folder.",
+    EXAMPLES,
+)
 
 
 class Checker:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit, kinds
-from ..main import COMMANDS
+from ..dispatch import COMMANDS
+from ..options import Command
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -27,17 +28,6 @@ EXAMPLES = """\
 SHELLS = ("bash", "zsh", "fish", "powershell")
 VARIABLE = "_AUTODIFF_COMPLETE"
 LONGEST_PROGRAM = 1 << 20  # bytes that are searched for names
-
-
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "completion", (), ("shells", "SHELL"), show,
-        f"Print the script that makes a shell complete command lines: {', '.join(SHELLS)}.",
-        EXAMPLES,
-    )  # fmt: skip
 
 
 def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
@@ -58,6 +48,13 @@ def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
         return Exit.USAGE
     env.write(maker.source().strip("\n") + "\n")
     return Exit.OK
+
+
+COMMAND = Command(
+    "completion", (), ("shells", "SHELL"), show,
+    f"Print the script that makes a shell complete command lines: {', '.join(SHELLS)}.",
+    EXAMPLES,
+)  # fmt: skip
 
 
 def answer(instruction: str, env: Environment) -> int:

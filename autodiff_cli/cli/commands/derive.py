@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import RUN_OPTIONS, Option
+from ..options import RUN_OPTIONS, Command, Option
 from ..runner import run_programs
 from ..streams import Environment
 from .explain import Documents
@@ -36,23 +36,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "derive",
-        OPTIONS,
-        ("files", "[FILE|-]..."),
-        derive,
-        "Derivatives as formulas, in the names of the program.\n\n"
-        "A formula is evaluated where the program's values are and compared with the gradient. "
-        "What has none is E404, what is too long E505; `autodiff explain` shows any derivative "
-        "step by step.",
-        EXAMPLES,
-    )
-
-
 def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The derivatives of every program of a command line; the worst exit code."""
     for one, other in (("latex", "statements"), ("simplify", "raw")):
@@ -65,6 +48,19 @@ def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     unused = {"nan": "ignore", "precision": 17, "sci": False, "max_elements": 64}
     values = {**unused, **values}
     return run_programs(values, files, env, lambda: Deriver(values, env), "derive", "derive")
+
+
+COMMAND = Command(
+    "derive",
+    OPTIONS,
+    ("files", "[FILE|-]..."),
+    derive,
+    "Derivatives as formulas, in the names of the program.\n\n"
+    "A formula is evaluated where the program's values are and compared with the gradient. "
+    "What has none is E404, what is too long E505; `autodiff explain` shows any derivative "
+    "step by step.",
+    EXAMPLES,
+)
 
 
 class Deriver(Documents):

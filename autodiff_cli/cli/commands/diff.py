@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ...ended import explained
 from ...errors import AutodiffError, Exit
 from ...outside import OUTSIDE
-from ..options import RUN_OPTIONS, Option, choice, define
+from ..options import RUN_OPTIONS, Command, Option, choice, define
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -40,22 +41,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "diff",
-        OPTIONS,
-        ("files", "A [B]"),
-        diff,
-        "Compare two results: the first node that departs, and how far that spreads.\n\nA and B "
-        "are programs (.expr, .py) or saved results (.npz, .json, .snap, .txt). With A alone the "
-        "two sides are A with the values of -D, and A with those of --with.",
-        EXAMPLES,
-    )
-
-
 def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Compare; 0 when everything agrees, 1 when not."""
     if not 1 <= len(files) <= 2:
@@ -79,7 +64,7 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
     try:
         lost = OUTSIDE.take()
         if lost is not None:
-            raise lost.error(None, values["timeout"])
+            raise explained(lost, None, values["timeout"])
         with deadline(values["timeout"]):
             left = _outcome(files[0], values, defines)
             right = _outcome(files[-1], values, second if len(files) == 1 else defines + second)
@@ -94,6 +79,18 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
     elif not values["quiet"]:
         env.write("".join(line + "\n" for line in lines(left, right, found)))
     return Exit.OK if found.equal else Exit.NO
+
+
+COMMAND = Command(
+    "diff",
+    OPTIONS,
+    ("files", "A [B]"),
+    diff,
+    "Compare two results: the first node that departs, and how far that spreads.\n\nA and B "
+    "are programs (.expr, .py) or saved results (.npz, .json, .snap, .txt). With A alone the "
+    "two sides are A with the values of -D, and A with those of --with.",
+    EXAMPLES,
+)
 
 
 def _outcome(path: str, values: dict[str, Any], defines: tuple[Any, ...]) -> Outcome:

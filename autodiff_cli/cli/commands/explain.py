@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import RUN_OPTIONS, Option, names
+from ..options import RUN_OPTIONS, Command, Option, names
 from ..runner import Guarded, Runner, run_programs
 from ..streams import Environment, is_terminal
 from .jacobian import wrt_of
@@ -45,23 +45,6 @@ SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".json"
 KEYS = "any key: next   a: all   q: quit"
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "explain",
-        OPTIONS,
-        ("files", "[FILE|-]..."),
-        explain,
-        "The chain rule step by step: forward values, what each operation gives to its operands "
-        "and why, the paths added up, and a check with central differences.\n\n"
-        "What is explained is the backward pass that the program ran last, else that of --of "
-        "NAME, `loss`, or the last number that was computed.",
-        EXAMPLES,
-    )
-
-
 def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Explain every program of a command line; the worst exit code."""
     forms = [form for form in ("markdown", "latex") if values[form]]
@@ -75,6 +58,19 @@ def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
         return Exit.USAGE
     values = {"nan": "ignore", **values}
     return run_programs(values, files, env, lambda: Explainer(values, env), "explain", "explain")
+
+
+COMMAND = Command(
+    "explain",
+    OPTIONS,
+    ("files", "[FILE|-]..."),
+    explain,
+    "The chain rule step by step: forward values, what each operation gives to its operands "
+    "and why, the paths added up, and a check with central differences.\n\n"
+    "What is explained is the backward pass that the program ran last, else that of --of "
+    "NAME, `loss`, or the last number that was computed.",
+    EXAMPLES,
+)
 
 
 class Documents(Runner):

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import RUN_OPTIONS, Option, choice, whole
+from ..options import RUN_OPTIONS, Command, Option, choice, whole
 from ..runner import Guarded, Runner, run_programs
 from ..streams import Environment, is_unicode
 
@@ -44,22 +44,6 @@ OPTIONS = (
 MOST = 200
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "graph",
-        OPTIONS,
-        ("files", "[FILE|-]..."),
-        graph,
-        "The graph behind a result: operations with the expressions that made them, shapes, and if "
-        "wanted values and gradients.\n\nThe result is --of NAME, else `loss`, else what the "
-        "program computed last. The same program gives the same bytes.",
-        EXAMPLES,
-    )
-
-
 def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The graphs of all programs of a command line; the worst exit code."""
     suffix = os.path.splitext(values["out"] or "")[1].lower()
@@ -76,6 +60,18 @@ def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
     unused = {"format": "auto", "sci": False, "max_elements": 64, "wrt": ()}
     values = {**unused, **values}
     return run_programs(values, files, env, lambda: Graphs(values, env), "graph", "draw")
+
+
+COMMAND = Command(
+    "graph",
+    OPTIONS,
+    ("files", "[FILE|-]..."),
+    graph,
+    "The graph behind a result: operations with the expressions that made them, shapes, and if "
+    "wanted values and gradients.\n\nThe result is --of NAME, else `loss`, else what the "
+    "program computed last. The same program gives the same bytes.",
+    EXAMPLES,
+)
 
 
 class Graphs(Runner):

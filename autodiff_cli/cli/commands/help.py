@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from ...errors import Exit, kinds
-from ..main import COMMANDS
+from ..dispatch import COMMANDS
+from ..options import Command
 from ..streams import Environment
 
 EXAMPLES = """\
@@ -14,15 +15,6 @@ EXAMPLES = """\
   autodiff help softmax
   autodiff help exit-codes
 """
-
-
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "help", (), ("topics", "[TOPIC|CODE|OP]"), show, COMMANDS["help"][1], EXAMPLES
-    )
 
 
 def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
@@ -36,6 +28,9 @@ def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
         if not _page(word, env):
             return _unknown(word, env)
     return Exit.OK
+
+
+COMMAND = Command("help", (), ("topics", "[TOPIC|CODE|OP]"), show, COMMANDS["help"][1], EXAMPLES)
 
 
 def overview() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Exit
-from ..options import Option
+from ..options import Command, Option
 from ..streams import Environment
 from .jacobian import SHARED, run_all, wrt_of
 
@@ -27,23 +27,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "hessian",
-        OPTIONS,
-        ("files", "[FILE|-]..."),
-        hessian,
-        "Second derivatives of one number, in a named block for each pair of inputs.\n\n"
-        "What is differentiated is --of NAME, else `loss`, else the last number that was "
-        "computed; with respect to --wrt, else every leaf it depends on. More than 10,000,000 "
-        "entries need --force; --hvp and --diag never build the matrix.",
-        EXAMPLES,
-    )
-
-
 def hessian(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The Hessians of all programs of a command line; the worst exit code."""
     from ...language.program.derivatives import Request
@@ -61,3 +44,16 @@ def hessian(values: dict[str, Any], files: list[str], env: Environment) -> int:
         values["eig"], values["force"],
     )  # fmt: skip
     return run_all(values, files, env, request)
+
+
+COMMAND = Command(
+    "hessian",
+    OPTIONS,
+    ("files", "[FILE|-]..."),
+    hessian,
+    "Second derivatives of one number, in a named block for each pair of inputs.\n\n"
+    "What is differentiated is --of NAME, else `loss`, else the last number that was "
+    "computed; with respect to --wrt, else every leaf it depends on. More than 10,000,000 "
+    "entries need --force; --hvp and --diag never build the matrix.",
+    EXAMPLES,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..options import RUN_OPTIONS, Option, choice
+from ..options import RUN_OPTIONS, Command, Option, choice
 from ..runner import Runner, run_programs
 from ..streams import Environment
 
@@ -40,23 +40,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "jacobian",
-        OPTIONS,
-        ("files", "[FILE|-]..."),
-        jacobian,
-        "All derivatives of a result, in named blocks.\n\n"
-        "What is differentiated is --of NAME, else `loss`, else what the program computed last; "
-        "with respect to --wrt, else every leaf it depends on. More than 10,000,000 entries need "
-        "--force.",
-        EXAMPLES,
-    )
-
-
 def jacobian(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The Jacobians of all programs of a command line; the worst exit code."""
     from ...language.program.derivatives import Request
@@ -65,6 +48,19 @@ def jacobian(values: dict[str, Any], files: list[str], env: Environment) -> int:
         "jacobian", values["loss"], wrt_of(values), values["mode"], force=values["force"]
     )
     return run_all(values, files, env, request, values["layout"] == "flat")
+
+
+COMMAND = Command(
+    "jacobian",
+    OPTIONS,
+    ("files", "[FILE|-]..."),
+    jacobian,
+    "All derivatives of a result, in named blocks.\n\n"
+    "What is differentiated is --of NAME, else `loss`, else what the program computed last; "
+    "with respect to --wrt, else every leaf it depends on. More than 10,000,000 entries need "
+    "--force.",
+    EXAMPLES,
+)
 
 
 def wrt_of(values: dict[str, Any]) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..main import COMMANDS
-from ..options import RUN_OPTIONS, Option, choice, names
+from ..dispatch import COMMANDS
+from ..options import RUN_OPTIONS, Command, Option, choice, names
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -33,15 +33,6 @@ OPTIONS = (
 )  # fmt: skip
 
 PREFIXES = ("torch.", "F.", "nn.functional.", "np.", "numpy.", "Tensor.")
-
-
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "ops", OPTIONS, ("patterns", "[NAME|GLOB]..."), show, COMMANDS["ops"][1], EXAMPLES
-    )
 
 
 @cache
@@ -97,6 +88,11 @@ def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
     else:
         env.page("".join(f"{line}\n" for line in listing(chosen)))
     return Exit.OK
+
+
+COMMAND = Command(
+    "ops", OPTIONS, ("patterns", "[NAME|GLOB]..."), show, COMMANDS["ops"][1], EXAMPLES
+)
 
 
 def _is_glob(word: str) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AutodiffError, Exit
 from ...outside import OUTSIDE
-from ..main import COMMANDS
-from ..options import RUN_OPTIONS, Option
+from ..dispatch import COMMANDS
+from ..options import RUN_OPTIONS, Command, Option
 from ..streams import Environment, OutputFailed, is_terminal
 
 if TYPE_CHECKING:
@@ -35,22 +35,6 @@ OPTIONS = (
     Option(("--simple",), "simple", "Read lines without editing or colours (also: TERM=dumb)."),
     *SHARED,
 )
-
-
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "repl",
-        OPTIONS,
-        ("files", "[FILE]..."),
-        repl,
-        "Open a session: statements are run as they are entered, `:help` lists commands.\n\n"
-        "Each FILE is loaded first. When standard input is not a terminal its statements are run "
-        "one by one; the first error ends it with its exit code.",
-        EXAMPLES,
-    )
 
 
 def start() -> dict[str, Any]:
@@ -83,6 +67,18 @@ def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
         return _loop(values, preloaded, env)
 
     return converse(make, values["quiet"], bool(preloaded), variables)
+
+
+COMMAND = Command(
+    "repl",
+    OPTIONS,
+    ("files", "[FILE]..."),
+    repl,
+    "Open a session: statements are run as they are entered, `:help` lists commands.\n\n"
+    "Each FILE is loaded first. When standard input is not a terminal its statements are run "
+    "one by one; the first error ends it with its exit code.",
+    EXAMPLES,
+)
 
 
 def _converse_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..options import RUN_OPTIONS, Command
 from ..runner import Runner, run_programs
 from ..streams import Environment
 
@@ -20,26 +21,21 @@ EXAMPLES = """\
 """
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-    from ..options import RUN_OPTIONS
-
-    return make_command(
-        "run",
-        RUN_OPTIONS,
-        ("files", "[FILE|-]..."),
-        run_files,
-        "Evaluate programs, differentiate them, print the results.\n\n"
-        "FILE is program text; - is standard input, which is also read when there is neither FILE "
-        "nor -e and it is not a terminal.",
-        EXAMPLES,
-    )
-
-
 def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Run every program of a command line; the worst exit code."""
     return run_programs(values, files, env, lambda: Run(values, env), "run", "run")
+
+
+COMMAND = Command(
+    "run",
+    RUN_OPTIONS,
+    ("files", "[FILE|-]..."),
+    run_files,
+    "Evaluate programs, differentiate them, print the results.\n\n"
+    "FILE is program text; - is standard input, which is also read when there is neither FILE "
+    "nor -e and it is not a terminal.",
+    EXAMPLES,
+)
 
 
 WIDTH = 120  # cells of plans and profiles where there is no terminal

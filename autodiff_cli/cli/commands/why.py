@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import AutodiffError, Diagnostic, Exit
-from ..options import RUN_OPTIONS, Option
+from ..options import RUN_OPTIONS, Command, Option
 from ..runner import Runner, run_programs
 from ..streams import Environment, is_unicode
 
@@ -32,22 +32,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def command() -> Any:
-    """The click command."""
-    from ..group import make_command
-
-    return make_command(
-        "why",
-        OPTIONS,
-        ("words", "NAME [FILE|-]..."),
-        why,
-        "Why NAME.grad is None, zero, NaN or infinite when the program has ended: the first cause "
-        "on the way from the loss to NAME, with its line.\n\nA repair is shown only after it was "
-        "run and the gradient came out, with the loss as it was.",
-        EXAMPLES,
-    )
-
-
 def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
     """Ask every program of a command line about one name; the worst exit code."""
     if not words:
@@ -62,6 +46,18 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
     return run_programs(
         values, files, env, lambda: Asker(values, env, name), f"why {name}", "ask about"
     )
+
+
+COMMAND = Command(
+    "why",
+    OPTIONS,
+    ("words", "NAME [FILE|-]..."),
+    why,
+    "Why NAME.grad is None, zero, NaN or infinite when the program has ended: the first cause "
+    "on the way from the loss to NAME, with its line.\n\nA repair is shown only after it was "
+    "run and the gradient came out, with the loss as it was.",
+    EXAMPLES,
+)
 
 
 class Reply(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...ended import no_memory
 from ...errors import AutodiffError, fault
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
-from ...outside import OUTSIDE, no_memory
+from ...outside import OUTSIDE
 from ..syntax.literals.numbers import MAX_DIGITS
 
 

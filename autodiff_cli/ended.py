@@ -1,0 +1,68 @@
+"""What a limit, or the end of a process in the middle of its work, says about the program."""
+
+from __future__ import annotations
+
+from .errors import AutodiffError, fail
+from .outside import MEMORY, STACK, TIME, Lost
+from .source import Source, Span
+
+
+def explained(
+    lost: Lost, source: Source | None, limit: float | None, what: str = "--timeout"
+) -> AutodiffError:
+    """What it means for the program that its process is gone."""
+    start, end = lost.statement
+    span = Span(source, start, end) if source is not None and end else None
+    if lost.limit == TIME:
+        error = stubborn(limit or 0.0, what)
+    elif lost.limit == MEMORY:
+        error = no_memory("the program")
+    else:
+        error = death(lost.code)
+    return error.amend(span=span, label="this statement ran" if span is not None else "")
+
+
+def death(code: int) -> AutodiffError:
+    """What the end of a process, an exit code or a signal with a minus, says about the program."""
+    if code in STACK:
+        return fail(
+            "E509",
+            "the program overflowed the interpreter's stack",
+            help="use loops in place of recursion, and nest values less deeply",
+        )
+    if code == -9:  # nobody kills like that but a system without memory, or a person
+        return fail(
+            "E505",
+            "the process that ran the program was killed; probably memory ran out",
+            help="give it less: --max-memory 256M",
+        )
+    reason = f"signal {-code}" if code < 0 else f"code {code}"
+    return fail(
+        "E900",
+        f"internal error: the process that ran the program ended with {reason}",
+        help="please report it with the program that caused it",
+    )
+
+
+def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
+    """E508 of a process that did not stop by itself, in the middle of a single call."""
+    error = out_of_time(limit, what)
+    return error.amend(message=f"{error.message}; its process did not stop and was ended")
+
+
+def no_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
+    """E505 for memory that ran out."""
+    return fail(
+        "E505",
+        f"{what} ran out of memory",
+        help=f"{smaller}, or raise the limit: --max-memory 8G",
+    )
+
+
+def out_of_time(limit: float, what: str = "--timeout") -> AutodiffError:
+    """E508."""
+    return fail(
+        "E508",
+        f"the time limit of {limit:g} s is reached",
+        help=f"give it more time: {what} {limit * 10:g}",
+    )
