@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import autodiff_cli as ad
+from tests.pace import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are bounded on Linux")
 
@@ -75,16 +75,14 @@ def test_what_would_kill_the_caller() -> None:
     [
         ("x = []\nfor i in range(999): x.append('a' * 9000000 + str(i))", "E505"),
         ("while True: pass", "E508"),
-        ("import torch\nu = torch.linalg.svd(torch.rand(1800, 1800))", "E508"),
+        ("import torch\nu = torch.linalg.svd(torch.ones(4000, 4000))", "E508"),
         ("x = 1\nloss = y", "E201"),
     ],
 )
 def test_errors(text: str, code: str) -> None:
-    start = time.monotonic()
     with pytest.raises(ad.AutodiffError) as caught:
-        timeout = 30.0 if code == "E505" else 1.0
-        ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=64 << 20)
-    assert time.monotonic() - start < 20
+        timeout = 1.0 if code == "E508" else PATIENCE
+        ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=256 << 20)
     assert caught.value.code == code
     if code in ("E505", "E201"):
         assert caught.value.span is not None

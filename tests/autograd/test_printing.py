@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from autodiff_cli.autograd.printing import PrintOptions, format_tensor, set_printoptions
 from autodiff_cli.errors import AutodiffError
+from tests.pace import takes_at_most
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "printing.json"
 CASES = json.loads(FIXTURE.read_text(encoding="utf-8"))["cases"]
@@ -67,9 +67,8 @@ def test_another_prefix_sets_the_indent() -> None:
 
 def test_a_summary_of_a_huge_tensor_is_quick() -> None:
     array = np.broadcast_to(np.float32(1.5), (1000, 1000, 1000))
-    start = time.perf_counter()
     assert format_tensor(array).count("...") == 36 + 6 + 1
-    assert time.perf_counter() - start < 0.5
+    assert takes_at_most(3, lambda: format_tensor(array))
 
 
 def test_options_start_from_the_given_ones_and_sci_mode_is_forgotten() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.pace import takes_at_most
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -221,16 +222,14 @@ def test_prints_are_in_the_document(cli):
     assert document["stdout"] == "a\nb\n"
 
 
-def test_a_million_numbers_are_quick(cli):
+def test_many_numbers_are_quick(cli):
     from autodiff_cli.render.document import dump
     from autodiff_cli.session import run
     from autodiff_cli.source import Source
 
-    report = run(Source("x = arange(1000000) * 0.5\n"))
-    start = time.perf_counter()
-    text = dump(report)
-    assert time.perf_counter() - start < 5.0  # about 0.7 s; linear, not quadratic
-    assert len(json.loads(text)["tensors"]["x"]["value"]) == 1_000_000
+    report = run(Source("x = arange(100000) * 0.5\n"))
+    assert takes_at_most(20, lambda: dump(report))
+    assert len(json.loads(dump(report))["tensors"]["x"]["value"]) == 100_000
 
 
 # ------------------------------------------------------------------ files

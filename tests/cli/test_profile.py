@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -129,11 +128,20 @@ def test_files(cli, tmp_path: Path):
 def test_a_slow_kernel_is_the_top_line(cli, monkeypatch: pytest.MonkeyPatch):
     op = F.sin
     kernel = op.kernel
+    now = 0.0
+
+    def clock() -> float:
+        """A microsecond passes from one look to the next, whatever the machine does."""
+        nonlocal now
+        now += 1e-6
+        return now
 
     def slow(x):
-        time.sleep(0.05)
+        nonlocal now
+        now += 0.05
         return kernel(x)
 
+    monkeypatch.setattr("autodiff_cli.engine.profile.perf_counter", clock)
     monkeypatch.setattr(op, "kernel", slow)
     text = "x = [0.5, 1.5, 2.5]\ny = exp(x) * x\nz = sin(y) + y\nloss = sum(z * z)\n"
     (found,) = documents(cli("-", "--profile", "--format", "json", stdin=text).out)
@@ -211,7 +219,7 @@ LONG = "x = ones(1000, 2000)\ny = x\nfor i in range(20):\n    y = sin(y) + x\nz 
 IMPATIENT = """\
 import sys
 from autodiff_cli.cli import main, waiting
-waiting.PATIENCE, waiting.PAUSE = 0.05, 0.02
+waiting.PATIENCE, waiting.PAUSE = 0.001, 0.02
 sys.exit(main.main(["long.expr", "--only", "graph", "--plan", "-o", "plan.txt"]))
 """
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.pace import PATIENCE
 
 DEMO = "A = [[1, 2], [3, 4]]\nB = [[5, 6], [7, 8]]\nloss = sum((A + B) * A)\n"
 COMMAND = [sys.executable, "-m", "autodiff_cli"]
@@ -74,11 +79,9 @@ def interrupted(process: subprocess.Popen[str], after: str) -> tuple[int, str, s
     """Send SIGINT once the process has printed `after`."""
     assert process.stdout is not None
     seen = process.stdout.readline() if after else ""
-    if not after:
-        time.sleep(1.0)
     assert after in seen
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, seen + out, err
 
 
@@ -107,6 +110,13 @@ def test_interrupt_while_reading(place):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=listening,
     )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write("x = 1\n")
+    process.stdin.flush()
+    unread = array.array("i", [1])
+    while unread[0]:  # who reads waits for the end of the program
+        time.sleep(0.01)
+        fcntl.ioctl(process.stdin, termios.FIONREAD, unread)
     code, _, err = interrupted(process, "")
     assert code == 130
     assert "Traceback" not in err
@@ -117,10 +127,8 @@ def test_interrupt_while_reading(place):
 
 def on_terminal(argv: list[str], columns: int, **variables: str) -> str:
     """What a command writes on a terminal of so many columns, with plain line ends."""
-    import fcntl
     import pty
     import struct
-    import termios
 
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))

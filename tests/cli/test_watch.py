@@ -141,7 +141,7 @@ def test_the_sign_leaves_before_anything_is_written(place: Path):
     code = (
         "import sys\n"
         "from autodiff_cli.cli import main, waiting\n"
-        "waiting.PATIENCE, waiting.PAUSE = 0.02, 0.01\n"
+        "waiting.PATIENCE, waiting.PAUSE = 0.001, 0.01\n"
         "sys.exit(main.main(['slow.expr']))\n"
     )
     child = pexpect.spawn(

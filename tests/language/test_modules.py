@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from autodiff_cli.language.nn import module_names, prelude
 from autodiff_cli.language.values.user_classes import UserClass
 from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
+from tests.pace import takes_at_most
 from tests.recorded import cases, check
 
 CASES = [c for c in cases("modules") if not c["id"].startswith("optimizers")]
@@ -155,8 +155,10 @@ def test_programs_without_modules_do_not_load_them() -> None:
 
 def test_one_module_costs_little() -> None:
     outcome("import torch.nn as nn\nnn.ReLU()\n")
-    prelude._SCOPE.names.clear()
-    prelude._TEXTS.clear()
-    before = time.process_time()
-    assert outcome("import torch.nn as nn\nnn.Linear(2, 2)\n").error is None
-    assert time.process_time() - before < 0.1
+
+    def work() -> None:
+        prelude._SCOPE.names.clear()
+        prelude._TEXTS.clear()
+        assert outcome("import torch.nn as nn\nnn.Linear(2, 2)\n").error is None
+
+    assert takes_at_most(3, work)

@@ -138,6 +138,8 @@ STATEMENTS = [
     "with torch.no_grad(): x = 1",
     "with a as b, c, d as (e, f):\n    pass",
     "with (a, b) as c: pass",
+    "with (): pass",
+    "with (*a, b): pass",
     "assert a",
     "assert a == b, 'message'",
     "del a, b[0], c.d",
@@ -439,6 +441,14 @@ simple = st.one_of(
 )
 
 
+def enters_all_of_a_tuple(block: s.With) -> bool:
+    """Whether `with (a, b):` is its text, which means two items."""
+    (item, *others) = block.items
+    elements = getattr(item.expr, "elements", []) if isinstance(item.expr, s.Tuple) else []
+    starred = any(isinstance(element, s.Starred) for element in elements)
+    return not others and item.target is None and bool(elements) and not starred
+
+
 def blocks(inner: st.SearchStrategy) -> st.SearchStrategy:
     body = st.lists(inner, min_size=1, max_size=3)
     other = st.one_of(st.just([]), body)
@@ -450,7 +460,7 @@ def blocks(inner: st.SearchStrategy) -> st.SearchStrategy:
         node(s.If, expressions, body, other),
         node(s.For, names, expressions, body, other),
         node(s.While, expressions, body, other),
-        node(s.With, items, body),
+        node(s.With, items, body).filter(lambda block: not enters_all_of_a_tuple(block)),
         node(s.FunctionDef, IDENTIFIERS, param.map(lambda one: [one]), body,
              st.lists(names, max_size=1), st.none(), st.just(NOWHERE)),
         node(s.ClassDef, IDENTIFIERS, some(names), st.just([]), body, st.just([]),

@@ -170,9 +170,12 @@ class Builder(ExpressionActions):
 
     def with_statement(self, v: Values, start: int, end: int) -> s.Node:
         items = v[1]
-        if len(items) == 1 and items[0].target is None and isinstance(items[0].expr, s.Tuple):
-            # `with (a, b):` enters both.
-            items = [s.WithItem(item, None, item.span) for item in items[0].expr.elements]
+        only = items[0].expr
+        together = only.elements if len(items) == 1 and isinstance(only, s.Tuple) else []
+        starred = any(isinstance(element, s.Starred) for element in together)
+        if together and items[0].target is None and not starred:
+            # `with (a, b):` enters both; `with ():` and `with (*a,):` enter a tuple.
+            items = [s.WithItem(element, None, element.span) for element in together]
         return s.With(items, v[3], Span(self.source, start, end))
 
     def decorated(self, v: Values, start: int, end: int) -> s.Node:
