@@ -82,7 +82,8 @@ def test_what_would_kill_the_caller() -> None:
 def test_errors(text: str, code: str) -> None:
     with pytest.raises(ad.AutodiffError) as caught:
         timeout = 1.0 if code == "E508" else PATIENCE
-        ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=256 << 20)
+        memory = (64 if code == "E505" else 1024) << 20
+        ad.run(text, isolate=True, timeout=timeout, max_steps=10**12, max_memory=memory)
     assert caught.value.code == code
     if code in ("E505", "E201"):
         assert caught.value.span is not None
