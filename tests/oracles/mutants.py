@@ -375,8 +375,8 @@ class Mutants:
         return number == self.active
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports the modules that have mutants or marks, rewritten."""
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules that have mutants or marks."""
 
     def __init__(self, mutants: Mutants):
         self.mutants = mutants
@@ -392,8 +392,19 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         inner = [str((PACKAGE / file).parent)] if file.endswith("__init__.py") else None
         return importlib.util.spec_from_file_location(
-            name, PACKAGE / file, loader=self, submodule_search_locations=inner
+            name,
+            PACKAGE / file,
+            loader=Loader(self.mutants, name, str(PACKAGE / file)),
+            submodule_search_locations=inner,
         )
+
+
+class Loader(importlib.machinery.SourceFileLoader):
+    """Runs a module rewritten; its data files are those of any module."""
+
+    def __init__(self, mutants: Mutants, name: str, path: str):
+        super().__init__(name, path)
+        self.mutants = mutants
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__file__ is not None
@@ -431,10 +442,18 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         }  # fmt: skip
 
 
+class Finders(list[Any]):
+    """Finders of modules, ours first: pytest's, which rewrites the asserts of plugins, stays
+    behind."""
+
+    def insert(self, index: Any, finder: Any) -> None:
+        super().insert(max(int(index), 1), finder)
+
+
 def install(path: str) -> Mutants:
     """Import the package with the mutants or marks of a configuration, from now on."""
     mutants = Mutants(json.loads(Path(path).read_text("utf-8")))
-    sys.meta_path.insert(0, Finder(mutants))
+    sys.meta_path = Finders([Finder(mutants), *sys.meta_path])
     return mutants
 
 

@@ -37,11 +37,13 @@ from typing import Any
 
 import pytest
 
-from .mutants import CONFIGURATION, PACKAGE, Finder, imported, install, marked, walked
+from .mutants import CONFIGURATION, PACKAGE, imported, install, marked, walked
 
 ROOT = PACKAGE.parent
 MUTANTS = Path(__file__).with_name("mutants.py")
 GENERATED = {"language/syntax/tables.py", "version.py", "__main__.py"}
+# A script that isolated interpreters run by its path: what is changed here does not reach it.
+APART = {"checks/beside_torch/torch_side.py"}
 BUILDERS = re.compile(r"(^|/)build\.py$")
 # Tests that look at the files, at which nothing is changed, or only at how long something takes.
 LEFT_OUT = (
@@ -51,6 +53,8 @@ LEFT_OUT = (
     "tests/test_benchmarks.py",
 )
 WORKERS = 2
+# Variables for the processes that tests start.
+PASSED: dict[str, str] = {}
 ARGUMENTS = ["-p", "no:cacheprovider", "-p", "no:randomly", "--rootdir", str(ROOT)]
 QUIET = [*ARGUMENTS, "-p", "no:terminal", "-o", "addopts=--import-mode=importlib"]
 
@@ -58,7 +62,7 @@ QUIET = [*ARGUMENTS, "-p", "no:terminal", "-o", "addopts=--import-mode=importlib
 def files() -> Iterator[str]:
     for path in sorted(PACKAGE.rglob("*")):
         name = path.relative_to(PACKAGE).as_posix()
-        if path.suffix == ".py" and (name in GENERATED or BUILDERS.search(name)):
+        if path.suffix == ".py" and (name in GENERATED | APART or BUILDERS.search(name)):
             continue
         if path.suffix == ".py" or (path.suffix == ".expr" and "/prelude/" in name):
             yield name
@@ -176,17 +180,27 @@ if os.environ.get({CONFIGURATION!r}):
                 }
             )
         )
-        os.environ[CONFIGURATION] = str(path)
-        site = str(self.folder / "site")
-        if not os.environ.get("PYTHONPATH", "").startswith(site):
-            others = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site, *others]))
+        PASSED[CONFIGURATION] = str(path)
+        PASSED["PYTHONPATH"] = os.pathsep.join([str(self.folder / "site"), str(ROOT)])
         return str(path)
 
 
-def foremost() -> None:
-    """Come before pytest's own finder, which rewrites the asserts of plugins."""
-    sys.meta_path.sort(key=lambda finder: type(finder).__name__ != Finder.__name__)
+def hand_down() -> None:
+    """Rewrite the library also in the processes that a test gives an environment of its own."""
+
+    def handed(environment: Any) -> dict[str, str]:
+        paths = [PASSED.get("PYTHONPATH", ""), (environment or {}).get("PYTHONPATH", "")]
+        return {**environment, **PASSED, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+    def started(self: Any, *args: Any, env: Any = None, **options: Any) -> None:
+        popen(self, *args, env=handed(os.environ if env is None else env), **options)
+
+    def executed(file: Any, args: Any, env: Any) -> None:
+        execute(file, args, handed(env))
+
+    popen, execute = subprocess.Popen.__init__, os.execvpe
+    subprocess.Popen.__init__ = started  # type: ignore[method-assign]  # for all of its users
+    os.execvpe = executed  # type: ignore[assignment]  # what `pexpect` calls
 
 
 def run(items: list[Any], before: Callable[[Any], bool]) -> None:
@@ -222,9 +236,6 @@ class Recorder:
         self.seconds = 0.0
         self.failed = False
 
-    def pytest_sessionstart(self) -> None:
-        foremost()
-
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.seconds += report.duration
         self.failed |= report.failed
@@ -241,15 +252,15 @@ class Recorder:
             self.seconds, self.failed = 0.0, False
             following = items[index + 1] if index + 1 < len(items) else None
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if not self.failed:
-                self._row(item.nodeid, map_)
+            self._row(item.nodeid, map_)
         del map_
         return True
 
     def _row(self, test: str, marks: Any) -> None:
         import numpy as np
 
-        self.rows.write(json.dumps({"test": test, "seconds": self.seconds}).encode() + b"\n")
+        row = {"test": test, "seconds": self.seconds, "failed": self.failed}
+        self.rows.write(json.dumps(row).encode() + b"\n")
         self.rows.write(np.packbits(marks).tobytes())
 
 
@@ -259,6 +270,7 @@ def record(share: int, folder: Path, tests: list[str]) -> None:
     hits = folder / f"hits-{share}"
     hits.write_bytes(bytes(built.blocks + 8))
     mutants = imported(install(built.configuration(0, str(hits))))
+    hand_down()
     with open(folder / f"rows-{share}", "wb") as rows:
         recorder = Recorder(mutants.hits, built.blocks, share, rows)
         pytest.main([*QUIET, *tests], plugins=[recorder])
@@ -272,6 +284,8 @@ class Reach:
 
         self.tests: list[str] = []
         self.seconds: dict[str, float] = {}
+        # Those that fail with marks, and may pass with mutants: there are fewer.
+        self.doubtful: set[str] = set()
         rows = []
         blocks = (folder / "hits-0").stat().st_size - 8
         for share in range(WORKERS):
@@ -283,6 +297,8 @@ class Reach:
                         self.imported = np.unpackbits(bits)
                         continue
                     self.tests.append(row["test"])
+                    if row["failed"]:
+                        self.doubtful.add(row["test"])
                     self.seconds[row["test"]] = row["seconds"]
                     rows.append(bits)
         self.bits = np.stack(rows)
@@ -390,15 +406,14 @@ class Runner:
         self.reach = found
         self.failed: list[str] = []
 
-    def pytest_sessionstart(self) -> None:
-        foremost()
-
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
             self.failed.append(report.nodeid)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        for name in self.reach.doubtful - self._passing(items):
+            items.pop(name, None)
         jobs = []
         for mutant in self.mutants:
             mine = [items[name] for name in self.reach.by(*mutant["blocks"]) if name in items]
@@ -410,6 +425,23 @@ class Runner:
                 say(mutant)
         several(jobs)
         return True
+
+    def _passing(self, items: dict[str, Any]) -> set[str]:
+        """The doubtful tests that pass with no mutant on."""
+        tried = [items[name] for name in self.reach.doubtful if name in items]
+
+        def work(allow: Callable[[float], None]) -> str:
+            def before(item: Any) -> bool:
+                allow(allowed(self.reach.seconds[item.nodeid]))
+                return False
+
+            run(tried, before)
+            return "\n".join(sorted({item.nodeid for item in tried} - set(self.failed)))
+
+        trial = Trial(work, 300)
+        while (result := trial.result()) is None:
+            time.sleep(0.1)
+        return set(result.split("\n"))
 
     def _tried(self, number: int, items: list[Any]) -> Callable[[Callable[[float], None]], str]:
         def work(allow: Callable[[float], None]) -> str:
@@ -464,9 +496,6 @@ class Alone:
         self.done: set[str] = set()
         self.until = time.monotonic() + OPTIONS.seconds
 
-    def pytest_sessionstart(self) -> None:
-        foremost()
-
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
             self.failed.append(report.nodeid)
@@ -480,7 +509,7 @@ class Alone:
             named = bool(self.owner) and self.owner in item.nodeid
             return self.names.get(item.nodeid, len(self.names)), not named
 
-        known = self.reach.seconds.keys() - self.done
+        known = self.reach.seconds.keys() - self.done - self.reach.doubtful
         items[:] = sorted((item for item in items if item.nodeid in known), key=rank)
         self.done.update(item.nodeid for item in items)
 
@@ -561,6 +590,7 @@ def main() -> int:
         folder = Path(name)
         first = []
         prepared()
+        hand_down()
         for mutant in mutants:
             mutant["early"] = found.early(mutant)
             if mutant["early"] and OPTIONS.late:
