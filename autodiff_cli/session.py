@@ -14,14 +14,11 @@ if TYPE_CHECKING:
 
 
 def run(source: Source, options: Options | None = None) -> Report:
-    """Run one program to its end and report; what it does wrong is in the report too.
-
-    Programs of several threads run one after the other.
-    """
-    from .graph.state import LOCK
+    """Run one program to its end and report; what it does wrong is in the report too."""
+    from .graph.state import own_state
     from .language.program.running import run_program
 
-    with LOCK:
+    with own_state():
         return run_program(source, options or Options())
 
 

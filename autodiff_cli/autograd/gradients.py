@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..errors import Label, fail, fault, refused
@@ -21,15 +19,6 @@ from .tensor import (
     without_history,
     wrap_view,
 )
-
-# Called with the seeds of every backward() and grad(): gradient checks want to know them.
-OBSERVERS: list[Any] = []
-
-# Called after every backward() and grad() with the seeds, and the gradients by what they are of.
-RESULTS: list[Any] = []
-
-# Called with the tensors that are to be differentiated, before it is known whether they can be.
-ATTEMPTS: list[Any] = []
 
 
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[Node, Node]:
@@ -72,7 +61,7 @@ def backward(
     if inputs is not None and not inputs:
         words = "`inputs` argument to `backward()` cannot be empty."
         raise refused("E205", "`backward` got no inputs", words, "leave `inputs` out")
-    for attempt in ATTEMPTS:
+    for attempt in STATE.attempts:
         attempt(tensors)
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
@@ -80,7 +69,7 @@ def backward(
             _seed(t, g, "the tensor of backward()", at)
             for at, (t, g) in enumerate(zip(tensors, gradients, strict=True))
         ]
-    for observe in OBSERVERS:
+    for observe in STATE.observers:
         observe(seeds)
     targets = None if inputs is None else [t.node for t in inputs]
     delivered: set[Node] = set()
@@ -92,7 +81,7 @@ def backward(
             accumulate(node, node.args[0], g, create_graph)
 
     reached = reverse.Pass(seeds, targets, create_graph, retain, deliver=deliver).run()
-    for tell in RESULTS:
+    for tell in STATE.results:
         tell(seeds, reached)
     with grad_mode(create_graph):
         for node, g in reached.items():
@@ -146,7 +135,7 @@ def grad(
     materialize: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """`torch.autograd.grad`."""
-    for attempt in ATTEMPTS:
+    for attempt in STATE.attempts:
         attempt(outputs)
     retain = create_graph if retain_graph is None else retain_graph
     with grad_mode(create_graph):
@@ -157,11 +146,11 @@ def grad(
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
             raise fault("E402 input-grad", i)
-    for observe in OBSERVERS:
+    for observe in STATE.observers:
         observe(seeds)
     targets = [t.node for t in inputs]
     found = reverse.gradients(seeds, targets, create_graph=create_graph, retain_graph=retain)
-    for tell in RESULTS:
+    for tell in STATE.results:
         tell(seeds, {n: g for n, g in zip(targets, found, strict=True) if g is not None})
     results: list[Tensor | None] = []
     known = [t for t in grad_outputs if t is not None]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.observing import OBSERVED
 from ..errors import AutodiffError, Label, fail
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
@@ -136,7 +135,7 @@ class Pass:
 
     def run(self) -> dict[Node, Node]:
         """Run to the end; the cotangents of leaves and targets."""
-        observer = OBSERVED.by
+        observer = STATE.observer
         if observer is not None:
             observer.backward_begins()
         outer, Pass.running = Pass.running, self

@@ -189,7 +189,7 @@ class Tensor:
         self.is_parameter = False
         self.tag: Any = None
         node.handle = ref(self)
-        if STATE.packing and node.requires_grad:
+        if node.requires_grad and STATE.packing:
             STATE.packing[-1](node)
 
     # -- reading ------------------------------------------------------------------------------

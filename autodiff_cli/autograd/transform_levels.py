@@ -40,49 +40,38 @@ LEVEL.method = False
 LEVEL.counterpart = lambda input: input
 
 
-class Depth:
-    """How many functions being differentiated are running inside one another; `forward`, how many
-    of those in forward mode."""
+@contextmanager
+def moving(nests: bool) -> Iterator[None]:
+    """While a function runs in forward mode: where that nests, those inside of it are in its dual
+    level."""
+    if not (nests and STATE.forward):
+        enter()
+    STATE.forward += nests
+    STATE.entered += 1
+    try:
+        yield
+    finally:
+        STATE.entered -= 1
+        STATE.forward -= nests
+        STATE.dual = STATE.forward > 0
 
-    __slots__ = ("forward", "now")
 
-    def __init__(self) -> None:
-        self.now = 0
-        self.forward = 0
+def enter() -> None:
+    """Enter the one dual level that there is; E409 inside of it."""
+    if STATE.dual:
+        raise fault("E409 dual-level-inside-another")
+    STATE.dual = True
 
-    @contextmanager
-    def moving(self, nests: bool) -> Iterator[None]:
-        """While a function runs in forward mode: where that nests, those inside of it are in its
-        dual level."""
-        if not (nests and self.forward):
-            self.enter()
-        self.forward += nests
-        self.now += 1
-        try:
+
+@contextmanager
+def deeper() -> Iterator[None]:
+    """While a function that is differentiated runs; what it does is recorded."""
+    STATE.entered += 1
+    try:
+        with grad_mode(True):
             yield
-        finally:
-            self.now -= 1
-            self.forward -= nests
-            STATE.dual = self.forward > 0
-
-    def enter(self) -> None:
-        """Enter the one dual level that there is; E409 inside of it."""
-        if STATE.dual:
-            raise fault("E409 dual-level-inside-another")
-        STATE.dual = True
-
-    @contextmanager
-    def deeper(self) -> Iterator[None]:
-        """While such a function runs; what it does is recorded."""
-        self.now += 1
-        try:
-            with grad_mode(True):
-                yield
-        finally:
-            self.now -= 1
-
-
-DEPTH = Depth()
+    finally:
+        STATE.entered -= 1
 
 
 _NO_HOOKS = (
@@ -149,7 +138,7 @@ class Opened:
         if self.reverse:
             STATE.unpacked.append(_NO_HOOKS)
         try:
-            with DEPTH.deeper() if self.reverse else DEPTH.moving(self.nests):
+            with deeper() if self.reverse else moving(self.nests):
                 yield
         finally:
             STATE.opened = outer
@@ -179,7 +168,7 @@ class Opened:
 
     def matters(self, nodes: list[Node]) -> bool:
         """Whether derivatives of nodes may be differentiated again."""
-        return STATE.grad and (DEPTH.now > 0 or any(map(lives, nodes)))
+        return STATE.grad and (STATE.entered > 0 or any(map(lives, nodes)))
 
     def settled_tree(self, tree: Any) -> Any:
         """All tensors of a tree as they are seen outside."""

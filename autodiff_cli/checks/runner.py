@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import AutodiffError, Diagnostic, fail, fault
+from ..graph.state import STATE, own_state
 from ..language.errors.exhaustion import out_of_memory
-from ..language.errors.warnings import COLLECTED
 from ..language.program.report import Options, Report
 from ..language.syntax.decode import decode
 from ..source import Source
@@ -53,7 +53,7 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
     """Everything about one program; `path` when it is a file, which may have a snapshot."""
     result = FileResult(source.name)
     try:
-        with deadline(settings.timeout):
+        with deadline(settings.timeout), own_state():
             FileCheck(source, settings, path, result).run()
     except AutodiffError as error:
         _internal(result, error)
@@ -165,9 +165,9 @@ class FileCheck:
             program.fill(self.report)
             program.check_finite(self.report)
         except AutodiffError as error:
-            self.report.warnings = list(COLLECTED)
+            self.report.warnings = list(STATE.warnings)
             return error
-        self.report.warnings = list(COLLECTED)
+        self.report.warnings = list(STATE.warnings)
         self.report.stdout = "".join(program.printed)
         return None
 

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import gradients
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF
+from ..graph.state import STATE
 from ..language.program.report import Options
 from ..language.program.running import Program, redefined
 from ..language.runtime.expressions import Context
 from ..language.runtime.statements import STATEMENTS
 from ..language.syntax import tree as syntax
-from ..language.values.run_hooks import OVERRIDES, SHOWN
 from ..language.values.values import Scope
 from ..source import Source, Span
 
@@ -56,7 +55,7 @@ def _compile_probe(tree: Probe, context: Context) -> Any:
 
     def run(scope: Scope) -> Any:
         if bare:
-            watcher.gave(statement, "", SHOWN.value)
+            watcher.gave(statement, "", STATE.shown)
         for name in names:
             at: Scope | None = scope
             while at is not None and name not in at.names:
@@ -181,15 +180,15 @@ class Watched(Program):
     def _prepare_defines(self, tree: syntax.Module) -> None:
         super()._prepare_defines(tree)
         for name, array in self.arrays.items():
-            OVERRIDES.values[name] = lambda original, array=array: redefined(original, array)
+            STATE.overrides[name] = lambda original, array=array: redefined(original, array)
 
     def run(self) -> None:
         """Run to the end under observation; raises AutodiffError."""
-        gradients.OBSERVERS.append(self._differentiated)
+        STATE.observers.append(self._differentiated)
         try:
             super().run()
         finally:
-            gradients.OBSERVERS.clear()
+            STATE.observers.clear()
 
     # -- afterwards -----------------------------------------------------------------------------
 

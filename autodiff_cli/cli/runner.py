@@ -210,9 +210,9 @@ class Runner:
         return code if shown or code is not Exit.OK else Exit.USAGE
 
     def _note_data_files(self) -> None:
-        from ..language.python.loading import FILES
+        from ..language.python.loading import READ
 
-        self.read.update(FILES.read)
+        self.read.update(READ)
 
     def _result(self, name: str | None, shown_name: str) -> tuple[Any, bool]:
         """What the command made of a program, and whether its FILE could not be read."""
@@ -233,7 +233,9 @@ class Runner:
             return _failure(shown_name, crashed(error, show)), False
 
     def _computed(self, name: str | None, shown_name: str) -> Any:
-        with deadline(self.values["timeout"]):
+        from ..graph.state import own_state
+
+        with deadline(self.values["timeout"]), own_state():
             source = self.reader.source(name, shown_name)
             lost = OUTSIDE.take()
             if lost is not None:

@@ -8,9 +8,11 @@ program.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from ..graph.state import LOCK
 from .threads import WORKERS
 
 # The command started BLAS with one thread, and it may get more.
@@ -28,12 +30,24 @@ def _libraries() -> Any:
     return _controller
 
 
-def single() -> AbstractContextManager[Any]:
+_limits: list[Any] = []  # one for each caller of `single` that is inside of it
+
+
+@contextmanager
+def single() -> Iterator[None]:
     """BLAS on one thread: its callers are threads themselves."""
     if MANAGED:
-        return nullcontext()
-    limits: AbstractContextManager[Any] = _libraries().limit(limits=1)
-    return limits
+        yield
+        return
+    with LOCK:
+        _limits.append(_limits[0] if _limits else _libraries().limit(limits=1))
+    try:
+        yield
+    finally:
+        with LOCK:
+            limits = _limits.pop()
+            if not _limits:
+                limits.restore_original_limits()
 
 
 def many() -> AbstractContextManager[Any]:

@@ -21,7 +21,6 @@ from ..graph.walk import SEQUENCE, bodies, walk
 from . import blas
 from .fused.groups import FUSE_FROM
 from .memory import too_large
-from .observing import OBSERVED
 from .plan.structure import structure
 from .scalars import all_scalars, run_scalars
 from .threaded_kernels import is_cut
@@ -36,40 +35,39 @@ FUSED = frozenset({Kind.POINTWISE, Kind.REDUCTION})
 def evaluate(targets: list[Node], last: bool = False) -> None:
     """Compute `targets` and whatever they need, all in one pass; in the `last` one nothing is kept
     for a backward to come."""
-    with LOCK:
-        observer = OBSERVED.by
-        if observer is not None and not observer.inside:
-            observer.evaluate(targets, last)
+    observer = STATE.observer
+    if observer is not None and not observer.inside:
+        observer.evaluate(targets, last)
+        return
+    order, outside = plan(targets)
+    if not order:
+        return
+    once = last and len(order) <= ONCE
+    few = once and observer is None and STATE.max_bytes >= FEW_BYTES
+    for node in order:
+        if node.shape and prod(node.shape) >= FUSE_FROM:
+            few = False
+            kind = node.op.kind
+            if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
+                break
+    else:
+        if few:
+            run_few(order)
             return
-        order, outside = plan(targets)
-        if not order:
-            return
-        once = last and len(order) <= ONCE
-        few = once and observer is None and STATE.max_bytes >= FEW_BYTES
-        for node in order:
-            if node.shape and prod(node.shape) >= FUSE_FROM:
-                few = False
-                kind = node.op.kind
-                if kind in FUSED or is_cut(node) or (kind is CONTRACTION and blas.MANAGED):
-                    break
-        else:
-            if few:
-                run_few(order)
-                return
-            if observer is not None:
-                observer.small(order, targets)
-            if once:
-                run(order, targets, last)
-                return
-            if observer is None and len(order) > MOST and all_scalars(order):
-                _run_numbers(order, outside, set(targets), last)
-            elif not (FEWEST <= len(order) <= MOST and _planned(run_again, order, targets, last)):
-                run(order, targets, last)
-            return
-        if not _planned(run_planned, order, targets, last):
-            if observer is not None:
-                observer.unplanned(order, targets)
+        if observer is not None:
+            observer.small(order, targets)
+        if once:
             run(order, targets, last)
+            return
+        if observer is None and len(order) > MOST and all_scalars(order):
+            _run_numbers(order, outside, set(targets), last)
+        elif not (FEWEST <= len(order) <= MOST and _planned(run_again, order, targets, last)):
+            run(order, targets, last)
+        return
+    if not _planned(run_planned, order, targets, last):
+        if observer is not None:
+            observer.unplanned(order, targets)
+        run(order, targets, last)
 
 
 def _planned(
@@ -126,7 +124,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
     held = 0
     limit = STATE.max_bytes
     uses = _readings(order, targets)
-    make = compute if OBSERVED.by is None else OBSERVED.by.compute
+    make = compute if STATE.observer is None else STATE.observer.compute
     with np.errstate(all="ignore"):
         for node in order:
             large = node.shape and prod(node.shape) * node.dtype.itemsize > limit - held
@@ -198,9 +196,8 @@ def run_planned(order: list[Node], targets: list[Node], last: bool) -> bool:
     if made is None:
         from .plan.schedule import planned  # small programs need no plan
 
-        if len(PLANS) >= MOST_PLANS:
-            del PLANS[next(iter(PLANS))]
-        made = PLANS[found.key] = planned(found.order, found.outside, found.wanted)
+        made = planned(found.order, found.outside, found.wanted)
+        _keep(PLANS, found.key, made, MOST_PLANS)
     found.run(made)
     return True
 
@@ -218,10 +215,16 @@ def run_again(order: list[Node], targets: list[Node], last: bool) -> bool:
     mark = hash(found.key)
     if mark in SEEN:
         return run_planned(order, targets, last)
-    if len(SEEN) >= MOST_SEEN:
-        del SEEN[next(iter(SEEN))]
-    SEEN[mark] = None
+    _keep(SEEN, mark, None, MOST_SEEN)
     return False
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:
+    """Keep a value for all threads, in place of the oldest where there are too many."""
+    with LOCK:
+        if len(kept) >= most:
+            del kept[next(iter(kept))]
+        kept[key] = value
 
 
 class _Structured(NamedTuple):
@@ -248,7 +251,7 @@ class _Structured(NamedTuple):
 def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structured | None:
     sources = [node for node in order if node.op.kind is SOURCE and not node.inputs]
     if sources:
-        make = compute if OBSERVED.by is None else OBSERVED.by.compute
+        make = compute if STATE.observer is None else STATE.observer.compute
         for node in sources:
             node.value = make(node)
         order = [node for node in order if node.value is None]
@@ -259,8 +262,8 @@ def _structured(order: list[Node], targets: list[Node], last: bool) -> _Structur
     if found is None:
         return None
     key, outside = found
-    if OBSERVED.by is not None:
-        key = OBSERVED.by.key(key, order)
+    if STATE.observer is not None:
+        key = STATE.observer.key(key, order)
     return _Structured(key, order, outside, wanted, asked, last)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import AutodiffError, fail
 from ..graph.node import Shape
 from ..graph.sizes import bytes_text
-from ..graph.state import STATE
+from ..graph.state import LOCK, STATE
 
 POOLED_FROM = 1 << 20  # bytes
 MOST_BYTES = 512 << 20
@@ -52,28 +52,30 @@ def allocate(shape: Shape, dtype: np.dtype) -> np.ndarray:
     except MemoryError:
         drop_free()
         made = np.empty(shape, dtype)
-    if _held + size > MOST_BYTES:
-        drop_free()
-        ready = _POOL.setdefault((shape, dtype), [])
-    if _held + size <= MOST_BYTES:
-        ready.append(made)
-        _held += size
+    with LOCK:
+        if _held + size > MOST_BYTES:
+            drop_free()
+            ready = _POOL.setdefault((shape, dtype), [])
+        if _held + size <= MOST_BYTES:
+            ready.append(made)
+            _held += size
     return made
 
 
 def drop_free() -> None:
     """Forget the arrays that nobody uses."""
     global _held
-    for key, arrays in list(_POOL.items()):
-        kept = []
-        for array in arrays:
-            if getrefcount(array) > FREE:
-                kept.append(array)
-        if kept:
-            _POOL[key] = kept
-        else:
-            del _POOL[key]
-    _held = sum(array.nbytes for arrays in _POOL.values() for array in arrays)
+    with LOCK:
+        for key, arrays in list(_POOL.items()):
+            kept = []
+            for array in arrays:
+                if getrefcount(array) > FREE:
+                    kept.append(array)
+            if kept:
+                _POOL[key] = kept
+            else:
+                del _POOL[key]
+        _held = sum(array.nbytes for arrays in _POOL.values() for array in arrays)
 
 
 def too_large(span: Any) -> AutodiffError:

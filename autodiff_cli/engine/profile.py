@@ -1,7 +1,7 @@
 """Where the time of a run goes: each kernel is timed and noted for the expression it computes.
 
-An `Observer` sees every evaluation while it is `OBSERVED.by`; nobody else pays for it. The time of
-a group is shared among its lines by what they are predicted to cost.
+An `Observer` sees every evaluation while it is `STATE.observer`; nobody else pays for it. The time
+of a group is shared among its lines by what they are predicted to cost.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from ..graph import op as ops
 from ..graph.node import Node, tick
+from ..graph.state import STATE
 from . import evaluate as evaluation
 from .fused import groups
-from .observing import OBSERVED
 from .plan.describe import Described, DescribedTiled, PlanData, describe
 from .plan.resident_plan import Fixed
 from .plan.schedule import Step
@@ -349,10 +349,10 @@ def fresh(value: Any, args: Any) -> int:
 @contextmanager
 def observing(plans: bool = False) -> Iterator[Observer]:
     """An observer of everything that is evaluated meanwhile."""
-    before = OBSERVED.by
-    observer = OBSERVED.by = Observer(plans)
+    before = STATE.observer
+    observer = STATE.observer = Observer(plans)
     try:
         yield observer
     finally:
-        OBSERVED.by = before
+        STATE.observer = before
         observer.forget()

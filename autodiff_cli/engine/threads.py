@@ -7,14 +7,16 @@ job that failed. While jobs run, each thread stays on a CPU of its own.
 from __future__ import annotations
 
 import os
+from _queue import SimpleQueue
+from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from queue import SimpleQueue
+from ..graph.state import LOCK
 
+if TYPE_CHECKING:
     Done = SimpleQueue[tuple[int, BaseException | None]]  # which job is done, and its failure
     Inbox = SimpleQueue[tuple[int, "Job", int | None, Done]]
 
@@ -41,28 +43,32 @@ class Workers:
         self._inbox: Any = None
         self._started = 0
         self._process = 0
-        self._busy = False
+        self._turn = allocate_lock()  # held by the thread whose jobs the team runs
 
     def count(self) -> int:
         """How many threads may work at a time."""
         return self.limit or len(available())
 
     def share(self, jobs: list[Job]) -> None:
-        """Run all jobs, the first one here. A call from within a job runs them one by one."""
-        if len(jobs) < 2 or self._busy:
+        """Run all jobs, the first one here. A call from within a job, or while the team works for
+        another thread, runs them one by one."""
+        with LOCK:
+            if self._process != os.getpid():  # threads do not survive a fork
+                self._process = os.getpid()
+                self._started = 0
+                self._inbox = SimpleQueue()
+                self._turn = allocate_lock()
+        if len(jobs) < 2 or not self._turn.acquire(False):
             for job in jobs:
                 job()
             return
-        from queue import SimpleQueue
-
-        self._start(len(jobs) - 1)
-        self._busy = True
         places = available()
         pinned = len(places) >= len(jobs) and hasattr(os, "sched_setaffinity")
         failures: list[tuple[int, BaseException]] = []
         done: Done = SimpleQueue()
         given = 0
         try:
+            self._start(len(jobs) - 1)
             try:
                 for at, job in enumerate(jobs[1:], 1):
                     self._inbox.put((at, job, places[at] if pinned else None, done))
@@ -82,20 +88,15 @@ class Workers:
                 if failed is not None:
                     failures.append((at, failed))
         finally:
-            self._busy = False
             if pinned:
                 os.sched_setaffinity(0, places)
+            self._turn.release()
         if failures:
             raise min(failures, key=lambda pair: pair[0])[1]
 
     def _start(self, wanted: int) -> None:
         import threading
-        from queue import SimpleQueue
 
-        if self._process != os.getpid():  # threads do not survive a fork
-            self._process = os.getpid()
-            self._started = 0
-            self._inbox = SimpleQueue()
         while self._started < wanted:
             threading.Thread(target=_work, args=(self._inbox,), daemon=True).start()
             self._started += 1

@@ -16,11 +16,10 @@ from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, Ended, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
-from ..graph.state import grad_mode
+from ..graph.state import STATE, grad_mode
 from ..language.runtime.expressions import Context, compile_expression
 from ..language.syntax.parser import parse
 from ..language.syntax.tree import ExprStmt
-from ..language.values.dialect import MODE
 from ..language.values.values import Scope
 from ..source import Source
 from ..symbolic.expression import Expression, expression_of, text
@@ -156,7 +155,7 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
     for node, shown in names.items():
         if shown.isidentifier():
             scope.names[shown] = Tensor(constant(value_of(node)))
-    before, MODE.python = MODE.python, False  # formulas have the names of native programs
+    before, STATE.python = STATE.python, False  # formulas have the names of native programs
     try:
         (statement,) = parse(Source(formula, "<derivative>")).body
         if not isinstance(statement, ExprStmt):
@@ -169,7 +168,7 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
     except (RecursionError, ValueError):
         return None
     finally:
-        MODE.python = before
+        STATE.python = before
     found = result.numpy() if isinstance(result, Tensor) else np.asarray(result)
     expected = value_of(gradient)
     if found.shape != expected.shape:

@@ -12,12 +12,10 @@ from ..errors import AutodiffError, fail, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.sizes import not_single
+from ..graph.state import STATE
 from ..language.errors.exhaustion import Exhaustion
-from ..language.errors.warnings import COLLECTED
 from ..language.program.running import calls_backward
 from ..language.program.variables import named_tensors, objective_of
-from ..language.python.builtins import OUTPUT
-from ..language.runtime.attributes import GRAD_READ
 from ..source import Span
 from .build import explain
 from .model import Explanation, Request
@@ -78,13 +76,13 @@ def under_observation(
         with Exhaustion("the explanation", "choose fewer: --wrt"):
             program.run()
             seeds, objective = _differentiated(program, request)
-            OUTPUT.write = _nowhere  # hooks may print, and they are called again
+            STATE.write = _nowhere  # hooks may print, and they are called again
             found = make(program, seeds, objective)
     except AutodiffError as error:
         found, more = failed(error), tuple(program.more_errors)
-    GRAD_READ.clear()
+    STATE.grad_read.clear()
     result: R = replace(
-        found, stdout="".join(program.printed), warnings=(*COLLECTED, *found.warnings),
+        found, stdout="".join(program.printed), warnings=(*STATE.warnings, *found.warnings),
         more_errors=more,
     )  # fmt: skip
     return result

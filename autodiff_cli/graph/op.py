@@ -21,7 +21,7 @@ from .kinds import Kind, Promote
 from .node import Node, Shape
 from .params import REQUIRED, BindError
 from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
-from .state import CALLERS, STATE
+from .state import STATE
 from .symbolic_numbers import Given, Varying
 
 # NumPy's names of keywords.
@@ -163,7 +163,7 @@ class Op(Declared):
             return self.one(bound[0]) if arity else self._apply_pointwise(bound)
         if kind is FUNCTION:
             result = self.body(*bound)  # type: ignore[misc]  # declared with the kind
-            for note in CALLERS:
+            for note in STATE.callers:
                 note(self, bound, result)
             return result
         args = tuple(bound)

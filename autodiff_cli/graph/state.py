@@ -1,12 +1,16 @@
 """What a running program has set: grad mode, default dtype, the expression being evaluated, limits.
 
-One mutable object, because ops read it on every application; `session` resets it for each program.
+One object holds all that belongs to a run; each thread has its own, and a run inside of a run
+(`own_state`) leaves that of the outer one as it is. Ops read it on every application.
 """
 
 from __future__ import annotations
 
 import os
-from threading import RLock
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock, local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,63 +18,62 @@ import numpy as np
 from .dtypes import FLOAT64
 
 if TYPE_CHECKING:
-    from ..errors import AutodiffError
+    from ..errors import AutodiffError, Diagnostic
     from ..source import Span
 
 
-class State:
+class State(local):
     """`grad`: whether applications are recorded for differentiation. `span`: place of the
     expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
     `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
-    `levels`: the transforms whose functions are running, the outermost first; `dual`: whether
-    forward mode is on, `unmoved`, between which nodes it was switched off; `packing`: what packs
+    `levels`: the transforms whose functions are running, the outermost first; `entered`, how many
+    of them record, `forward`, how many use forward mode and may nest; `different`: the traces of
+    `vmap(..., randomness="different")` that are running. `dual`: whether forward mode is on,
+    `unmoved`, between which nodes it was switched off, `duals`, what became dual in the level with
+    its tangent (None where a Function says so); `packing`: what packs
     the values that nodes save, the innermost last, `unpacked`, why they may not be packed;
     `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
     that saved values have to be checked; `replaced`: also through `.data`;
-    `recorder`: what a step of a loop is being recorded by (language/replay); `allow`: who is
+    `recorder`: what a step of a loop is being recorded by (language/replay); `bare`: what a bare
+    expression gave before that step; `allow`: who is
     told of functions written in Python before they are called;
     `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
-    a loop evaluated what it has. `addresses`: the `seq` of nodes that were printed, in their order.
+    a loop evaluated what it has, `garbage`, since cycles were looked for; `began`, `mark`: the
+    nodes at which the program, and what a loop has not evaluated, began. `addresses`: the `seq` of
+    nodes that were printed, in their order.
     `over`: the limit that ended the program; whoever enters code of
-    the program looks at it, or counts a step, which is one too many then."""
+    the program looks at it, or counts a step, which is one too many then.
 
-    __slots__ = (
-        "addresses",
-        "allow",
-        "anomaly",
-        "array_options",
-        "assigned",
-        "batching",
-        "default_dtype",
-        "default_generator",
-        "draws",
-        "dual",
-        "early_stop",
-        "grad",
-        "inference",
-        "levels",
-        "made",
-        "max_bytes",
-        "max_depth",
-        "max_steps",
-        "opened",
-        "over",
-        "overwriting",
-        "packing",
-        "print_options",
-        "recorder",
-        "replaced",
-        "span",
-        "steps",
-        "unmoved",
-        "unpacked",
-    )
+    Of the language: `python`: whether the program is a snippet of Python (it imports something),
+    whose lists are only lists. `depth`: calls of its functions inside one another. `write`: where
+    `print` writes. `warnings`: each once a place. `handled`: the exceptions whose handlers are
+    running. `files`: what it may read and has saved. `overrides`: what replaces the first
+    assignment of a name (`-D`). `shown`, `shown_span`: the last bare expression at module level.
+    `last`: the last scalar that was computed there, with its name; `wrt`: names to differentiate
+    with respect to. `unequal`: the arrays that `allclose` found different. `printing`: what a
+    `repr` is inside of.
+
+    Of those who watch it, for all programs of a call: `runs`, how many are inside one another;
+    `readers` are called with the node and the numbers whenever a program
+    takes numbers out of the graph (`item()`, `tolist()`, an index, `torch.tensor(t)`); what they
+    return is what the program gets. `callers` are called with an op that leaves no node of its own,
+    its arguments and its result. `attempts` are told what is going to be differentiated,
+    `observers`, with which seeds, `results`, also what came of it; `observer` sees every evaluation
+    (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
 
     def __init__(self) -> None:
         self.reset()
+        self.runs = 0
+        self.readers: list[Callable[[Any, Any], Any]] = []
+        self.callers: list[Callable[[Any, Any, Any], None]] = []
+        self.attempts: list[Callable[[Any], None]] = []
+        self.observers: list[Callable[[Any], None]] = []
+        self.results: list[Callable[[Any, Any], None]] = []
+        self.observer: Any = None
 
     def reset(self) -> None:
+        """A program begins; who watches it has said so before."""
         self.grad = True
         self.inference = False
         self.early_stop: bool | None = None
@@ -100,6 +103,25 @@ class State:
         self.made = 0
         self.addresses: dict[int, int] = {}
         self.over: AutodiffError | None = None
+        self.entered = self.forward = 0
+        self.different: list[Any] = []
+        self.duals: list[tuple[Any, Any]] = []
+        self.bare: list[Any] = []
+        self.began = self.mark = self.garbage = 0
+        self.python = False
+        self.depth = 0
+        self.write: Callable[[str], Any] = lambda piece: None
+        self.warnings: list[Diagnostic] = []
+        self.handled: list[AutodiffError] = []
+        self.files: Any = None
+        self.overrides: dict[str, Any] = {}
+        self.shown: Any = None
+        self.shown_span: Any = None
+        self.last: tuple[str | None, Any] | None = None
+        self.wrt: dict[str, None] = {}
+        self.unequal: list[Any] = []
+        self.printing: set[int] = set()
+        self.grad_read: list[Callable[[], None]] = []
 
     def end(self, error: AutodiffError) -> None:
         """A limit ended the program: nothing of it runs any more."""
@@ -110,26 +132,50 @@ class State:
 
 STATE = State()
 
-# Held by the thread that runs a program, calls a compiled one, or evaluates: they share the state,
-# the workers, and the memory that plans keep. Nobody forks in the middle of it.
+# Held for a moment by a thread that changes what all threads share; nobody forks meanwhile.
 LOCK = RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
     )
 
-# Called with the node and the numbers whenever a program takes numbers out of the graph (`item()`,
-# `tolist()`, an index, `torch.tensor(t)`); what they return is what the program gets.
-READERS: list[Any] = []
+RECURSION_LIMIT = 30_000
+_LIMITS: list[int] = []  # Python's recursion limit as it was, for each run that goes on
 
-# Called with an op that leaves no node of its own, its arguments and its result: those who write a
-# graph down want to know by which call its nodes were made.
-CALLERS: list[Any] = []
+
+@contextmanager
+def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
+    """A run has a state of its own here, a fresh one or this, and a deep stack. What ran before
+    finds its state again; where nothing did, what the program left behind does not run either."""
+    now = vars(STATE)
+    outer = now.copy()
+    if state is None:
+        STATE.__init__()  # type: ignore[misc]  # what each thread begins with
+    else:
+        now.update(state)
+    STATE.runs = outer["runs"] + 1
+    with LOCK:
+        _LIMITS.append(sys.getrecursionlimit())
+        if _LIMITS[0] < RECURSION_LIMIT:
+            sys.setrecursionlimit(RECURSION_LIMIT)
+    try:
+        yield
+    finally:
+        with LOCK:
+            before = _LIMITS[0]
+            _LIMITS.pop()
+            if before < RECURSION_LIMIT and not _LIMITS:
+                sys.setrecursionlimit(before)
+        over = STATE.over
+        now.clear()
+        now.update(outer)
+        if not STATE.runs:
+            STATE.over = over
 
 
 def taken_out(node: Any, value: Any) -> Any:
     """Numbers of a node that leave the graph, as those who watch for it want them."""
-    for read in READERS:
+    for read in STATE.readers:
         value = read(node, value)
     return value
 

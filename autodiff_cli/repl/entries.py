@@ -12,7 +12,6 @@ from ..language.program.running import calls_backward
 from ..language.syntax import tree as syntax
 from ..language.syntax.scoping import assigned_names, target_names
 from ..source import Source
-from .session_state import World
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ class Entry:
     looks: bool
     explicit: bool
     found: dict[str, Any]
-    world: World
+    world: dict[str, Any]
     files: dict[Any, Any] = field(default_factory=dict)
     seconds: float = 0.0
 

@@ -24,7 +24,6 @@ from ..graph.state import STATE
 from ..language.errors.exhaustion import Exhaustion
 from ..language.program.report import Options
 from ..language.program.running import Program
-from ..language.python.loading import FILES
 from ..language.runtime.expressions import Context, compile_expression
 from ..language.runtime.names import builtin
 from ..language.runtime.statements import compile_block
@@ -32,16 +31,13 @@ from ..language.runtime.unknown_names import unknown_name
 from ..language.syntax import tree as syntax
 from ..language.syntax.parser import parse
 from ..language.syntax.scoping import assigned_names
-from ..language.values.dialect import MODE
-from ..language.values.functions import DEPTH
 from ..language.values.housekeeping import contents
-from ..language.values.run_hooks import SHOWN, WATCH
 from ..language.values.values import Scope
 from ..source import Source
 from .entries import Entry, Outcome, bound_names, differentiates, names_read
 from .interrupts import interruptible, uninterrupted
 from .purity import Definitions, Purity
-from .session_state import World
+from .session_state import entered, fresh_state
 
 _MISSING = object()
 
@@ -59,7 +55,7 @@ class Interactive(Program):
         self.announce: Callable[[], None] | None = None
         self.differentiated_node: GraphNode | None = None
         self.implicit: list[Any] = []  # leaves that hold a gradient nobody asked backward() for
-        self.world = World.fresh(options, self._default_dtype())
+        self.world = fresh_state(options, self._default_dtype())
 
     # -- running ------------------------------------------------------------------------------
 
@@ -111,8 +107,8 @@ class Interactive(Program):
         """The first statements decide: with an import it is a Python session."""
         if not self.entries:
             self.python = syntax.has_import(syntax.Module(trees, trees[0].span))
-            self.world.python = self.python
-            self.world.state["default_dtype"] = self._default_dtype()
+            self.world["python"] = self.python
+            self.world["default_dtype"] = self._default_dtype()
 
     def _default_dtype(self) -> Any:
         if self.options.dtype is not None:
@@ -122,7 +118,7 @@ class Interactive(Program):
     def _run(self, entry: Entry) -> Outcome:
         outcome = Outcome()
         for tree in entry.trees:
-            SHOWN.clear()
+            STATE.shown = None
             compile_block([tree], Context(True))(self.scope)
             self._settle(tree, entry)
             for name in bound_names(tree):
@@ -130,15 +126,15 @@ class Interactive(Program):
                     outcome.assigned.append(name)
         last = entry.trees[-1]
         if isinstance(last, syntax.ExprStmt):
-            outcome.value, outcome.has_value = SHOWN.value, SHOWN.value is not None
+            outcome.value, outcome.has_value = STATE.shown, STATE.shown is not None
             outcome.assigned.clear()
-        outcome.warnings = self.world.collected()
+        outcome.warnings = list(STATE.warnings)
         return outcome
 
     def _settle(self, tree: syntax.Node, entry: Entry) -> None:
         """Compute what the names hold, so that what is wrong with a value is its statement's."""
         names = self.scope.names
-        value = SHOWN.value
+        value = STATE.shown
         if isinstance(tree, syntax.ExprStmt) and value is not None:
             names.pop("_", None)  # it comes last, so that a name of its own is found before
             names["_"] = value
@@ -165,15 +161,15 @@ class Interactive(Program):
     def _entered(self, entry: Entry | None = None) -> Iterator[None]:
         """The language's state is this session's meanwhile."""
         explicit = entry is not None and entry.explicit
-        with self.world.entered(self._write, self._hooks(explicit)):
-            FILES.folder = Path.cwd() if entry is None or entry.folder is None else entry.folder
-            FILES.kept = None if entry is None else entry.files
-            DEPTH.now = 0
+        with entered(self.world, self._write, self._hooks(explicit)):
+            files = STATE.files
+            files.folder = Path.cwd() if entry is None or entry.folder is None else entry.folder
+            files.kept = None if entry is None else entry.files
             try:
                 with Exhaustion("this"):
                     yield
             finally:
-                FILES.kept = None
+                files.kept = None
                 self._drop_gradients()
 
     def _write(self, piece: str) -> None:
@@ -260,7 +256,7 @@ class Interactive(Program):
             self.announce()
         entries = self.entries
         self.scope = Scope(None, True)
-        self.world = World.fresh(self.options, self._default_dtype(), self.python)
+        self.world = fresh_state(self.options, self._default_dtype(), self.python)
         self.entries = []
         with uninterrupted():
             for entry in entries:
@@ -368,7 +364,7 @@ class Interactive(Program):
         before = self.world.copy()
         try:
             with self._entered(), interruptible():
-                WATCH.wrt = {}
+                STATE.wrt = {}
                 return then(compile_expression(tree, Context(True))(self.scope))
         finally:
             self.world = before
@@ -376,11 +372,11 @@ class Interactive(Program):
     @contextmanager
     def dialect(self) -> Iterator[None]:
         """Names mean what they mean in this session."""
-        before, MODE.python = MODE.python, self.python
+        before, STATE.python = STATE.python, self.python
         try:
             yield
         finally:
-            MODE.python = before
+            STATE.python = before
 
     @contextmanager
     def aside(self) -> Iterator[None]:

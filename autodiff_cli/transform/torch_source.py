@@ -19,7 +19,7 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import Op, value_of
 from ..graph.registry import OPS
-from ..graph.state import CALLERS
+from ..graph.state import STATE
 
 METHOD = "Tensor."
 PLAIN = ("autograd.grad", "detach", METHOD + "to", METHOD + "__getitem__")
@@ -65,11 +65,11 @@ class Recording:
         self.drawn = 0
 
     def __enter__(self) -> Recording:
-        CALLERS.append(self._called)
+        STATE.callers.append(self._called)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        CALLERS.remove(self._called)
+        STATE.callers.remove(self._called)
 
     def _called(self, op: Op, args: list[Any], result: Any) -> None:
         self._keep(Made(op, tuple(args), result))

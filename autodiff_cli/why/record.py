@@ -12,18 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd import gradients
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
 from ..errors import AutodiffError, fail, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.state import READERS, STATE
+from ..graph.state import STATE
 from ..language.program.report import Options
 from ..language.program.running import calls_backward
 from ..language.program.variables import named_tensors
-from ..language.python.builtins import OUTPUT
-from ..language.runtime.attributes import GRAD_READ
 from ..language.syntax import tree as syntax
 from ..language.syntax.parser import parse
 from ..language.values.dialect import kind_of
@@ -106,8 +103,8 @@ class Recorder(Watched):
 
     def run(self) -> None:
         """Run to the end, or to the first failure after something was differentiated."""
-        gradients.ATTEMPTS.append(self._attempt)
-        READERS.append(self._read)
+        STATE.attempts.append(self._attempt)
+        STATE.readers.append(self._read)
         try:
             super().run()
         except AutodiffError as error:
@@ -117,11 +114,11 @@ class Recorder(Watched):
             self.failure = error
         finally:
             self.steps = STATE.steps
-            gradients.ATTEMPTS.clear()
-            READERS.clear()
-            GRAD_READ.clear()
+            STATE.attempts.clear()
+            STATE.readers.clear()
+            STATE.grad_read.clear()
             STATE.span = None
-            OUTPUT.write = lambda piece: None
+            STATE.write = lambda piece: None
 
     # -- afterwards -----------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from autodiff_cli.graph.state import STATE
+
 CUT = """\
 import torch
 w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -146,9 +148,6 @@ def test_loops_that_other_numbers_would_not_end(cli) -> None:
 
 
 def test_nothing_is_left_behind_for_the_next_run(cli, programs) -> None:
-    from autodiff_cli.autograd import gradients
-    from autodiff_cli.graph import state
-
     cli("why", "w", "cut.py")
-    assert not (gradients.OBSERVERS or gradients.ATTEMPTS or state.READERS)
+    assert not (STATE.observers or STATE.attempts or STATE.readers)
     assert cli("run", "-e", "x = 3; loss = x**2").out.endswith("x.grad = 6.0  # ()\n")

@@ -11,10 +11,10 @@ import pytest
 
 from autodiff_cli.api import run as api_run
 from autodiff_cli.engine import evaluate as engine
-from autodiff_cli.engine.observing import OBSERVED
 from autodiff_cli.engine.plan.describe import GroupPlan, KernelPlan, PlanData
 from autodiff_cli.engine.profile import Profile, fresh
 from autodiff_cli.engine.threads import WORKERS
+from autodiff_cli.graph.state import STATE
 from autodiff_cli.session import Options, Report, run
 from autodiff_cli.source import Source
 
@@ -257,7 +257,7 @@ def test_failures_leave_nobody_observing():
     report = run(Source("x = [1, 2]\ny = x @ [1, 2, 3]\n", "p.expr"), Options(profile=True))
     assert report.error is not None
     assert report.profile is None
-    assert OBSERVED.by is None
+    assert STATE.observer is None
 
 
 def test_measured_plans_do_not_stay():

@@ -148,7 +148,7 @@ def test_peak_above_inputs_and_results(
     program: Any, shapes: Any, n: int, pool: dict[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peak_over_outputs(program, shapes(40))  # what is imported on first use counts otherwise
-    monkeypatch.setattr(tiles, "SCRATCH", {})
+    monkeypatch.setattr(tiles.SCRATCH, "of", {})
     monkeypatch.setattr(engine, "PLANS", {})
     above, results = peak_over_outputs(program, shapes(n))
     assert above <= 0.15 * results
@@ -219,5 +219,5 @@ def test_what_is_kept_is_bounded() -> None:
     assert engine.MOST_PLANS * 2 * 8 < 2048
     assert tiles.SCRATCH_BYTES <= 8 << 20
     assert resident_plan.MOST_BYTES <= plan_memory_budget.MOST_HELD <= 64 << 20
-    for worker in tiles.SCRATCH.values():
+    for worker in tiles.SCRATCH.of.values():
         assert worker.nbytes <= 4 * tiles.SCRATCH_BYTES

@@ -8,7 +8,7 @@ import pytest
 
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.op import Op
-from autodiff_cli.language.errors.warnings import COLLECTED
+from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.program.report import Options
 from autodiff_cli.render.document import document
 from autodiff_cli.session import run
@@ -21,7 +21,7 @@ BIG = "import torch\nn = 10 ** 5000\n"
 
 def report_of(text: str) -> object:
     report = run(Source(text, "t.py"), Options(max_steps=100_000))
-    COLLECTED.clear()
+    STATE.warnings.clear()
     return report
 
 

@@ -21,7 +21,7 @@ from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import FLOAT32
 from autodiff_cli.graph.state import STATE
-from autodiff_cli.language.python.loading import FILES, load, read_array
+from autodiff_cli.language.python.loading import READ, files, load, read_array
 
 ARRAY = np.arange(6.0).reshape(2, 3)
 
@@ -33,10 +33,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     inside.mkdir()
     (tmp_path / "secret.csv").write_text("4242\n")
     STATE.reset()
-    FILES.folder, FILES.allowed = inside, ()
+    files().folder, files().allowed = inside, ()
     yield inside
-    FILES.folder, FILES.allowed = None, ()
-    FILES.read.clear()
+    files().folder, files().allowed = None, ()
+    READ.clear()
     STATE.reset()
 
 
@@ -206,14 +206,14 @@ def test_folders_below_and_links_within(folder: Path) -> None:
     (folder / "link.npy").symlink_to("data/x.npy")
     for name in ("data/x.npy", "./data/../data/x.npy", str(folder / "data" / "x.npy"), "link.npy"):
         assert load(name).shape == (2, 3)
-    assert FILES.read[-1] == str(folder / "data" / "x.npy")
+    assert READ[-1] == str(folder / "data" / "x.npy")
 
 
 def test_allowed_folders(folder: Path) -> None:
     assert failure(lambda: load("../secret.csv")).code == "E704"
-    FILES.allowed = (folder.parent,)
+    files().allowed = (folder.parent,)
     assert load("../secret.csv").numpy().tolist() == [[4242]]
-    FILES.folder = None
+    files().folder = None
     assert load(str(folder.parent / "secret.csv")).numpy().tolist() == [[4242]]
 
 
@@ -385,13 +385,13 @@ def test_wrong_paths_are_explained(folder: Path, code: str, name: Any) -> None:
 
 
 def test_devices_are_refused_even_where_allowed(folder: Path) -> None:
-    FILES.allowed = (Path("/dev"),)
+    files().allowed = (Path("/dev"),)
     (folder / "device.npy").symlink_to("/dev/zero")
     assert failure(lambda: load("device.npy")).code == "E701"
 
 
 def test_without_a_folder_nothing_is_read(folder: Path) -> None:
-    FILES.folder = None
+    files().folder = None
     assert failure(lambda: load("x.npy")).code == "E704"
 
 
@@ -449,11 +449,11 @@ def test_damaged_files_only_raise_diagnostics(
         data[place % len(data)] = value
     path = tmp_path_factory.mktemp("damaged") / f"x.{suffix}"
     path.write_bytes(bytes(data[:cut] if cut < 400 else data))
-    FILES.folder = path.parent
+    files().folder = path.parent
     try:
         load(path.name, header=header_row)
     except AutodiffError as error:
         assert path.name in error.diagnostic.message
     finally:
-        FILES.folder = None
-        FILES.read.clear()
+        files().folder = None
+        READ.clear()

@@ -40,15 +40,11 @@ def _refuse_value() -> Any:
 PLACEHOLDER.kernel = _refuse_value
 
 
-# The traces of `vmap(..., randomness="different")` that are running, the outermost first.
-DIFFERENT: list[Trace] = []
-
-
 def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray]) -> Node:
     """Random numbers, for each example its own where a vmap asks for that."""
-    array = draw((*(trace.size for trace in DIFFERENT), *shape))
+    array = draw((*(trace.size for trace in STATE.different), *shape))
     node = constant(array)
-    for trace in DIFFERENT:
+    for trace in STATE.different:
         node = trace.placeholder(node)
     return node
 
@@ -81,9 +77,9 @@ class Trace:
     def running(self, draws: bool | None = None, different: bool = False) -> Iterator[None]:
         """While placeholders of this trace may be asked for values, in vain."""
         before = STATE.batching, STATE.draws
-        count = len(DIFFERENT)
+        count = len(STATE.different)
         if different:
-            DIFFERENT.append(self)
+            STATE.different.append(self)
         STATE.batching = min(before[0] or self.since, self.since)
         if draws is not None:
             STATE.draws = draws and before[1]
@@ -91,7 +87,7 @@ class Trace:
             yield
         finally:
             STATE.batching, STATE.draws = before
-            del DIFFERENT[count:]
+            del STATE.different[count:]
 
     # -- lifting ------------------------------------------------------------------------------
 

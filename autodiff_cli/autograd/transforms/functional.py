@@ -16,7 +16,7 @@ from ...graph.state import grad_mode
 from ..forward import Linearized
 from ..reverse import gradients, ones_like
 from ..tensor import Tensor, without_history
-from ..transform_levels import DEPTH, Opened, forward_jacobian_of, jacobian_of, or_zeros
+from ..transform_levels import Opened, deeper, forward_jacobian_of, jacobian_of, or_zeros
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
 
@@ -44,7 +44,7 @@ class _Applied:
         self.opened = Opened(tuple(tensors_in(name, "inputs", inputs)), name, name != "hessian")
         self.opened.running = True  # these stay variables: results may keep their history
         self.inputs = self.opened.nodes
-        with DEPTH.deeper():
+        with deeper():
             result = call(list(self.opened.tree), {})
         self.single_output = isinstance(result, Tensor)
         self.outputs = [t.node for t in tensors_in(name, "what the function returned", result)]

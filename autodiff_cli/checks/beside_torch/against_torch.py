@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...autograd import gradients
 from ...errors import AutodiffError, Diagnostic, Label, fail
 from ...graph.node import Node
 from ...graph.op import value_of
@@ -68,11 +67,11 @@ def against_item(check: FileCheck) -> None:
 def _compared(check: FileCheck) -> Diagnostic | None:
     program = Watched(check.source, check.options(), trace=True)
     with Recording() as recording:
-        gradients.RESULTS.append(recording.derived)
+        STATE.results.append(recording.derived)
         try:
             program.run()
         finally:
-            gradients.RESULTS.clear()
+            STATE.results.clear()
     written = Written(program, recording)
     found = answer_of(written.request(check), written.source.data)
     if "refused" in found:

@@ -121,12 +121,12 @@ class Checker:
 
     def read(self) -> set[str]:
         """Programs, snapshots and data that the check depends on, and folders that may get more."""
-        from ...language.python.loading import FILES
+        from ...language.python.loading import READ
 
         found = {result.file for result in self.results}
         found |= {f"{path}.snap" for path in found}
         found |= {os.path.dirname(path) or "." for path in found}
-        return found | {*FILES.read}
+        return found | {*READ}
 
     # -- all of it ------------------------------------------------------------------------------
 

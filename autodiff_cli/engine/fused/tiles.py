@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,15 @@ ALIGNMENT = 64
 SHARE_FROM = 0.5e6  # predicted nanoseconds from which a second thread pays
 SHARE_ELEMENTS = 16_384  # elements of a tile from which it does
 
-SCRATCH: dict[int, np.ndarray] = {}  # of each worker
+
+class Scratch(local):
+    """The memory for the buffers of the groups that a thread runs, one for each of its workers."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, np.ndarray] = {}
+
+
+SCRATCH = Scratch()
 
 
 class Tiled:
@@ -188,20 +197,27 @@ class Tiled:
         tiles = iter(range(self.tiles))  # whoever is free takes the next one
         try:
             if count == 1:
-                self._run_tiles(0, tiles, x, y, z)
+                self._run_tiles(0, SCRATCH.of, tiles, x, y, z)
             else:
-                WORKERS.share([partial(self._run_tiles, i, tiles, x, y, z) for i in range(count)])
+                job = partial(self._run_tiles, memory=SCRATCH.of, tiles=tiles, x=x, y=y, z=z)
+                WORKERS.share([partial(job, worker) for worker in range(count)])
         except AutodiffError as error:
             raise error if error.span is not None else error.amend(span=self._span(error)) from None
         for final, parts in zip(self.finals, z, strict=True):
             registers[final.result] = final.combine(parts)
 
     def _run_tiles(
-        self, worker: int, tiles: Iterator[int], x: list[Any], y: list[Any], z: list[Any]
+        self,
+        worker: int,
+        memory: dict[int, np.ndarray],
+        tiles: Iterator[int],
+        x: list[Any],
+        y: list[Any],
+        z: list[Any],
     ) -> None:
         tile = self.tile
         program = self.program
-        scratch = self._buffers(worker)
+        scratch = self._buffers(worker, memory)
         for t in tiles:
             lo = t * tile
             n = min(tile, self.rows - lo)
@@ -212,9 +228,9 @@ class Tiled:
                 ]
             program(t, lo, lo + n, n, x, y, z, scratch)
 
-    def _buffers(self, worker: int) -> list[np.ndarray]:
-        """The scratch buffers, in memory that all groups share: one runs at a time."""
-        memory = SCRATCH.get(worker)
+    def _buffers(self, worker: int, all_memory: dict[int, np.ndarray]) -> list[np.ndarray]:
+        """The scratch buffers, in memory that all groups of a thread share: one runs at a time."""
+        memory = all_memory.get(worker)
         found = self._scratch.get(worker)
         if found is not None and found[0] is memory:
             return found[1]
@@ -226,7 +242,7 @@ class Tiled:
             ends.append(ends[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
         if memory is None or memory.nbytes < ends[-1]:
             pieces = max(-(-ends[-1] // SCRATCH_PIECE), 1)
-            memory = SCRATCH[worker] = np.empty(pieces * SCRATCH_PIECE, np.uint8)
+            memory = all_memory[worker] = np.empty(pieces * SCRATCH_PIECE, np.uint8)
         buffers = [
             np.ndarray(shape, dtype, memory, at)
             for (shape, dtype), at in zip(forms, ends, strict=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 from weakref import ref
 
+from ...graph.state import LOCK
+
 MOST_HELD = 64 << 20
 
 
@@ -21,13 +23,14 @@ HOLDING: dict[ref[Holder], int] = {}  # bytes
 def held(holder: Holder, size: int) -> None:
     """Note that a plan holds memory; the oldest ones give theirs back when it is too much."""
     own = ref(holder)
-    HOLDING.pop(own, None)
-    for other in [other for other in HOLDING if other() is None]:
-        del HOLDING[other]
-    HOLDING[own] = size
-    while sum(HOLDING.values()) > MOST_HELD:
-        oldest = next(iter(HOLDING))
-        del HOLDING[oldest]
-        found = oldest()
-        if found is not None:
-            found.let_go()
+    with LOCK:
+        HOLDING.pop(own, None)
+        for other in [other for other in HOLDING if other() is None]:
+            del HOLDING[other]
+        HOLDING[own] = size
+        while sum(HOLDING.values()) > MOST_HELD:
+            oldest = next(iter(HOLDING))
+            del HOLDING[oldest]
+            found = oldest()
+            if found is not None:
+                found.let_go()

@@ -9,6 +9,7 @@ and copies the results out (`turns`: or need not even do that).
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from operator import length_hint
 from typing import Any
@@ -57,6 +58,7 @@ class Fixed:
         targets: list[int],
         into: Sequence[np.ndarray] = (),
     ):
+        self.turn = allocate_lock()  # held by the thread that runs it
         self.calls: list[Call] = []
         self.steps: list[Any] = []  # of each call the step it is part of
         self.bytes = 0

@@ -18,13 +18,13 @@ import numpy as np
 from ...errors import AutodiffError
 from ...graph import op as ops
 from ...graph.node import Node
+from ...graph.state import STATE
 from ...graph.walk import bodies
 from ...transform.simplify import representatives
 from ..fused.groups import FUSE_FROM, POINTWISE, Group, Grouping
 from ..fused.recompute import computed_again
 from ..fused.tiles import Tiled
 from ..memory import allocate, too_large
-from ..observing import OBSERVED
 from ..outer_sums import together
 from ..threaded_kernels import kernel_of
 from ..threads import BUFFER
@@ -231,11 +231,14 @@ class Plan:
     def run(self, arrays: list[Any]) -> list[Any]:
         """The targets' values for these inputs, of the shapes and dtypes of the first ones."""
         fixed = self.fixed
-        if fixed is not None and fixed.fits(arrays):
-            with np.errstate(all="ignore"):
-                return fixed.run(arrays)
+        if fixed is not None and fixed.fits(arrays) and fixed.turn.acquire(False):
+            try:
+                with np.errstate(all="ignore"):
+                    return fixed.run(arrays)
+            finally:
+                fixed.turn.release()
         self.runs += 1
-        if self.fixable and self.runs == self.due:
+        if self.fixable and self.runs >= self.due:
             self.fixed = self._fix(arrays)
             self.due += self.runs  # for other big inputs, less and less often
         registers = self.constants.copy()
@@ -260,7 +263,7 @@ class Plan:
     def turn(self, arrays: list[Any], rest: list[Any]) -> tuple[list[Any], list[Any]]:
         """A run whose first targets are the first arguments of the next one, valid until three runs
         later; these and the other targets."""
-        if self.turns is None and self.turnable and OBSERVED.by is None:
+        if self.turns is None and self.turnable and STATE.observer is None:
             self.turnable = False
             self.turns = self._kept(lambda: Turns(self._fixed, arrays, rest))
         if self.turns is None:
@@ -295,7 +298,7 @@ class Plan:
 
 def planned(order: list[Node], inputs: list[Node], targets: list[Node]) -> Plan:
     """A plan, of the kind that whoever observes wants."""
-    kind = Plan if OBSERVED.by is None else OBSERVED.by.plan
+    kind = Plan if STATE.observer is None else STATE.observer.plan
     made: Plan = kind(order, inputs, targets)
     return made
 

@@ -18,7 +18,6 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ..random.distribution_draws import FUNCTIONS as DRAWS
 from ..random.generators import default_stream
-from ..values.dialect import MODE
 from ..values.functions import call_value
 from ..values.user_classes import Object, UserClass
 from ..values.values import Builtin
@@ -55,7 +54,7 @@ def _require_dims(condition: Any, message: str, raises: str = "ValueError") -> N
 def _whole(value: Any, name: str) -> int:
     """An int argument."""
     try:
-        return to_int(plain(value) if not MODE.python else value)
+        return to_int(plain(value) if not STATE.python else value)
     except BindError as error:
         raise fail("E205", f"`{name}` {error.message}", help="give an int") from None
 

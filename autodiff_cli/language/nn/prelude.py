@@ -28,7 +28,6 @@ from ...source import Source, Span
 from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
 from ..syntax.parser import parse
-from ..values.dialect import MODE
 from ..values.functions import call_user
 from ..values.user_classes import Object, UserClass
 from ..values.values import Namespace, Scope, UserFunction
@@ -72,7 +71,7 @@ class LibraryFunction(UserFunction):
         span = STATE.span
         if span is not None and type(span.source) is PreludeSource:
             return self.run(args, kwargs)
-        if not MODE.python and self.name == "__init__":
+        if not STATE.python and self.name == "__init__":
             args = [plain(value) for value in args]
             kwargs = {name: plain(value) for name, value in kwargs.items()}
         since = tick()

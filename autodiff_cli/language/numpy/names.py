@@ -10,9 +10,9 @@ from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.registry import overloads
+from ...graph.state import STATE
 from ..python.builtins import TYPES
 from ..runtime.providers import Names
-from ..values.dialect import MODE
 from ..values.values import Builtin, Namespace
 
 CONSTANTS: dict[str, Any] = {
@@ -138,7 +138,7 @@ def _member(path: str) -> Any:
         return RANDOM.get(name)
     if prefix:
         ops = overloads(path)
-        known = path in COMPUTED if MODE.python else bool(ops)
+        known = path in COMPUTED if STATE.python else bool(ops)
         return Builtin(name, numpy_function(path, ops)) if known else None
     found = CONSTANTS.get(name)
     if found is not None:
@@ -150,7 +150,7 @@ def _member(path: str) -> Any:
         return found
     if name == "ndarray":
         return TYPES["ndarray"]
-    if MODE.python:
+    if STATE.python:
         from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
 
         if name in ARRAY_FUNCTIONS:
@@ -158,7 +158,7 @@ def _member(path: str) -> Any:
     if name in NUMPY_DTYPES:
         return DTYPES[NUMPY_DTYPES[name]]
     ops = overloads(NUMPY.get(name, name))
-    known = name in COMPUTED or name in SAME if MODE.python else bool(ops)
+    known = name in COMPUTED or name in SAME if STATE.python else bool(ops)
     return Builtin(name, numpy_function(name, ops)) if known else None
 
 
@@ -181,11 +181,11 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     from ..values.arrays import result as as_result
 
     array = NUMPY_FUNCTIONS["array"].function
-    own = computed(name) if name in COMPUTED and MODE.python else None
+    own = computed(name) if name in COMPUTED and STATE.python else None
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not MODE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
-            if MODE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        if not STATE.python or any(isinstance(a, Tensor) and a.tag != "numpy" for a in args):
+            if STATE.python and any(isinstance(a, Tensor) and a.requires_grad for a in args):
                 raise fault("E402 numpy-cannot-called-tensor", name=name)
             return calls.call_ops(ops, name, args, kwargs)
         if own is not None:

@@ -15,7 +15,7 @@ from ...graph.dtypes import FLOAT32, FLOAT64, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, leaf, value_of
 from ...graph.sizes import not_single
-from ...graph.state import LOCK, STATE
+from ...graph.state import STATE, own_state
 from ...source import Source
 from ...suggest import suggest
 from ..errors.exhaustion import Exhaustion
@@ -24,10 +24,7 @@ from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
 from ..syntax import tree as syntax
 from ..syntax.parser import parse
-from ..values.dialect import MODE
-from ..values.functions import DEPTH
 from ..values.housekeeping import HOUSEKEEPING
-from ..values.run_hooks import OVERRIDES, SHOWN, WATCH
 from ..values.values import Scope
 from .array_functions import Blocks, Kind, ValueAndGrad, numbers, parts_of
 from .running import module_names
@@ -89,12 +86,13 @@ class Compiled:
                 raise fault(
                     "E205 whole-number", Limits._field_defaults[name], name=name, limit=limit
                 )
-        try:
-            self.tree = tree = parse(source)
-            MODE.python = self.python = syntax.has_import(tree)
-            self.block = compile_block(tree.body, Context(True))
-        except RecursionError:
-            raise fault("E108 program-nested-too-deeply") from None
+        with own_state():
+            try:
+                self.tree = tree = parse(source)
+                STATE.python = self.python = syntax.has_import(tree)
+                self.block = compile_block(tree.body, Context(True))
+            except RecursionError:
+                raise fault("E108 program-nested-too-deeply") from None
         self.assigned = module_names(tree)
         used = {node.id for node in syntax.walk(tree) if isinstance(node, syntax.Name)}
         self.arguments = sorted(used - self.assigned)
@@ -109,13 +107,10 @@ class Compiled:
             AutodiffError: E205 for a name the program does not have, and whatever the program does
             wrong.
         """
-        with LOCK, Exhaustion("the program"):
+        with Exhaustion("the program"):
             return self._call(vector, arrays)
 
     def _call(self, vector: tuple[object, ...], arrays: dict[str, object]) -> Any:
-        STATE.reset()
-        STATE.max_bytes, STATE.max_steps = self.limits
-        STATE.default_dtype = FLOAT32 if self.python else FLOAT64
         given = {name: self._array(name, value) for name, value in arrays.items()}
         if self.constants:
             given = {**self.constants, **given}
@@ -124,7 +119,8 @@ class Compiled:
         key = _form(given), _form(parts)
         known = self.plans.get(key)
         if known is None:
-            names, values, kept = self._run(given, parts, key)
+            with own_state():
+                names, values, kept = self._run(given, parts, key)
         else:
             names, values, kept = known.names, known.recording.run(inputs), known.kept
         return self.kind.answer(Blocks(names, self.bare is not None), _owned(values, kept, inputs))
@@ -134,11 +130,9 @@ class Compiled:
     ) -> tuple[list[str], list[np.ndarray], set[int]]:
         """The names of the variables, the values of a program run from its text, and the memory
         that its constants keep."""
-        DEPTH.now = 0
-        MODE.python = self.python
-        OVERRIDES.values.clear()
-        SHOWN.clear()
-        WATCH.clear()
+        STATE.max_bytes, STATE.max_steps = self.limits
+        STATE.default_dtype = FLOAT32 if self.python else FLOAT64
+        STATE.python = self.python
         scope = Scope(None, True)
         nodes = {name: argument(array) for name, array in given.items()}
         vector = {name: argument(array) for name, array in parts.items()}
@@ -147,20 +141,18 @@ class Compiled:
             wanted = is_float(node.dtype) and self._varies(name)
             leaves[name] = tensor = Tensor(leaf(node, AccumulateGrad()) if wanted else node)
             if name in self.assigned:
-                OVERRIDES.values[name] = lambda original, tensor=tensor: tensor
+                STATE.overrides[name] = lambda original, tensor=tensor: tensor
             else:
                 scope.names[name] = tensor
         HOUSEKEEPING.restart()
         STATE.allow = self._called
         self.block(scope)
         STATE.span = STATE.allow = None
-        OVERRIDES.values.clear()
         chosen = self._chosen(scope, leaves)
         out = self._objective(scope)
         targets = self.kind.targets(out, {n: t.node for n, t in chosen.items()}, vector)
         scope.names.clear()  # what no name shows any more need not be kept
-        SHOWN.clear()
-        WATCH.clear()
+        STATE.shown = STATE.last = None
         names = list(chosen)
         order, uses = plan(targets)
         kept = {_memory(node.value) for node in uses if isinstance(node.value, np.ndarray)}
@@ -229,8 +221,8 @@ class Compiled:
         if self.of in tensors:
             return quoted(self.of), tensors[self.of].node
         if self.of == LOSS:
-            if self.kind.single and WATCH.last is not None:
-                return "the last number", WATCH.last[1].node
+            if self.kind.single and STATE.last is not None:
+                return "the last number", STATE.last[1].node
             last = newest(self.tree, tensors)
             return None if last is None else (quoted(last.text), last.node)
         close = suggest(self.of, tensors)

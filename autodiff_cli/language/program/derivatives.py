@@ -25,10 +25,8 @@ from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Diagnostic, Ended, fail
 from ...graph.node import Node
 from ...graph.op import constant, value_of
-from ...graph.state import grad_mode
+from ...graph.state import STATE, grad_mode
 from ..errors.exhaustion import Exhaustion
-from ..errors.warnings import COLLECTED
-from ..runtime.attributes import GRAD_READ
 from .hvp_vector import vector_of
 from .running import Program
 from .variables import Variable, objective_of, quoted, variables_of
@@ -141,8 +139,8 @@ def derivatives(source: Source, options: Options, request: Request) -> Derivativ
     if found.error is not None:
         found.blocks.clear()
     found.stdout = "".join(program.printed)
-    found.warnings[:0] = COLLECTED
-    GRAD_READ.clear()
+    found.warnings[:0] = STATE.warnings
+    STATE.grad_read.clear()
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -27,21 +26,16 @@ from ...outside import OUTSIDE
 from ...source import Source
 from ...suggest import suggest
 from ..errors.exhaustion import Exhaustion
-from ..errors.warnings import COLLECTED
-from ..python.builtins import OUTPUT
-from ..python.loading import FILES, read_array
-from ..runtime.attributes import GRAD_READ
+from ..python.loading import Files, read_array
 from ..runtime.expressions import Context, compile_expression
 from ..runtime.forgotten_calls import forgotten_call
 from ..runtime.statements import compile_module
 from ..syntax import tree as syntax
 from ..syntax.parser import parse, parse_all
-from ..values.dialect import MODE, is_numeric_list
+from ..values.dialect import is_numeric_list
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
-from ..values.functions import DEPTH
 from ..values.housekeeping import HOUSEKEEPING, ended
-from ..values.run_hooks import OVERRIDES, SHOWN, WATCH
 from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
@@ -53,7 +47,6 @@ if TYPE_CHECKING:
 
 DERIVATIVES = ("backward", "grad", "jacobian", "hessian", "vjp", "jvp")
 LONG_TEXT = 1_000_000  # characters; beyond, only the first syntax error is reported
-RECURSION_LIMIT = 30_000
 
 
 class Program:
@@ -81,21 +74,13 @@ class Program:
         OUTSIDE.bound(options.max_memory)
         STATE.max_steps = options.max_steps
         STATE.max_depth = options.max_depth
-        DEPTH.now = 0
-        COLLECTED.clear()
-        SHOWN.clear()
-        OVERRIDES.values.clear()
-        WATCH.clear()
         HOUSEKEEPING.restart()
-        OUTPUT.write = self._write
+        STATE.write = self._write
         self._set_folder()
-        MODE.python = False
-        if sys.getrecursionlimit() < RECURSION_LIMIT:
-            sys.setrecursionlimit(RECURSION_LIMIT)
         try:
             self.tree = tree = self._parse()
-            MODE.python = syntax.has_import(tree)
-            STATE.default_dtype = FLOAT32 if MODE.python else FLOAT64
+            STATE.python = syntax.has_import(tree)
+            STATE.default_dtype = FLOAT32 if STATE.python else FLOAT64
             if options.dtype is not None:
                 STATE.default_dtype = DTYPES[options.dtype]
             self._prepare_defines(tree)
@@ -104,12 +89,13 @@ class Program:
             block = compile_module(body, Context(True)) if body else None
         except RecursionError:
             raise fault("E108 program-nested-too-deeply") from None
-        GRAD_READ[:] = [self._grad_read] if self._implicit_allowed(tree) else []
+        if self._implicit_allowed(tree):
+            STATE.grad_read.append(self._grad_read)
         if block is not None:
             self._to_the_end(block)
         STATE.span = None
         self.ended = True
-        if GRAD_READ:
+        if STATE.grad_read:
             self.differentiate()
         # What is asked for from now on is as it was when it was computed, and may be NaN.
         STATE.replaced = STATE.anomaly = False
@@ -141,9 +127,7 @@ class Program:
         folder: str | Path | None = self.options.folder
         if folder is None and not self.source.name.startswith("<"):
             folder = dirname(self.source.name)
-        FILES.folder = folder
-        FILES.restart()
-        FILES.allowed = tuple(self.options.allow_read)
+        STATE.files = Files(folder, tuple(self.options.allow_read))
 
     def _write(self, piece: str) -> None:
         if STATE.over is not None:
@@ -172,11 +156,11 @@ class Program:
             if add and name not in known:
                 self.scope.names[name] = (
                     leaf_of_literal(given)
-                    if is_literal_value(given) and not MODE.python
+                    if is_literal_value(given) and not STATE.python
                     else _as_tensor(given)
                 )
             else:
-                OVERRIDES.values[name] = lambda original, given=given: redefined(original, given)
+                STATE.overrides[name] = lambda original, given=given: redefined(original, given)
 
     def _defined_value(self, name: str, value: str) -> Any:
         if value.startswith("@"):
@@ -203,7 +187,7 @@ class Program:
         asked = bool(options.loss or options.wrt or options.grad_output)
         if not asked and self.source.text.startswith("# autodiff.plain/"):
             return False  # results printed before: their gradients are written out
-        if MODE.python and not asked:
+        if STATE.python and not asked:
             return False
         return not calls_backward(tree)
 
@@ -224,12 +208,12 @@ class Program:
                     pattern=pattern,
                 )
             chosen.extend(n for n in matching if n not in chosen)
-        WATCH.wrt = dict.fromkeys(chosen)
+        STATE.wrt = dict.fromkeys(chosen)
 
     def _grad_read(self) -> None:
         self.differentiate()
         if self.differentiated:
-            GRAD_READ.clear()
+            STATE.grad_read.clear()
 
     def differentiate(self) -> None:
         """Run backward from the chosen loss, once."""
@@ -247,7 +231,7 @@ class Program:
         if not node.requires_grad:
             from ...autograd.cuts import reasons
 
-            labels, help = reasons(node, native=not MODE.python)
+            labels, help = reasons(node, native=not STATE.python)
             named = next((label.span.assigned for label in labels if label.span.assigned), "NAME")
             raise fail(
                 "E402",
@@ -269,8 +253,8 @@ class Program:
                 ),
             )
         inputs = (
-            [t for t in (self.scope.names.get(n) for n in WATCH.wrt) if isinstance(t, Tensor)]
-            if WATCH.wrt
+            [t for t in (self.scope.names.get(n) for n in STATE.wrt) if isinstance(t, Tensor)]
+            if STATE.wrt
             else None
         )
         if inputs is not None:
@@ -298,7 +282,7 @@ class Program:
                 help = f"use it, or write `const(...)` if `{name}` takes no gradient"
                 message = f"`{name}` is not connected to {self.loss_name or 'the loss'}"
                 place = value.node.span
-                COLLECTED.append(
+                STATE.warnings.append(
                     Diagnostic(
                         "W403",
                         message,
@@ -340,7 +324,7 @@ class Program:
         value = names.get("loss")
         if isinstance(value, Tensor) and is_float(value.dtype):
             return "loss", value
-        last = WATCH.last
+        last = STATE.last
         if last is not None:
             name, tensor = last
             if name is None or names.get(name) is not tensor:
@@ -407,13 +391,13 @@ class Program:
         for name, value in self.scope.names.items():
             if isinstance(value, bool | int | float) and name != "_":
                 report.scalars[name] = value
-        report.snippet = MODE.python
+        report.snippet = STATE.python
         report.loss = self.loss_name
         report.graph = None if self.loss is None else self.loss.node
         body = [] if self.tree is None else self.tree.body
-        silent = not (MODE.python and self.printed)  # what a snippet prints is all that it prints
-        if SHOWN.value is not None and silent and body and isinstance(body[-1], syntax.ExprStmt):
-            value = SHOWN.value
+        silent = not (STATE.python and self.printed)  # what a snippet prints is all that it prints
+        if STATE.shown is not None and silent and body and isinstance(body[-1], syntax.ExprStmt):
+            value = STATE.shown
             if isinstance(value, Tensor) and not value.shape and value.tag is None:
                 report.shown = text(value.item())
             else:
@@ -447,7 +431,7 @@ class Program:
             helps = tuple(text.partition("   (--nan")[0] for text in found.helps)
             code = "E" + found.code[1:]
             raise AutodiffError(replace(found, code=code, severity="error", helps=helps))
-        COLLECTED.append(found)
+        STATE.warnings.append(found)
 
 
 def _as_tensor(value: Any) -> Any:
@@ -529,15 +513,15 @@ def report_of(program: Program) -> Report:
             program.check_finite(report)
     except AutodiffError as error:
         ended(error)
-        if MODE.python:
+        if STATE.python:
             from ..values.exceptions import note_words
 
             note_words(error)
         report.fail(error)
         report.more_errors = program.more_errors
     report.stdout = "".join(program.printed)
-    report.warnings = list(COLLECTED)
-    GRAD_READ.clear()
+    report.warnings = list(STATE.warnings)
+    STATE.grad_read.clear()
     return report
 
 

@@ -16,9 +16,9 @@ from ...graph.dtypes import is_float
 from ...graph.node import Node
 from ...graph.op import LEAF
 from ...graph.sizes import not_single
+from ...graph.state import STATE
 from ...suggest import suggest
 from ..syntax import tree as syntax
-from ..values.run_hooks import SHOWN
 
 if TYPE_CHECKING:
     from .running import Program
@@ -158,7 +158,7 @@ def _default(program: Program, kind: str) -> Objective:
 def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> Objective | None:
     """A bare expression at the end of the program."""
     body = [] if tree is None else tree.body
-    value = SHOWN.value
+    value = STATE.shown
     if not body or not isinstance(body[-1], syntax.ExprStmt) or not isinstance(value, Tensor):
         return None
     node = value.looked_at

@@ -17,7 +17,7 @@ from ...graph.params import BindError, to_int, to_scalar
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
-from ..values.dialect import MODE, is_numeric_list, kind_of
+from ..values.dialect import is_numeric_list, kind_of
 from ..values.formatting import formatted, represent, text
 from ..values.functions import call_value
 from ..values.iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
@@ -37,18 +37,6 @@ from ..values.values import (
 )
 
 
-class Output:
-    """Where `print` writes; the session replaces `write`."""
-
-    __slots__ = ("write",)
-
-    def __init__(self) -> None:
-        self.write: Callable[[str], Any] = lambda piece: None
-
-
-OUTPUT = Output()
-
-
 def _print(
     *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
 ) -> None:
@@ -59,9 +47,9 @@ def _print(
 
         call_value(get_attribute(file, "write"), [between.join(parts) + last], {})
     elif STATE.recorder is not None:
-        STATE.recorder.write(Later(lambda *made: between.join(made) + last, *parts), OUTPUT)
+        STATE.recorder.texts.append(Later(lambda *made: between.join(made) + last, *parts))
     else:
-        OUTPUT.write(between.join(parts) + last)
+        STATE.write(between.join(parts) + last)
 
 
 def _int(value: Any) -> int:
@@ -104,14 +92,14 @@ def _tensor_argument(values: tuple[Any, ...]) -> bool:
     for value in values:
         if isinstance(value, Tensor):
             return True
-        if not MODE.python and isinstance(value, list) and value and is_numeric_list(value):
+        if not STATE.python and isinstance(value, list) and value and is_numeric_list(value):
             return True
     return False
 
 
 def _sum(*args: Any, **kwargs: Any) -> Any:
     if (args and isinstance(args[0], Tensor)) or _is_native_list(args[:1]):
-        if MODE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
+        if STATE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
             return _python_sum(args[0], 0)
         if not (isinstance(args[0], list) and _mixed_shapes(args[0])):
             return calls.call("sum", args, kwargs)
@@ -122,7 +110,7 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
 
 def _is_native_list(values: tuple[Any, ...]) -> bool:
     return (
-        not MODE.python
+        not STATE.python
         and bool(values)
         and isinstance(values[0], list)
         and bool(values[0])
@@ -157,7 +145,7 @@ def _extreme(name: str, symbol: str) -> Callable[..., Any]:
             key is None
             and "default" not in kwargs
             and _tensor_argument(args)
-            and not (MODE.python and (len(args) > 1 or isinstance(args[0], list | tuple | Array)))
+            and not (STATE.python and (len(args) > 1 or isinstance(args[0], list | tuple | Array)))
         ):
             if (len(args) == 2 and not isinstance(args[1], int)) or (
                 len(args) == 2 and not isinstance(args[0], Tensor)
@@ -203,7 +191,7 @@ def _round(value: Any, digits: Any = None, **kwargs: Any) -> Any:
     if isinstance(value, Instance):
         return _by_python(round, value, *([] if digits is None else [digits]))
     if _tensor_argument((value,)):
-        if MODE.python and isinstance(value, Tensor) and not isinstance(value, Array):
+        if STATE.python and isinstance(value, Tensor) and not isinstance(value, Array):
             raise fault("E208 round-takes-numbers")
         if digits is not None:
             kwargs["decimals"] = digits
@@ -283,13 +271,13 @@ def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> l
 
 
 def _any(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args) and not MODE.python:
+    if _tensor_argument(args) and not STATE.python:
         return calls.call("any", args, kwargs)
     return any(truth(v) for v in iterate(args[0]))
 
 
 def _all(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args) and not MODE.python:
+    if _tensor_argument(args) and not STATE.python:
         return calls.call("all", args, kwargs)
     return all(truth(v) for v in iterate(args[0]))
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault
+from ...graph.state import STATE
 from ..syntax.tree import Param
 from ..values.builtin_bases import GENERIC
 from ..values.dialect import misfit
@@ -152,13 +153,13 @@ def _methods(
         return tuple([value.get_attribute(name) for name in compared])
 
     def describe(self: Any) -> str:
-        if id(self) in _SHOWN:
+        if id(self) in STATE.printing:
             return "..."
-        _SHOWN.add(id(self))
+        STATE.printing.add(id(self))
         try:
             parts = [f"{f.name}={represent(self.get_attribute(f.name))}" for f in stored if f.repr]
         finally:
-            _SHOWN.discard(id(self))
+            STATE.printing.discard(id(self))
         return f"{self.cls.name}({', '.join(parts)})"
 
     def same(self: Any, other: Any) -> Any:
@@ -203,7 +204,6 @@ def _methods(
     return found
 
 
-_SHOWN: set[int] = set()
 
 
 def _init(cls: UserClass, fields: dict[str, Field]) -> Any:

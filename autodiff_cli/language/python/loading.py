@@ -31,30 +31,33 @@ PICKLES = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"})
 Loaded = np.ndarray | dict[str, np.ndarray]
 
 
+READ: list[str] = []  # paths of the files that programs of this process read
+
+
 class Files:
-    """What programs may read: their own folder and allowed ones; `read` lists what was read.
-    `kept`: contents by path, for who runs statements again and must get the same from files.
+    """What a program may read: its own folder and allowed ones. `kept`: contents by path, for who
+    runs statements again and must get the same from files.
     What a program saves stays in memory: `saved` by name, `folders` that it made; `environment` has
     the variables that it set, `search` what it put into `sys.path`."""
 
-    __slots__ = ("allowed", "environment", "folder", "folders", "kept", "read", "saved", "search")
+    __slots__ = ("allowed", "environment", "folder", "folders", "kept", "saved", "search")
 
-    def __init__(self) -> None:
-        self.restart()
-        self.folder: Path | str | None = None
-        self.allowed: tuple[Path, ...] = ()
-        self.read: list[str] = []
+    def __init__(self, folder: Path | str | None = None, allowed: tuple[Path, ...] = ()) -> None:
+        self.folder = folder
+        self.allowed = allowed
         self.kept: dict[tuple[str, bool], Loaded] | None = None
-
-    def restart(self) -> None:
-        """Called when a program begins."""
         self.saved: dict[Any, Any] = {}
         self.folders: set[str] = set()
         self.environment: dict[str, str] = {}
         self.search: list[str] = []
 
 
-FILES = Files()
+def files() -> Files:
+    """The files of the program that runs."""
+    if STATE.files is None:
+        STATE.files = Files()
+    found: Files = STATE.files
+    return found
 
 
 def load(path: Any, requires_grad: Any = False, header: Any = False, *, dtype: Any = None) -> Any:
@@ -130,9 +133,10 @@ def _resolved(text: str, folder: Path | str) -> str:
 
 def _inside(text: str) -> str:
     """The path of a file that the program may read; E704 otherwise, whether it exists or not."""
-    folder = FILES.folder
+    known = files()
+    folder = known.folder
     path = _resolved(text, os.getcwd() if folder is None else folder)
-    for root in (*(() if folder is None else (folder,)), *FILES.allowed):
+    for root in (*(() if folder is None else (folder,)), *known.allowed):
         within = os.path.realpath(root)
         if path == within or path.startswith(
             within if within.endswith(os.sep) else within + os.sep
@@ -165,7 +169,7 @@ def too_large(text: str, need: int) -> AutodiffError:
 
 
 def _read(text: str, path: str, header: bool) -> Loaded:
-    kept = FILES.kept
+    kept = files().kept
     if kept is not None and (path, header) in kept:
         return kept[path, header]
     suffix = os.path.splitext(text)[1].lower()
@@ -183,7 +187,7 @@ def _read(text: str, path: str, header: bool) -> Loaded:
         size = os.fstat(file.fileno()).st_size
         if size > STATE.max_bytes:
             raise too_large(text, size)
-        FILES.read.append(path)
+        READ.append(path)
         try:
             loaded = reader(text, file, size, header)
         except OSError as error:

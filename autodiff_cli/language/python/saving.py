@@ -16,7 +16,7 @@ from ..nn.module_state import deep_copy
 from ..runtime.attributes import check_device
 from ..values.dialect import kind_of, misfit
 from ..values.values import Size
-from .loading import FILES
+from .loading import files
 
 LONGEST_NAME = 4096
 _ATOMS = (Tensor, bool, int, float, str, np.dtype, Size, type(None))
@@ -51,7 +51,7 @@ def save(
     obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: Any = 2, **options: Any
 ) -> None:
     """Keep a copy of a value; tensors that share memory still do in the copy."""
-    FILES.saved[file_name(f)] = deep_copy(obj, {}, results=True)
+    files().saved[file_name(f)] = deep_copy(obj, {}, results=True)
 
 
 def load(
@@ -65,11 +65,11 @@ def load(
 ) -> Any:
     """A copy of what was saved under this name."""
     name = file_name(f)
-    if name not in FILES.saved:
+    if name not in files().saved:
         raise missing(f)
     if isinstance(map_location, str):
         check_device(map_location)
-    kept = FILES.saved[name]
+    kept = files().saved[name]
     if weights_only is None or weights_only is True:
         _check_plain(kept)
     return deep_copy(kept, {}, results=True)

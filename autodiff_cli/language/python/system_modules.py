@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutodiffError, fail, fault
+from ...graph.state import STATE
 from ..runtime.namespaces import TORCH_VERSION
 from ..values.dialect import misfit
 from ..values.functions import call_value
 from ..values.operations import count_step
 from ..values.values import Builtin, Namespace
-from .builtins import OUTPUT, TYPES
-from .loading import FILES
+from .builtins import TYPES
+from .loading import files
 from .saving import Buffer, file_name, missing
 
 
@@ -42,7 +43,7 @@ class TextStream:
         if not isinstance(text, str):
             raise misfit("write() takes a string, not", text, "str(x)")
         if self.name == "stdout":
-            OUTPUT.write(text)
+            STATE.write(text)
         return len(text)
 
     def describe(self) -> str:
@@ -54,28 +55,28 @@ class TextStream:
 
 def _make_folder(name: Any, mode: Any = 511, exist_ok: Any = False) -> None:
     folder = file_name(name)
-    if folder in FILES.folders and not exist_ok:
+    if folder in files().folders and not exist_ok:
         raise fault("E701 folder-there-already", folder=folder)
     while folder and folder not in ("/", "."):
-        FILES.folders.add(folder)
+        files().folders.add(folder)
         folder = posixpath.dirname(folder)
 
 
 def _remove(path: Any) -> None:
-    if FILES.saved.pop(file_name(path), None) is None:
+    if files().saved.pop(file_name(path), None) is None:
         raise missing(path)
 
 
 def _is_file(path: Any) -> bool:
-    return file_name(path) in FILES.saved
+    return file_name(path) in files().saved
 
 
 def _is_folder(path: Any) -> bool:
-    return file_name(path) in FILES.folders
+    return file_name(path) in files().folders
 
 
 def _variable(key: Any, default: Any = None) -> Any:
-    return FILES.environment.get(key, default)
+    return files().environment.get(key, default)
 
 
 def _texts(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,9 +148,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "unicodedata.category": _texts(unicodedata.category),
 }
 _READ: dict[str, Callable[[], Any]] = {
-    "os.environ": lambda: FILES.environment,
+    "os.environ": lambda: files().environment,
     "sys.argv": lambda: ["program"],
-    "sys.path": lambda: FILES.search,
+    "sys.path": lambda: files().search,
 }
 MEMBERS: dict[str, Any] = {
     **{path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()},

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...autograd import calls
-from ...autograd.batching.examples import DIFFERENT, drawn
+from ...autograd.batching.examples import drawn
 from ...autograd.tensor import Tensor, wrap_view
 from ...errors import fault
 from ...graph.dtypes import is_float
 from ...graph.op import constant, value_of
 from ...graph.registry import F, overloads
+from ...graph.state import STATE
 from ..values.operations import truth
 from .generators import default_stream, stream_of
 from .random_arguments import in_memory_order, number_argument, tensor_argument
@@ -49,7 +50,7 @@ def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: No
 
 def _factor(tensor: Tensor, p: float) -> Tensor:
     stream = default_stream()
-    if DIFFERENT:
+    if STATE.different:
         spread = drawn(tuple(tensor.shape), lambda shape: stream.dropout(shape, p, tensor.dtype))
         return Tensor(F.mul(tensor.node, spread))
     noise = in_memory_order(tensor.node, lambda shape: stream.dropout(shape, p, tensor.dtype))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.batching.examples import DIFFERENT, drawn
+from ...autograd.batching.examples import drawn
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.dtypes import INT64
@@ -93,7 +93,7 @@ def _uniform(*size: Any, **options: Any) -> Tensor:
 def _drawn(
     shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray], requires_grad: bool
 ) -> Tensor:
-    if DIFFERENT:
+    if STATE.different:
         return Tensor(drawn(shape, draw))
     if STATE.recorder is not None:
         return STATE.recorder.draw(lambda: draw(shape), requires_grad)
@@ -167,7 +167,7 @@ def _randn_like(input: Any, **options: Any) -> Tensor:
         options,
         lambda o, shape: (
             o.stream.randn(shape, o.dtype)
-            if DIFFERENT
+            if STATE.different
             else normals(o.stream, node, shape, o.dtype, 0.0, 1.0)
         ),
     )
@@ -200,7 +200,7 @@ def _like(
 ) -> Tensor:
     tensor = tensor_argument(name, input)
     o = Options(name, options, tensor.dtype)
-    if DIFFERENT:
+    if STATE.different:
         return Tensor(drawn(tuple(tensor.shape), lambda size: draw(o, size)))
     like = tensor.node
     made = with_grad(in_memory_order(like, lambda shape: draw(o, shape)), o.requires_grad)

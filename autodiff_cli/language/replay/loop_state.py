@@ -21,13 +21,11 @@ from ...graph.op import LEAF, constant
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Unread, Varying
 from ..random.generators import STREAMS
-from ..values.run_hooks import SHOWN
 from ..values.user_classes import Object, UserClass
 from ..values.values import Scope
 from .reachability import PLAIN, Entry, Reach, named
 
 NUMBERS = (int, float, Varying)
-BARE: list[Any] = []  # what a bare expression gave before the step that is being recorded
 
 
 class Shown(NamedTuple):
@@ -183,17 +181,18 @@ class Changes:
 
 # What running changes by itself.
 RUNNING = frozenset(
-    [
-        *("allow", "default_generator", "made", "max_bytes", "max_depth", "max_steps"),
-        *("over", "overwriting", "recorder", "replaced", "span", "steps"),
-    ]
+    """
+    allow bare began default_generator depth files garbage handled last made mark max_bytes
+    max_depth max_steps observer over overrides overwriting printing recorder replaced shown
+    shown_span span steps unequal warnings write wrt
+    """.split()  # noqa: SIM905 - shorter than a list
 )
 
 
 def settings() -> list[Any]:
     """What a program has set for all that follows."""
     found: list[Any] = [Pass.hooked]
-    for name in sorted(set(STATE.__slots__) - RUNNING):
+    for name in sorted(vars(STATE).keys() - RUNNING):
         value = getattr(STATE, name)
         found.append([*map(id, value)] if isinstance(value, list) else repr(value))
     return found
@@ -244,8 +243,8 @@ def _looked_at(tensor: Tensor) -> bool:
     """Whether another tensor has the same memory, besides those that bare expressions gave."""
     if tensor.storage is None:
         return False
-    bare = {id(v): v for v in (SHOWN.value, *BARE) if isinstance(v, Tensor) and v is not tensor}
-    others = sum(v.storage is tensor.storage for v in bare.values())
+    bare = {id(v): v for v in (STATE.shown, *STATE.bare) if v is not tensor}
+    others = sum(isinstance(v, Tensor) and v.storage is tensor.storage for v in bare.values())
     return getrefcount(tensor.storage) > 2 + others
 
 

@@ -22,12 +22,8 @@ from ...graph.node import Node
 from ...graph.op import ARGUMENT, argument, constant, value_of
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
-from ..errors.warnings import COLLECTED
-from ..values.functions import DEPTH
-from ..values.run_hooks import SHOWN, WATCH
 from ..values.values import Scope
 from .loop_state import (
-    BARE,
     Changes,
     Held,
     Place,
@@ -112,7 +108,6 @@ class Recorder:
         self.growing: list[Growing] = []
         self.changes = changes
         self.texts: list[Later] = []
-        self.output: Any = None
         self.leaves = 0
         self.draws = False
         self.stood = drawn()
@@ -227,11 +222,6 @@ class Recorder:
         """Called before a function written in Python is."""
         if name not in TOLD and not harmless(name, function):
             raise Aside
-
-    def write(self, text: Later, to: Any) -> None:
-        """A text that the step prints."""
-        self.texts.append(text)
-        self.output = to
 
     def depends(self, node: Node) -> bool:
         """Whether a value may be another one in the next step."""
@@ -377,7 +367,6 @@ class Recorded:
         self.changes = recorder.changes
         self.draws = recorder.draws
         self.texts = recorder.texts
-        self.output = recorder.output
         self.form = _form(item)
         self.each = each
         names = recorder.names
@@ -519,9 +508,9 @@ def record(
     then. None when it cannot be done again from these."""
     held = Held(before, scope)
     random = drawing_state()
-    steps, warned, depth = STATE.steps, len(COLLECTED), DEPTH.now
-    watched = WATCH.last, SHOWN.value, SHOWN.span
-    BARE.append(SHOWN.value)
+    steps, warned, depth = STATE.steps, len(STATE.warnings), STATE.depth
+    watched = STATE.last, STATE.shown, STATE.shown_span
+    STATE.bare.append(STATE.shown)
     allow = STATE.allow
     since = Node.counter()
     names = scope.names
@@ -541,7 +530,7 @@ def record(
         names.update(dict.copy(own))
         if signal is not None or present != free & names.keys():
             return None
-        if Node.counter() - since > MOST_NODES or len(COLLECTED) != warned:
+        if Node.counter() - since > MOST_NODES or len(STATE.warnings) != warned:
             return None
         if not recorder.only_computed(entered, Snapshot(named_values(scope, loaded)), free):
             return None
@@ -556,9 +545,9 @@ def record(
     finally:
         STATE.recorder, STATE.allow = None, allow
         scope.names = names
-        BARE.clear()
+        STATE.bare.clear()
         held.restore()
         put_back(random)
-        del COLLECTED[warned:]
-        STATE.steps, DEPTH.now = steps, depth
-        WATCH.last, SHOWN.value, SHOWN.span = watched
+        del STATE.warnings[warned:]
+        STATE.steps, STATE.depth = steps, depth
+        STATE.last, STATE.shown, STATE.shown_span = watched

@@ -13,17 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...autograd import gradients
 from ...autograd.tensor import Tensor
 from ...engine.evaluate import evaluate
 from ...graph.op import value_of
-from ...graph.state import READERS, STATE
+from ...graph.state import STATE
 from ...graph.symbolic_numbers import layout
-from ..runtime.attributes import GRAD_READ
 from ..runtime.replay_gate import CONTINUE, Assign, Body, Repeated
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE
 from ..values.iterators import Lazy
-from ..values.run_hooks import OVERRIDES, WATCH
 from ..values.user_classes import Object
 from ..values.values import Builtin, Scope
 from .loop_state import Changes, Snapshot, drawing_state, named_values, put, put_back
@@ -88,7 +85,7 @@ class Replay:
     def _say(self) -> None:
         """Print what the last step but one prints."""
         for _ in range(len(self.unsaid)):
-            self.recorded.output.write(self.unsaid.pop(0))
+            STATE.write(self.unsaid.pop(0))
 
     def restore(self) -> Last | None:
         """Give the program the state before the last replayed step."""
@@ -277,5 +274,5 @@ def undisturbed() -> bool:
     """Whether nobody watches what single steps do."""
     inside = STATE.batching or STATE.opened or STATE.levels or STATE.dual or STATE.packing
     busy = inside or STATE.anomaly or STATE.recorder is not None
-    watched = gradients.OBSERVERS or GRAD_READ or READERS or OVERRIDES.values or WATCH.wrt
+    watched = STATE.observers or STATE.grad_read or STATE.readers or STATE.overrides or STATE.wrt
     return not (busy or watched) and HOUSEKEEPING.replays

@@ -30,9 +30,6 @@ TOLERANCE: dict[str, tuple[float, float]] = {
 
 
 # What the last `allclose` that was false compared, for the assertion around it.
-UNEQUAL: list[tuple[np.ndarray, np.ndarray, np.ndarray, float, float]] = []
-
-
 class Approx:
     """`approx(value, rtol=, atol=)`: equal within a tolerance of one's own choice."""
 
@@ -78,7 +75,7 @@ def all_close(left: Any, right: Any, rtol: Any, atol: Any, equal_nan: Any) -> bo
     a, b, near = _compared(left, right, float(rtol), float(atol), equal_nan)
     if near.all():
         return True
-    UNEQUAL[:] = [(a, b, near, float(rtol), float(atol))]
+    STATE.unequal[:] = [(a, b, near, float(rtol), float(atol))]
     return False
 
 
@@ -106,13 +103,13 @@ def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], A
     close = isinstance(test, syntax.Call) and _called(test) == "allclose"
 
     def run(scope: Scope) -> Any:
-        UNEQUAL.clear()
+        STATE.unequal.clear()
         if condition(scope):
             return None
         words = "" if message is None else f": {text(message(scope))}"
-        if close and UNEQUAL:
+        if close and STATE.unequal:
             assert isinstance(test, syntax.Call)
-            raise _unequal(test, words, *UNEQUAL.pop())
+            raise _unequal(test, words, *STATE.unequal.pop())
         raise fault("E601 assertion-failed", words=words, span=test.span)
 
     return run

@@ -13,12 +13,12 @@ from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_operator, with_subject
 from ..syntax import tree as syntax
 from ..syntax.literals.numbers import find_ragged
-from ..values.dialect import MODE, kind_of
+from ..values.dialect import kind_of
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
 from ..values.operations import binary, instance_binary, items_of
 from ..values.python_operators import MAX_ITEMS, bound_length
-from ..values.run_hooks import OVERRIDES, WATCH
+from ..values.run_hooks import note
 from ..values.subscripts import dict_key, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
@@ -140,7 +140,7 @@ def _subscript_target(tree: syntax.Subscript, context: Context) -> Callable[[Sco
 def set_item(target: Any, key: Any, value: Any) -> None:
     """`target[key] = value`."""
     if isinstance(target, Tensor):
-        if isinstance(value, list | tuple) and not MODE.python:
+        if isinstance(value, list | tuple) and not STATE.python:
             value = Tensor(calls.node_of_list(list(value)))
         elif isinstance(value, list | tuple) and type(target) is Array:
             from ..values.arrays import computed
@@ -243,7 +243,7 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
         return _assign_name(tree, tree.targets[0].id, context)
     value_run = compile_expression(tree.value, context)
     targets = [compile_target(t, context) for t in tree.targets]
-    native = context.module_level and not MODE.python
+    native = context.module_level and not STATE.python
     named = all(isinstance(t, syntax.Name | syntax.Tuple | syntax.List) for t in tree.targets)
     make = _literal_maker(tree.value) if native and named else None
     if make is not None and isinstance(tree.value, syntax.NumList):
@@ -263,23 +263,23 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
         value = value_run(scope)
         if make is not None:
             value = make(value)
-        if OVERRIDES.values:
+        if STATE.overrides:
             for name in names:
-                if name in OVERRIDES.values:
+                if name in STATE.overrides:
                     value = overridden(name, value)
-            if pairs and any(n in OVERRIDES.values for n in many) and isinstance(value, tuple):
+            if pairs and any(n in STATE.overrides for n in many) and isinstance(value, tuple):
                 value = tuple(
-                    overridden(n, v) if n in OVERRIDES.values else v
+                    overridden(n, v) if n in STATE.overrides else v
                     for n, v in zip(many, value, strict=False)
                 )
         for assign in targets:
             assign(scope, value)
         if noted:
             if type(value) is Tensor:
-                WATCH.note(names[0] if names else None, value)
+                note(names[0] if names else None, value)
             elif type(value) is tuple and many:
                 for name, item in zip(many, value, strict=False):
-                    WATCH.note(name, item)
+                    note(name, item)
         return None
 
     return run
@@ -295,7 +295,7 @@ def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStateme
     """`name = value`."""
     noted = context.module_level
     make = None
-    if noted and not MODE.python:
+    if noted and not STATE.python:
         make = _literal_maker(tree.value)
     if make is not None and type(tree.value) is syntax.NumList:
         value_run = _shared_numbers(tree.value)
@@ -308,11 +308,11 @@ def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStateme
         if make is not None:
             value = make(value)
         if noted:
-            if name in OVERRIDES.values:
+            if name in STATE.overrides:
                 value = overridden(name, value)
             store(scope, value)
             if type(value) is Tensor:
-                WATCH.note(name, value)
+                note(name, value)
         else:
             store(scope, value)
         return None
@@ -326,7 +326,7 @@ def _names_in(tree: Any) -> list[str]:
 
 def overridden(name: str, value: Any) -> Any:
     """What `-D name=...` puts in place of a value: it stays the leaf, constant or number it was."""
-    make = OVERRIDES.values.pop(name)
+    make = STATE.overrides.pop(name)
     return make(value)
 
 
@@ -447,7 +447,7 @@ def compile_augmented(tree: syntax.AugAssign, context: Context) -> RunStatement:
         except AutodiffError as error:
             raise placed_operator(error, pseudo, current, operand) from None
         if noted:
-            WATCH.note(assigned, value)
+            note(assigned, value)
         return None
 
     return run

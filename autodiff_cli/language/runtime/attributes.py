@@ -27,7 +27,7 @@ from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
 from ...suggest import suggest
 from ..random.names import RANDOM_METHOD_NAMES
-from ..values.dialect import MODE, kind_of, misfit
+from ..values.dialect import kind_of, misfit
 from ..values.operations import COMPARISONS, binary, compare, contains, flag, truth, unary
 from ..values.python_operators import OPERATORS
 from ..values.subscripts import index, slice_part
@@ -235,11 +235,8 @@ def _is_free(module: Namespace, name: str) -> bool:
 
 # -- tensors --------------------------------------------------------------------------------------
 
-GRAD_READ: list[Callable[[], None]] = []
-
-
 def _grad(tensor: Tensor) -> Any:
-    for hook in GRAD_READ:
+    for hook in STATE.grad_read:
         hook()
     node = tensor.node
     if node.requires_grad and node.op is not LEAF and not isinstance(tensor.accumulator, GradSlot):
@@ -357,7 +354,7 @@ _SUBGRAPH = (
 
 def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
     if name == "grad":
-        if isinstance(new, list | int | float) and not MODE.python:
+        if isinstance(new, list | int | float) and not STATE.python:
             new = Tensor(cast(to_tensor(new), tensor.dtype))
         if new is not None and not isinstance(new, Tensor):
             raise misfit("a gradient is a tensor or None, not", new, "assign None to clear it")
@@ -396,7 +393,7 @@ def _backward(
     from ...autograd import gradients
 
     if gradient is not None and not isinstance(gradient, Tensor):
-        if MODE.python:
+        if STATE.python:
             raise fault("E208 gradient-given-backward", kind_of(gradient))
         gradient = (
             Tensor(calls.node_of_list(gradient))
@@ -491,7 +488,7 @@ def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
 
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:
     tensor.check_writable()
-    if isinstance(src, list) and MODE.python:
+    if isinstance(src, list) and STATE.python:
         raise fault("E208 copy-copies-tensor-not")
     node = src.node if isinstance(src, Tensor) else to_tensor(src)
     source = src if isinstance(src, Tensor) and src is not tensor else None

@@ -12,7 +12,6 @@ from ...graph.op import Op
 from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_call
 from ..syntax import tree as syntax
-from ..values.dialect import MODE
 from ..values.functions import call_op, call_value, guarded
 from ..values.plain_operands import refuse_plain
 from ..values.values import Namespace, OpFunction, Scope
@@ -105,7 +104,7 @@ def _method_call(tree: syntax.Call, function: syntax.Attribute, context: Context
             if method is not None:
                 return guarded(name, method, [owner, *args], kwargs)
             assert ops is not None
-            if MODE.python and (args or kwargs):
+            if STATE.python and (args or kwargs):
                 refuse_plain(ops, name, (owner, *args), kwargs, 1)
             return guarded(name, calls.call_ops, [ops, name, (owner, *args), kwargs], {})
         except AutodiffError as error:

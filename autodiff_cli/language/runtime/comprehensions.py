@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import AutodiffError
+from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..syntax.scoping import target_names
-from ..values.dialect import MODE
 from ..values.operations import iterate
 from ..values.subscripts import dict_key
 from ..values.values import Scope
@@ -73,7 +73,7 @@ def compile_list(tree: syntax.ListComp, context: Context) -> Run:
 def compile_generator(tree: syntax.GeneratorExp, context: Context) -> Run:
     """`(x for ...)`: in a native file its results, which it gives all at once."""
     results = _comprehension(tree, context, [tree.elt])
-    if not MODE.python:
+    if not STATE.python:
         return results
     from .generator_functions import compile_generator_expression
 

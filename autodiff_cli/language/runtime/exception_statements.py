@@ -20,10 +20,6 @@ Signal = Any
 RunStatement = Callable[[Scope], Signal]
 BASE = EXCEPTIONS["BaseException"]
 
-# The errors whose handlers are running, for a bare `raise`.
-HANDLED: list[AutodiffError] = []
-
-
 class Handlers:
     """The `except` clauses of a `try`: which one an error goes to."""
 
@@ -92,11 +88,11 @@ def compile_try(tree: syntax.Try, context: Context) -> RunStatement:
             if chosen < 0:
                 raise
             STATE.grad, STATE.span = grad, span
-            HANDLED.append(error)
+            STATE.handled.append(error)
             try:
                 return answers[chosen](scope)
             finally:
-                HANDLED.pop()
+                STATE.handled.pop()
                 handlers.leave(chosen, scope)
         if signal is not None or orelse is None:
             return signal
@@ -129,16 +125,16 @@ def compile_raise(tree: syntax.Raise, context: Context) -> RunStatement:
 
     def run(scope: Scope) -> Signal:
         if make is None:
-            if HANDLED:
-                raise HANDLED[-1]
+            if STATE.handled:
+                raise STATE.handled[-1]
             raise fault("E208 no-exception-raise-again", span=span)
         value = make(scope)
         if isinstance(value, UserClass) and BASE in value.line:
             value = value()
         if not isinstance(value, ErrorValue):
             raise fault("E208 raise-needs-exception", kind_of(value), span=span)
-        if HANDLED:
-            value.fields["__context__"] = caught(HANDLED[-1], [BASE])
+        if STATE.handled:
+            value.fields["__context__"] = caught(STATE.handled[-1], [BASE])
         if make_cause is not None:
             cause = make_cause(scope)
             cause = cause() if isinstance(cause, UserClass) else cause

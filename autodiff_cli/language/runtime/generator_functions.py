@@ -25,7 +25,7 @@ from ..values.operations import count_step, truth
 from ..values.values import Scope
 from .assignment import compile_target
 from .context_managers import Entered, entering
-from .exception_statements import HANDLED, Handlers
+from .exception_statements import Handlers
 from .expressions import Context, Run, compile_expression, compile_truth
 from .replay_gate import BREAK, CONTINUE
 from .statements import STATEMENTS, compile_block
@@ -365,11 +365,11 @@ def _try(tree: syntax.Try, context: Context) -> Steps:
             chosen = -1 if ended(error) else handlers.choose(error, scope)
             if chosen < 0:
                 raise
-            HANDLED.append(error)
+            STATE.handled.append(error)
             try:
                 return (yield from answers[chosen](scope))
             finally:
-                HANDLED.pop()
+                STATE.handled.pop()
                 handlers.leave(chosen, scope)
         return signal if signal is not None else (yield from orelse(scope))
 

@@ -13,7 +13,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ...suggest import did_you_mean, suggest, synonym
-from ..values.dialect import MODE, kind_of, misfit
+from ..values.dialect import kind_of, misfit
 from ..values.values import Builtin, Namespace, OpFunction
 from .namespaces import MODULES, NAMESPACES, PREDEFINED, UNUSED
 from .providers import STUBS, paths_below, provided, table
@@ -36,7 +36,7 @@ def builtin(name: str) -> Any:
         return table("values.exceptions.EXCEPTIONS").get(name)
     if name in ("exit", "quit"):
         return provided("python.sys.exit")
-    if MODE.python:
+    if STATE.python:
         return table(NATIVE).get(name) if name in ("load", "approx") else None
     found = table(CONSTANTS).get(name)
     if found is not None:
@@ -74,7 +74,7 @@ def member(namespace: Namespace, name: str) -> Any:
     """`namespace.name`."""
     if STATE.assigned and (namespace.path, name) in STATE.assigned:
         return STATE.assigned[namespace.path, name]
-    place = namespace.path, name, MODE.python
+    place = namespace.path, name, STATE.python
     found = _MEMBERS.get(place)
     if found is None:
         found = _member(namespace, name)
@@ -267,7 +267,7 @@ def known_names() -> list[str]:
     from ...ops import public_names
 
     builtins = table("python.builtins.BUILTINS")
-    if MODE.python:
+    if STATE.python:
         return list(builtins)
     names = {n.rpartition(".")[2] for n in public_names()}
     for known in (builtins, PREDEFINED, *map(table, (CONSTANTS, NATIVE, NUMPY, TORCH))):

@@ -17,7 +17,7 @@ from ..syntax.scoping import assigned_names, declared_global, yields
 from ..values.functions import Parameters, call_value
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, ended
 from ..values.operations import count_step, iterate
-from ..values.run_hooks import SHOWN, WATCH
+from ..values.run_hooks import note
 from ..values.values import Scope, UserFunction
 from .assignment import (
     compile_annotated,
@@ -90,9 +90,9 @@ def _expression(tree: syntax.ExprStmt, context: Context) -> RunStatement:
         return run
 
     def run_shown(scope: Scope) -> Signal:
-        SHOWN.value = value = value_run(scope)
-        SHOWN.span = span
-        WATCH.note(None, value)
+        STATE.shown = value = value_run(scope)
+        STATE.shown_span = span
+        note(None, value)
         return None
 
     return run_shown

@@ -9,7 +9,7 @@ import numpy as np
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
 from ...autograd.tensor import Tensor, lives, new_leaf, without_history, wrap_view
-from ...autograd.transform_levels import DEPTH, Opened
+from ...autograd.transform_levels import Opened, enter
 from ...autograd.transforms.gradcheck import Call
 from ...errors import AutodiffError, fault
 from ...graph.node import Node, tick
@@ -18,9 +18,6 @@ from ...graph.state import STATE
 from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of, misfit
 from ..values.values import Builtin
-
-# What became dual since the level was entered, with its tangent; None where a Function says so.
-_DUALS: list[tuple[Node, Tensor | None]] = []
 
 
 def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
@@ -49,20 +46,20 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
 
 def give(node: Node, tangent: Tensor | None) -> None:
     """Let a node move like this."""
-    _DUALS.append((node, tangent))
+    STATE.duals.append((node, tangent))
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:
     """How a tensor moves in the level that is entered; None when it does not."""
     node = tensor.node
-    nodes = [dual for dual, _ in _DUALS]
+    nodes = [dual for dual, _ in STATE.duals]
     if node in nodes:
-        return _DUALS[nodes.index(node)][1]
+        return STATE.duals[nodes.index(node)][1]
     if not STATE.dual or not depends(node, nodes):
         return None
     start = tick()
     (change,) = Linearized([node], nodes, True).along(
-        [None if t is None else t.node for _, t in _DUALS]
+        [None if t is None else t.node for _, t in STATE.duals]
     )
     found = Tensor(change if lives(change) else Opened.unrecorded(change))
     STATE.unmoved.append((start, tick()))  # a tangent has none itself
@@ -86,8 +83,8 @@ def _unpack(tensor: Any, *, level: Any = None) -> Results:
 
 def _enter() -> int:
     """`enter_dual_level()`."""
-    _DUALS.clear()  # of a program that ended inside of a level
-    DEPTH.enter()
+    STATE.duals.clear()  # of a program that ended inside of a level
+    enter()
     return 0
 
 
@@ -95,7 +92,7 @@ def _leave(level: Any = None) -> None:
     """`exit_dual_level()`: what names hold are tensors without tangents again."""
     if not STATE.dual:
         raise fault("E409 no-dual-level-was")
-    _DUALS.clear()
+    STATE.duals.clear()
     STATE.unmoved.clear()
     STATE.dual = False
 

@@ -15,7 +15,7 @@ from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ..python.builtins import TENSOR_TYPE, TYPES
 from ..runtime.attributes import LEGACY_NAMES, as_strided, check_device
-from ..values.dialect import MODE, kind_of, misfit
+from ..values.dialect import kind_of, misfit
 from ..values.factories import as_tensor, const, legacy_tensor, make_tensor, parameter
 from ..values.functions import call_value
 from ..values.operations import items_of, truth
@@ -160,7 +160,7 @@ def _allclose(
 ) -> bool:
     from ..runtime.assertions import all_close
 
-    if MODE.python and type(input) is Tensor and type(other) is Tensor:
+    if STATE.python and type(input) is Tensor and type(other) is Tensor:
         left, right = input.dtype.name, other.dtype.name
         if left != right:
             raise fault("E307 allclose-compares-tensors-dtype", left=left, right=right)
@@ -168,7 +168,7 @@ def _allclose(
 
 
 def _from_numpy(ndarray: Any) -> Tensor:
-    if not isinstance(ndarray, Array) and MODE.python:
+    if not isinstance(ndarray, Array) and STATE.python:
         raise misfit("from_numpy() takes a NumPy array, not", ndarray, "write `torch.tensor(...)`")
     return as_tensor(ndarray)
 

@@ -15,7 +15,7 @@ from ...graph.op import constant, number
 from ...graph.params import BindError, to_float
 from ...graph.state import STATE
 from ..runtime.attributes import inside
-from ..values.dialect import MODE, kind_of
+from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import as_operand, count_step, truth
 from ..values.values import Builtin
@@ -42,7 +42,7 @@ def _function(name: str, function: Any) -> functions.Call:
 
 def _operand(value: Any) -> Any:
     """In native files lists and floats are tensors too."""
-    if MODE.python or isinstance(value, bool):
+    if STATE.python or isinstance(value, bool):
         return value
     if isinstance(value, float):
         return Tensor(constant(number(value).value))
@@ -216,7 +216,7 @@ def _vmap(
 def _inputs(value: Any) -> Any:
     if STATE.levels:
         raise inside("requires_grad_")
-    if isinstance(value, tuple) or (MODE.python and isinstance(value, list)):
+    if isinstance(value, tuple) or (STATE.python and isinstance(value, list)):
         return value
     return _operand(value)
 

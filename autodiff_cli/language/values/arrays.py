@@ -22,7 +22,7 @@ from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
 from ...graph.registry import F
 from ...graph.sizes import check_size
-from ...graph.state import READERS, STATE, taken_out
+from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import Aside
 from .functions import guarded
 from .operations import items_of
@@ -240,7 +240,7 @@ def computed(name: str) -> Callable[..., Any]:
         if isinstance(found, tuple | list):
             return (tuple if isinstance(found, tuple) else list)(map(given_back, found))
         result = given_back(found)
-        return _traced(result, args) if READERS else result
+        return _traced(result, args) if STATE.readers else result
 
     return run
 

@@ -10,18 +10,6 @@ from ...errors import AutodiffError, fail
 from .values import Instance, Namespace, is_callable
 
 
-class Mode:
-    """Whether the program is a Python snippet (it imports something): lists are then only lists."""
-
-    __slots__ = ("python",)
-
-    def __init__(self) -> None:
-        self.python = False
-
-
-MODE = Mode()
-
-
 def kind_of(value: Any) -> str:
     """What a value is, in a message."""
     if isinstance(value, Tensor):

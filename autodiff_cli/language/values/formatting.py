@@ -23,7 +23,6 @@ from ...graph.op import value_of
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
 from ..errors.exhaustion import too_many_digits
-from .dialect import MODE
 from .values import (
     Builtin,
     Device,
@@ -199,7 +198,7 @@ def _atom(value: Any) -> str:
     if isinstance(value, TypeName):
         return f"<class '{value.name}'>"
     if isinstance(value, GradFn):
-        return f"<{value.described if MODE.python else value.short_name}>"
+        return f"<{value.described if STATE.python else value.short_name}>"
     if isinstance(value, Namespace):
         return f"<namespace {value.path or 'torch'}>"
     if isinstance(value, Device):

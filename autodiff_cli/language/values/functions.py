@@ -18,7 +18,7 @@ from ...graph.params import LATE, NUMBERS, BindError
 from ...graph.state import STATE, grad_mode
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
-from .dialect import MODE, kind_of
+from .dialect import kind_of
 from .operations import count_nested, count_step
 from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
@@ -123,32 +123,21 @@ class Parameters:
 CACHED = type(cache(len))
 
 
-class Depth:
-    """How many user functions are running inside one another."""
-
-    __slots__ = ("now",)
-
-    def __init__(self) -> None:
-        self.now = 0
-
-
-DEPTH = Depth()
-
-
 def call_user(function: UserFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Run a user function in a scope of its own."""
     count_step()
     scope = Scope(function.scope, True)
     function.params.bind(function, args, kwargs, scope.names)
-    if DEPTH.now >= STATE.max_depth:
+    depth = STATE.depth
+    if depth >= STATE.max_depth:
         raise fault("E507 calls-itself-more-levels", STATE.max_depth, function=function)
-    DEPTH.now += 1
+    STATE.depth = depth + 1
     try:
         return function.body(scope)
     except RecursionError:
         raise fail("E507", f"`{function.name}` recurses too deeply", help="use a loop") from None
     finally:
-        DEPTH.now -= 1
+        STATE.depth = depth
 
 
 def call_value(
@@ -275,7 +264,7 @@ def call_op(callee: OpFunction, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs.get("out") is not None:
         rest = {key: value for key, value in kwargs.items() if key != "out"}
         return written(callee.name, call_op(callee, args, rest), kwargs["out"])
-    if MODE.python:
+    if STATE.python:
         _refuse_python_operands(callee, args, kwargs)
     result = calls.call_ops(callee.ops, callee.name, tuple(args), kwargs)
     if wants_grad is True and isinstance(result, Tensor):

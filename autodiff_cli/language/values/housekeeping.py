@@ -21,43 +21,35 @@ MOST_MADE = 64 << 20  # bytes of arrays after which a loop evaluates what it has
 class Housekeeping:
     """Keeps long loops from piling up a graph that nobody evaluated: every `every` new nodes, and
     whenever many bytes were made, the tensors that names hold are evaluated and their finished
-    history is let go.
+    history is let go. `replays`: whether steps may be replayed at all."""
 
-    `garbage`: bytes of arrays that were made since cycles were looked for; `replays`: whether steps
-    may be replayed at all.
-    """
-
-    __slots__ = ("every", "garbage", "mark", "replays", "start")
-
-    def __init__(self) -> None:
-        self.every = 50_000
-        self.replays = True
-        self.restart()
+    every = 50_000
+    replays = True
 
     def restart(self) -> None:
         """Called when a program begins."""
-        self.start = self.mark = GraphNode.counter()
-        self.garbage = STATE.made = 0
+        STATE.began = STATE.mark = GraphNode.counter()
+        STATE.garbage = STATE.made = 0
 
     def excuse(self, operations: int) -> None:
         """These operations were bounded and are settled: they do not count against the limit."""
-        self.start += operations
+        STATE.began += operations
 
     def after_step(self, scope: Scope) -> None:
         """Called now and then after a step of a loop, and after one that made big arrays."""
         newest = GraphNode.counter()
-        piled = newest - self.mark >= self.every
+        piled = newest - STATE.mark >= self.every
         if STATE.batching or STATE.dual or not (piled or STATE.made > MOST_MADE):
             return
-        before, self.mark = self.mark, newest
+        before, STATE.mark = STATE.mark, newest
         most = 10 * STATE.max_steps
-        if newest - self.start > most:
+        if newest - STATE.began > most:
             raise STATE.over or limit(fault("E506 program-applied-more-operations", most=most))
         self.collect(scope, before)
-        self.garbage += STATE.made
+        STATE.garbage += STATE.made
         STATE.made = 0
-        if self.garbage > STATE.max_bytes // 2:
-            self.garbage = 0
+        if STATE.garbage > STATE.max_bytes // 2:
+            STATE.garbage = 0
             drop_free()
             gc.collect()
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from .dialect import kind_of
-from .functions import DEPTH, call_value
+from .functions import call_value
 from .operations import binary, compare, count_step, equal, iterate, truth
 from .subscripts import index, slice_part
 from .user_classes import UserClass, special
@@ -78,9 +78,9 @@ class Lazy:
         """Let the source go on."""
         if STATE.over is not None:
             raise STATE.over
-        if DEPTH.now >= STATE.max_depth:
+        if STATE.depth >= STATE.max_depth:
             raise fault("E507 iterators-nested-more-levels", STATE.max_depth)
-        DEPTH.now += 1
+        STATE.depth += 1
         before = STATE.grad
         if self.modes:
             STATE.grad = self.modes[0]
@@ -91,7 +91,7 @@ class Lazy:
                 raise
             raise fault("E208 generator-already-executing") from None
         finally:
-            DEPTH.now -= 1
+            STATE.depth -= 1
             if self.modes:
                 STATE.grad = before
 

@@ -23,7 +23,7 @@ from ...graph.op import number
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import Aside, Unread, Varying
-from .dialect import MODE, is_numeric_list, kind_of, misfit
+from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import limit
 from .python_operators import (
     BINARY,
@@ -55,7 +55,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 
 def as_operand(value: Any) -> Any:
     """A numeric list stands for a constant tensor (native files only)."""
-    if isinstance(value, list) and value and not MODE.python and is_numeric_list(value):
+    if isinstance(value, list) and value and not STATE.python and is_numeric_list(value):
         return Tensor(calls.node_of_list(value))
     return value
 
@@ -103,7 +103,7 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
         refuse_caret(left, right)
     if symbol == "**":
         return calls.call("pow", (_operand(left, symbol), _operand(right, symbol)), {})
-    if symbol == "@" and not MODE.python:
+    if symbol == "@" and not STATE.python:
         left, right = calls.float_operand(left), calls.float_operand(right)
     x = _node(left, symbol)
     y = _node(right, symbol)
@@ -137,7 +137,7 @@ def _node(value: Any, symbol: str) -> Node:
         return number(value)
     if (
         isinstance(value, list | tuple)
-        and not MODE.python
+        and not STATE.python
         and is_numeric_list(list(value))
         and value
     ):
@@ -156,7 +156,7 @@ def _node(value: Any, symbol: str) -> Node:
 
 
 def _list_binary(symbol: str, left: Any, right: Any) -> Any:
-    if not MODE.python and not (symbol == "+" and _plain_lists(left, right)):
+    if not STATE.python and not (symbol == "+" and _plain_lists(left, right)):
         a, b = as_operand(left), as_operand(right)
         if isinstance(a, Tensor) or isinstance(b, Tensor):
             return tensor_binary(symbol, a, b)
@@ -363,8 +363,8 @@ def count_nested(key: tuple[Any, ...]) -> None:
 
 def count_step(n: int = 1) -> None:
     """Count a loop step, call or comprehension item against the limit."""
-    STATE.steps += n
-    if STATE.steps > STATE.max_steps:
+    steps = STATE.steps = STATE.steps + n
+    if steps > STATE.max_steps:
         raise STATE.over or limit(fault("E506 program-took-more-loop", STATE.max_steps))
 
 
@@ -418,8 +418,8 @@ def _counted(items: Any) -> Iterator[Any]:
     state = STATE
     try:
         for item in items:
-            state.steps += 1
-            if state.steps > state.max_steps:
+            steps = state.steps = state.steps + 1
+            if steps > state.max_steps:
                 count_step(0)
             yield item
     except RuntimeError as error:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import AutodiffError, Diagnostic, Ended
 from ...graph.sizes import not_single
+from ...graph.state import STATE
 from .outline import Outline, shape_of, source_text
 
 if TYPE_CHECKING:
@@ -92,7 +93,6 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
     """Run a program and collect the graph of its objective."""
     from dataclasses import replace
 
-    from ...language.errors.warnings import COLLECTED
     from ...language.program.derivatives import Differentiated
 
     found = Drawing(source.name)
@@ -104,7 +104,7 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
         found.error = error
         found.more_errors = program.more_errors
     found.stdout = "".join(program.printed)
-    found.warnings[:0] = COLLECTED
+    found.warnings[:0] = STATE.warnings
     return found
 
 

@@ -113,12 +113,12 @@ def _set_dtype(loop: Loop, name: str) -> None:
             "`:reset` begins anew",
         )
     session.options = replace(session.options, dtype=name)
-    session.world.state["default_dtype"] = DTYPES[name]
+    session.world["default_dtype"] = DTYPES[name]
 
 
 def _shown(loop: Loop, name: str) -> str:
     if name == "dtype":
-        return str(loop.session.world.state["default_dtype"].name)
+        return str(loop.session.world["default_dtype"].name)
     value = getattr(loop.settings, name.replace("-", "_"))
     return ("on" if value else "off") if isinstance(value, bool) else str(value).strip()
 
