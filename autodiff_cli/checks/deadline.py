@@ -88,22 +88,28 @@ def alarms() -> Iterator[None]:
 
 @contextmanager
 def deadline(seconds: float | None, what: str = "--timeout") -> Iterator[None]:
-    """Raise E508 when the time is over."""
+    """Raise E508 when the time is over. A timer that was set before goes on afterwards; inside of
+    a deadline that comes sooner, that one holds."""
     if seconds is None or not _possible():
         yield
         return
-    from signal import ITIMER_REAL, setitimer
+    from signal import ITIMER_REAL, getitimer, setitimer
 
     from ..graph.state import STATE
 
+    if ALARM.ours and 0 < getitimer(ITIMER_REAL)[0] <= seconds:
+        yield
+        return
     ALARM.end = STATE.end
+    before = ALARM.limit, ALARM.what, OUTSIDE.seconds[DEADLINE]
     with alarms():
         ALARM.limit, ALARM.what = float(seconds), what
         # It repeats, in case the first is swallowed where exceptions are ignored.
-        setitimer(ITIMER_REAL, seconds, REPEATED)
+        began = monotonic()
+        rest, again = setitimer(ITIMER_REAL, seconds, REPEATED)
         OUTSIDE.seconds[DEADLINE] = monotonic() + seconds
         try:
             yield
         finally:
-            setitimer(ITIMER_REAL, 0)
-            OUTSIDE.seconds[DEADLINE] = 0.0
+            setitimer(ITIMER_REAL, rest and max(rest - (monotonic() - began), SOON), again)
+            ALARM.limit, ALARM.what, OUTSIDE.seconds[DEADLINE] = before

@@ -17,8 +17,9 @@ from ..values.dialect import kind_of
 from ..values.factories import as_tensor, make_tensor
 from ..values.formatting import represent
 from ..values.functions import call_value
+from ..values.housekeeping import count_step
 from ..values.iterators import Lazy, iterator, make_iterator
-from ..values.operations import count_step, items_of, truth
+from ..values.operations import items_of, truth
 from ..values.subscripts import index, slice_part
 from ..values.user_classes import Object, library_class
 from ..values.values import Builtin

@@ -20,8 +20,9 @@ from ..errors.exhaustion import too_many_digits
 from ..values.dialect import is_numeric_list, kind_of
 from ..values.formatting import formatted, represent, text
 from ..values.functions import call_value
+from ..values.housekeeping import count_step
 from ..values.iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
-from ..values.operations import binary, compare, count_nested, count_step, items_of, iterate, truth
+from ..values.operations import binary, compare, count_nested, items_of, iterate, truth
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
 from ..values.values import (
     Builtin,

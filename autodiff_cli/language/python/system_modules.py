@@ -21,7 +21,7 @@ from ...graph.state import STATE
 from ..runtime.namespaces import TORCH_VERSION
 from ..values.dialect import misfit
 from ..values.functions import call_value
-from ..values.operations import count_step
+from ..values.housekeeping import count_step
 from ..values.values import Builtin, Namespace
 from .builtins import TYPES
 from .loading import files

@@ -19,9 +19,9 @@ from ..syntax import tree as syntax
 from ..syntax.scoping import target_names as names_of
 from ..syntax.scoping import yields
 from ..values.exceptions import EXCEPTIONS, Raised, is_stop
-from ..values.housekeeping import ended
+from ..values.housekeeping import count_step, ended
 from ..values.iterators import Lazy, iterator
-from ..values.operations import count_step, truth
+from ..values.operations import truth
 from ..values.values import Scope
 from .assignment import compile_target
 from .context_managers import Entered, entering

@@ -15,8 +15,8 @@ from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..syntax.scoping import assigned_names, declared_global, yields
 from ..values.functions import Parameters, call_value
-from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, ended
-from ..values.operations import count_step, iterate
+from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step, ended
+from ..values.operations import iterate
 from ..values.run_hooks import note
 from ..values.values import Scope, UserFunction
 from .assignment import (

@@ -17,7 +17,8 @@ from ...graph.state import STATE
 from ..runtime.attributes import inside
 from ..values.dialect import kind_of
 from ..values.functions import call_value
-from ..values.operations import as_operand, count_step, truth
+from ..values.housekeeping import count_step
+from ..values.operations import as_operand, truth
 from ..values.values import Builtin
 from . import duals
 

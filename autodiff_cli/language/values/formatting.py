@@ -23,6 +23,7 @@ from ...graph.op import value_of
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
 from ..errors.exhaustion import too_many_digits
+from .housekeeping import count_step
 from .values import (
     Builtin,
     Device,
@@ -70,9 +71,10 @@ def represent(value: Any) -> Any:
 
 def _add(piece: str, parts: list[str], size: list[int]) -> None:
     size[0] += len(piece) + 1
-    STATE.steps += 1
-    if size[0] > MAX_TEXT or STATE.steps > STATE.max_steps:
+    if size[0] > MAX_TEXT:
         raise too_long()
+    if STATE.runs:
+        count_step()
     parts.append(piece)
 
 

@@ -19,7 +19,8 @@ from ...graph.state import STATE, grad_mode
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
 from .dialect import kind_of
-from .operations import count_nested, count_step
+from .housekeeping import count_step
+from .operations import count_nested
 from .plain_operands import refuse_plain
 from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
 
@@ -208,14 +209,17 @@ _COMPLAINTS: dict[type[Exception], tuple[str, str]] = {
     ValueError: ("E208", "check the values given"),
     RuntimeError: ("E208", "change it outside of the loop over it"),
 }
-_BELOW = tuple(f"autodiff_cli.{layer}." for layer in ("autograd", "engine", "graph", "ops"))
+_BELOW = tuple(
+    f"autodiff_cli.{layer}." for layer in ("autograd", "engine", "graph", "language.program", "ops")
+)
 
 
 def guarded(
     name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
     """Call Python code with a program's arguments: its complaints become diagnostics. What the
-    layers below raise, which get arguments that were looked at, is a mistake here and stays."""
+    layers below raise, which get arguments that were looked at, is a mistake here and stays, as
+    does what writes the output (`Options.write`)."""
     if STATE.allow is not None:
         STATE.allow(name, function)
     try:

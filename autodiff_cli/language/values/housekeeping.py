@@ -102,6 +102,13 @@ def limit(error: AutodiffError) -> AutodiffError:
     return error
 
 
+def count_step(n: int = 1) -> None:
+    """Count a loop step, call or comprehension item against the limit."""
+    steps = STATE.steps = STATE.steps + n
+    if steps > STATE.max_steps:
+        raise STATE.over or limit(fault("E506 program-took-more-loop", STATE.max_steps))
+
+
 def ended(error: BaseException | None = None) -> bool:
     """Whether a limit ended the program, this one at the latest: then nothing of it runs, neither
     `except` nor `finally`, `__exit__` or the rest of a generator."""

@@ -10,7 +10,8 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from .dialect import kind_of
 from .functions import call_value
-from .operations import binary, compare, count_step, equal, iterate, truth
+from .housekeeping import count_step
+from .operations import binary, compare, equal, iterate, truth
 from .subscripts import index, slice_part
 from .user_classes import UserClass, special
 from .values import Builtin, TypeName

@@ -24,7 +24,7 @@ from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import Aside, Unread, Varying
 from .dialect import is_numeric_list, kind_of, misfit
-from .housekeeping import limit
+from .housekeeping import count_step
 from .python_operators import (
     BINARY,
     MAX_ITEMS,
@@ -359,13 +359,6 @@ def count_nested(key: tuple[Any, ...]) -> None:
         if depth > STATE.max_depth:
             raise fail("E507", "the tuple is nested too deeply", help="use a flat tuple")
     count_step(found[id(key)][0])
-
-
-def count_step(n: int = 1) -> None:
-    """Count a loop step, call or comprehension item against the limit."""
-    steps = STATE.steps = STATE.steps + n
-    if steps > STATE.max_steps:
-        raise STATE.over or limit(fault("E506 program-took-more-loop", STATE.max_steps))
 
 
 def iterate(value: Any) -> Iterator[Any]:
