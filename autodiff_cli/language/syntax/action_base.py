@@ -1,4 +1,4 @@
-"""What every part of the tree builder shares: places, words, and the actions that make lists.
+"""What every part of the tree builder shares: places, words, actions that make nodes or lists.
 
 An action is called with the values of its symbols (tokens are their index) and the extent of their
 text, and returns the value of the whole.
@@ -6,13 +6,36 @@ text, and returns the value of the whole.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ...source import Span
 from . import tree as s
 from .tokens import Tokens
 
 Values = list[Any]
+Action = Callable[["Parts", Values, int, int], Any]
+
+
+class Word(NamedTuple):
+    """The text of the token that a value of an action is."""
+
+    at: int
+
+
+def makes(kind: Callable[..., s.Node], *parts: Any) -> Action:
+    """An action that makes a node. Of its parts an int counts a value (None where the rule has
+    fewer), a `Word` the text of one, `list` is a new list, others are themselves."""
+
+    def part_of(self: Parts, v: Values, part: Any) -> Any:
+        if type(part) is int:
+            return v[part] if part < len(v) else None
+        return self.text(v[part.at]) if type(part) is Word else [] if part is list else part
+
+    def action(self: Parts, v: Values, start: int, end: int) -> s.Node:
+        return kind(*[part_of(self, v, part) for part in parts], Span(self.source, start, end))
+
+    return action
 
 
 class Parts:
@@ -60,16 +83,16 @@ class Parts:
     def one_second(self, v: Values, start: int, end: int) -> Values:
         return [v[1]]
 
-    def append(self, v: Values, start: int, end: int) -> Values:
-        v[0].append(v[2] if len(v) > 2 else v[1])
-        return v[0]
-
     def append_second(self, v: Values, start: int, end: int) -> Values:
         v[0].append(v[1])
         return v[0]
 
     def append_third(self, v: Values, start: int, end: int) -> Values:
         v[0].append(v[2])
+        return v[0]
+
+    def append(self, v: Values, start: int, end: int) -> Values:
+        v[0].append(v[2] if len(v) > 2 else v[1])
         return v[0]
 
     def extend(self, v: Values, start: int, end: int) -> Values:

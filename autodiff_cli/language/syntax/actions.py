@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import fault
 from ...source import Span
 from . import tree as s
-from .action_base import Values
+from .action_base import Values, Word, makes
 from .expression_actions import ExpressionActions
 from .targets import check_deletable, check_target
 
@@ -19,6 +19,22 @@ class Builder(ExpressionActions):
     """Makes the nodes of one text."""
 
     # ---- simple statements ------------------------------------------------------------------
+
+    pass_statement = makes(s.Pass)
+    break_statement = makes(s.Break)
+    continue_statement = makes(s.Continue)
+    yield_from = makes(s.Yield, 2, True)
+    raise_statement = makes(s.Raise, 1, 3)
+    assert_statement = makes(s.Assert, 1, 3)
+    global_statement = makes(s.Global, 1)
+    nonlocal_statement = makes(s.Nonlocal, 1)
+    import_statement = makes(s.Import, 1)
+    import_from = makes(s.ImportFrom, 1, 3)
+    import_from_listed = makes(s.ImportFrom, 1, 4)
+    alias = makes(s.Alias, 0, None)
+    alias_as = makes(s.Alias, 0, Word(2))
+    word_alias = makes(s.Alias, Word(0), None)
+    word_alias_as = makes(s.Alias, Word(0), Word(2))
 
     def empty_module(self, v: Values, start: int, end: int) -> s.Module:
         return s.Module([], Span(self.source, 0, len(self.source.text)))
@@ -51,15 +67,6 @@ class Builder(ExpressionActions):
         self.no_bare_star(v[4])
         return s.AnnAssign(v[0], v[2], v[4], Span(self.source, start, end))
 
-    def pass_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Pass(Span(self.source, start, end))
-
-    def break_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Break(Span(self.source, start, end))
-
-    def continue_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Continue(Span(self.source, start, end))
-
     def return_statement(self, v: Values, start: int, end: int) -> s.Node:
         value = v[1] if len(v) > 1 else None
         self.no_bare_star(value)
@@ -70,28 +77,11 @@ class Builder(ExpressionActions):
         self.no_bare_star(value)
         return s.Yield(value, False, Span(self.source, start, end))
 
-    def yield_from(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Yield(v[2], True, Span(self.source, start, end))
-
-    def raise_statement(self, v: Values, start: int, end: int) -> s.Node:
-        value = v[1] if len(v) > 1 else None
-        cause = v[3] if len(v) > 3 else None
-        return s.Raise(value, cause, Span(self.source, start, end))
-
-    def assert_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Assert(v[1], v[3] if len(v) > 3 else None, Span(self.source, start, end))
-
     def delete_statement(self, v: Values, start: int, end: int) -> s.Node:
         targets = v[1].elements if isinstance(v[1], s.Tuple) else [v[1]]
         for target in targets:
             check_deletable(target)
         return s.Delete(targets, Span(self.source, start, end))
-
-    def global_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Global(v[1], Span(self.source, start, end))
-
-    def nonlocal_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Nonlocal(v[1], Span(self.source, start, end))
 
     def one_word(self, v: Values, start: int, end: int) -> list[str]:
         return [self.text(v[0])]
@@ -106,42 +96,19 @@ class Builder(ExpressionActions):
     def dotted(self, v: Values, start: int, end: int) -> str:
         return f"{v[0]}.{self.text(v[2])}"
 
-    def alias(self, v: Values, start: int, end: int) -> s.Alias:
-        return s.Alias(v[0], None, Span(self.source, start, end))
-
-    def alias_as(self, v: Values, start: int, end: int) -> s.Alias:
-        return s.Alias(v[0], self.text(v[2]), Span(self.source, start, end))
-
-    def word_alias(self, v: Values, start: int, end: int) -> s.Alias:
-        return s.Alias(self.text(v[0]), None, Span(self.source, start, end))
-
-    def word_alias_as(self, v: Values, start: int, end: int) -> s.Alias:
-        return s.Alias(self.text(v[0]), self.text(v[2]), Span(self.source, start, end))
-
-    def import_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Import(v[1], Span(self.source, start, end))
-
     def import_everything(self, v: Values, start: int, end: int) -> s.Node:
         everything = [s.Alias("*", None, self.place(v[3]))]
         return s.ImportFrom(v[1], everything, Span(self.source, start, end))
 
-    def import_from(self, v: Values, start: int, end: int) -> s.Node:
-        return s.ImportFrom(v[1], v[3], Span(self.source, start, end))
-
-    def import_from_listed(self, v: Values, start: int, end: int) -> s.Node:
-        return s.ImportFrom(v[1], v[4], Span(self.source, start, end))
-
     # ---- compound statements ----------------------------------------------------------------
 
-    def if_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.If(v[1], v[3], v[4], Span(self.source, start, end))
+    if_statement = makes(s.If, 1, 3, 4)
+    while_statement = makes(s.While, 1, 3, 4)
+    try_finally = makes(s.Try, 2, list, list, 5)
 
     def elif_part(self, v: Values, start: int, end: int) -> Values:
         self.chained(v[4][0] if v[4] else None, start, "`elif` branches")
         return [s.If(v[1], v[3], v[4], Span(self.source, start, end))]
-
-    def while_statement(self, v: Values, start: int, end: int) -> s.Node:
-        return s.While(v[1], v[3], v[4], Span(self.source, start, end))
 
     def for_statement(self, v: Values, start: int, end: int) -> s.Node:
         check_target(v[1])
@@ -153,9 +120,6 @@ class Builder(ExpressionActions):
             if handler.type is None:
                 raise fault("E102 bare-except", span=handler.span)
         return s.Try(v[2], v[3], v[4], v[5], Span(self.source, start, end))
-
-    def try_finally(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Try(v[2], [], [], v[5], Span(self.source, start, end))
 
     def handler(self, v: Values, start: int, end: int) -> s.Handler:
         kind = v[1] if len(v) > 3 else None

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import AutodiffError, fail, fault
 from ...source import Span
 from . import tree as s
-from .action_base import Parts, Values
+from .action_base import Parts, Values, Word, makes
 from .literal_joining import merged, numeric_values
 from .literals.numbers import MAX_NESTING, nested_too_deep
 from .targets import check_target
@@ -22,30 +22,16 @@ class ExpressionActions(Parts):
 
     # ---- parameters -------------------------------------------------------------------------
 
-    def parameter(self, v: Values, start: int, end: int) -> s.Param:
-        return s.Param(self.text(v[0]), None, "normal", None, Span(self.source, start, end))
-
-    def parameter_default(self, v: Values, start: int, end: int) -> s.Param:
-        return s.Param(self.text(v[0]), v[2], "normal", None, Span(self.source, start, end))
+    parameter = makes(s.Param, Word(0), None, "normal", None)
+    parameter_default = makes(s.Param, Word(0), 2, "normal", None)
+    parameter_star = makes(s.Param, "", None, "star", None)
+    parameter_slash = makes(s.Param, "", None, "slash", None)
+    parameter_rest = makes(s.Param, Word(1), None, "rest", 3)
+    parameter_keywords = makes(s.Param, Word(1), None, "keywords", 3)
 
     def parameter_annotated(self, v: Values, start: int, end: int) -> s.Param:
         default = v[4] if len(v) > 3 else None
         return s.Param(self.text(v[0]), default, "normal", v[2], Span(self.source, start, end))
-
-    def parameter_star(self, v: Values, start: int, end: int) -> s.Param:
-        return s.Param("", None, "star", None, Span(self.source, start, end))
-
-    def parameter_slash(self, v: Values, start: int, end: int) -> s.Param:
-        return s.Param("", None, "slash", None, Span(self.source, start, end))
-
-    def parameter_rest(self, v: Values, start: int, end: int) -> s.Param:
-        annotation = v[3] if len(v) > 2 else None
-        return s.Param(self.text(v[1]), None, "rest", annotation, Span(self.source, start, end))
-
-    def parameter_keywords(self, v: Values, start: int, end: int) -> s.Param:
-        annotation = v[3] if len(v) > 2 else None
-        span = Span(self.source, start, end)
-        return s.Param(self.text(v[1]), None, "keywords", annotation, span)
 
     def check_parameters(self, params: list[s.Param]) -> None:
         """Order, repetition and defaults; drops `/` and a lone `*`, and marks what they part."""
@@ -96,6 +82,9 @@ class ExpressionActions(Parts):
 
     # ---- operators --------------------------------------------------------------------------
 
+    boolean_or = makes(s.BoolOp, "or", 0)
+    boolean_and = makes(s.BoolOp, "and", 0)
+
     def binary(self, v: Values, start: int, end: int) -> s.Node:
         tokens = self.tokens
         at, stop = tokens.starts[v[1]], tokens.ends[v[1]]
@@ -129,12 +118,6 @@ class ExpressionActions(Parts):
             depth += 1
             if depth >= MAX_NESTING:
                 raise nested_too_deep(self.source, start, what)
-
-    def boolean_or(self, v: Values, start: int, end: int) -> s.Node:
-        return s.BoolOp("or", v[0], Span(self.source, start, end))
-
-    def boolean_and(self, v: Values, start: int, end: int) -> s.Node:
-        return s.BoolOp("and", v[0], Span(self.source, start, end))
 
     def comparator(self, v: Values, start: int, end: int) -> tuple[str, Span]:
         op = " ".join(self.text(index) for index in v)
@@ -180,18 +163,15 @@ class ExpressionActions(Parts):
 
     # ---- calls, attributes, subscripts --------------------------------------------------------
 
-    def call_plain(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Call(v[0], [], [], Span(self.source, start, end))
+    call_plain = makes(s.Call, 0, list, list)
+    keyword = makes(s.Keyword, Word(0), 2)
+    keyword_unpacked = makes(s.Keyword, None, 1)
+    starred = makes(s.Starred, 1)
+    slice = makes(s.Slice, 0, 2, 4)
 
     def call(self, v: Values, start: int, end: int) -> s.Node:
         args, keywords = self.split_arguments(v[2])
         return s.Call(v[0], args, keywords, Span(self.source, start, end))
-
-    def keyword(self, v: Values, start: int, end: int) -> s.Keyword:
-        return s.Keyword(self.text(v[0]), v[2], Span(self.source, start, end))
-
-    def keyword_unpacked(self, v: Values, start: int, end: int) -> s.Keyword:
-        return s.Keyword(None, v[1], Span(self.source, start, end))
 
     def bare_generator(self, v: Values, start: int, end: int) -> s.Node:
         node = s.GeneratorExp(v[0], v[1], Span(self.source, start, end))
@@ -244,9 +224,6 @@ class ExpressionActions(Parts):
                 span=argument.span,
             )
 
-    def starred(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Starred(v[1], Span(self.source, start, end))
-
     def attribute(self, v: Values, start: int, end: int) -> s.Node:
         place = self.place(v[2])
         return s.Attribute(v[0], self.text(v[2]), place, Span(self.source, start, end))
@@ -257,10 +234,22 @@ class ExpressionActions(Parts):
             index = s.Tuple([index], index.span)
         return s.Subscript(v[0], index, Span(self.source, start, end))
 
-    def slice(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Slice(v[0], v[2], v[4] if len(v) > 3 else None, Span(self.source, start, end))
-
     # ---- atoms ------------------------------------------------------------------------------
+
+    constant_true = makes(s.Constant, True)
+    constant_false = makes(s.Constant, False)
+    constant_none = makes(s.Constant, None)
+    constant_ellipsis = makes(s.Constant, ...)
+    bare_tuple = makes(s.Tuple, 0)
+    empty_tuple = makes(s.Tuple, list)
+    tuple_display = makes(s.Tuple, 1)
+    empty_list = makes(s.List, list)
+    list_comprehension = makes(s.ListComp, 1, 2)
+    generator = makes(s.GeneratorExp, 1, 2)
+    set_display = makes(s.Set, 1)
+    set_comprehension = makes(s.SetComp, 1, 2)
+    empty_dict = makes(s.Dict, list, list)
+    dict_comprehension = makes(s.DictComp, 1, 3, 4)
 
     def name(self, v: Values, start: int, end: int) -> s.Node:
         value = self.tokens.values[v[0]]
@@ -271,18 +260,6 @@ class ExpressionActions(Parts):
         value: Any = self.tokens.values[v[0]]
         return s.Constant(value, Span(self.source, start, end))
 
-    def constant_true(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Constant(True, Span(self.source, start, end))
-
-    def constant_false(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Constant(False, Span(self.source, start, end))
-
-    def constant_none(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Constant(None, Span(self.source, start, end))
-
-    def constant_ellipsis(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Constant(..., Span(self.source, start, end))
-
     def number_list(self, v: Values, start: int, end: int) -> s.Node:
         values: Any = self.tokens.values[v[0]]
         return s.NumList(values, Span(self.source, start, end))
@@ -290,47 +267,20 @@ class ExpressionActions(Parts):
     def lone_tuple(self, v: Values, start: int, end: int) -> s.Node:
         return s.Tuple([v[0]], Span(self.source, start, end))
 
-    def bare_tuple(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Tuple(v[0], Span(self.source, start, end))
-
-    def empty_tuple(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Tuple([], Span(self.source, start, end))
-
     def parenthesised(self, v: Values, start: int, end: int) -> s.Node:
         if len(v[1]) == 1:
             self.no_bare_star(v[1][0])
             return v[1][0]
         return s.Tuple(v[1], Span(self.source, start, end))
 
-    def tuple_display(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Tuple(v[1], Span(self.source, start, end))
-
     def no_bare_star(self, node: s.Node | None) -> None:
         if type(node) is s.Starred:
             raise fault("E102 cannot-stand-alone", node.span.text[:40], span=node.span)
-
-    def empty_list(self, v: Values, start: int, end: int) -> s.Node:
-        return s.List([], Span(self.source, start, end))
 
     def list_display(self, v: Values, start: int, end: int) -> s.Node:
         span = Span(self.source, start, end)
         values = numeric_values(v[1])
         return s.List(v[1], span) if values is None else s.NumList(values, span)
-
-    def list_comprehension(self, v: Values, start: int, end: int) -> s.Node:
-        return s.ListComp(v[1], v[2], Span(self.source, start, end))
-
-    def generator(self, v: Values, start: int, end: int) -> s.Node:
-        return s.GeneratorExp(v[1], v[2], Span(self.source, start, end))
-
-    def set_display(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Set(v[1], Span(self.source, start, end))
-
-    def set_comprehension(self, v: Values, start: int, end: int) -> s.Node:
-        return s.SetComp(v[1], v[2], Span(self.source, start, end))
-
-    def empty_dict(self, v: Values, start: int, end: int) -> s.Node:
-        return s.Dict([], [], Span(self.source, start, end))
 
     def dict_pair(self, v: Values, start: int, end: int) -> tuple[Any, Any]:
         return v[0], v[2]
@@ -342,9 +292,6 @@ class ExpressionActions(Parts):
         keys = [key for key, _ in v[1]]
         values = [value for _, value in v[1]]
         return s.Dict(keys, values, Span(self.source, start, end))
-
-    def dict_comprehension(self, v: Values, start: int, end: int) -> s.Node:
-        return s.DictComp(v[1], v[3], v[4], Span(self.source, start, end))
 
     def clause(self, v: Values, start: int, end: int) -> s.Comprehension:
         check_target(v[1])
