@@ -252,3 +252,21 @@ RUN_OPTIONS = (
     Option(("-v", "--verbose"), "verbose", "Say on stderr what was done."),
     Option(("--debug",), "debug", "Show Python's traceback of an internal error."),
 )  # fmt: skip
+
+
+def shared(*keys: str) -> tuple[Option, ...]:
+    """The options of `run` that a command has too: these, and what bounds and shows every run."""
+    everywhere = (
+        "expr", "define", "dtype", "loss", "color", "diagnostics", "max_memory", "max_steps",
+        "max_depth", "allow_read", "timeout", "quiet", "verbose", "debug",
+    )  # fmt: skip
+    return tuple(option for option in RUN_OPTIONS if option.key in (*everywhere, *keys))
+
+
+def only(*keys: str) -> tuple[Option, ...]:
+    """These options of `run`."""
+    return tuple(option for option in RUN_OPTIONS if option.key in keys)
+
+
+FORMAT = Option(("--format",), "format", "The form of the output: auto, plain or json.", "FORM",
+                choice("auto", "rich", "plain", "json"), "auto")  # fmt: skip

@@ -49,6 +49,16 @@ def run_programs(
     return _once(make(), names)
 
 
+def both_given(env: Environment, command: str, *flags: str) -> bool:
+    """Whether there are two of these flags, of which a command takes one; says so."""
+    if len(flags) > 1:
+        env.complain(
+            f"--{flags[0]} and --{flags[1]} cannot be given together",
+            f"`autodiff {command} --help` lists the options",
+        )
+    return len(flags) > 1
+
+
 def _once(runner: Runner, names: list[str | None]) -> Exit:
     if not runner.prepared(len(names)):
         return Exit.USAGE
@@ -86,6 +96,12 @@ def _watched(names: list[str | None], env: Environment, make: Callable[[], Runne
     return Exit.OK
 
 
+# Settings where a command has no option for them.
+DEFAULTS = {
+    "format": "auto", "max_elements": 64, "nan": "ignore", "precision": 6, "sci": False, "wrt": (),
+}  # fmt: skip
+
+
 class Runner:
     """One command line: settings, what goes where, and the texts collected for `-o`.
 
@@ -94,7 +110,7 @@ class Runner:
     """
 
     def __init__(self, values: dict[str, Any], env: Environment):
-        self.values = values
+        self.values = {**DEFAULTS, **values}
         self.env = env
         self.out: str | None = values["out"]
         self.to_file = self.out is not None and self.out != "-"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ..changes import Changes
-from ..options import RUN_OPTIONS, Command, Option, choice, whole
+from ..options import FORMAT, Command, Option, choice, only, whole
 from ..streams import Environment, is_terminal
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ EXAMPLES = """\
 
 def _jobs(text: str) -> int:
     return (os.cpu_count() or 1) if text == "auto" else whole(1, 512)(text)
-
-
-def _common(*keys: str) -> tuple[Option, ...]:
-    return tuple(option for option in RUN_OPTIONS if option.key in keys)
 
 
 OPTIONS = (
@@ -57,12 +53,11 @@ OPTIONS = (
     Option(("--seed",), "seed", "Seed of the random directions.", "N", whole(0, 2**63), 0),
     Option(("--collect",), "collect", "List the items, check nothing."),
     Option(("--allow-empty",), "allow_empty", "Finding nothing to check is no failure."),
-    Option(("--format",), "format", "The form of the output: auto, plain or json.", "FORM",
-           choice("auto", "rich", "plain", "json"), "auto"),
+    FORMAT,
     Option(("--nan",), "nan", "What a NaN or an infinity is: warn, error or ignore.", "ACTION",
            choice("warn", "error", "ignore"), "error"),
-    *_common("define", "color", "diagnostics", "max_memory", "max_steps", "timeout", "watch",
-             "quiet", "verbose", "debug"),
+    *only("define", "color", "diagnostics", "max_memory", "max_steps", "timeout", "watch",
+          "quiet", "verbose", "debug"),
 )  # fmt: skip
 DEFAULT_TIMEOUT = 60.0
 

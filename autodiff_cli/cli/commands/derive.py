@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import RUN_OPTIONS, Command, Option
-from ..runner import run_programs
+from ..options import Command, Option, shared
+from ..runner import both_given, run_programs
 from ..streams import Environment
 from .explain import Documents
 from .jacobian import wrt_of
@@ -28,25 +28,15 @@ OPTIONS = (
     Option(("--statements",), "statements", "Program text: a statement for each derivative."),
     Option(("--simplify",), "simplify", "Add like terms and multiply factors (the default)."),
     Option(("--raw",), "raw", "As the derivative rules gave it."),
-    *(option for option in RUN_OPTIONS if option.key in (
-        "expr", "define", "loss", "wrt", "grad_output", "dtype", "format", "out", "color",
-        "diagnostics", "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "quiet",
-        "verbose", "debug",
-    )),
+    *shared("wrt", "grad_output", "format", "out"),
 )  # fmt: skip
 
 
 def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The derivatives of every program of a command line; the worst exit code."""
-    for one, other in (("latex", "statements"), ("simplify", "raw")):
-        if values[one] and values[other]:
-            env.complain(
-                f"--{one} and --{other} cannot be given together",
-                "`autodiff derive --help` lists the options",
-            )
+    for pair in (("latex", "statements"), ("simplify", "raw")):
+        if both_given(env, "derive", *[flag for flag in pair if values[flag]]):
             return Exit.USAGE
-    unused = {"nan": "ignore", "precision": 17, "sci": False, "max_elements": 64}
-    values = {**unused, **values}
     return run_programs(values, files, env, lambda: Deriver(values, env), "derive", "derive")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...ended import explained
 from ...errors import AutodiffError, Exit
 from ...outside import OUTSIDE
-from ..options import RUN_OPTIONS, Command, Option, choice, define
+from ..options import FORMAT, Command, Option, define, only
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -33,11 +33,9 @@ OPTIONS = (
            repeat=True),
     Option(("--rtol",), "rtol", "Relative tolerance; default by dtype.", "X", _tolerance),
     Option(("--atol",), "atol", "Absolute tolerance; default by dtype.", "X", _tolerance),
-    Option(("--format",), "format", "The form of the output: auto, plain or json.", "FORM",
-           choice("auto", "rich", "plain", "json"), "auto"),
-    *(option for option in RUN_OPTIONS if option.key in (
-        "define", "loss", "wrt", "dtype", "color", "diagnostics", "max_memory", "max_steps",
-        "timeout", "quiet", "debug")),
+    FORMAT,
+    *only("define", "loss", "wrt", "dtype", "color", "diagnostics", "max_memory", "max_steps",
+          "timeout", "quiet", "debug"),
 )  # fmt: skip
 
 

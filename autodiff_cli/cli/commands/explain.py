@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import RUN_OPTIONS, Command, Option, names
-from ..runner import Guarded, Runner, run_programs
+from ..options import Command, Option, names, shared
+from ..runner import Guarded, Runner, both_given, run_programs
 from ..streams import Environment, is_terminal
 from .jacobian import wrt_of
 
@@ -35,11 +35,7 @@ OPTIONS = (
     Option(("--latex",), "latex", "A LaTeX document."),
     Option(("--all",), "all", "A step for each operation, however many there are; more than 40 "
            "are grouped by statement without it."),
-    *(option for option in RUN_OPTIONS if option.key in (
-        "expr", "define", "loss", "wrt", "grad_output", "dtype", "format", "out", "precision",
-        "max_elements", "sci", "color", "diagnostics", "max_memory", "max_steps", "max_depth",
-        "allow_read", "timeout", "quiet", "verbose", "debug",
-    )),
+    *shared("wrt", "grad_output", "format", "out", "precision", "max_elements", "sci"),
 )  # fmt: skip
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".json": "json"}
 KEYS = "any key: next   a: all   q: quit"
@@ -50,13 +46,8 @@ def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
     forms = [form for form in ("markdown", "latex") if values[form]]
     if values["format"] in ("json", "rich", "plain"):
         forms.append(f"format {values['format']}")
-    if len(forms) > 1:
-        env.complain(
-            f"--{forms[0]} and --{forms[1]} cannot be given together",
-            "`autodiff explain --help` lists the options",
-        )
+    if both_given(env, "explain", *forms):
         return Exit.USAGE
-    values = {"nan": "ignore", **values}
     return run_programs(values, files, env, lambda: Explainer(values, env), "explain", "explain")
 
 

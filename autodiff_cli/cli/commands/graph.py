@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import RUN_OPTIONS, Command, Option, choice, whole
+from ..options import Command, Option, choice, shared, whole
 from ..runner import Guarded, Runner, run_programs
 from ..streams import Environment, is_unicode
 
@@ -35,11 +35,7 @@ OPTIONS = (
     Option(("--all",), "all", "Every node, constants one by one."),
     Option(("--max-nodes",), "max_nodes", "Draw the N nodes nearest to the result; json draws all "
            "without it.", "N", whole(1, 10**9)),
-    *(option for option in RUN_OPTIONS if option.key in (
-        "expr", "define", "loss", "dtype", "nan", "precision", "color", "diagnostics",
-        "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "quiet", "verbose",
-        "debug",
-    )),
+    *shared("nan", "precision"),
 )  # fmt: skip
 MOST = 200
 
@@ -57,8 +53,6 @@ def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
             )
             return Exit.USAGE
         values["graph_form"] = SUFFIXES.get(suffix, "tree")
-    unused = {"format": "auto", "sci": False, "max_elements": 64, "wrt": ()}
-    values = {**unused, **values}
     return run_programs(values, files, env, lambda: Graphs(values, env), "graph", "draw")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import Exit
 from ..options import Command, Option
+from ..runner import both_given
 from ..streams import Environment
 from .jacobian import SHARED, run_all, wrt_of
 
@@ -32,11 +33,7 @@ def hessian(values: dict[str, Any], files: list[str], env: Environment) -> int:
     from ...language.program.derivatives import Request
 
     asked = [flag for flag in ("hvp", "diag", "eig") if values[flag] not in (None, False)]
-    if len(asked) > 1:
-        env.complain(
-            f"--{asked[0]} and --{asked[1]} cannot be given together",
-            "`autodiff hessian --help` lists the options",
-        )
+    if both_given(env, "hessian", *asked):
         return Exit.USAGE
     part = "product" if "hvp" in asked else "diagonal" if "diag" in asked else "full"
     request = Request(

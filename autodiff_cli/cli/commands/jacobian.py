@@ -106,12 +106,7 @@ class BlockRunner(Runner):
                 return self.refused(problem)
             return True
         if self.form == "rich":
-            self._blocks(report, several)
+            self.draw(report, several, blocks.print_blocks, flat=self.flat)
         else:
             self.emit(blocks.plain(report, flat=self.flat, color=self.plain_color))
         return True
-
-    def _blocks(self, report: Derivatives, several: bool) -> None:
-        from ...render.blocks import print_blocks
-
-        self.draw(report, several, print_blocks, flat=self.flat)

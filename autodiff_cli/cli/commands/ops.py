@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..dispatch import COMMANDS
-from ..options import RUN_OPTIONS, Command, Option, choice, names
+from ..main import COMMANDS
+from ..options import Command, Option, choice, names, only
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ EXAMPLES = """\
   autodiff ops --search "along a dim"
 """
 
-_COLOR = next(option for option in RUN_OPTIONS if option.key == "color")
 OPTIONS = (
     Option(("--category",), "category", "Only these families.", "FAMILY,...", names, repeat=True),
     Option(("--search",), "search", "Only what mentions TEXT in its name or description.", "TEXT"),
@@ -29,7 +28,7 @@ OPTIONS = (
     Option(("--missing",), "missing", "List PyTorch's functions that are not here."),
     Option(("--format",), "format", "The form of the output: plain or json.", "FORM",
            choice("auto", "plain", "json"), "auto"),
-    _COLOR,
+    *only("color"),
 )  # fmt: skip
 
 PREFIXES = ("torch.", "F.", "nn.functional.", "np.", "numpy.", "Tensor.")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AutodiffError, Exit
 from ...outside import OUTSIDE
-from ..dispatch import COMMANDS
-from ..options import RUN_OPTIONS, Command, Option
+from ..main import COMMANDS
+from ..options import Command, Option, only
 from ..streams import Environment, OutputFailed, is_terminal
 
 if TYPE_CHECKING:
@@ -23,13 +23,9 @@ EXAMPLES = """\
   autodiff repl < script.txt
 """
 
-SHARED = tuple(
-    option
-    for option in RUN_OPTIONS
-    if option.key in (
-        "expr", "dtype", "nan", "precision", "max_elements", "sci", "color", "max_memory",
-        "max_steps", "max_depth", "allow_read", "quiet", "debug",
-    )
+SHARED = only(
+    "expr", "dtype", "nan", "precision", "max_elements", "sci", "color", "max_memory", "max_steps",
+    "max_depth", "allow_read", "quiet", "debug",
 )  # fmt: skip
 OPTIONS = (
     Option(("--simple",), "simple", "Read lines without editing or colours (also: TERM=dumb)."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import AutodiffError, Diagnostic, Exit
-from ..options import RUN_OPTIONS, Command, Option
+from ..options import Command, Option, shared
 from ..runner import Runner, run_programs
 from ..streams import Environment, is_unicode
 
@@ -24,11 +24,7 @@ EXAMPLES = """\
 OPTIONS = (
     Option(("--fixed",), "fixed", "Print the repaired program, nothing else."),
     Option(("--no-fix",), "no_fix", "Look for no repair."),
-    *(option for option in RUN_OPTIONS if option.key in (
-        "expr", "define", "loss", "grad_output", "dtype", "format", "out", "color", "diagnostics",
-        "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "quiet", "verbose",
-        "debug",
-    )),
+    *shared("grad_output", "format", "out"),
 )  # fmt: skip
 
 
@@ -41,8 +37,6 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
         return Exit.USAGE
     name, *files = words
     name = name.removesuffix(".grad")
-    unused = {"wrt": (), "nan": "ignore", "precision": 6, "sci": False, "max_elements": 64}
-    values = {**unused, **values}
     return run_programs(
         values, files, env, lambda: Asker(values, env, name), f"why {name}", "ask about"
     )
