@@ -4,9 +4,11 @@ gradient through, with what to write instead."""
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from ..errors import Label
 from ..graph.node import Node
+from ..graph.walk import SEQUENCE, walk
 
 MOST_NODES = 10_000
 MOST_LABELS = 2
@@ -41,23 +43,16 @@ def reasons(node: Node, *, native: bool = False) -> tuple[tuple[Label, ...], str
 def _found(node: Node) -> tuple[list[Node], list[Node]]:
     """The nodes that cut a gradient off, and those that are built from nothing, which have a
     place, in the order they were made."""
-    seen = {node}
-    pending = [node]
+    behind = walk([node], lambda n: [] if n.requires_grad else n.inputs)
     cuts, sources = [], []
-    while pending and len(seen) < MOST_NODES:
-        n = pending.pop()
-        if n.requires_grad:
+    for n in islice(behind, MOST_NODES):
+        if n.requires_grad or n.span is None:
             continue
-        if n.span is not None:
-            if any(i.requires_grad for i in n.inputs):
-                cuts.append(n)
-            elif not n.inputs:
-                sources.append(n)
-        for i in n.inputs:
-            if i not in seen:
-                seen.add(i)
-                pending.append(i)
-    return sorted(cuts, key=lambda n: n.seq), sorted(sources, key=lambda n: n.seq)
+        if any(i.requires_grad for i in n.inputs):
+            cuts.append(n)
+        elif not n.inputs:
+            sources.append(n)
+    return sorted(cuts, key=SEQUENCE), sorted(sources, key=SEQUENCE)
 
 
 def _cut_words(node: Node) -> str:

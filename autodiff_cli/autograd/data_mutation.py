@@ -12,6 +12,7 @@ from ..graph.node import Node
 from ..graph.op import OUTPUT, output
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
+from ..graph.walk import bodies, bottom_up, walk
 
 
 class Content:
@@ -86,37 +87,21 @@ def kept(by: Node | None, node: Node, read: Node) -> bool:
     of its body. As another operand than the first it has not."""
     if by is None or read in by.inputs[1:]:
         return False
-    seen = {*by.inputs}
-    pending = [by]
-    while pending:
-        part = pending.pop()
-        if part is node:
-            return True
-        if part not in seen:
-            seen.add(part)
-            pending.extend(() if part is by else part.inputs)
-            if part.body is not None:
-                pending.extend(part.body if type(part.body) is tuple else (part.body,))
-    return False
+
+    def below(part: Node) -> tuple[Node, ...]:
+        return bodies(part) if part is by else (*part.inputs, *bodies(part))
+
+    return node is by or any(node in below(part) for part in walk([by], below, by.inputs))
 
 
 def remade(node: Node, since: int, known: dict[Node, Node]) -> Node:
     """A node computed again from what the memory of those older than `since` holds now; `known`
     are those that were."""
-    pending = [node]
-    while pending:
-        n = pending[-1]
-        if n in known:
-            pending.pop()
-            continue
+    for n in bottom_up(node, lambda n: () if n.seq < since else n.inputs, known):
         if n.seq < since:
             handle = n.handle and n.handle()
             changed = handle is not None and handle.node.shape == n.shape
             known[n] = handle.node if changed else n
-            continue
-        missing = [x for x in n.inputs if x not in known]
-        if missing:
-            pending.extend(missing)
         elif all(known[x] is x for x in n.inputs):
             known[n] = n
         elif n.op is OUTPUT or n.op.key == "level":

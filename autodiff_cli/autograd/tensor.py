@@ -587,11 +587,7 @@ def _leads(node: Node) -> bool:
     return node.op is LEAF or (node.op.key == "level" and node.args[1].reverse)
 
 
-def _running(opened: Any) -> bool:
-    return bool(opened.running)
-
-
-def lives(node: Node, counts: Callable[[Any], bool] = _running) -> bool:
+def lives(node: Node, counts: Callable[[Any], bool] = lambda opened: bool(opened.running)) -> bool:
     """Whether a node depends on something that requires grad: a leaf of the program, or a variable
     of a transform that counts, of one whose function is running; not on their dual leaves, which
     have no accumulator."""

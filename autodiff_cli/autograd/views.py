@@ -183,14 +183,6 @@ def _node_name(op: Any) -> str:
     return "".join(part.capitalize() for part in op.name.split("_"))
 
 
-_SHARED = (
-    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-    "single memory location. Please clone() the tensor before performing the operation."
-)
-_OVERLAP = (
-    "unsupported operation: more than one element of the written-to tensor refers to a single "
-    "memory location. Please clone() the tensor before performing the operation."
-)
 _ONE_OF_SEVERAL = (
     "Output {} of {} is a view and is being modified inplace. This view is the output of a "
     "function that returns multiple views. Such functions do not allow the output views to be "

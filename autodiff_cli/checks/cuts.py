@@ -7,9 +7,11 @@ Invariant: a cut is something the program asked for (`detach`, `no_grad`, an int
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..graph.node import Node
+from ..graph.walk import SEQUENCE, walk
 from .replay import Replay
 
 DETACHING = ("detach", "data_alias")
@@ -28,23 +30,20 @@ class Cut(NamedTuple):
 
 def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
     """The cuts between a leaf and the outputs, in program order."""
-    reached = {leaf, *replay.dependents(leaf)}
-    pending = [node for node in outputs if node in reached]
-    seen = set(pending)
-    found: list[Cut] = []
-    while pending:
-        node = pending.pop()
-        needed = node.args[0] if node.op.key == OPAQUE_TO_CUTS else Replay.needed(node)
-        for part in needed:
-            if part in seen or part not in reached or part is leaf:
-                continue
-            seen.add(part)
-            if not part.requires_grad and part.outputs is None:
-                found.append(Cut(part, *_reason(part)))
-                continue
-            pending.append(part)
-    found.sort(key=lambda cut: cut.node.seq)
-    return found
+    reached = set(replay.dependents(leaf)) - {leaf}
+    ends = reached.union([leaf]).intersection(outputs)
+
+    def is_cut(node: Node) -> bool:
+        return not node.requires_grad and node.outputs is None and node not in ends
+
+    def needed(node: Node) -> Iterable[Node]:
+        if is_cut(node):
+            return ()
+        parts = node.args[0] if node.op.key == OPAQUE_TO_CUTS else Replay.needed(node)
+        return reached.intersection(parts)
+
+    cut = sorted(filter(is_cut, walk(ends, needed)), key=SEQUENCE)
+    return [Cut(node, *_reason(node)) for node in cut]
 
 
 def hooked(node: Node) -> bool:

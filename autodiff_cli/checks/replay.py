@@ -18,7 +18,7 @@ from ..graph.dtypes import FLOAT64
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import value_of
-from ..graph.walk import SEQUENCE
+from ..graph.walk import SEQUENCE, walk
 
 Step = tuple[int, Callable[[list[Any]], Any]]
 
@@ -33,7 +33,6 @@ class Replay:
         self.outputs = list(outputs)
         self.frozen = set(frozen)
         self.reached: dict[Node, list[Node]] = {}
-        self.reads: dict[Node, tuple[Node, ...]] = {}
         self.order = self._ordered()
         self.slots = {node: at for at, node in enumerate(self.order)}
         self.wide = any(node.dtype.kind == "f" and node.dtype != FLOAT64 for node in self.order)
@@ -44,14 +43,10 @@ class Replay:
                 self._prepare(at, node)
 
     def _ordered(self) -> list[Node]:
-        reads = self.reads
-        pending = list(set(self.outputs))
-        while pending:
-            node = pending.pop()
-            if node not in reads:
-                reads[node] = found = self.needed(node)
-                pending.extend(found)
-        return sorted(reads, key=SEQUENCE)
+        """The nodes in the order in which they run; `reads` has what each is made of."""
+        nodes = sorted(walk(self.outputs, self.needed), key=SEQUENCE)
+        self.reads = {node: self.needed(node) for node in nodes}
+        return nodes
 
     @staticmethod
     def needed(node: Node) -> tuple[Node, ...]:

@@ -157,11 +157,8 @@ class Watched(Program):
         """The module's statements with probes between them; nested blocks are changed in place."""
         if not (self.trace or self.lines or "assert" in self.source.text):
             return tree.body
-        pending: list[syntax.Node] = list(tree.body)
-        while pending:
-            statement = pending.pop()
+        for statement in list(syntax.within(tree.body, (), syntax.below)):
             for block in syntax.bodies(statement):
-                pending.extend(block)
                 block[:] = self._watched(block)
         return self._watched(tree.body)
 

@@ -12,6 +12,7 @@ from ..engine.evaluate import dependencies
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
+from ..graph.walk import bodies, walk
 from ..language.syntax import tree as syntax
 from ..language.syntax.parser import parse
 from ..source import Source, Span
@@ -76,22 +77,20 @@ class Units:
 
     def _interior(self, node: Node) -> list[Node]:
         """Nodes of a composite's body that gradients pass."""
-        ends = set(node.inputs)
-        found: list[Node] = []
-        seen: set[Node] = set()
-        pending = list(dependencies(node))
-        while pending:
-            part = pending.pop()
-            if part in seen or part in ends or part.op is LEAF:
-                continue
-            seen.add(part)
-            if part in self.recording.arrived:
-                found.append(part)
-                opened = part.body if self.recording.opens(part) else None
-                if opened is not None:
-                    pending.extend(opened if type(opened) is tuple else (opened,))
-                pending.extend(part.inputs)
-        return found
+        ends, recording = set(node.inputs), self.recording
+
+        def passed(parts: Iterable[Node]) -> list[Node]:
+            return [
+                part
+                for part in parts
+                if part in recording.arrived and part not in ends and part.op is not LEAF
+            ]
+
+        def further(part: Node) -> list[Node]:
+            opened = bodies(part) if recording.opens(part) else ()
+            return passed([*opened, *part.inputs])
+
+        return list(walk(passed(dependencies(node)), further))
 
     def shown(self, node: Node) -> Node:
         """The node that is shown for one: not a composite that was opened."""
@@ -145,16 +144,8 @@ def _statements(source: Source) -> list[Span]:
         tree = parse(source)
     except (AutodiffError, RecursionError):
         return []
-    found: list[Span] = []
-    pending: list[syntax.Node] = list(tree.body)
-    while pending:
-        statement = pending.pop()
-        blocks = list(syntax.bodies(statement))
-        if not blocks:
-            found.append(statement.span)
-        for block in blocks:
-            pending.extend(block)
-    return found
+    every = syntax.within(tree.body, (), syntax.below)
+    return [statement.span for statement in every if not syntax.bodies(statement)]
 
 
 def by_statement(units: Units, bound: set[Node]) -> list[Unit]:

@@ -23,6 +23,7 @@ from .params import REQUIRED, BindError
 from .sizes import ENDLESS, FITTING, MAX_DIMS, broadcast, check_size, too_many_dims
 from .state import STATE
 from .symbolic_numbers import Given, Varying
+from .walk import walk
 
 # NumPy's names of keywords.
 NUMPY_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "axes": "dims", "ddof": "correction"}
@@ -393,16 +394,8 @@ def known(node: Node) -> bool:
     since = STATE.batching
     if not since or node.value is not None:
         return True
-    seen: set[Node] = set()
-    pending = [node]
-    while pending:
-        n = pending.pop()
-        if n.op is PLACEHOLDER:
-            return False
-        if n.seq > since and n.value is None and n not in seen:
-            seen.add(n)
-            pending.extend(n.inputs)
-    return True
+    behind = walk([node], lambda n: n.inputs if n.seq > since and n.value is None else ())
+    return all(n.op is not PLACEHOLDER for n in behind)
 
 
 # -- source nodes: constants, leaves, casts, results of several-result nodes -----------------------

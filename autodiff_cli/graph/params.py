@@ -117,10 +117,6 @@ def to_tensors(value: Any, first: Node | None) -> tuple[Node, ...]:
     raise BindError(f"must be a list or tuple of tensors, not {shown(value)}")
 
 
-def to_tensor_list(value: Any, first: Node | None) -> tuple[Node, ...]:
-    return (to_tensor(value),) if node_of(value) is not None else to_tensors(value, first)
-
-
 def to_optional_tensors(value: Any, first: Node | None) -> tuple[Node | None, ...]:
     if isinstance(value, list | tuple):
         return tuple(None if v is None else to_tensor(v) for v in value)
@@ -222,10 +218,6 @@ def to_static_dim(value: Any, first: Node | None) -> int:
     return to_dim(value, first)
 
 
-def to_new_dim(value: Any, first: Node | None) -> int:
-    return dim_in_range(to_int(value), (0 if first is None else len(first.shape)) + 1)
-
-
 def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
     ndim = 0 if first is None else len(first.shape)
     if isinstance(value, list | tuple):
@@ -272,11 +264,15 @@ CONVERTERS: dict[str, Converter] = {
     "Tensor": to_tensor,
     "Mask": to_tensor,
     "Tensors": to_tensors,
-    "TensorList": to_tensor_list,
+    "TensorList": lambda value, first: (
+        (to_tensor(value),) if node_of(value) is not None else to_tensors(value, first)
+    ),
     "OptionalTensors": to_optional_tensors,
     "Dim": to_dim,
     "StaticDim": to_static_dim,
-    "NewDim": to_new_dim,
+    "NewDim": lambda value, first: dim_in_range(
+        to_int(value), (0 if first is None else len(first.shape)) + 1
+    ),
     "Dims": to_dims,
     "DimList": to_dims,
     "Size": to_size,

@@ -27,11 +27,6 @@ def contiguous_strides(shape: Shape) -> Strides:
     return tuple(strides)
 
 
-def column_major_strides(shape: Shape) -> Strides:
-    """The strides of matrices in column-major order, one after the other."""
-    return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
-
-
 def is_row_major(shape: Shape, strides: Strides) -> bool:
     """Whether elements lie in row-major order without gaps (dims of size 1 do not matter)."""
     step = 1
@@ -100,7 +95,7 @@ def _strides(node: Node) -> Strides:
     if not deciding:
         made_by = node.args[0] if op is OUTPUT else node
         if "columns" in made_by.op.properties and len(shape) == made_by.args[0].ndim:
-            return column_major_strides(shape)
+            return (*contiguous_strides(shape)[:-2], 1, max(shape[-2], 1))
         return contiguous_strides(shape)
     if op is LEAF or node.body is not None:
         return deciding[0].strides  # type: ignore[return-value]  # computed before

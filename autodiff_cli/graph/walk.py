@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -26,6 +26,22 @@ def walk(
             if further not in seen:
                 seen.add(further)
                 pending.append(further)
+
+
+def bottom_up(
+    root: Item, below: Callable[[Item], Iterable[Item]], known: Container[Item]
+) -> Iterator[Item]:
+    """What `below` leads to, the root last, each after all below it; who asks for the next one has
+    made the one before `known`."""
+    pending = [root]
+    while pending:
+        item = pending[-1]
+        missing = [] if item in known else [part for part in below(item) if part not in known]
+        pending.extend(missing)
+        if not missing:
+            if item not in known:
+                yield item
+            pending.pop()
 
 
 def bodies(node: Any) -> tuple[Node, ...]:

@@ -77,7 +77,7 @@ def picture(name: str, array: np.ndarray, *, color: bool, unicode: bool, width: 
     grid = _grid(array)
     if grid is None:
         return _title(name, ["  nothing to picture", shape], width)
-    cells = _reduced(grid, ROWS, _columns(width, color))
+    cells = _reduced(grid, ROWS, max(1, min(COLUMNS, (width - 2) // (1 if color else 2))))
     unit = "g" if name.endswith(".grad") else "x"
     parts = [f"  {unit} / max" if color else f"  |{unit}| / max", shape]
     parts.append(f"max {format_number(scale_of(grid))}")
@@ -101,10 +101,6 @@ def _title(name: str, parts: list[str], width: int) -> list[Text]:
         else:
             lines[-1].append(gap + part, DIM)
     return lines
-
-
-def _columns(width: int, color: bool) -> int:
-    return max(1, min(COLUMNS, (width - 2) // (1 if color else 2)))
 
 
 def _grid(array: np.ndarray) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import Diagnostic
 from ..language.program.running import calls_backward
 from ..language.syntax import tree as syntax
+from ..language.syntax.free_names import COMPREHENSIONS
 from ..language.syntax.scoping import assigned_names, target_names
 from ..source import Source
 
@@ -66,20 +67,12 @@ def bound_names(tree: syntax.Node) -> list[str]:
 def names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
     """Names that a statement certainly reads here: not those of bodies that run later, or never."""
     if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
-        pending: list[syntax.Node] = [tree.value]
+        read = tree.value
     elif isinstance(tree, syntax.For):
-        pending = [tree.iter]
+        read = tree.iter
     elif isinstance(tree, syntax.If | syntax.While):
-        pending = [tree.test]
+        read = tree.test
     else:
         return
-    while pending:
-        node = pending.pop()
-        if isinstance(node, syntax.Name):
-            yield node
-        elif not isinstance(
-            node,
-            syntax.Lambda | syntax.ListComp | syntax.SetComp | syntax.GeneratorExp
-            | syntax.DictComp | syntax.IfExp | syntax.BoolOp,
-        ):  # fmt: skip
-            pending += syntax.children(node)
+    later = (*COMPREHENSIONS, syntax.Lambda, syntax.IfExp, syntax.BoolOp)
+    yield from (n for n in syntax.within([read], later) if isinstance(n, syntax.Name))

@@ -32,7 +32,9 @@ def converse(
     lines: list[str] = []
     while True:
         try:
-            lines.append(input(_continuation(loop) if lines else loop.settings.prompt))
+            lines.append(
+                input(" .. ".rjust(len(loop.settings.prompt)) if lines else loop.settings.prompt)
+            )
         except KeyboardInterrupt:
             write("\n" if lines else f"\n{LEAVE}\n")
             lines.clear()
@@ -54,7 +56,3 @@ def converse(
             lines.clear()
             if reply.suggestion:
                 write(f"try: {reply.suggestion}\n")
-
-
-def _continuation(loop: Loop) -> str:
-    return " .. ".rjust(len(loop.settings.prompt))

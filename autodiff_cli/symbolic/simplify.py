@@ -14,6 +14,7 @@ import numpy as np
 from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT
 from ..graph.registry import overloads
+from ..graph.walk import bottom_up
 from .expression import (
     Call,
     Expression,
@@ -64,21 +65,12 @@ class Simplifier:
 
     def _sum(self, node: Node) -> Sum:
         """Nodes in the order of the graph, so that nothing recurses."""
-        pending = [node]
-        while pending:
-            top = pending[-1]
-            if top in self.known:
-                pending.pop()
-                continue
-            missing = [] if self._is_end(top) else [n for n in top.inputs if n not in self.known]
-            if missing:
-                pending.extend(missing)
-                continue
-            if len(self.known) > MOST:
+        known = self.known
+        for top in bottom_up(node, lambda n: () if self._is_end(n) else n.inputs, known):
+            if len(known) > MOST:
                 raise NoFormula
-            self.known[top] = self._made(top)
-            pending.pop()
-        return self.known[node]
+            known[top] = self._made(top)
+        return known[node]
 
     def _is_end(self, node: Node) -> bool:
         return node in self.names or node.op is CONSTANT

@@ -20,6 +20,7 @@ from ..graph.node import Node
 from ..graph.op import Op, value_of
 from ..graph.registry import OPS
 from ..graph.state import STATE
+from ..graph.walk import bottom_up
 
 METHOD = "Tensor."
 PLAIN = ("autograd.grad", "detach", METHOD + "to", METHOD + "__getitem__")
@@ -140,24 +141,10 @@ class TorchSource:
     def name(self, node: Node) -> str:
         """The name of a node; what it is computed from is written first. W602 names an op that
         PyTorch has no function for."""
-        names = self.names
-        pending: list[Any] = [node]
-        calls: dict[Any, Call] = {}
-        while pending:
-            thing = pending[-1]
-            if thing in names:
-                pending.pop()
-                continue
-            call = calls.get(thing)
-            if call is None:
-                call = calls[thing] = self._call(thing)
-                missing = [part for part in call.needs() if part not in names]
-                if missing:
-                    pending.extend(missing)
-                    continue
-            pending.pop()
-            self._write(thing, call)
-        return names[node]
+        call = cache(self._call)
+        for thing in bottom_up(node, lambda thing: call(thing).needs(), self.names):
+            self._write(thing, call(thing))
+        return self.names[node]
 
     def _write(self, thing: Any, call: Call) -> None:
         name = f"v{len(self.names)}"

@@ -46,7 +46,9 @@ def attached(text: Text, span: Span | None) -> Iterator[str]:
                 yield text.changed([edit])
     if here is not None:
         further = [e for e in _arrays(text) if not (here.start <= e.start < here.end)]
-        outer = _as_torch(text, [n for n in inside if _contains(n, here)], here)
+        outer = _as_torch(
+            text, [n for n in inside if n.span.start <= here.start and here.end <= n.span.end], here
+        )
         yield text.changed([here, *outer, *further])
         yield text.changed([here, *_as_torch(text, inside, here), *further])
     yield text.changed(_scrubbed(text, inside))
@@ -60,10 +62,6 @@ def _filled(text: Text, node: s.Node) -> Iterator[str]:
             size, value = call.args[:2]
             product = f"{s.operand(_core(value))} * torch.ones({text.plain(size)})"
             yield text.changed([text.replaced(call, product)])
-
-
-def _contains(node: s.Node, edit: Edit) -> bool:
-    return node.span.start <= edit.start and edit.end <= node.span.end
 
 
 def _arrays(text: Text) -> list[Edit]:
@@ -151,7 +149,7 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
             inner = node.args[0]
             if (
                 isinstance(inner, s.NumList | s.Constant)
-                or _numbers(inner)
+                or (not any(isinstance(part, s.Name) for part in s.walk(inner)))
                 or callee(node) in ("Parameter",)
             ):
                 continue
@@ -161,11 +159,6 @@ def _scrubbed(text: Text, nodes: list[s.Node]) -> list[Edit]:
             edits.append(Edit(node.span.start, inner.span.start, head))
             edits.append(Edit(inner.span.end, node.span.end, tail))
     return [*edits, *_as_torch(text, [n for n in nodes if not _printed(text, n)], None)]
-
-
-def _numbers(node: s.Node) -> bool:
-    """Whether an expression names nothing: it is made of numbers."""
-    return not any(isinstance(part, s.Name) for part in s.walk(node))
 
 
 def _printed(text: Text, node: s.Node) -> bool:

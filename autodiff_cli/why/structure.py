@@ -61,7 +61,7 @@ class Missing:
             found = self._without_rule(roots, targets)
             if found is not None:
                 return found
-        if self._by_gradient(roots, targets):
+        if not targets.isdisjoint(reached(roots)):
             return self._reached()
         found = self._walk(roots, targets)
         if found is not None:
@@ -90,10 +90,6 @@ class Missing:
         if tensor.node.op is LEAF and tensor.node.inputs:
             found.update(n for n in tensor.node.inputs if n.op is CONSTANT)
         return found
-
-    def _by_gradient(self, roots: list[Node], targets: set[Node]) -> bool:
-        """Whether backward comes to the tensor."""
-        return not targets.isdisjoint(reached(roots))
 
     def _without_rule(self, roots: list[Node], targets: set[Node]) -> Cause | None:
         """The first op that backward cannot pass, because PyTorch has no derivative for it."""

@@ -18,7 +18,7 @@ from autodiff_cli.language.syntax import tree as s
 from autodiff_cli.language.syntax.literals import numbers
 from autodiff_cli.language.syntax.literals.number_arrays import NumberArray, read_array
 from autodiff_cli.language.syntax.literals.numbers import find_ragged
-from autodiff_cli.language.syntax.parser import parse_expression
+from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.source import Source
 
 
@@ -182,7 +182,7 @@ def test_long_lists_are_what_short_ones_are(text: str, monkeypatch: pytest.Monke
 
     def result(long: str) -> object:
         try:
-            node = parse_expression(Source(long))
+            node = parse(Source(long)).body[0].value
         except AutodiffError as error:
             return error.code, str(error), error.span and (error.span.start, error.span.end)
         if not isinstance(node, s.NumList):

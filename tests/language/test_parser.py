@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language.syntax import tree as s
-from autodiff_cli.language.syntax.parser import is_incomplete, parse, parse_all, parse_expression
+from autodiff_cli.language.syntax.parser import is_incomplete, parse, parse_all
 from autodiff_cli.source import Source, Span
 
-from .unparse import unparse
+from .unparse import same, unparse
 
 EXPRESSIONS = [
     "x",
@@ -193,7 +193,7 @@ def test_python_accepts_the_same_program_with_the_same_meaning(text: str) -> Non
 def test_unparse_parses_back(text: str) -> None:
     module = tree(text)
     again = tree(unparse(module))
-    assert s.same(module, again)
+    assert same(module, again)
     assert unparse(again) == unparse(module)
 
 
@@ -279,7 +279,7 @@ def test_attribute_and_definition_places() -> None:
 
 
 def test_f_string_parts() -> None:
-    value = parse_expression(Source("f'a{x!r:>{w}}b{y = }'"))
+    value = parse(Source("f'a{x!r:>{w}}b{y = }'")).body[0].value
     assert isinstance(value, s.JoinedStr)
     text, field, middle, debug = value.parts
     assert isinstance(text, s.Constant) and text.value == "a"
@@ -343,14 +343,6 @@ def test_has_import(text: str, found: bool) -> None:
 )
 def test_is_incomplete(text: str, incomplete: bool) -> None:
     assert is_incomplete(text) is incomplete
-
-
-def test_parse_expression() -> None:
-    assert isinstance(parse_expression(Source("x**2 + 1")), s.BinOp)
-    for text in ("x = 1", "x; y", ""):
-        with pytest.raises(AutodiffError) as caught:
-            parse_expression(Source(text))
-        assert caught.value.code == "E102"
 
 
 def test_parse_all_of_a_right_program() -> None:
@@ -477,7 +469,7 @@ programs = st.lists(st.recursive(simple, blocks, max_leaves=6), max_size=4).map(
 @given(programs)
 def test_generated_programs_survive_the_round_trip(program: s.Module) -> None:
     text = unparse(program)
-    assert s.same(tree(text), program), text
+    assert same(tree(text), program), text
     assert normal_dump(text)
 
 
@@ -494,4 +486,4 @@ def test_any_text_gives_a_tree_or_a_diagnostic(text: str) -> None:
         with pytest.raises(AutodiffError):
             tree(text)
     else:
-        assert s.same(tree(unparse(module)), module)
+        assert same(tree(unparse(module)), module)

@@ -13,7 +13,7 @@ from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.source import Source
 from tests.pace import spent, takes_at_most
 
-from .unparse import unparse
+from .unparse import same, unparse
 
 
 def code_of(text: str) -> str:
@@ -60,13 +60,13 @@ def test_four_thousand_digits_are_fine() -> None:
 
 def test_a_long_sum_is_no_recursion() -> None:
     module = parse(Source("x = 1\nloss = x" + " + x" * 20_000 + "\n"))
-    assert s.same(module, parse(Source(unparse(module))))
+    assert same(module, parse(Source(unparse(module))))
     assert sum(isinstance(node, s.BinOp) for node in s.walk(module)) == 20_000
 
 
 def test_a_long_chain_of_methods_is_no_recursion() -> None:
     module = parse(Source("x" + ".a(1)[0]" * 5_000))
-    assert s.same(module, parse(Source(unparse(module))))
+    assert same(module, parse(Source(unparse(module))))
 
 
 def test_many_arguments() -> None:

@@ -12,13 +12,13 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language.syntax import tree as s
 from autodiff_cli.language.syntax.lexer import tokenize
 from autodiff_cli.language.syntax.literals.numbers import find_ragged
-from autodiff_cli.language.syntax.parser import parse, parse_expression
+from autodiff_cli.language.syntax.parser import parse
 from autodiff_cli.language.syntax.tokens import KIND
 from autodiff_cli.source import Source
 
 
 def value_of(text: str) -> s.Node:
-    return parse_expression(Source(text))
+    return parse(Source(text)).body[0].value
 
 
 def values_of(text: str) -> list:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from autodiff_cli.language.syntax import tree as s
+from autodiff_cli.source import Span
 
 # How tightly an expression binds; a piece that binds less tightly than its place gets parentheses.
 (
@@ -496,3 +497,25 @@ _STATEMENTS: dict[type, Callable[[Any], list[Any]]] = {
     s.Nonlocal: lambda node: [Line(f"nonlocal {', '.join(node.names)}")],
     s.Raise: lambda node: _word("raise", node.value, node.cause, between=" from "),
 }
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two trees have the same structure and values, wherever they stand in their texts."""
+    pending: list[tuple[object, object]] = [(left, right)]
+    while pending:
+        a, b = pending.pop()
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, s.Node):
+            pending.extend((getattr(a, name), getattr(b, name)) for name in a.fields)
+        elif isinstance(a, list):
+            assert isinstance(b, list)
+            if len(a) != len(b):
+                return False
+            pending.extend(zip(a, b, strict=True))
+        elif isinstance(a, float):
+            if repr(a) != repr(b):
+                return False
+        elif not isinstance(a, Span) and a != b:
+            return False
+    return True

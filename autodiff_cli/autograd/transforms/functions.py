@@ -398,7 +398,7 @@ def vmap(
             randomness == "same",
         )
     sources = [
-        None if dim is None else _front(leaf.node, dim)
+        None if dim is None else (leaf.node if dim == 0 else F.movedim(leaf.node, dim, 0))
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
     trace = Trace(size)
@@ -547,10 +547,6 @@ def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
     if len(set(sizes)) > 1:
         raise fault("E308 vmap-expects-all-tensors", sizes)
     return sizes[0]
-
-
-def _front(node: Node, dim: int) -> Node:
-    return node if dim == 0 else F.movedim(node, dim, 0)
 
 
 def _back(node: Node, dim: int | None) -> Node:

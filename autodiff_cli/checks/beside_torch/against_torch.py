@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import AutodiffError, Diagnostic, Label, fail
-from ...graph.node import Node
 from ...graph.op import value_of
 from ...graph.state import STATE
 from ...transform.torch_source import Recording, TorchSource
@@ -30,9 +29,6 @@ from .departures import differs
 if TYPE_CHECKING:
     from ...source import Span
     from ..runner import FileCheck
-
-# With the place of an assignment: its name, its span, its node, and its name in what is written.
-Entry = tuple[str, "Span", Node, str]
 
 
 GRACE = 1.0  # seconds that it has to end by itself

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..main import COMMANDS
+from ..dispatch import COMMANDS
 from ..options import Command, Option, choice, names, only
 from ..streams import Environment
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import AutodiffError, Exit
 from ...outside import OUTSIDE
-from ..main import COMMANDS
+from ..dispatch import COMMANDS
 from ..options import Command, Option, only
 from ..streams import Environment, OutputFailed, is_terminal
 

@@ -121,10 +121,6 @@ def _product(tree: syntax.Call, args: list[Any], owner: syntax.Node | None, firs
     return f"`{a}` has {x[1]} columns, so `{b}` needs {x[1]} rows, not {y[0]}"
 
 
-def _divisors(n: int) -> list[int]:
-    return [d for d in range(1, min(n, 10_000) + 1) if n % d == 0]
-
-
 def _reshaped(message: str, tree: syntax.Call, name: str) -> str:
     found = _NOT_RESHAPED.search(message)
     if found is None or not isinstance(tree.func, syntax.Attribute):
@@ -132,7 +128,7 @@ def _reshaped(message: str, tree: syntax.Call, name: str) -> str:
     n = int(found[1])
     wanted = [int(v) for v in re.findall(r"-?\d+", found[2])]
     method = f"{name}.{tree.func.attr}"
-    fitting = _divisors(n)
+    fitting = [d for d in range(1, min(n, 10_000) + 1) if n % d == 0]
     if not fitting or not wanted:
         return ""
     last = min(fitting, key=lambda d: abs(d - abs(wanted[-1])))

@@ -201,10 +201,6 @@ def _is_optimizer(value: Any) -> bool:
     return OPTIMIZER.has_instance(value)
 
 
-def _scheduler_state(scheduler: Object) -> dict[str, Any]:
-    return {name: value for name, value in scheduler.fields.items() if name != "optimizer"}
-
-
 def _restore_scheduler(scheduler: Object, state: dict[str, Any]) -> None:
     scheduler.fields.update(state)
 
@@ -279,7 +275,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "draw_cell": _draw_cell,
     "draw_recurrent": _draw_recurrent,
     "is_optimizer": _is_optimizer,
-    "scheduler_state": _scheduler_state,
+    "scheduler_state": lambda scheduler: {
+        name: value for name, value in scheduler.fields.items() if name != "optimizer"
+    },
     "restore_scheduler": _restore_scheduler,
     "deep_copy": _deep_copy,
 }

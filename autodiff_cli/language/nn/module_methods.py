@@ -88,24 +88,8 @@ def add_module(self: Module, name: Any, module: Any) -> None:
     self.modules[name] = module
 
 
-def _named_parameters(
-    self: Module, prefix: Any = "", recurse: Any = True, remove_duplicate: Any = True
-) -> list[tuple[str, Tensor]]:
-    return self.named(_parameters_of, prefix, truth(recurse), truth(remove_duplicate))
-
-
-def _named_buffers(
-    self: Module, prefix: Any = "", recurse: Any = True, remove_duplicate: Any = True
-) -> list[tuple[str, Tensor]]:
-    return self.named(_buffers_of, prefix, truth(recurse), truth(remove_duplicate))
-
-
 def _parameters(self: Module, recurse: Any = True) -> list[Tensor]:
     return [tensor for _, tensor in self.named(_parameters_of, "", truth(recurse))]
-
-
-def _buffers(self: Module, recurse: Any = True) -> list[Tensor]:
-    return [tensor for _, tensor in self.named(_buffers_of, "", truth(recurse))]
 
 
 def _named_children(self: Module) -> list[tuple[str, Module]]:
@@ -114,12 +98,6 @@ def _named_children(self: Module) -> list[tuple[str, Module]]:
         if module is not None:
             unique.setdefault(id(module), (name, module))
     return list(unique.values())
-
-
-def _named_modules(
-    self: Module, memo: Any = None, prefix: Any = "", remove_duplicate: Any = True
-) -> list[tuple[str, Module]]:
-    return list(self.named_modules(prefix, truth(remove_duplicate)))
 
 
 def _train(self: Module, mode: Any = True) -> Module:
@@ -202,13 +180,21 @@ def _state_method(name: str) -> Callable[..., Any]:
 
 _ITERATED: dict[str, Callable[..., Any]] = {
     "parameters": _parameters,
-    "named_parameters": _named_parameters,
-    "buffers": _buffers,
-    "named_buffers": _named_buffers,
+    "named_parameters": lambda self, prefix="", recurse=True, remove_duplicate=True: self.named(
+        _parameters_of, prefix, truth(recurse), truth(remove_duplicate)
+    ),
+    "buffers": lambda self, recurse=True: [
+        tensor for _, tensor in self.named(_buffers_of, "", truth(recurse))
+    ],
+    "named_buffers": lambda self, prefix="", recurse=True, remove_duplicate=True: self.named(
+        _buffers_of, prefix, truth(recurse), truth(remove_duplicate)
+    ),
     "children": lambda self: [module for _, module in _named_children(self)],
     "named_children": _named_children,
     "modules": lambda self: [module for _, module in self.named_modules()],
-    "named_modules": _named_modules,
+    "named_modules": lambda self, memo=None, prefix="", remove_duplicate=True: list(
+        self.named_modules(prefix, truth(remove_duplicate))
+    ),
 }
 
 

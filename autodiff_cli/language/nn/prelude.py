@@ -17,6 +17,7 @@ of `MaxPoolNd` is one of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ...autograd.tensor import Tensor
 from ...errors import AutodiffError
 from ...graph.node import Node, tick
 from ...graph.state import STATE, grad_mode
+from ...graph.walk import bodies, walk
 from ...source import Source, Span
 from ..runtime.expressions import Context
 from ..runtime.statements import compile_block
@@ -121,32 +123,24 @@ def _renamed(text: str, name: str, shown: str) -> str:
 
 def _place(result: Any, since: int, span: Span | None) -> None:
     """Give the nodes that a call made the place of the call."""
-    pending: list[Node] = [tensor.node for tensor in _tensors(result)]
-    seen: set[Node] = set()
-    while pending:
-        node = pending.pop()
-        if node.seq <= since or node in seen:
-            continue
-        seen.add(node)
+
+    def new(nodes: Iterable[Node]) -> list[Node]:
+        return [node for node in nodes if node.seq > since]
+
+    made = new(tensor.node for tensor in _tensors(result))
+    for node in walk(made, lambda node: new((*node.inputs, *bodies(node)))):
         if node.span is not None and type(node.span.source) is PreludeSource:
             node.span = span
-        pending.extend(node.inputs)
-        if node.body is not None:
-            pending.extend(node.body if type(node.body) is tuple else (node.body,))
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    found: list[Tensor] = []
-    pending = [value]
-    if isinstance(value, Object):
-        pending = value.held()
+def _tensors(value: Any) -> Iterator[Tensor]:
+    pending = value.held() if isinstance(value, Object) else [value]
     while pending:
         item = pending.pop()
         if isinstance(item, Tensor):
-            found.append(item)
+            yield item
         elif type(item) is tuple or (type(item) is list and len(item) < 1000):
             pending.extend(item)
-    return found
 
 
 class _Names(dict[str, Any]):

@@ -159,12 +159,11 @@ def _default_rng(seed: Any = None) -> NumpyGenerator:
     return NumpyGenerator("Generator", np.random.default_rng(_seed(seed)))
 
 
-def _random_state(seed: Any = None) -> NumpyGenerator:
-    return NumpyGenerator("RandomState", np.random.RandomState(_seed(seed)))
-
-
 RANDOM: dict[str, Builtin] = {
     **_legacy(lambda: STREAM.own),
     "default_rng": Builtin("default_rng", _default_rng),
-    "RandomState": Builtin("RandomState", _random_state),
+    "RandomState": Builtin(
+        "RandomState",
+        lambda seed=None: NumpyGenerator("RandomState", np.random.RandomState(_seed(seed))),
+    ),
 }

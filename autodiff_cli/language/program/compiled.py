@@ -138,7 +138,9 @@ class Compiled:
         vector = {name: argument(array) for name, array in parts.items()}
         leaves: dict[str, Tensor] = {}
         for name, node in nodes.items():
-            wanted = is_float(node.dtype) and self._varies(name)
+            wanted = is_float(node.dtype) and (
+                name in self.wrt if self.wrt is not None else name not in self.constants
+            )
             leaves[name] = tensor = Tensor(leaf(node, AccumulateGrad()) if wanted else node)
             if name in self.assigned:
                 STATE.overrides[name] = lambda original, tensor=tensor: tensor
@@ -188,10 +190,6 @@ class Compiled:
         if self.wrt is not None and name in self.wrt and not is_float(array.dtype):
             array = array.astype(FLOAT32 if self.python else FLOAT64)
         return array
-
-    def _varies(self, name: str) -> bool:
-        """Whether an array is differentiated with respect to, if it is one of floats."""
-        return name in self.wrt if self.wrt is not None else name not in self.constants
 
     # -- what is differentiated, and with respect to what -----------------------------------------
 

@@ -240,10 +240,6 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
     return whole(_scalar(value))
 
 
-def _list(values: Any = ()) -> list[Any]:
-    return list(items_of(values))
-
-
 def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
     from .collections_module import pairs_of
 
@@ -464,10 +460,6 @@ def _other_kind(name: str, kind: Any) -> TypeName:
     return TypeName(name, lambda value: isinstance(value, kind), None)
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int)
-
-
 TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag != "numpy", None)
 TYPE = TypeName("type", lambda v: isinstance(v, UserClass | TypeName), _type)
 ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: isinstance(v, Tensor) and v.tag == "numpy", None)
@@ -476,7 +468,7 @@ TYPES: dict[str, TypeName] = {
     "Tensor": TENSOR_TYPE,
     "ndarray": ARRAY_TYPE,
     "bool": TypeName("bool", lambda v: isinstance(v, bool), lambda value=False: truth(value)),
-    "int": TypeName("int", _is_int, _to_int),
+    "int": TypeName("int", lambda value: isinstance(value, int), _to_int),
     "float64": TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
     "float": TypeName("float", lambda v: isinstance(v, float), _float),
     "str": TypeName(
@@ -490,7 +482,9 @@ TYPES: dict[str, TypeName] = {
         lambda v: isinstance(v, Size),
         lambda values=(): Size(_int(v) for v in items_of(values)),
     ),
-    "list": TypeName("list", lambda v: isinstance(v, list), _list),
+    "list": TypeName(
+        "list", lambda v: isinstance(v, list), lambda values=(): list(items_of(values))
+    ),
     "tuple": TypeName(
         "tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))
     ),

@@ -30,25 +30,9 @@ def pairs_of(values: Any) -> dict[Any, Any]:
     return found
 
 
-def _default_dict(default_factory: Any = None, values: Any = (), **kwargs: Any) -> Any:
-    return defaultdict(default_factory, pairs_of(values), **kwargs)
-
-
 def counts_of(values: Any) -> Any:
     """What a Counter is made of, or takes in."""
     return values if isinstance(values, dict) else items_of(values)
-
-
-def _counter(values: Any = (), **kwargs: Any) -> Counter[Any]:
-    return Counter(counts_of(values), **kwargs)
-
-
-def _deque(values: Any = (), maxlen: Any = None) -> deque[Any]:
-    return deque(items_of(values), slice_part(maxlen))
-
-
-def _ordered_dict(values: Any = (), **kwargs: Any) -> OrderedDict[Any, Any]:
-    return OrderedDict(pairs_of(values), **kwargs)
 
 
 # -- named tuples ---------------------------------------------------------------------------------
@@ -158,12 +142,26 @@ TUPLE = TypeName("tuple", lambda v: isinstance(v, tuple), lambda values=(): tupl
 
 COLLECTIONS: dict[str, Any] = {
     "defaultdict": TypeName(
-        "collections.defaultdict", lambda v: isinstance(v, defaultdict), _default_dict
+        "collections.defaultdict",
+        lambda v: isinstance(v, defaultdict),
+        lambda default_factory=None, values=(), **kwargs: defaultdict(
+            default_factory, pairs_of(values), **kwargs
+        ),
     ),
-    "Counter": TypeName("collections.Counter", lambda v: isinstance(v, Counter), _counter),
-    "deque": TypeName("collections.deque", lambda v: isinstance(v, deque), _deque),
+    "Counter": TypeName(
+        "collections.Counter",
+        lambda v: isinstance(v, Counter),
+        lambda values=(), **kwargs: Counter(counts_of(values), **kwargs),
+    ),
+    "deque": TypeName(
+        "collections.deque",
+        lambda v: isinstance(v, deque),
+        lambda values=(), maxlen=None: deque(items_of(values), slice_part(maxlen)),
+    ),
     "OrderedDict": TypeName(
-        "collections.OrderedDict", lambda v: isinstance(v, OrderedDict), _ordered_dict
+        "collections.OrderedDict",
+        lambda v: isinstance(v, OrderedDict),
+        lambda values=(), **kwargs: OrderedDict(pairs_of(values), **kwargs),
     ),
     "namedtuple": Builtin("namedtuple", _named_tuple),
 }

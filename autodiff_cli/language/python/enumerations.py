@@ -152,10 +152,6 @@ def _next(cls: Any, name: str, last: Any) -> Any:
     return name.lower() if "StrEnum" in [base.name for base in cls.line] else last + 1
 
 
-def _described(self: Any) -> str:
-    return f"<{_named(self)}: {represent(self.fields['value'])}>"
-
-
 def _named(self: Any) -> str:
     name = self.fields["name"]
     if name is None:
@@ -188,10 +184,6 @@ def _unique(cls: Any) -> Any:
     return cls
 
 
-def _of_value(self: Any) -> str:
-    return str(plain(self))
-
-
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "or": lambda a, b: a | b,
     "and": lambda a, b: a & b,
@@ -201,7 +193,7 @@ ENUM: Any = Enumeration("Enum", (), {}, fixed=True)
 ENUM.members = {}
 ENUM.finish = staticmethod(_enumeration)
 _METHODS: dict[str, Callable[..., Any]] = {
-    "__repr__": _described,
+    "__repr__": lambda self: f"<{_named(self)}: {represent(self.fields['value'])}>",
     "__str__": _named,
     "__format__": lambda self, spec: format(self.describe_text(), spec),
     "__hash__": lambda self: hash(self.fields["name"]),
@@ -224,7 +216,7 @@ FLAG: Any = library_class(
     },
 )
 _AS_VALUE: dict[str, Callable[..., Any]] = {
-    "__str__": _of_value,
+    "__str__": lambda self: str(plain(self)),
     "__format__": lambda self, spec: format(plain(self) if spec else self.describe_text(), spec),
 }
 _INT: Any = extended(TYPES["int"])

@@ -29,10 +29,6 @@ from .collections_module import COLLECTIONS, row_type
 # -- functools ------------------------------------------------------------------------------------
 
 
-def _reduce(function: Any, values: Any, *initial: Any) -> Any:
-    return functools.reduce(function, iterator(values), *initial)
-
-
 def _wraps(wrapped: Any, **options: Any) -> Builtin:
     def rename(function: Any) -> Any:
         name = getattr(wrapped, "name", None)
@@ -125,10 +121,6 @@ def _shuffle(values: Any) -> None:
     STREAM.own.shuffle(values)
 
 
-def _choices(population: Any, weights: Any = None, *, cum_weights: Any = None, k: Any = 1) -> Any:
-    return STREAM.own.choices(items_of(population), weights, cum_weights=cum_weights, k=k)
-
-
 _DRAWN = """
     random randint uniform gauss normalvariate randrange expovariate betavariate triangular
     lognormvariate getrandbits
@@ -137,7 +129,9 @@ RANDOM: dict[str, Callable[..., Any]] = {
     "seed": _seed,
     **{name: _drawn(name) for name in _DRAWN.split()},
     "choice": lambda values: STREAM.own.choice(items_of(values)),
-    "choices": _choices,
+    "choices": lambda population, weights=None, *, cum_weights=None, k=1: STREAM.own.choices(
+        items_of(population), weights, cum_weights=cum_weights, k=k
+    ),
     "sample": lambda values, k: STREAM.own.sample(items_of(values), k),
     "shuffle": _shuffle,
 }
@@ -168,10 +162,6 @@ _TYPING: dict[str, Any] = {
 }
 
 
-def _any_type() -> TypeName:
-    return TypeName("object", lambda value: True, lambda *args, **kwargs: None)
-
-
 def _functions(table: dict[str, Callable[..., Any]]) -> dict[str, Any]:
     return {name: Builtin(name, function) for name, function in table.items()}
 
@@ -182,7 +172,9 @@ _TABLE: dict[str, dict[str, Any]] = {
             "partial": lambda function, *args, **kwargs: functools.partial(
                 function, *args, **kwargs
             ),
-            "reduce": _reduce,
+            "reduce": lambda function, values, *initial: functools.reduce(
+                function, iterator(values), *initial
+            ),
             "wraps": _wraps,
             "lru_cache": _cached,
             "cache": lambda function: functools.lru_cache(None)(function),
@@ -244,7 +236,9 @@ def _member(path: str) -> Any:
     if module == "typing" and name in _TYPING:
         return _TYPING[name]
     if module in ("typing", "collections.abc"):
-        return name != "TYPE_CHECKING" and _any_type()
+        return name != "TYPE_CHECKING" and TypeName(
+            "object", lambda value: True, lambda *args, **kwargs: None
+        )
     if module in _TABLE:
         return _TABLE[module].get(name)
     from .system_modules import member as system

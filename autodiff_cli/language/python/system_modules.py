@@ -75,10 +75,6 @@ def _is_folder(path: Any) -> bool:
     return file_name(path) in files().folders
 
 
-def _variable(key: Any, default: Any = None) -> Any:
-    return files().environment.get(key, default)
-
-
 def _texts(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of texts alone."""
 
@@ -130,7 +126,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "os.mkdir": _make_folder,
     "os.remove": _remove,
     "os.unlink": _remove,
-    "os.getenv": _variable,
+    "os.getenv": lambda key, default=None: files().environment.get(key, default),
     **{
         f"os.path.{name}": _texts(getattr(posixpath, name))
         for name in ("join", "basename", "dirname", "splitext", "split", "normpath")

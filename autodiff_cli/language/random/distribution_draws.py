@@ -15,10 +15,6 @@ from ..values.user_classes import Object
 from .generators import default_stream
 
 
-def _fields_of(value: Object) -> dict[str, Any]:
-    return value.fields
-
-
 def _fresh_copy(value: Object) -> Object:
     """Another value of the same class with the same fields."""
     made = value.cls.__new__(value.cls)
@@ -56,7 +52,7 @@ def _binomial(count: Tensor, prob: Tensor) -> Tensor:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "fields_of": _fields_of,
+    "fields_of": lambda value: value.fields,
     "fresh_copy": _fresh_copy,
     "standard_gamma": _standard_gamma,
     "sample_dirichlet": _sample_dirichlet,

@@ -94,12 +94,6 @@ def _feature_alpha(tensor: Tensor, p: float) -> Tensor:
     return _affine(tensor, *default_stream().alpha_dropout(shape, p, tensor.dtype))
 
 
-def _dropout(
-    input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, train: Any = None
-) -> Tensor:
-    return _noisy("dropout", input, p, training if train is None else train, inplace, _factor)
-
-
 def _feature_dropout(
     input: Any, p: Any = 0.5, training: Any = True, *, train: Any = None
 ) -> Tensor:
@@ -205,7 +199,9 @@ def _fractional(dims: int) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "dropout": _dropout,
+    "dropout": lambda input, p=0.5, training=True, inplace=False, *, train=None: _noisy(
+        "dropout", input, p, training if train is None else train, inplace, _factor
+    ),
     "feature_dropout": _feature_dropout,
     "alpha_dropout": _alpha_dropout,
     "feature_alpha_dropout": _feature_alpha_dropout,

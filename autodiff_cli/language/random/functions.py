@@ -155,10 +155,6 @@ def _randperm(n: Any, **options: Any) -> Tensor:
     return _drawn((count,), draw, o.requires_grad)
 
 
-def _rand_like(input: Any, **options: Any) -> Tensor:
-    return _like("rand_like", input, options, lambda o, shape: o.stream.rand(shape, o.dtype))
-
-
 def _randn_like(input: Any, **options: Any) -> Tensor:
     node = tensor_argument("randn_like", input).node
     return _like(
@@ -394,7 +390,9 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "randn": _standard_normal,
         "randint": _randint,
         "randperm": _randperm,
-        "rand_like": _rand_like,
+        "rand_like": lambda input, **options: _like(
+            "rand_like", input, options, lambda o, shape: o.stream.rand(shape, o.dtype)
+        ),
         "randn_like": _randn_like,
         "randint_like": _randint_like,
         "empty": _empty,

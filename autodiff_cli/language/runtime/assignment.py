@@ -252,7 +252,12 @@ def compile_assign(tree: syntax.Assign, context: Context) -> RunStatement:
         [t.id for t in tree.targets if isinstance(t, syntax.Name)] if context.module_level else []
     )
     many = (
-        [n for t in tree.targets if isinstance(t, syntax.Tuple | syntax.List) for n in _names_in(t)]
+        [
+            n
+            for t in tree.targets
+            if isinstance(t, syntax.Tuple | syntax.List)
+            for n in [t.id if isinstance(t, syntax.Name) else "" for t in t.elements]
+        ]
         if context.module_level
         else []
     )
@@ -318,10 +323,6 @@ def _assign_name(tree: syntax.Assign, name: str, context: Context) -> RunStateme
         return None
 
     return run
-
-
-def _names_in(tree: Any) -> list[str]:
-    return [t.id if isinstance(t, syntax.Name) else "" for t in tree.elements]
 
 
 def overridden(name: str, value: Any) -> Any:

@@ -235,6 +235,7 @@ def _is_free(module: Namespace, name: str) -> bool:
 
 # -- tensors --------------------------------------------------------------------------------------
 
+
 def _grad(tensor: Tensor) -> Any:
     for hook in STATE.grad_read:
         hook()
@@ -256,7 +257,7 @@ def _kept(node: Node) -> str:
     name, text = ("", "") if node.span is None else (node.span.assigned, node.span.text)
     lead = f"{name} - "
     if name and text.startswith(lead) and f"{name}.grad" in text:
-        step = f"{name} -= {text[len(lead):]}"
+        step = f"{name} -= {text[len(lead) :]}"
         return f"`{name}` is a new tensor since this; change it: `with torch.no_grad(): {step}`"
     return "call `.retain_grad()` on it before backward()"
 
@@ -265,16 +266,12 @@ def _data(tensor: Tensor) -> Tensor:
     return wrap_view(F.data_alias(tensor.looked_at), tensor)
 
 
-def _grad_fn(tensor: Tensor) -> Any:
-    return None if tensor.is_leaf else GradFn(tensor.node)
-
-
 ATTRIBUTES: dict[str, Getter] = {
     "shape": lambda t: Size(t.shape),
     "dtype": lambda t: t.dtype,
     "ndim": lambda t: len(t.shape),
     "grad": _grad,
-    "grad_fn": _grad_fn,
+    "grad_fn": lambda tensor: None if tensor.is_leaf else GradFn(tensor.node),
     "requires_grad": lambda t: t.requires_grad,
     "is_leaf": lambda t: t.is_leaf,
     "data": _data,
@@ -375,14 +372,6 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
         raise fault("E207 attribute-tensor-cannot-set", name=name)
 
 
-def _size(tensor: Tensor, dim: Any = None) -> Any:
-    return (
-        Size(tensor.shape)
-        if dim is None
-        else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
-    )
-
-
 def _backward(
     tensor: Tensor,
     gradient: Any = None,
@@ -421,18 +410,6 @@ def _requires_grad_(tensor: Tensor, requires_grad: Any = True) -> Tensor:
 def inside(name: str) -> AutodiffError:
     beside = " (or perhaps using torch.autograd.functional.* APIs)" if name[-1] == "_" else ""
     return fault("E411 cannot-called-inside-transform", name=name, beside=beside)
-
-
-def _detach(tensor: Tensor) -> Tensor:
-    return wrap_view(F.detach(tensor.looked_at), tensor)
-
-
-_DETACHED_VIEW = (
-    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
-    "(DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP "
-    "buckets, and hence detach_() cannot be called on these gradients. To fix this error, please "
-    "refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
-)
 
 
 def _detach_(tensor: Tensor) -> Tensor:
@@ -722,7 +699,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     **{name: _random_method(name) for name in RANDOM_METHOD_NAMES},
     "item": lambda t: t.item(),
     "tolist": _tolist,
-    "size": _size,
+    "size": lambda tensor, dim=None: (
+        Size(tensor.shape)
+        if dim is None
+        else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
+    ),
     "dim": lambda t: len(t.shape),
     "ndimension": lambda t: len(t.shape),
     "numel": lambda t: t.node.numel,
@@ -731,7 +712,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "backward": _backward,
     "retain_grad": _retain,
     "requires_grad_": _requires_grad_,
-    "detach": _detach,
+    "detach": lambda tensor: wrap_view(F.detach(tensor.looked_at), tensor),
     "detach_": _detach_,
     "numpy": _numpy,
     "data_ptr": lambda t: id(t.share()) + t.dtype.itemsize * first_place(t),

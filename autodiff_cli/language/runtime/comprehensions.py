@@ -66,10 +66,6 @@ def _comprehension(
     return run
 
 
-def compile_list(tree: syntax.ListComp, context: Context) -> Run:
-    return _comprehension(tree, context, [tree.elt])
-
-
 def compile_generator(tree: syntax.GeneratorExp, context: Context) -> Run:
     """`(x for ...)`: in a native file its results, which it gives all at once."""
     results = _comprehension(tree, context, [tree.elt])
@@ -91,7 +87,7 @@ def compile_dict(tree: syntax.DictComp, context: Context) -> Run:
 
 
 COMPREHENSIONS: dict[type, Callable[[Any, Context], Run]] = {
-    syntax.ListComp: compile_list,
+    syntax.ListComp: lambda tree, context: _comprehension(tree, context, [tree.elt]),
     syntax.GeneratorExp: compile_generator,
     syntax.SetComp: compile_set,
     syntax.DictComp: compile_dict,

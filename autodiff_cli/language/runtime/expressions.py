@@ -108,10 +108,6 @@ def _numlist(tree: syntax.NumList, context: Context) -> Run:
     return lambda scope: values.copy()
 
 
-def _no_elements(scope: Scope) -> list[Any]:
-    return []
-
-
 def elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], list[Any]]:
     """The values of displays and arguments, with `*value` unpacked."""
     runs = [COMPILERS[type(t)](t, context) for t in trees]
@@ -120,7 +116,7 @@ def elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], li
             one = runs[0]
             return lambda scope: [one(scope)]
         if not runs:
-            return _no_elements
+            return lambda scope: []
 
         def run(scope: Scope) -> list[Any]:
             return [r(scope) for r in runs]
@@ -138,10 +134,6 @@ def elements(trees: list[syntax.Node], context: Context) -> Callable[[Scope], li
         return values
 
     return run_starred
-
-
-def _list(tree: syntax.List, context: Context) -> Run:
-    return elements(tree.elements, context)
 
 
 def _tuple(tree: syntax.Tuple, context: Context) -> Run:
@@ -401,14 +393,10 @@ def _joined(tree: syntax.JoinedStr, context: Context) -> Run:
 
     def run(scope: Scope) -> Any:
         texts = [p(scope) for p in parts]
-        found = later(_join, texts)
+        found = later(lambda *parts: "".join(parts), texts)
         return "".join(texts) if found is None else found
 
     return run
-
-
-def _join(*parts: str) -> str:
-    return "".join(parts)
 
 
 def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
@@ -438,7 +426,7 @@ COMPILERS: dict[type, Callable[[Any, Context], Run]] = {
     syntax.Name: _name,
     syntax.Constant: _constant,
     syntax.NumList: _numlist,
-    syntax.List: _list,
+    syntax.List: lambda tree, context: elements(tree.elements, context),
     syntax.Tuple: _tuple,
     syntax.Set: _set,
     syntax.Dict: _dict,

@@ -223,7 +223,9 @@ def _simple(tree: Any, context: Context) -> Steps:
             if field in target.fields:
                 setattr(target, field, _kept(getattr(target, field), context, before))
         made.target = _kept(target, context, before)  # read before the yield
-        after.append(STATEMENTS[syntax.Assign](_assignment(target, made.target), context))
+        after.append(
+            STATEMENTS[syntax.Assign](syntax.Assign([target], made.target, target.span), context)
+        )
     for field in tree.fields:
         part = getattr(tree, field)
         if field not in ("target", "targets") and isinstance(part, syntax.Node):
@@ -239,10 +241,6 @@ def _simple(tree: Any, context: Context) -> Steps:
         return signal
 
     return steps
-
-
-def _assignment(target: Any, value: Any) -> syntax.Assign:
-    return syntax.Assign([target], value, target.span)
 
 
 def _value(tree: syntax.Node, context: Context) -> Callable[[Scope], Generator[Any, Any, Any]]:

@@ -176,14 +176,6 @@ def _while(tree: syntax.While, context: Context) -> RunStatement:
     return run
 
 
-def _break(tree: syntax.Break, context: Context) -> RunStatement:
-    return lambda scope: BREAK
-
-
-def _continue(tree: syntax.Continue, context: Context) -> RunStatement:
-    return lambda scope: CONTINUE
-
-
 def _pass(tree: syntax.Node, context: Context) -> RunStatement:
     return lambda scope: None
 
@@ -350,8 +342,8 @@ STATEMENTS: dict[type, Callable[[Any, Context], RunStatement]] = {
     syntax.If: _if,
     syntax.For: _for,
     syntax.While: _while,
-    syntax.Break: _break,
-    syntax.Continue: _continue,
+    syntax.Break: lambda tree, context: lambda scope: BREAK,
+    syntax.Continue: lambda tree, context: lambda scope: CONTINUE,
     syntax.Pass: _pass,
     syntax.Return: _return,
     syntax.With: _with,

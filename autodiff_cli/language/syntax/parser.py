@@ -14,14 +14,13 @@ from itertools import accumulate
 from typing import Any
 
 from ...errors import AutodiffError, fault
-from ...source import Source, Span
-from . import tree as syntax
+from ...source import Source
 from .actions import Builder
 from .grammar import TABLES as tables
 from .lexer import tokenize
 from .misplaced_statements import PLACED, misplaced
 from .tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens
-from .tree import Module, Node
+from .tree import Module
 
 # What only continues a statement.
 _PARTS = frozenset(KIND[name] for name in ("ELSE", "ELIF", "EXCEPT", "FINALLY"))
@@ -183,7 +182,7 @@ class Machine:
                 values.append(value)
                 begins.append(start)
                 if len(states) > MAX_STACK:
-                    raise too_complex(tokens.span(index - 1))
+                    raise fault("E108 nested-too-deep", span=tokens.span(index - 1))
         finally:
             self.index = index
 
@@ -279,10 +278,6 @@ class Machine:
         self.statement_state()
 
 
-def too_complex(span: Span) -> AutodiffError:
-    return fault("E108 nested-too-deep", span=span)
-
-
 def _error_of(problem: SyntaxProblem, machine: Machine) -> AutodiffError:
     tokens = machine.tokens
     if tokens.kinds[problem.index] == ERROR:
@@ -320,7 +315,7 @@ def parse_all(source: Source) -> tuple[Module | None, list[AutodiffError]]:
             going = machine.tokens.refused is None and machine.next_statement()
         except SyntaxProblem as problem:
             found = _error_of(problem, machine)
-            if not (errors and _follows(machine.tokens, problem.index)):
+            if not (errors and machine.tokens.kinds[problem.index] in _PARTS):
                 errors.append(found)
             going = _recover(machine, problem.index, found)
         else:
@@ -331,11 +326,6 @@ def parse_all(source: Source) -> tuple[Module | None, list[AutodiffError]]:
             break
     errors.sort(key=lambda error: error.span.start if error.span else 0)
     return None, errors
-
-
-def _follows(tokens: Tokens, index: int) -> bool:
-    """Whether an error only follows from an earlier one: an `else` whose `if` was wrong."""
-    return tokens.kinds[index] in _PARTS
 
 
 def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
@@ -351,20 +341,6 @@ def _recover(machine: Machine, index: int, error: AutodiffError) -> bool:
         machine.restart(line_start)
         return True
     return machine.skip_line()
-
-
-def parse_expression(source: Source) -> Node:
-    """The tree of one expression, for command-line options that take one."""
-    module = parse(source)
-    if len(module.body) == 1 and isinstance(module.body[0], syntax.ExprStmt):
-        return module.body[0].value
-    span = module.body[0].span if module.body else Span(source, 0, len(source.text))
-    raise fault(
-        "E102 one-value-needed",
-        "an expression is needed here" if module.body else "an expression is missing here",
-        "not an expression" if module.body else "nothing here",
-        span=span,
-    )
 
 
 def is_incomplete(text: str) -> bool:

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from . import tree as syntax
 
+DEFINITIONS = (syntax.FunctionDef, syntax.ClassDef)
+
 
 def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
     """Names that a function body assigns, and those it declares global."""
     found = _named_inside(trees)
     outer: set[str] = set()
-    pending: list[syntax.Node] = list(trees)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, syntax.FunctionDef | syntax.ClassDef):
+    for node in syntax.within(trees, DEFINITIONS, syntax.below):
+        if isinstance(node, DEFINITIONS):
             found.add(node.name)
-            continue
-        if isinstance(
-            node,
-            syntax.Lambda
-            | syntax.ListComp
-            | syntax.GeneratorExp
-            | syntax.SetComp
-            | syntax.DictComp,
-        ):
-            continue
-        if isinstance(node, syntax.Global | syntax.Nonlocal):
+        elif isinstance(node, syntax.Global | syntax.Nonlocal):
             outer.update(node.names)
         elif isinstance(node, syntax.Assign):
             for target in node.targets:
@@ -39,25 +29,15 @@ def assigned_names(trees: list[syntax.Node]) -> tuple[set[str], set[str]]:
             for item in node.items:
                 if item.target is not None:
                     found.update(target_names(item.target))
-        for body in syntax.bodies(node):
-            pending.extend(body)
     return found - outer, outer
 
 
 def _named_inside(trees: list[syntax.Node]) -> set[str]:
     """The names that `:=` binds, also in comprehensions, but not in functions inside."""
-    found: set[str] = set()
     if not trees or not trees[0].span.source.has(":="):
-        return found
-    pending = list(trees)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, syntax.FunctionDef | syntax.ClassDef | syntax.Lambda):
-            continue
-        if isinstance(node, syntax.NamedExpr):
-            found.update(target_names(node.target))
-        pending.extend(syntax.children(node))
-    return found
+        return set()
+    inside = syntax.within(trees, (*DEFINITIONS, syntax.Lambda))
+    return {node.target.id for node in inside if isinstance(node, syntax.NamedExpr)}
 
 
 def yields(trees: list[syntax.Node]) -> bool:
@@ -67,14 +47,8 @@ def yields(trees: list[syntax.Node]) -> bool:
 
 def first_yield(trees: list[syntax.Node]) -> syntax.Yield | None:
     """A `yield` in these trees that belongs to the function around them."""
-    pending = list(trees)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, syntax.Yield):
-            return node
-        if not isinstance(node, syntax.FunctionDef | syntax.ClassDef | syntax.Lambda):
-            pending.extend(syntax.children(node))
-    return None
+    inside = syntax.within(trees, (*DEFINITIONS, syntax.Lambda, syntax.Yield))
+    return next((node for node in inside if isinstance(node, syntax.Yield)), None)
 
 
 def target_names(tree: syntax.Node) -> list[str]:
@@ -89,13 +63,5 @@ def target_names(tree: syntax.Node) -> list[str]:
 
 def declared_global(trees: list[syntax.Node]) -> set[str]:
     """The names that `global` names in a body, but not in functions inside."""
-    found: set[str] = set()
-    pending = list(trees)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, syntax.Global):
-            found.update(node.names)
-        elif not isinstance(node, syntax.FunctionDef | syntax.ClassDef):
-            for body in syntax.bodies(node):
-                pending.extend(body)
-    return found
+    inside = syntax.within(trees, DEFINITIONS, syntax.below)
+    return {name for node in inside if isinstance(node, syntax.Global) for name in node.names}

@@ -7,7 +7,7 @@ in, as Python's positions do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -252,6 +252,25 @@ def operand(node: Node) -> str:
     return text if isinstance(node, simple) else f"({text})"
 
 
+def below(node: Node) -> list[Node]:
+    """The statements in the blocks of a statement."""
+    return [statement for body in bodies(node) for statement in body]
+
+
+def within(
+    trees: Iterable[Node],
+    closed: type[Node] | tuple[type[Node], ...] = (),
+    further: Callable[[Node], Iterable[Node]] = children,
+) -> Iterator[Node]:
+    """Trees and what is `further` down, in no order; what `closed` kinds contain is left out."""
+    pending = list(trees)
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, closed):
+            pending.extend(further(node))
+
+
 def walk(node: Node) -> Iterator[Node]:
     """A node and everything below it, parents first, without recursion."""
     pending = [node]
@@ -299,32 +318,4 @@ def bodies(node: Node) -> list[list[Node]]:
 
 def has_import(module: Module) -> bool:
     """Whether a program has an `import` line, at module level or in any block."""
-    pending: list[Node] = list(module.body)
-    for statement in pending:  # it grows
-        if type(statement) is Import or type(statement) is ImportFrom:
-            return True
-        for body in bodies(statement):
-            pending.extend(body)
-    return False
-
-
-def same(left: object, right: object) -> bool:
-    """Whether two trees have the same structure and values, wherever they stand in their texts."""
-    pending: list[tuple[object, object]] = [(left, right)]
-    while pending:
-        a, b = pending.pop()
-        if type(a) is not type(b):
-            return False
-        if isinstance(a, Node):
-            pending.extend((getattr(a, name), getattr(b, name)) for name in a.fields)
-        elif isinstance(a, list):
-            assert isinstance(b, list)
-            if len(a) != len(b):
-                return False
-            pending.extend(zip(a, b, strict=True))
-        elif isinstance(a, float):
-            if repr(a) != repr(b):
-                return False
-        elif not isinstance(a, Span) and a != b:
-            return False
-    return True
+    return any(isinstance(node, Import | ImportFrom) for node in within(module.body, (), below))

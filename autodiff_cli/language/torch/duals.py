@@ -129,10 +129,6 @@ def columns(call: Call, given: list[Any], places: list[int]) -> list[list[np.nda
     return found
 
 
-def _dual_level() -> Manager:
-    return Manager("dual_level", lambda: _enter() and None, lambda error: _leave())
-
-
 def _set_enabled(mode: Any) -> Manager:
     """`_set_fwd_grad_enabled(False)`: what is made inside moves with nothing."""
     started: list[int] = []
@@ -149,7 +145,10 @@ def _set_enabled(mode: Any) -> Manager:
 
 NAMES: dict[str, Any] = {
     "_set_fwd_grad_enabled": Builtin("_set_fwd_grad_enabled", _set_enabled),
-    "dual_level": Builtin("dual_level", _dual_level),
+    "dual_level": Builtin(
+        "dual_level",
+        lambda: Manager("dual_level", lambda: _enter() and None, lambda error: _leave()),
+    ),
     "enter_dual_level": Builtin("enter_dual_level", _enter),
     "exit_dual_level": Builtin("exit_dual_level", _leave),
     "make_dual": Builtin("make_dual", _make),

@@ -17,8 +17,6 @@ from ...graph.state import STATE
 from ..values.functions import call_value
 from ..values.user_classes import UserClass, bind
 
-_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
-
 
 def rule(cls: UserClass) -> Any:
     """The `vmap` of a Function, where a vmap is running; None when `forward` is mapped itself."""

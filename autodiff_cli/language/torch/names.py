@@ -173,14 +173,6 @@ def _from_numpy(ndarray: Any) -> Tensor:
     return as_tensor(ndarray)
 
 
-def _equal(input: Any, other: Any) -> bool:
-    return bool(input.shape == other.shape and np.array_equal(input.numpy(), other.numpy()))
-
-
-def _numel(tensor: Any) -> int:
-    return tensor.node.numel
-
-
 def _result_type(a: Any, b: Any) -> np.dtype:
     from ...graph.dtypes import result_dtype
 
@@ -261,7 +253,7 @@ TORCH: dict[str, Any] = {
             "is_tensor": lambda value: isinstance(value, Tensor),
             "is_floating_point": lambda value: is_float(value.dtype),
             "is_grad_enabled": lambda: STATE.grad,
-            "numel": _numel,
+            "numel": lambda tensor: tensor.node.numel,
             "set_default_dtype": _set_default_dtype,
             "get_default_dtype": lambda: STATE.default_dtype,
             "set_default_tensor_type": _set_default_tensor_type,
@@ -279,7 +271,9 @@ TORCH: dict[str, Any] = {
             "iinfo": _iinfo,
             "device": _device,
             "allclose": _allclose,
-            "equal": _equal,
+            "equal": lambda input, other: bool(
+                input.shape == other.shape and np.array_equal(input.numpy(), other.numpy())
+            ),
             "as_strided": as_strided,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,
@@ -352,14 +346,10 @@ def _array(
     return as_array(result if not ndmin else made(np.array(result.numpy(), ndmin=ndmin)))
 
 
-def _as_array(data: Any, dtype: Any = None, **options: Any) -> Tensor:
-    return _array(data, dtype, copy=False)
-
-
 NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
     {
         "array": _array,
-        "asarray": _as_array,
+        "asarray": lambda data, dtype=None, **options: _array(data, dtype, copy=False),
         "finfo": _finfo,
         "iinfo": _iinfo,
         "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(

@@ -25,7 +25,6 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import Aside
 from .functions import guarded
-from .operations import items_of
 from .values import Builtin, TypeName
 
 
@@ -85,10 +84,6 @@ def _transpose(array: Array, *axes: Any) -> Any:
     return calls.call("permute", (array, order), {})
 
 
-def _astype(array: Array, dtype: Any, **options: Any) -> Any:
-    return Tensor(F.copied(F.to_dtype(array.node, dtype_of(dtype))))
-
-
 def _sort(array: Array, axis: Any = -1) -> None:
     array.overwrite(constant(np.sort(plain(array), axis=axis)))
 
@@ -100,7 +95,9 @@ def _fill(array: Array, value: Any) -> None:
 _METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "transpose": _transpose,
-    "astype": _astype,
+    "astype": lambda array, dtype, **options: Tensor(
+        F.copied(F.to_dtype(array.node, dtype_of(dtype)))
+    ),
     "sort": _sort,
     "fill": _fill,
     "ravel": lambda array: _reshape(array, -1),
@@ -177,14 +174,6 @@ def given_back(value: Any) -> Any:
 
 
 # -- functions whose arguments are not those of an op ---------------------------------------------
-
-
-def _given(value: Any) -> Array:
-    if isinstance(value, Array):
-        return value
-    if isinstance(value, Tensor):
-        return as_array(Tensor(F.detach(value.node)))
-    return made(np.asarray(plain(items_of(value) if isinstance(value, range) else value)))
 
 
 def _arange(*args: Any, dtype: Any = None, **kwargs: Any) -> Array:

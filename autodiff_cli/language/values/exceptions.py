@@ -61,15 +61,11 @@ def _init(self: ErrorValue, *args: Any) -> None:
         self.fields["value"] = args[0] if args else None
 
 
-def _with_traceback(self: ErrorValue, traceback: Any) -> ErrorValue:
-    return self
-
-
 _METHODS: dict[str, Callable[..., Any]] = {
     "__init__": _init,
     "__repr__": _represented,
     "__str__": _said,
-    "with_traceback": _with_traceback,
+    "with_traceback": lambda self, traceback: self,
     "add_note": lambda self, note: self.fields.setdefault("__notes__", []).append(note),
 }
 

@@ -236,10 +236,6 @@ def _stepped(items: Iterator[Any]) -> Iterator[Any]:
         yield item
 
 
-def _cycle(values: Any) -> Lazy:
-    return Lazy("cycle", _stepped(itertools.cycle(iterator(values))))
-
-
 def _repeat(value: Any, *times: Any) -> Lazy:
     counts = [slice_part(n) for n in times]
     return Lazy("repeat", _stepped(itertools.repeat(value, *[n for n in counts if n is not None])))
@@ -297,23 +293,21 @@ def _grouped(values: Any, key: Any = None) -> Lazy:
     return Lazy("groupby", items())
 
 
-def _starmap(function: Any, values: Any) -> Lazy:
-    return Lazy("starmap", (call_value(function, list(iterate(v)), {}) for v in iterator(values)))
-
-
 _FINITE = """
     product permutations combinations combinations_with_replacement pairwise zip_longest batched
 """
 ITERTOOLS: dict[str, Callable[..., Any]] = {
     "count": _count,
-    "cycle": _cycle,
+    "cycle": lambda values: Lazy("cycle", _stepped(itertools.cycle(iterator(values)))),
     "repeat": _repeat,
     "islice": _slice,
     "accumulate": _accumulate,
     "takewhile": _while("takewhile"),
     "dropwhile": _while("dropwhile"),
     "groupby": _grouped,
-    "starmap": _starmap,
+    "starmap": lambda function, values: Lazy(
+        "starmap", (call_value(function, list(iterate(v)), {}) for v in iterator(values))
+    ),
     **{name: _counted(name) for name in _FINITE.split()},
 }
 

@@ -607,10 +607,6 @@ def _new(cls: Any, *args: Any, **kwargs: Any) -> Any:
     return kind.__new__(kind)
 
 
-def _read(self: Any, name: Any) -> Any:
-    return self.read(name)
-
-
 def _init(self: Any, *args: Any, **kwargs: Any) -> None:
     if args or kwargs:
         raise fault("E205 object-init-takes-exactly")

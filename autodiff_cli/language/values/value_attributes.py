@@ -123,14 +123,6 @@ def _methods(**functions: Callable[..., Any]) -> dict[str, Getter]:
     return {name: _bound(name, function) for name, function in functions.items()}
 
 
-def _get(values: dict[Any, Any], key: Any, default: Any = None) -> Any:
-    return values.get(dict_key(key), default)
-
-
-def _pop_key(values: dict[Any, Any], key: Any, *default: Any) -> Any:
-    return values.pop(dict_key(key), *default)
-
-
 _TEXTS = """
     upper lower strip lstrip rstrip split rsplit splitlines startswith endswith find rfind count
     title capitalize isdigit isalpha isalnum isspace isupper islower removeprefix removesuffix
@@ -160,8 +152,8 @@ _LISTS: dict[str, Getter] = {
 _DICTS: dict[str, Getter] = {
     **_plain("items keys values popitem copy clear"),
     **_methods(
-        get=_get,
-        pop=_pop_key,
+        get=lambda values, key, default=None: values.get(dict_key(key), default),
+        pop=lambda values, key, *default: values.pop(dict_key(key), *default),
         setdefault=lambda v, key, default=None: v.setdefault(dict_key(key), default),
         update=_update,
     ),

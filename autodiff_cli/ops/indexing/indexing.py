@@ -224,7 +224,6 @@ _INDICES = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
     "indices"
 )
-_INDEX_TYPES = "tensors used as indices must be long, int, byte or bool tensors"
 
 
 def _item(item: Any) -> Any:

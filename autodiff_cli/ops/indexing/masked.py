@@ -91,29 +91,29 @@ def _sum(x, dims, keepdim, mask):
     return F.sum(kept(x, mask, 0), dims, keepdim)
 
 
-def _amax(x, dims, keepdim, mask):
-    return F.amax(kept(x, mask, _lowest(x)), dims, keepdim)
-
-
-def _amin(x, dims, keepdim, mask):
-    return F.amin(kept(x, mask, _highest(x)), dims, keepdim)
-
-
 def _mean(x, dims, keepdim, mask):
     require_float("masked.mean", x, "ValueError")
     return F.div(_sum(x, dims, keepdim, mask), _counted(x, dims, keepdim, mask))
 
 
-def _logsumexp(x, dims, keepdim, mask):
-    return F.logsumexp(kept(x, mask, _lowest(x)), dims, keepdim)
-
-
 for _row in (
     ("sum", _sum, "Sum"),
-    ("amax", _amax, "Largest element"),
-    ("amin", _amin, "Smallest element"),
+    (
+        "amax",
+        lambda x, dims, keepdim, mask: F.amax(kept(x, mask, _lowest(x)), dims, keepdim),
+        "Largest element",
+    ),
+    (
+        "amin",
+        lambda x, dims, keepdim, mask: F.amin(kept(x, mask, _highest(x)), dims, keepdim),
+        "Smallest element",
+    ),
     ("mean", _mean, "Mean"),
-    ("logsumexp", _logsumexp, "Logarithm of the sum of exponentials"),
+    (
+        "logsumexp",
+        lambda x, dims, keepdim, mask: F.logsumexp(kept(x, mask, _lowest(x)), dims, keepdim),
+        "Logarithm of the sum of exponentials",
+    ),
 ):
     _declare_reduction(*_row)
 

@@ -29,8 +29,6 @@ from ..kernels.matrices import (
 )
 from ..kernels.rules import no_derivative
 
-SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
-
 
 def positive(n: int) -> T:
     """A symmetric positive definite matrix for samples."""

@@ -29,8 +29,6 @@ from ..kernels.matrices import (
     transposed,
 )
 
-SQUARE = (S(t(3, 3)), S(t(2, 2, 2)))
-
 
 def positive(n: int) -> T:
     """A symmetric positive definite matrix for samples."""

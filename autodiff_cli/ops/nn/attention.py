@@ -17,11 +17,6 @@ from ...graph.sizes import shape_text
 NN = "nn.functional."
 
 
-def _additive(mask, dtype):
-    """A mask as numbers to add: -inf where a bool mask is False."""
-    return F.where(mask, 0.0, _minus_infinity(dtype)) if mask.dtype.kind == "b" else mask
-
-
 def _minus_infinity(dtype):
     return constant(np.array(-np.inf, dtype))
 
@@ -43,7 +38,9 @@ def _attend(query, key, value, mask, dropout_p, is_causal, scale):
         allowed = np.tril(np.ones((query.shape[-2], key.shape[-2]), bool))
         scores = F.where(constant(allowed), scores, _minus_infinity(scores.dtype))
     if mask is not None:
-        scores = scores + _additive(mask, scores.dtype)
+        scores = scores + (
+            F.where(mask, 0.0, _minus_infinity(scores.dtype)) if mask.dtype.kind == "b" else mask
+        )
     shares = _safe_softmax(scores, mask is not None)
     if dropout_p > 0:
         shares = F.dropout(shares, dropout_p, True)

@@ -272,11 +272,6 @@ def _unnormalized(place, size, align, n):
     return (place + 1) * (size / 2) - 0.5 if n == 2 else ((place + 1) * size - 1) / 2
 
 
-def _clip(x, size):
-    """Into [0, size - 1]; the slope is 0 at and beyond both ends."""
-    return F.where(x > 0, F.where(x < size - 1, x, float(size - 1)), 0.0)
-
-
 def _reflect(x, low2, high2):
     """Reflected into [low2 / 2, high2 / 2]."""
     if low2 == high2:
@@ -294,7 +289,7 @@ def _padded(x, size, padding_mode, align):
         return x
     if padding_mode == "reflection":
         x = _reflect(x, 0, 2 * (size - 1)) if align else _reflect(x, -1, 2 * size - 1)
-    return _clip(x, size)
+    return F.where(x > 0, F.where(x < size - 1, x, float(size - 1)), 0.0)
 
 
 def _values_at(input, places):
@@ -355,11 +350,12 @@ def _cubic_sample(input, places, padding_mode, align):
     return total
 
 
-def _grid_name(input, grid, *rest):
-    return f"GridSampler{len(input.shape) - 2}DBackward0"
-
-
-@composite(name="grid_sampler", key="grid_sampler", public=False, grad_fn=_grid_name)
+@composite(
+    name="grid_sampler",
+    key="grid_sampler",
+    public=False,
+    grad_fn=lambda input, grid, *rest: f"GridSampler{len(input.shape) - 2}DBackward0",
+)
 def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
     """`input` at the places of `grid`."""
     spatial = input.shape[2:]

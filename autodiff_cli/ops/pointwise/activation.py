@@ -204,15 +204,13 @@ def prelu(input: Tensor, weight: Tensor):
     return F.prelu_kernel(input, weight)
 
 
-def _threshold_vjp(g, out, input, threshold, value, inplace):
-    return flat(F.where(F.le(input, threshold), 0, g), input, "ThresholdBackwardBackward0")
-
-
 @composite(
     aliases=_functional("threshold"),
     inplace=True,
     method=False,
-    vjp=_threshold_vjp,
+    vjp=lambda g, out, input, threshold, value, inplace: flat(
+        F.where(F.le(input, threshold), 0, g), input, "ThresholdBackwardBackward0"
+    ),
     samples=[
         S(t(2, 3), 0.5, -1.0),
         S(t(values=[0.5, 1.0]), 0.5, 2.0, order=0, because="at the kink"),
@@ -237,10 +235,6 @@ def _held(input, low, high, inside, below=None, above=None):
     return F.where(F.le(input, low), low if below is None else below, inside)
 
 
-def _between(input, low, high):
-    return F.logical_and(F.gt(input, low), F.lt(input, high))
-
-
 def _within(input, bound):
     return F.logical_and(F.ge(input, -bound), F.le(input, bound))
 
@@ -250,7 +244,9 @@ def _within(input, bound):
     grad_fn="HardtanhBackward0",
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
     vjp=lambda g, out, input, low, high, inplace: flat(
-        F.where(_between(input, low, high), g, 0), input, "HardtanhBackwardBackward0"
+        F.where(F.logical_and(F.gt(input, low), F.lt(input, high)), g, 0),
+        input,
+        "HardtanhBackwardBackward0",
     ),
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
     properties=frozenset({"clamps"}),

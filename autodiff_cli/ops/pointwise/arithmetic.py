@@ -98,14 +98,10 @@ def add_scaled_first(input: Tensor, alpha: Scalar, other: Tensor):
     return F.add_scaled(input, other, alpha=alpha)
 
 
-def _sub_name(input, other):
-    return "RsubBackward1" if input.weak else "SubBackward0"
-
-
 @pointwise(
     np.subtract,
     aliases=["subtract"],
-    grad_fn=_sub_name,
+    grad_fn=lambda input, other: "RsubBackward1" if input.weak else "SubBackward0",
     check=_no_bool_minus,
     vjp=lambda g, out, input, other: (g, -g if other.requires_grad else None),
     samples=PAIRS,
@@ -214,10 +210,6 @@ def _integer_power(input, exponent):
     return np.where(negative, np.where(np.abs(input) == 1, odd, 0), whole).astype(input.dtype)
 
 
-def _power_name(input, exponent):
-    return "PowBackward0" if exponent.weak else "PowBackward2" if input.weak else "PowBackward1"
-
-
 def _check_power(input, exponent):
     refuse_bools("pow", input, exponent)
     whole = exponent.dtype.kind == "i" and input.dtype.kind in "iub"
@@ -227,7 +219,9 @@ def _check_power(input, exponent):
 
 @pointwise(
     _power,
-    grad_fn=_power_name,
+    grad_fn=lambda input, exponent: (
+        "PowBackward0" if exponent.weak else "PowBackward2" if input.weak else "PowBackward1"
+    ),
     check=_check_power,
     samples=[
         S(t(2, 3, low=0.3), t(3)),
@@ -413,14 +407,10 @@ def _(g, out, input, other):
     return g / (1 + F.pow(2, other - input)), g / (1 + F.pow(2, input - other))
 
 
-def _copysign_name(input, other):
-    return "CopysignBackward1" if other.weak else "CopysignBackward0"
-
-
 @pointwise(
     np.copysign,
     promote=Promote.FLOAT,
-    grad_fn=_copysign_name,
+    grad_fn=lambda input, other: "CopysignBackward1" if other.weak else "CopysignBackward0",
     samples=APART,
     kink=lambda input, other: F.abs(input),
 )

@@ -8,14 +8,8 @@ from ...errors import fail, fault
 from ...graph.declare import Mask, Tensor, function, pointwise
 from ...graph.op import cast
 from ...graph.registry import F
-from ...graph.samples import Bad, S, bools, ints, t
+from ...graph.samples import Bad, S, bools, t
 from ..kernels.indices import check_weak
-
-ALL = (S(t(2, 3)), S(t()), S(ints(2)))
-POSITIVE = (S(t(2, 3, low=0.1)), S(t(low=0.1)), S(ints(2, low=1)))
-INSIDE = (S(t(2, 3, low=-0.9, high=0.9)), S(t(low=-0.9, high=0.9)))
-ABOVE_ONE = (S(t(2, 3, low=1.1)), S(t(low=1.1)))
-
 
 # -- choice ----------------------------------------------------------------------------------------
 
@@ -28,12 +22,10 @@ def _check_condition(condition, *sides):
             check_weak(side, other.dtype)
 
 
-def _chosen(condition, input, other):
-    return np.where(condition if condition.dtype.kind == "b" else condition != 0, input, other)
-
-
 @pointwise(
-    _chosen,
+    lambda condition, input, other: np.where(
+        condition if condition.dtype.kind == "b" else condition != 0, input, other
+    ),
     method=False,
     check=_check_condition,
     grad_fn="WhereBackward0",
@@ -218,10 +210,6 @@ def _check_bounds(input, min, max):
             check_weak(bound, input.dtype)
 
 
-def _clamp_name(input, min, max):
-    return f"ClampBackward{1 if any(b is not None and b.weak for b in (min, max)) else 0}"
-
-
 def _to_a_bound(input, low, high):
     """The distance to the nearer bound."""
     far = [F.abs(input - bound) for bound in (low, high) if bound is not None]
@@ -232,7 +220,9 @@ def _to_a_bound(input, low, high):
     _clamped,
     aliases=["clip"],
     check=_check_bounds,
-    grad_fn=_clamp_name,
+    grad_fn=lambda input, min, max: (
+        f"ClampBackward{1 if any(b is not None and b.weak for b in (min, max)) else 0}"
+    ),
     samples=[
         S(t(3), -1.0, 1.0),
         S(t(2, 3), min=0.5),

@@ -218,12 +218,10 @@ def is_nonzero(input: Tensor):
     return _true(F.ne(input, 0))
 
 
-def _isin(elements, test_elements, assume_unique, invert):
-    return np.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
-
-
 @opaque(
-    _isin,
+    lambda elements, test_elements, assume_unique, invert: np.isin(
+        elements, test_elements, assume_unique=assume_unique, invert=invert
+    ),
     method=False,
     shape=lambda elements, *rest: (elements.shape, BOOL),
     samples=[S(ints(2, 3), ints(2)), S(ints(4), ints(2), invert=True)],

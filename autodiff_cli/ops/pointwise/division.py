@@ -10,7 +10,6 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.rules import no_derivative, refuse_bools
 
-PAIRS = (S(t(2, 3), t(3)), S(t(), t(4)), S(t(2, 1), t(1, 3)), S(t(2), 2.5))
 APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
 
 

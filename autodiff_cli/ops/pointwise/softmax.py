@@ -8,8 +8,6 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ..kernels.rules import require_float
 
-KINKS = (S(t(2, 3)), S(t(values=[-1.0, 0.0, 0.5, 1.0, 3.0, -3.0])))
-
 
 def _shifted(input, dim):
     """`input` less its largest element along `dim`, so that exponentials do not overflow."""

@@ -147,16 +147,15 @@ def _prod(x, dim, keepdim, dtype=None):
     return np.multiply.reduce(x, axis=axis, dtype=wide, keepdims=keepdim).astype(dtype, copy=False)
 
 
-def _prod_shape(input, dim, keepdim, dtype):
-    return reduced_shape(input.shape, one(dim), keepdim), _sum_dtype(input, dtype)
-
-
 ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
 
 
 @opaque(
     _prod,
-    shape=_prod_shape,
+    shape=lambda input, dim, keepdim, dtype: (
+        reduced_shape(input.shape, one(dim), keepdim),
+        _sum_dtype(input, dtype),
+    ),
     grad_fn=_name("ProdBackward0", "ProdBackward1"),
     samples=[S(t(2, 3)), S(t(2, 3), 1, True), S(t()), ZEROS],
 )

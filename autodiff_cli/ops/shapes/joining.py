@@ -187,18 +187,15 @@ def _unbind_shape(input, dim):
     lambda x, dim: tuple(np.moveaxis(x, dim, 0)[i, ...] for i in range(x.shape[dim])),
     view=True,
     shape=_unbind_shape,
-    vjp=lambda g, out, input, dim: F.stack(g, dim) if g else zeros_of(input),
+    vjp=lambda g, out, input, dim: (
+        F.stack(g, dim) if g else F.expand(number(0.0, input.dtype), input.shape)
+    ),
     strides_rule=lambda strides, input, dim, index: (*strides[:dim], *strides[dim + 1 :]),
     samples=[S(t(2, 3)), S(t(2, 3), -1)],
     errors=[Bad("E304", t())],
 )
 def unbind(input: Tensor, dim: Dim = 0):
     """All elements of a dim, each without that dim."""
-
-
-def zeros_of(input: Node) -> Node:
-    """Zeros in the shape of a node."""
-    return F.expand(number(0.0, input.dtype), input.shape)
 
 
 def _sizes_by(input, split_size, dim):

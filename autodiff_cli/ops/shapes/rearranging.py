@@ -27,10 +27,6 @@ from ...graph.sizes import within
 from ...graph.strides import like_input
 
 
-def _same(input, *rest):
-    return input.shape, input.dtype
-
-
 def _some_dims(name, least):
     def check(input, *rest):
         if input.ndim < least:
@@ -42,7 +38,7 @@ def _some_dims(name, least):
 
 @movement(
     lambda x, dims: np.flip(x, dims),
-    shape=_same,
+    shape=lambda input, *rest: (input.shape, input.dtype),
     strides_rule=like_input,
     vjp=lambda g, out, input, dims: F.flip(g, dims),
     samples=[S(t(3), 0), S(t(2, 3), (0, 1)), S(t(2, 3), -1), S(t(2), ())],
@@ -81,14 +77,12 @@ def _rolled(x, shifts, dims):
     return np.roll(x, shifts, dims)
 
 
-def _back(shifts):
-    return -shifts if isinstance(shifts, int) else tuple(-s for s in shifts)
-
-
 @movement(
     _rolled,
     shape=_roll_shape,
-    vjp=lambda g, out, input, shifts, dims: F.roll(g, _back(shifts), dims),
+    vjp=lambda g, out, input, shifts, dims: F.roll(
+        g, -shifts if isinstance(shifts, int) else tuple(-s for s in shifts), dims
+    ),
     samples=[S(t(3), 1), S(t(2, 3), (1, -1), (0, 1)), S(t(2, 3), 2, 1), S(t(2, 3), 1)],
     errors=[Bad("E304", t(2, 3), (1, 2), 0)],
 )

@@ -170,15 +170,13 @@ def _reshape_back(g, out, input, size):
     return (F.reshape(g, input.shape),)
 
 
-def _strides_of_view(strides, input, size):
-    return view_strides(input.shape, strides, infer_size(input.shape, size))
-
-
 RESHAPES = frozenset({"reshapes"})
 _VIEWED = {
     "view": True,
     "vjp": _reshape_back,
-    "strides_rule": _strides_of_view,
+    "strides_rule": lambda strides, input, size: view_strides(
+        input.shape, strides, infer_size(input.shape, size)
+    ),
     "properties": RESHAPES,
 }
 

@@ -19,17 +19,15 @@ def _permuted(input, dims):
     return moved(input.shape, dims), input.dtype
 
 
-def _inverse(dims):
-    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
-
-
 @movement(
     lambda x, dims: x.transpose(dims),
     view=True,
     steady=True,
     shape=_permuted,
     strides_rule=lambda strides, input, dims: moved(strides, dims),
-    vjp=lambda g, out, input, dims: F.permute(g, _inverse(dims)),
+    vjp=lambda g, out, input, dims: F.permute(
+        g, tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    ),
     samples=[S(t(2, 3, 2), (2, 0, 1)), S(t(2, 3, 2), 0, -1, 1), S(t(), ())],
     errors=[Bad("E304", t(2, 3), (0,)), Bad("E304", t(2, 3), (0, 0))],
 )

@@ -40,7 +40,7 @@ def page(answer: Answer, source: Source, *, color: bool, width: int, unicode: bo
     paint = Paint(color)
     accent = GREEN if answer.verdict == "ok" else YELLOW if "zero" in answer.verdict else RED
     name, _, rest = heading(answer).partition(" ")
-    lines = [paint(name, BOLD) + " " + paint(rest, accent), *_wrapped(answer.message, width)]
+    lines = [paint(name, BOLD) + " " + paint(rest, accent), *prose("  ", answer.message, width)]
     shown = Diagnostic(
         "",
         answer.message,
@@ -55,10 +55,6 @@ def page(answer: Answer, source: Source, *, color: bool, width: int, unicode: bo
         lines += ["", paint("help", GREEN) + title.removeprefix("help")]
         lines += _painted(changes(answer, source), paint)
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return prose("  ", text, width)
 
 
 def changes(answer: Answer, source: Source) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import AutodiffError, Diagnostic, Ended
 from ...graph.sizes import not_single
 from ...graph.state import STATE
+from ...graph.walk import bodies, walk
 from .outline import Outline, shape_of, source_text
 
 if TYPE_CHECKING:
@@ -300,16 +301,6 @@ def _inside(node: Node, shown: set[Node]) -> Iterable[Node]:
     """The nodes of a composite's body that are no operands of it."""
     if node.body is None or node.op.vjp_rule is not None:
         return []
-    bodies = node.body if type(node.body) is tuple else (node.body,)
     ends = {node, *node.inputs}
-    found = {inner: None for inner in bodies if inner not in ends}
-    pending = list(found)
-    while pending:
-        inner = pending.pop()
-        further = (*inner.inputs, *(inner.body if type(inner.body) is tuple else
-                                    (inner.body,) if inner.body is not None else ()))  # fmt: skip
-        for needed in further:
-            if needed not in ends and needed not in found and needed not in shown:
-                found[needed] = None
-                pending.append(needed)
-    return found
+    inner = [part for part in bodies(node) if part not in ends]
+    return list(walk(inner, lambda part: (*part.inputs, *bodies(part)), ends, shown))
