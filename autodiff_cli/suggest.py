@@ -61,6 +61,12 @@ def did_you_mean(close: list[str]) -> list[str]:
     return [f"did you mean {' or '.join(f'`{name}`' for name in close)}?"] if close else []
 
 
+def suggest_op(word: str, candidates: Iterable[str]) -> list[str]:
+    """The same of operations: what other libraries call so comes first."""
+    close, other = suggest(word, candidates), synonym(word)
+    return [other, *close][:3] if other and other not in close else close
+
+
 def _good(found: list[tuple[float, bool, int, str]], closest: int) -> bool:
     return bool(found) and found[0][0] <= closest
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class Sample(NamedTuple):
     right: float
 
 
+@dataclass(eq=False)
 class Line:
     """A function along one direction: `at(t)` is its value t steps of the direction away.
 
@@ -50,26 +52,15 @@ class Line:
     Who asks decides about NumPy's warnings.
     """
 
-    def __init__(
-        self,
-        at: Callable[[complex], Any],
-        here: float,
-        scale: float = 1.0,
-        *,
-        analytic: bool = False,
-        near_kink: bool = False,
-        size: Callable[[], float] = float,
-        rtol: float = RTOL,
-        atol: float = ATOL,
-    ):
-        self.at = at
-        self.here = here
-        self.scale = scale
-        self.analytic = analytic
-        self.near_kink = near_kink
-        self.size = size
-        self.rtol = rtol
-        self.atol = atol
+    at: Callable[[complex], Any]
+    here: float
+    scale: float = 1.0
+    _: KW_ONLY
+    analytic: bool = False
+    near_kink: bool = False
+    size: Callable[[], float] = float
+    rtol: float = RTOL
+    atol: float = ATOL
 
     def examine(self, claimed: float) -> Verdict:
         """Compare a claimed slope with what the function does."""

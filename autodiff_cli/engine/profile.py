@@ -54,17 +54,15 @@ class Profile:
     evaluations: int
 
 
+@dataclass(slots=True, eq=False)
 class Line:
     """What is known of an expression so far."""
 
-    __slots__ = ("backward", "bytes", "calls", "seconds", "span")
-
-    def __init__(self, span: Any, backward: bool):
-        self.span = span
-        self.backward = backward
-        self.calls = 0
-        self.bytes = 0
-        self.seconds = 0.0
+    span: Any
+    backward: bool
+    calls: int = 0
+    bytes: int = 0
+    seconds: Any = 0.0
 
     def add(self, seconds: float, bytes: int, calls: int = 1) -> None:
         self.seconds += seconds
@@ -255,15 +253,13 @@ class TimedTiled(DescribedTiled):
             line.add(seconds * share, size, calls)
 
 
+@dataclass(slots=True, eq=False)
 class Clock:
     """A kernel with a watch."""
 
-    __slots__ = ("kernel", "line", "view")
-
-    def __init__(self, kernel: Callable[..., Any], line: Line, view: bool):
-        self.kernel = kernel
-        self.line = line
-        self.view = view
+    kernel: Callable[..., Any]
+    line: Line
+    view: bool
 
     def __call__(self, *args: Any) -> Any:
         start = perf_counter()

@@ -21,47 +21,6 @@ class Declared:
     arguments; None for ops that take anything. `steady`: the shape rule reads nothing else.
     """
 
-    __slots__ = (
-        "aliases",
-        "arity",
-        "body",
-        "check",
-        "compute",
-        "counterpart",
-        "defaults",
-        "doc",
-        "eager",
-        "errors",
-        "family",
-        "fields",
-        "grad_fn",
-        "index",
-        "inplace",
-        "kernel",
-        "key",
-        "kind",
-        "kink",
-        "known",
-        "method",
-        "name",
-        "only_tensors",
-        "params",
-        "phrase",
-        "positional",
-        "positions",
-        "promote",
-        "properties",
-        "public",
-        "samples",
-        "shape_rule",
-        "steady",
-        "strides_rule",
-        "tensor_params",
-        "variadic_at",
-        "view",
-        "vjp_rule",
-    )
-
     def __init__(self, key: str, kind: Kind):
         self.key = key
         self.name = key

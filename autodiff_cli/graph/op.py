@@ -37,8 +37,6 @@ SAME, FLOAT, LOGICAL = Promote.SAME, Promote.FLOAT, Promote.LOGICAL
 class Op(Declared):
     """One entry of the table: binds arguments to its signature and makes nodes."""
 
-    __slots__ = ()
-
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Arguments in signature order, converted; raises `BindError` when they do not fit."""
         given = args

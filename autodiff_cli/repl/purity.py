@@ -6,6 +6,7 @@ statement is undone by putting the table of names back; the others are undone by
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ PLAIN = (
 Definitions = dict[Span, syntax.FunctionDef]
 
 
+@dataclass(eq=False)
 class Purity:
     """Judges trees against the names that a session has.
 
@@ -76,20 +78,13 @@ class Purity:
     `.grad` only looks.
     """
 
-    def __init__(
-        self,
-        names: dict[str, Any],
-        definitions: Definitions,
-        *,
-        loops: bool = True,
-        gradients: bool = True,
-    ):
-        self.names = names
-        self.definitions = definitions
-        self.loops = loops
-        self.gradients = gradients
-        self.assigned: set[str] = set()
-        self.judged: dict[Span, bool] = {}
+    names: dict[str, Any]
+    definitions: Definitions
+    _: KW_ONLY
+    loops: bool = True
+    gradients: bool = True
+    assigned: set[str] = field(default_factory=set)
+    judged: dict[Span, bool] = field(default_factory=dict)
 
     def of_statements(self, trees: list[syntax.Node]) -> bool:
         """Whether these statements only assign names."""

@@ -6,42 +6,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..language.errors.domains import domain_of
 from ..language.syntax import tree as s
 from ..source import Span
 from .edits import Edit, Text, callee
 
-# Where an operand must lie for value and slope to be finite, as arguments of clamp.
-DOMAINS: dict[str, tuple[str, ...]] = {
-    "sqrt": ("min=1e-12",),
-    "rsqrt": ("min=1e-12",),
-    "log": ("min=1e-12", "min=1e-6"),
-    "log2": ("min=1e-12",),
-    "log10": ("min=1e-12",),
-    "log1p": ("min=-1 + 1e-6",),
-    "reciprocal": ("min=1e-6",),
-    "pow": ("min=1e-6",),
-    "asin": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "acos": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "arcsin": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "arccos": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "atanh": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "arctanh": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "erfinv": ("min=-1 + 1e-6, max=1 - 1e-6",),
-    "acosh": ("min=1 + 1e-6",),
-    "arccosh": ("min=1 + 1e-6",),
-    "logit": ("min=1e-6, max=1 - 1e-6",),
-    "exp": ("max=80", "max=10"),
-    "exp2": ("max=100",),
-    "expm1": ("max=80",),
-    "sinh": ("min=-80, max=80",),
-    "cosh": ("min=-80, max=80",),
-    "lgamma": ("min=1e-6",),
-    "digamma": ("min=1e-6",),
-}
+# What is tried where the bounds of the domain do not help, or there is none.
+FURTHER = {
+    "log": "min=1e-6", "reciprocal": "min=1e-6", "pow": "min=1e-6", "exp": "max=10",
+    "lgamma": "min=1e-6", "digamma": "min=1e-6",
+}  # fmt: skip
 INFINITIES = re.compile(
     r"-\s*(?:float\(\s*['\"]inf(?:inity)?['\"]\s*\)|(?:torch|math|np|numpy)\.inf\b|\binf\b)"
     r"|float\(\s*['\"]-inf(?:inity)?['\"]\s*\)"
 )
+
+
+def bounds_of(name: str) -> list[str]:
+    """Arguments of `clamp` that keep an operand where value and slope are finite."""
+    domain = domain_of(name.replace("arc", "a"), "float32")
+    own = [] if domain is None else [domain.clamp]
+    return [*own, FURTHER[name]] if name in FURTHER else own
 
 
 def operand_of(node: s.Node) -> s.Node | None:
@@ -258,15 +243,15 @@ def _bounded(text: Text, node: s.Node) -> Iterator[str]:
     if operand is None:
         return
     value = s.operand(operand)
-    bounds: tuple[str, ...] = ()
+    bounds: list[str] = []
     if isinstance(node, s.Call):
-        bounds = DOMAINS.get(callee(node), ())
+        bounds = bounds_of(callee(node))
     elif isinstance(node, s.BinOp) and node.op == "/":
         yield text.changed([text.replaced(operand, f"{value}.clamp(min=1e-12)")])
         yield text.changed([text.replaced(operand, f"({text.plain(operand)} + 1e-6)")])
         yield text.changed([text.replaced(operand, f"({text.plain(operand)} + 1e-3)")])
     elif isinstance(node, s.BinOp) and node.op == "**":
-        bounds = ("min=1e-12", "min=1e-6")
+        bounds = ["min=1e-12", "min=1e-6"]
     for bound in bounds:
         yield text.changed([text.replaced(operand, f"{value}.clamp({bound})")])
     for change in ("{}.clamp(min=1e-6)", "({} + 1e-6)", "{}.clamp(min=-1e4, max=1e4)",
@@ -299,7 +284,7 @@ def _other_ways(text: Text, node: s.Node) -> Iterator[str]:
     for part in s.walk(node):
         inner = operand_of(part) if part is not node else None
         if inner is not None and isinstance(part, s.Call | s.BinOp):
-            bounds = DOMAINS.get(callee(part), ()) if isinstance(part, s.Call) else ()
+            bounds = bounds_of(callee(part)) if isinstance(part, s.Call) else []
             for bound in bounds:
                 yield text.changed([text.replaced(inner, f"{s.operand(inner)}.clamp({bound})")])
             if isinstance(part, s.BinOp) and part.op == "/":

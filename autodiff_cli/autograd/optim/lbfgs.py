@@ -6,6 +6,7 @@ The objective is a function of nothing: it evaluates the program at the paramete
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ def _moved(x: Array, d: Array, t: Any) -> Array:
     return (x + np.float64(x.dtype.type(t)) * d).astype(x.dtype)
 
 
+@dataclass(eq=False)
 class Problem:
     """What is minimized: where the parameters are, and how to move them and to evaluate there.
 
@@ -25,15 +27,9 @@ class Problem:
     `move_to(x)` read and write the flat parameters.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[[], tuple[float, Array]],
-        position: Callable[[], Array],
-        move_to: Callable[[Array], None],
-    ):
-        self.evaluate = evaluate
-        self.position = position
-        self.move_to = move_to
+    evaluate: Callable[[], tuple[float, Array]]
+    position: Callable[[], Array]
+    move_to: Callable[[Array], None]
 
     def advance(self, t: Any, d: Array) -> None:
         self.move_to(_moved(self.position(), d, t))
@@ -142,16 +138,14 @@ def _cubic(
     return min(max(best, low), high)
 
 
+@dataclass(slots=True, eq=False)
 class _Point:
     """A step along the line: its size, loss, gradient and slope."""
 
-    __slots__ = ("f", "g", "gtd", "t")
-
-    def __init__(self, t: Any, f: Any, g: Array, gtd: Any):
-        self.t = t
-        self.f = f
-        self.g = g
-        self.gtd = gtd
+    t: Any
+    f: Any
+    g: Array
+    gtd: Any
 
 
 C1, C2, TOLERANCE = 1e-4, 0.9, 1e-9

@@ -80,13 +80,10 @@ def _page(word: str, env: Environment) -> bool:
 def _unknown(word: str, env: Environment) -> int:
     from ...catalogue import TOPICS
     from ...render.text import printable
-    from ...suggest import did_you_mean, suggest, synonym
+    from ...suggest import did_you_mean, suggest_op
     from .ops import public_ops
 
-    close = suggest(word, [*COMMANDS, *TOPICS, *kinds(), *public_ops()])
-    other = synonym(word)
-    if other and other not in close:
-        close = [other, *close][:3]
+    close = suggest_op(word, [*COMMANDS, *TOPICS, *kinds(), *public_ops()])
     env.complain(
         f"there is no help about `{printable(word, 200)}`",
         *did_you_mean(close),

@@ -121,12 +121,9 @@ def select(wanted: list[str]) -> tuple[list[Op], str | None]:
 
 def _unknown(word: str, env: Environment) -> int:
     from ...render.text import printable
-    from ...suggest import did_you_mean, suggest, synonym
+    from ...suggest import did_you_mean, suggest_op
 
-    close = suggest(word, public_ops())
-    other = synonym(word)
-    if other and other not in close:
-        close = [other, *close][:3]
+    close = suggest_op(word, public_ops())
     env.complain(
         f"there is no operation `{printable(word, 200)}`",
         *did_you_mean(close),

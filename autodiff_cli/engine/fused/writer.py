@@ -7,6 +7,7 @@ ufuncs are written out (`tracing`), so that every intermediate value can have it
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -57,25 +58,16 @@ class Ref:
         self.last = -1
 
 
+@dataclass(slots=True, eq=False)
 class Line:
     """`result = function(operands)`, with the result's memory given when `into` is set."""
 
-    __slots__ = ("into", "node", "operands", "result", "text", "writes")
-
-    def __init__(
-        self,
-        text: str,
-        operands: list[Ref],
-        result: Ref | None,
-        node: Node,
-        into: bool = False,
-    ):
-        self.text = text
-        self.operands = operands
-        self.result = result
-        self.node = node
-        self.into = into
-        self.writes = ""
+    text: str
+    operands: list[Ref]
+    result: Ref | None
+    node: Node
+    into: bool = False
+    writes: str = ""
 
 
 class Writer:

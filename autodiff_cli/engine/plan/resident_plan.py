@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from operator import length_hint
 from typing import Any
 
@@ -119,25 +120,19 @@ class Fixed:
         return [_copied(value) for value in self.targets]
 
 
+@dataclass(eq=False)
 class _Builder:
     """Gives every value its array and writes the calls, making each of them once; `last` says which
     step reads a register for the last time, `moving` are registers that differ from run to run."""
 
-    def __init__(
-        self,
-        fixed: Fixed,
-        values: list[Any],
-        last: dict[int, int],
-        moving: set[int],
-    ):
-        self.fixed = fixed
-        self.values = values
-        self.last = last
-        self.moving = moving
-        self.into: dict[int, np.ndarray] = {}
-        self.roots: dict[int, Root] = {}
-        self.ends: dict[int, list[Root]] = {}
-        self.free: dict[tuple[Any, ...], list[np.ndarray]] = {}
+    fixed: Fixed
+    values: list[Any]
+    last: dict[int, int]
+    moving: set[int]
+    into: dict[int, np.ndarray] = field(default_factory=dict)
+    roots: dict[int, Root] = field(default_factory=dict)
+    ends: dict[int, list[Root]] = field(default_factory=dict)
+    free: dict[tuple[Any, ...], list[np.ndarray]] = field(default_factory=dict)
 
     def add(self, n: int, step: Any) -> None:
         """Append the calls of a step."""

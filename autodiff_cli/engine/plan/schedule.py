@@ -46,24 +46,6 @@ class Step:
     registers that nobody reads afterwards.
     """
 
-    __slots__ = (
-        "bytes",
-        "done",
-        "draws",
-        "dtype",
-        "form",
-        "kernel",
-        "moves",
-        "name",
-        "places",
-        "pointwise",
-        "result",
-        "several",
-        "shape",
-        "span",
-        "sums",
-    )
-
     def __init__(self, kernel: Callable[..., Any], name: str, node: Node):
         self.kernel = kernel
         self.name = name

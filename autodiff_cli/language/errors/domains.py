@@ -68,4 +68,5 @@ def domain_of(name: str, dtype: str) -> Domain | None:
     largest = OVERFLOW.get(name)
     if largest is None:
         return DOMAINS.get(name)
-    return Domain(None, largest[dtype == "float64"], False, "max=80")
+    clamp = "min=-80, max=80" if name in ("sinh", "cosh") else "max=80"
+    return Domain(None, largest[dtype == "float64"], False, clamp)

@@ -32,21 +32,6 @@ from .saved_values import beside
 class Context:
     """`ctx`: what forward leaves for backward; it is the backward function of the result too."""
 
-    __slots__ = (
-        "dirty",
-        "fields",
-        "for_forward",
-        "kept",
-        "materialize",
-        "moving",
-        "needs_input_grad",
-        "node",
-        "non_differentiable",
-        "packed",
-        "saved",
-        "used_up",
-    )
-
     def __init__(self, needs_input_grad: tuple[bool, ...]):
         self.fields: dict[str, Any] = {}
         self.saved: tuple[Any, ...] = ()

@@ -188,6 +188,14 @@ def _fork(*args: Any, **kwargs: Any) -> Manager:
     )
 
 
+_NO = """
+    cuda.is_available backends.mps.is_available backends.cudnn.is_available mps.is_available
+    are_deterministic_algorithms_enabled is_autocast_enabled is_complex set_flush_denormal
+"""
+_NOTHING_TO_DO = """
+    cuda.manual_seed cuda.manual_seed_all cuda.empty_cache cuda.synchronize backends.cudnn.version
+    set_num_interop_threads set_float32_matmul_precision set_warn_always
+"""
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "utils.checkpoint.set_checkpoint_early_stop": _early_stop,
     "autograd.set_detect_anomaly": _anomaly,
@@ -206,29 +214,15 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cuda.amp.autocast": lambda enabled=True, **kwargs: Manager("autocast"),
     "compile": _compiled,
     "random.fork_rng": _fork,
-    "cuda.is_available": _constant(False),
     "cuda.device_count": _constant(0),
-    "cuda.manual_seed": _constant(None),
-    "cuda.manual_seed_all": _constant(None),
-    "cuda.empty_cache": _constant(None),
-    "cuda.synchronize": _constant(None),
-    "backends.mps.is_available": _constant(False),
-    "backends.cudnn.is_available": _constant(False),
-    "backends.cudnn.version": _constant(None),
-    "mps.is_available": _constant(False),
-    "are_deterministic_algorithms_enabled": _constant(False),
+    **dict.fromkeys(_NO.split(), _constant(False)),
+    **dict.fromkeys(_NOTHING_TO_DO.split(), _constant(None)),
     "is_inference_mode_enabled": lambda: STATE.inference,
     "is_anomaly_enabled": lambda: STATE.anomaly,
-    "is_autocast_enabled": _constant(False),
-    "is_complex": _constant(False),
     "can_cast": _can_cast,
     "get_num_threads": _constant(1),
-    "set_num_interop_threads": _constant(None),
-    "set_float32_matmul_precision": _constant(None),
     "get_float32_matmul_precision": _constant("highest"),
     "set_default_device": _default_device,
-    "set_flush_denormal": _constant(False),
-    "set_warn_always": _constant(None),
     "typename": lambda value: "torch.FloatTensor" if isinstance(value, Tensor) else kind_of(value),
 }
 

@@ -301,26 +301,19 @@ def _product(name: str) -> Callable[..., Any]:
 # -- gradcheck -------------------------------------------------------------------------------------
 
 
-_IGNORED = frozenset(
-    {
-        "check_backward_ad",
-        "check_batched_forward_grad",
-        "check_batched_grad",
-        "check_forward_ad",
-        "check_fwd_over_rev",
-        "check_grad_dtypes",
-        "check_rev_over_rev",
-        "check_undefined_grad",
-        "check_sparse_nnz",
-        "fast_mode",
-        "gen_non_contig_grad_outputs",
-        "masked",
-        "nondet_tol",
-    }
-)
+_IGNORED = """
+    check_backward_ad check_batched_forward_grad check_batched_grad check_forward_ad
+    check_fwd_over_rev check_grad_dtypes check_rev_over_rev check_undefined_grad check_sparse_nnz
+    fast_mode gen_non_contig_grad_outputs masked nondet_tol
+"""
 
 
-def _tolerance(name: str, eps: Any, atol: Any, rtol: Any) -> gradcheck.Tolerance:
+def _tolerance(
+    name: str, eps: Any, atol: Any, rtol: Any, options: dict[str, Any]
+) -> gradcheck.Tolerance:
+    for option in options:
+        if option not in _IGNORED.split():
+            raise fault("E205 got-unexpected-keyword-argument-2", name=name, option=option)
     try:
         found = gradcheck.Tolerance(to_float(eps), to_float(atol), to_float(rtol))
     except BindError as error:
@@ -328,12 +321,6 @@ def _tolerance(name: str, eps: Any, atol: Any, rtol: Any) -> gradcheck.Tolerance
     if not found.eps > 0:
         raise fault("E205 needs-positive-eps", name=name, found=found)
     return found
-
-
-def _known_options(name: str, options: dict[str, Any]) -> None:
-    for option in options:
-        if option not in _IGNORED:
-            raise fault("E205 got-unexpected-keyword-argument-2", name=name, option=option)
 
 
 def _gradcheck(
@@ -346,8 +333,7 @@ def _gradcheck(
     raise_exception: Any = True,
     **options: Any,
 ) -> bool:
-    _known_options("gradcheck", options)
-    tolerance = _tolerance("gradcheck", eps, atol, rtol)
+    tolerance = _tolerance("gradcheck", eps, atol, rtol, options)
     call, values = _function("gradcheck", func), _inputs(inputs)
     columns = duals.columns if truth(options.get("check_forward_ad", False)) else None
     backward = truth(options.get("check_backward_ad", True))
@@ -368,8 +354,7 @@ def _gradgradcheck(
     raise_exception: Any = True,
     **options: Any,
 ) -> bool:
-    _known_options("gradgradcheck", options)
-    tolerance = _tolerance("gradgradcheck", eps, atol, rtol)
+    tolerance = _tolerance("gradgradcheck", eps, atol, rtol, options)
     call, values = _function("gradgradcheck", func), _inputs(inputs)
     return gradcheck.holds(
         lambda: gradcheck.gradgradcheck(call, values, grad_outputs, tolerance),

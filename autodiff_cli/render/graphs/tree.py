@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..text import ascii_text, broken, clip, format_count, format_number, pad
@@ -50,23 +51,17 @@ def everything(width: int) -> Bounds:
 Remarks = Callable[["Node"], list[str]]
 
 
+@dataclass(eq=False)
 class Tree:
     """Makes the rows of one outline; `remarks` gives further lines of a node, `column` what
     stands for its shape."""
 
-    def __init__(
-        self,
-        outline: Outline,
-        bounds: Bounds,
-        remarks: Remarks | None = None,
-        column: Callable[[Node, str], str] | None = None,
-    ):
-        self.outline = outline
-        self.bounds = bounds
-        self.remarks = remarks
-        self.column = column
-        self.expanded: set[Node] = set()
-        self.rows: list[Row] = []
+    outline: Outline
+    bounds: Bounds
+    remarks: Remarks | None = None
+    column: Callable[[Node, str], str] | None = None
+    expanded: set[Node] = field(default_factory=set)
+    rows: list[Row] = field(default_factory=list)
 
     def draw(self) -> list[Row]:
         """The rows, or a count of ops when the graph is too large for a tree."""
