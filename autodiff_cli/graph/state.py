@@ -45,14 +45,15 @@ class State(local):
     `over`: the limit that ended the program; whoever enters code of
     the program looks at it, or counts a step, which is one too many then.
 
-    Of the language: `python`: whether the program is a snippet of Python (it imports something),
-    whose lists are only lists. `depth`: calls of its functions inside one another. `write`: where
-    `print` writes. `warnings`: each once a place. `handled`: the exceptions whose handlers are
-    running. `files`: what it may read and has saved. `overrides`: what replaces the first
-    assignment of a name (`-D`). `shown`, `shown_span`: the last bare expression at module level.
-    `last`: the last scalar that was computed there, with its name; `wrt`: names to differentiate
-    with respect to. `unequal`: the arrays that `allclose` found different. `printing`: what a
-    `repr` is inside of.
+    Of the language: `python`: whether the program is a snippet of Python (it imports
+    something), whose lists are only lists. `depth`: calls of its functions inside one another.
+    `write`: where `print` writes. `warnings`: each once a place. `handled`: the exceptions
+    whose handlers are running. `files`: what it may read and has saved. `streams`: generators
+    that are not PyTorch's. `overrides`: what replaces the first assignment of a name (`-D`).
+    `shown`, `shown_span`: the last bare expression at module level. `last`: the last scalar
+    that was computed there, with its name; `wrt`: names to differentiate with respect to.
+    `unequal`: the arrays that `allclose` found different. `printing`: what a `repr` is inside
+    of.
 
     Of those who watch it, for all programs of a call: `runs`, how many are inside one another;
     `readers` are called with the node and the numbers whenever a program
@@ -114,6 +115,7 @@ class State(local):
         self.warnings: list[Diagnostic] = []
         self.handled: list[AutodiffError] = []
         self.files: Any = None
+        self.streams: dict[str, Any] = {}
         self.overrides: dict[str, Any] = {}
         self.shown: Any = None
         self.shown_span: Any = None

@@ -17,9 +17,13 @@ from autodiff_cli.session import Options
 from autodiff_cli.source import Source
 
 TRAINED = """\
+import random
+import numpy as np
 import torch
 import torch.nn as nn
 torch.manual_seed(SEED)
+random.seed(SEED)
+np.random.seed(SEED)
 torch.set_default_dtype(torch.float64 if SEED % 2 else torch.float32)
 model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.4), nn.Tanh(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
@@ -32,7 +36,7 @@ with torch.autograd.set_detect_anomaly(SEED == 1):
         loss = (model(x) ** 2).mean()
         loss.backward()
         optimizer.step()
-        print(i, loss.item(), len(seen))
+        print(i, loss.item(), len(seen), random.random(), np.random.rand())
 with torch.no_grad():
     print(torch.func.vmap(torch.func.grad(lambda row: (row ** 3).sum()))(x)[0], torch.rand(2))
 try:

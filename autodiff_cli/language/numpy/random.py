@@ -17,13 +17,22 @@ from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of
 from ...graph.params import to_dtype, to_size
 from ...graph.sizes import check_size
-from ..random.generators import Stream
+from ..random.generators import Stream, stream
 from ..values.arrays import ArrayType, given_back, plain
 from ..values.dialect import misfit
 from ..values.values import Builtin
 
-_OWN = np.random.RandomState()
-STREAM = Stream(_OWN, _OWN.get_state, _OWN.set_state)  # NumPy's legacy generator
+
+def _legacy_stream() -> Stream:
+    own = np.random.RandomState()
+    return Stream(own, own.get_state, own.set_state)
+
+
+def _made() -> Stream:
+    """The generators that a program makes."""
+    made: WeakSet[NumpyGenerator] = WeakSet()
+    return Stream(made, lambda: [(g, g.state()) for g in made], _put_back)
+
 
 # Functions whose last argument is a size.
 _COMMON = """
@@ -99,11 +108,11 @@ class NumpyGenerator:
     def __init__(self, kind: str, own: Any):
         self.kind = kind
         self.own = own
-        GENERATORS.add(self)
+        stream("made", _made).own.add(self)
         self.methods = _legacy(self._for_draw) if kind == "RandomState" else self._modern()
 
     def _for_draw(self) -> Any:
-        OWN.draws += 1
+        stream("made", _made).draws += 1
         return self.own
 
     def _modern(self) -> dict[str, Builtin]:
@@ -136,15 +145,9 @@ class NumpyGenerator:
         return f"{self.kind}({'MT19937' if self.kind == 'RandomState' else 'PCG64'})"
 
 
-GENERATORS: WeakSet[NumpyGenerator] = WeakSet()
-
-
 def _put_back(states: list[tuple[NumpyGenerator, Any]]) -> None:
     for generator, state in states:
         generator.put_back(state)
-
-
-OWN = Stream(None, lambda: [(g, g.state()) for g in GENERATORS], _put_back)
 
 
 def _seed(seed: Any) -> Any:
@@ -160,7 +163,7 @@ def _default_rng(seed: Any = None) -> NumpyGenerator:
 
 
 RANDOM: dict[str, Builtin] = {
-    **_legacy(lambda: STREAM.own),
+    **_legacy(lambda: stream("numpy", _legacy_stream).own),
     "default_rng": Builtin("default_rng", _default_rng),
     "RandomState": Builtin(
         "RandomState",

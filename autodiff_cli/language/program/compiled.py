@@ -166,7 +166,8 @@ class Compiled:
         self, key: Key, names: list[str], order: list[Node], inputs: list[Node], targets: list[Node]
     ) -> None:
         """Record the plan of a call when an equal one came before it."""
-        if not self.pure or STATE.default_generator is not None or looked_at(inputs):
+        drew = STATE.streams or STATE.default_generator is not None
+        if not self.pure or drew or looked_at(inputs):
             return
         if key in self.plans:
             recording = Recording(order, inputs, targets)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any
 
-from ..random.generators import Stream
+from ..random.generators import Stream, stream
 from ..runtime.attributes import get_attribute
 from ..runtime.context_managers import ExitStack, Manager, context_manager
 from ..runtime.providers import Names
@@ -101,24 +101,29 @@ def _suppress(*classes: Any) -> Manager:
 # -- random ---------------------------------------------------------------------------------------
 
 
-_OWN = random.Random()
-STREAM = Stream(_OWN, _OWN.getstate, _OWN.setstate)  # Python's
+def _pythons() -> Stream:
+    own = random.Random()
+    return Stream(own, own.getstate, own.setstate)
+
+
+def _own() -> Any:
+    return stream("python", _pythons).own
 
 
 def _seed(a: Any = None) -> None:
     if not isinstance(a, int | float | str | None):
         raise misfit("a seed is a number, not", a, "random.seed(0)")
-    STREAM.own.seed(a)
+    _own().seed(a)
 
 
 def _drawn(name: str) -> Callable[..., Any]:
-    return lambda *numbers, **named: getattr(STREAM.own, name)(*numbers, **named)
+    return lambda *numbers, **named: getattr(_own(), name)(*numbers, **named)
 
 
 def _shuffle(values: Any) -> None:
     if not isinstance(values, list):
         raise misfit("shuffle() takes a list, not", values, "list(x)")
-    STREAM.own.shuffle(values)
+    _own().shuffle(values)
 
 
 _DRAWN = """
@@ -128,11 +133,11 @@ _DRAWN = """
 RANDOM: dict[str, Callable[..., Any]] = {
     "seed": _seed,
     **{name: _drawn(name) for name in _DRAWN.split()},
-    "choice": lambda values: STREAM.own.choice(items_of(values)),
-    "choices": lambda population, weights=None, *, cum_weights=None, k=1: STREAM.own.choices(
+    "choice": lambda values: _own().choice(items_of(values)),
+    "choices": lambda population, weights=None, *, cum_weights=None, k=1: _own().choices(
         items_of(population), weights, cum_weights=cum_weights, k=k
     ),
-    "sample": lambda values, k: STREAM.own.sample(items_of(values), k),
+    "sample": lambda values, k: _own().sample(items_of(values), k),
     "shuffle": _shuffle,
 }
 

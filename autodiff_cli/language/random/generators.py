@@ -36,7 +36,6 @@ class Stream:
         self._get = get
         self._set = put
         self.draws = 0
-        STREAMS.append(self)
 
     @property
     def own(self) -> Any:
@@ -54,7 +53,12 @@ class Stream:
         self._set(state[1])
 
 
-STREAMS: list[Stream] = []  # those that programs reached so far
+def stream(name: str, make: Callable[[], Stream]) -> Stream:
+    """One of the program's streams, made when it is first drawn from."""
+    found: Stream | None = STATE.streams.get(name)
+    if found is None:
+        found = STATE.streams[name] = make()
+    return found
 
 
 class RandomGenerator:

@@ -20,7 +20,6 @@ from ...graph.node import FREED, Node
 from ...graph.op import LEAF, constant
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Unread, Varying
-from ..random.generators import STREAMS
 from ..values.user_classes import Object, UserClass
 from ..values.values import Scope
 from .reachability import PLAIN, Entry, Reach, named
@@ -182,7 +181,7 @@ class Changes:
 # What running changes by itself.
 RUNNING = frozenset(
     """
-    allow bare began default_generator depth files garbage handled last made mark max_bytes
+    allow bare began default_generator depth files streams garbage handled last made mark max_bytes
     max_depth max_steps observer over overrides overwriting printing recorder replaced shown
     shown_span span steps unequal warnings write wrt
     """.split()  # noqa: SIM905 - shorter than a list
@@ -408,7 +407,7 @@ def drawing_state() -> tuple[Any, Any, list[Any]]:
     """The generator of random numbers, and where it and the other generators stand."""
     generator = STATE.default_generator
     where = None if generator is None else generator.get_state()
-    return generator, where, [stream.state() for stream in STREAMS]
+    return generator, where, [stream.state() for stream in STATE.streams.values()]
 
 
 def put_back(state: tuple[Any, Any, list[Any]]) -> None:
@@ -416,14 +415,14 @@ def put_back(state: tuple[Any, Any, list[Any]]) -> None:
     STATE.default_generator, where, others = state
     if where is not None:
         STATE.default_generator.set_state(where)
-    for stream, stood in zip(STREAMS, others, strict=False):
+    for stream, stood in zip(STATE.streams.values(), others, strict=False):
         if stream.draws != stood[0]:
             stream.put_back(stood)
 
 
 def drawn() -> Any:
     """Where the generators of random numbers stand, to be compared."""
-    others = [stream.draws for stream in STREAMS]
+    others = [stream.draws for stream in STATE.streams.values()]
     generator = STATE.default_generator
     if generator is None:
         return others
