@@ -76,7 +76,8 @@ def waiting(env: Environment, name: str, quiet: bool) -> Iterator[None]:
     from ..graph.state import STATE
     from ..render.text import printable
 
-    sign: Any = Sign(env, f"running {printable(name, 60)}", lambda: STATE.steps)
+    state = vars(STATE)  # this thread's
+    sign: Any = Sign(env, f"running {printable(name, 60)}", lambda: state.get("steps", 0))
     env.sign = sign
     try:
         yield

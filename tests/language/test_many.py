@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.node import Node
-from autodiff_cli.graph.state import STATE
+from autodiff_cli.graph.state import STATE, own_state
 from autodiff_cli.language.program.gc_control import HELD, MOST_BYTES, NEW_OBJECTS, collect_seldom
 from autodiff_cli.language.program.report import FEW, Options, is_finite
-from autodiff_cli.language.program.running import calls_backward
+from autodiff_cli.language.program.running import calls_backward, run_program
 from autodiff_cli.language.syntax import tree as syntax
 from autodiff_cli.language.syntax.literals import numbers
 from autodiff_cli.language.syntax.parser import parse
@@ -46,12 +46,13 @@ IN_PLACE = "import torch\nx = torch.ones(2, requires_grad=True)\ny = x.exp()\ny.
 
 
 def test_a_change_in_place_is_noticed_after_programs_without_one() -> None:
-    assert run(Source(PROGRAMS[0].text)).error is None
-    assert not STATE.overwriting
-    error = run(Source(IN_PLACE + "y.sum().backward()\n")).error
-    assert error is not None and error.code == "E407"
-    assert run(Source(PROGRAMS[0].text)).error is None
-    assert not STATE.overwriting
+    with own_state():
+        assert run_program(Source(PROGRAMS[0].text), Options()).error is None
+        assert not STATE.overwriting
+        error = run_program(Source(IN_PLACE + "y.sum().backward()\n"), Options()).error
+        assert error is not None and error.code == "E407"
+        assert run_program(Source(PROGRAMS[0].text), Options()).error is None
+        assert not STATE.overwriting
 
 
 # -- lists ----------------------------------------------------------------------------------------
