@@ -204,8 +204,6 @@ def _methods(
     return found
 
 
-
-
 def _init(cls: UserClass, fields: dict[str, Field]) -> Any:
     positional = [f for f in fields.values() if f.init and not f.kw_only]
     keyword = [f for f in fields.values() if f.init and f.kw_only]

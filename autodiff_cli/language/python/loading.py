@@ -18,6 +18,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
+from ..runtime.providers import late
 from ..values.dialect import misfit
 from ..values.factories import with_grad
 from ..values.operations import truth
@@ -232,33 +233,9 @@ def _reason(error: Exception) -> str:
     return words[:1].lower() + words[1:]
 
 
-def _npy(text: str, file: IO[bytes], size: int, header: bool) -> np.ndarray:
-    from .array_files import read_npy
-
-    return read_npy(text, file, size)
-
-
-def _npz(text: str, file: IO[bytes], size: int, header: bool) -> dict[str, np.ndarray]:
-    from .array_files import read_npz
-
-    return read_npz(text, file, size)
-
-
-def _csv(text: str, file: IO[bytes], size: int, header: bool) -> np.ndarray:
-    from .text_files import read_csv
-
-    return read_csv(text, file, header)
-
-
-def _json(text: str, file: IO[bytes], size: int, header: bool) -> Loaded:
-    from .text_files import read_json
-
-    return read_json(text, file)
-
-
 _READERS: dict[str, Callable[[str, IO[bytes], int, bool], Loaded]] = {
-    ".npy": _npy,
-    ".npz": _npz,
-    ".csv": _csv,
-    ".json": _json,
+    ".npy": lambda text, file, size, header: late("python.array_files.read_npy")(text, file, size),
+    ".npz": lambda text, file, size, header: late("python.array_files.read_npz")(text, file, size),
+    ".csv": lambda text, file, size, header: late("python.text_files.read_csv")(text, file, header),
+    ".json": lambda text, file, size, header: late("python.text_files.read_json")(text, file),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -43,6 +44,7 @@ from ..values.values import (
     has,
     is_callable,
 )
+from .providers import late, table
 
 
 def get_attribute(value: Any, name: str) -> Any:
@@ -144,12 +146,6 @@ def _by_builtin(name: str) -> Callable[..., Any]:
     return run
 
 
-def _set_item(value: Any, key: Any, item: Any) -> None:
-    from .assignment import set_item
-
-    set_item(value, key, item)
-
-
 def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
     from ..values.functions import call_value
 
@@ -167,7 +163,7 @@ SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
     "__neg__": lambda value: unary("-", value),
     "__invert__": lambda value: unary("~", value),
     "__getitem__": index,
-    "__setitem__": _set_item,
+    "__setitem__": late("runtime.assignment.set_item"),
     "__contains__": contains,
     "__call__": _call,
 }
@@ -686,17 +682,12 @@ def _resize(tensor: Tensor, *size: Any) -> Tensor:
     return tensor
 
 
-def _random_method(name: str) -> Callable[..., Any]:
-    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-        from ..random.functions import RANDOM_METHODS
-
-        return RANDOM_METHODS[name](tensor, *args, **kwargs)
-
-    return run
+def _random(name: str, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    return table("random.functions.RANDOM_METHODS")[name](tensor, *args, **kwargs)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    **{name: _random_method(name) for name in RANDOM_METHOD_NAMES},
+    **{name: partial(_random, name) for name in RANDOM_METHOD_NAMES},
     "item": lambda t: t.item(),
     "tolist": _tolist,
     "size": lambda tensor, dim=None: (

@@ -20,6 +20,7 @@ Signal = Any
 RunStatement = Callable[[Scope], Signal]
 BASE = EXCEPTIONS["BaseException"]
 
+
 class Handlers:
     """The `except` clauses of a `try`: which one an error goes to."""
 

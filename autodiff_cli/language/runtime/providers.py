@@ -5,7 +5,7 @@ Paths are dotted, without `torch.` in front: `relu`, `nn.Linear`, `np.sin`, `mat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -44,6 +44,16 @@ def table(place: str) -> Mapping[str, Any]:
     """A table by its module below `language` and its name there."""
     module, _, name = place.rpartition(".")
     return getattr(import_module(f"...{module}", __name__), name)
+
+
+def late(place: str) -> Callable[..., Any]:
+    """A function, by its place as a table has one; its module is imported by the first call."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        function: Any = table(place)
+        return function(*args, **kwargs)
+
+    return run
 
 
 def provided(path: str) -> Any:

@@ -29,6 +29,7 @@ from .assignment import (
 )
 from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .names import import_module, import_name, names_below
+from .providers import late
 from .replay_gate import BREAK, CONTINUE, repeated
 
 Signal = Any
@@ -212,24 +213,6 @@ def _with(tree: syntax.With, context: Context) -> RunStatement:
     return run
 
 
-def _assert(tree: syntax.Assert, context: Context) -> RunStatement:
-    from .assertions import compile_assert
-
-    return compile_assert(tree, context)
-
-
-def _raise(tree: syntax.Raise, context: Context) -> RunStatement:
-    from .exception_statements import compile_raise
-
-    return compile_raise(tree, context)
-
-
-def _try(tree: syntax.Try, context: Context) -> RunStatement:
-    from .exception_statements import compile_try
-
-    return compile_try(tree, context)
-
-
 # -- definitions ----------------------------------------------------------------------------------
 
 
@@ -295,12 +278,6 @@ def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
     return run
 
 
-def _class(tree: syntax.ClassDef, context: Context) -> RunStatement:
-    from .class_statements import compile_class
-
-    return compile_class(tree, context)
-
-
 def _import(tree: syntax.Import, context: Context) -> RunStatement:
     def run(scope: Scope) -> Signal:
         for alias in tree.names:
@@ -347,11 +324,11 @@ STATEMENTS: dict[type, Callable[[Any, Context], RunStatement]] = {
     syntax.Pass: _pass,
     syntax.Return: _return,
     syntax.With: _with,
-    syntax.Assert: _assert,
-    syntax.Raise: _raise,
-    syntax.Try: _try,
+    syntax.Assert: late("runtime.assertions.compile_assert"),
+    syntax.Raise: late("runtime.exception_statements.compile_raise"),
+    syntax.Try: late("runtime.exception_statements.compile_try"),
     syntax.FunctionDef: _function,
-    syntax.ClassDef: _class,
+    syntax.ClassDef: late("runtime.class_statements.compile_class"),
     syntax.Import: _import,
     syntax.ImportFrom: _import_from,
     syntax.Global: _pass,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...autograd.data_mutation import shown
@@ -28,6 +27,14 @@ from ..values.values import Builtin, UserFunction
 from . import duals, function_maps
 from .saved_values import beside
 
+# What methods of `ctx` are given, by where it is kept.
+_KEEPING = {
+    "save_for_backward": "saved",
+    "save_for_forward": "for_forward",
+    "mark_non_differentiable": "non_differentiable",
+    "mark_dirty": "dirty",
+}
+
 
 class Context:
     """`ctx`: what forward leaves for backward; it is the backward function of the result too."""
@@ -45,12 +52,6 @@ class Context:
         self.moving = False  # whether `jvp` is running
         self.node: Node | None = None
         self.packed: tuple[Any, list[Any]] | None = None  # by hooks, and how to unpack it
-
-    def _save(self, *tensors: Any) -> None:
-        self.saved = tensors
-
-    def _save_for_forward(self, *tensors: Any) -> None:
-        self.for_forward = tensors
 
     def check_saved(self) -> None:
         """Told of by the call of `apply`, as in PyTorch."""
@@ -100,30 +101,15 @@ class Context:
             for tensor, kept in zip(self.saved, self.kept, strict=True)
         )
 
-    def _mark(self, *tensors: Any) -> None:
-        self.non_differentiable = tensors
-
-    def _mark_dirty(self, *tensors: Any) -> None:
-        self.dirty = tensors
-
-    def _set_materialize(self, value: Any) -> None:
-        self.materialize = bool(value)
-
     def get_attribute(self, name: str) -> Any:
         if name in ("saved_tensors", "saved_variables"):
             return self._saved_tensors()
         if name == "needs_input_grad":
             return self.needs_input_grad
-        methods: dict[str, Callable[..., Any]] = {
-            "save_for_backward": self._save,
-            "save_for_forward": self._save_for_forward,
-            "mark_non_differentiable": self._mark,
-            "mark_dirty": self._mark_dirty,
-            "set_materialize_grads": self._set_materialize,
-        }
-        method = methods.get(name)
-        if method is not None:
-            return Builtin(name, method)
+        if name in _KEEPING:
+            return Builtin(name, lambda *tensors: setattr(self, _KEEPING[name], tensors))
+        if name == "set_materialize_grads":
+            return Builtin(name, lambda value: setattr(self, "materialize", bool(value)))
         if name in self.fields:
             return self.fields[name]
         raise fault("E207 ctx-no-attribute", name=name)

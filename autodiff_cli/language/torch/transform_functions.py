@@ -70,29 +70,22 @@ def _argnums(name: str, value: Any) -> Any:
     )
 
 
-def _grad(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
-    call, places, aux = _function("grad", func), _argnums("grad", argnums), truth(has_aux)
+def _gradients(name: str) -> Callable[..., Builtin]:
+    """`grad` or `grad_and_value`."""
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        grads, _, extra = functions.grad_and_value(
-            call, [_operand(a) for a in args], kwargs, places, aux, "grad"
-        )
-        return (grads, extra) if aux else grads
+    def transform(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
+        call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
 
-    return _made("grad", func, run)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            given = [_operand(a) for a in args]
+            grads, value, extra = functions.grad_and_value(call, given, kwargs, places, aux, name)
+            if name == "grad":
+                return (grads, extra) if aux else grads
+            return (grads, (value, extra)) if aux else (grads, value)
 
+        return _made(name, func, run)
 
-def _grad_and_value(func: Any, argnums: Any = 0, has_aux: Any = False) -> Builtin:
-    name = "grad_and_value"
-    call, places, aux = _function(name, func), _argnums(name, argnums), truth(has_aux)
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        grads, value, extra = functions.grad_and_value(
-            call, [_operand(a) for a in args], kwargs, places, aux
-        )
-        return (grads, (value, extra)) if aux else (grads, value)
-
-    return _made(name, func, run)
+    return transform
 
 
 def _jacobian(
@@ -378,8 +371,8 @@ def _stack_module_state(models: Any) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "func.grad": _grad,
-    "func.grad_and_value": _grad_and_value,
+    "func.grad": _gradients("grad"),
+    "func.grad_and_value": _gradients("grad_and_value"),
     "func.vjp": _vjp,
     "func.jvp": _jvp,
     "func.linearize": _linearize,
