@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from pathlib import Path
 
 import pytest
 
@@ -105,10 +106,14 @@ for f in (lambda: sorted([2], len), lambda: [2].sort(len)):
 }
 
 
+for text in Path(__file__).with_name("as_python.txt").read_text("utf-8").split("=====\n"):
+    PROGRAMS[text.partition("\n")[0].lstrip("# ")] = text
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_python(name: str) -> None:
     expected = io.StringIO()
-    with contextlib.redirect_stdout(expected):
+    with contextlib.redirect_stdout(expected), contextlib.redirect_stderr(io.StringIO()):
         exec(compile(PROGRAMS[name], name, "exec"), {"__name__": "__main__"})
     report = run(Source(PROGRAMS[name], name))
     assert report.error is None, report.error

@@ -287,7 +287,7 @@ def _as_tuple(value: Any, *, tuple_factory: Any = tuple) -> Any:
     return gather(value)
 
 
-def _replaced(value: Any, **changes: Any) -> Any:
+def _replaced(value: Any, /, **changes: Any) -> Any:
     table = _table(value, "replace")
     given = {n: value.get_attribute(n) for n, f in table.items() if f.init and n not in changes}
     return value.cls(**given, **changes)

@@ -76,6 +76,9 @@ def make_class(
             raise fault("E203 cannot-metaclass", kind_of(meta), span=span)
         names.setdefault("__abstract__", True)
     once = [b for i, b in enumerate(bases) if not (b.fixed and b in bases[:i])]
+    for hook in {"__class_getitem__", "__init_subclass__"} & names.keys():
+        if not isinstance(names[hook], classmethod):
+            names[hook] = classmethod(names[hook])
     cls = UserClass(name, once, names, span)
     cls.annotated = dict(annotated)
     for key, value in list(names.items()):
@@ -88,8 +91,7 @@ def make_class(
         None,
     )
     if own is not None:
-        bound = bind(own if isinstance(own, classmethod) else classmethod(own), None, cls)
-        call_value(bound, [], options)
+        call_value(bind(own, None, cls), [], options)
     elif options:
         raise fault("E205 init_subclass-takes-no-keyword", name=name, span=span)
     return cls if cls.finish is None else cls.finish(cls)

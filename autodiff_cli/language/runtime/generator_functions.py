@@ -221,7 +221,8 @@ def _simple(tree: Any, context: Context) -> Steps:
         target = copy(tree.target)
         for field in ("value", "index"):
             if field in target.fields:
-                setattr(target, field, _kept(getattr(target, field), context, before))
+                part = _hoisted(getattr(target, field), context, before)
+                setattr(target, field, _kept(part, context, before))
         made.target = _kept(target, context, before)  # read before the yield
         after.append(
             STATEMENTS[syntax.Assign](syntax.Assign([target], made.target, target.span), context)
@@ -230,6 +231,10 @@ def _simple(tree: Any, context: Context) -> Steps:
         part = getattr(tree, field)
         if field not in ("target", "targets") and isinstance(part, syntax.Node):
             setattr(made, field, _hoisted(part, context, before))
+    if yields(getattr(tree, "targets", [])):
+        if isinstance(tree, syntax.Assign):
+            made.value = _kept(made.value, context, before)
+        made.targets = [_target(target, context, before) for target in tree.targets]
     last = STATEMENTS[type(tree)](made, context)
 
     def steps(scope: Scope) -> Generator[Any, Any, Any]:
@@ -241,6 +246,15 @@ def _simple(tree: Any, context: Context) -> Steps:
         return signal
 
     return steps
+
+
+def _target(tree: Any, context: Context, before: list[Steps]) -> Any:
+    """A target whose places are known before anything is put there."""
+    if not isinstance(tree, syntax.Tuple | syntax.List):
+        return _hoisted(tree, context, before)
+    made = copy(tree)
+    made.elements = [_target(element, context, before) for element in tree.elements]
+    return made
 
 
 def _value(tree: syntax.Node, context: Context) -> Callable[[Scope], Generator[Any, Any, Any]]:
@@ -327,10 +341,16 @@ def _if(tree: syntax.If, context: Context) -> Steps:
 
 
 def _with(tree: syntax.With, context: Context) -> Steps:
-    enter = entering(tree.items, context)
+    if len(tree.items) > 1 and yields(tree.items):
+        inner = syntax.With(tree.items[1:], tree.body, tree.span)
+        tree = syntax.With(tree.items[:1], [inner], tree.span)
+    before: list[Steps] = []
+    enter = entering([_hoisted(item, context, before) for item in tree.items], context)
     body = compile_steps(tree.body, context)
 
     def steps(scope: Scope) -> Generator[Any, None, Any]:
+        for part in before:
+            yield from part(scope)
         entered = Entered()
         try:
             enter(scope, entered)
@@ -393,7 +413,7 @@ def _closing() -> AutodiffError:
 
 _SIMPLE = (
     syntax.ExprStmt, syntax.Assign, syntax.AugAssign, syntax.AnnAssign, syntax.Return,
-    syntax.Raise, syntax.Assert,
+    syntax.Raise, syntax.Assert, syntax.Delete,
 )  # fmt: skip
 _STEPS: dict[type, Callable[[Any, Context], Steps]] = {
     **dict.fromkeys(_SIMPLE, _simple),
