@@ -114,7 +114,7 @@ for text in Path(__file__).with_name("as_python.txt").read_text("utf-8").split("
 def test_as_python(name: str) -> None:
     expected = io.StringIO()
     with contextlib.redirect_stdout(expected), contextlib.redirect_stderr(io.StringIO()):
-        exec(compile(PROGRAMS[name], name, "exec"), {"__name__": "__main__"})
+        exec(compile(PROGRAMS[name], name, "exec", dont_inherit=True), {"__name__": "__main__"})
     report = run(Source(PROGRAMS[name], name))
     assert report.error is None, report.error
     assert report.stdout == expected.getvalue()

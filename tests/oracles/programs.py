@@ -74,6 +74,7 @@ def record(tensor: torch.Tensor) -> dict[str, Any]:
 
 def outcome(source: str) -> dict[str, Any]:
     """Run a program as Python does."""
+    torch.distributions.Distribution.set_default_validate_args(True)
     torch.set_default_dtype(torch.float32)
     torch.set_grad_enabled(True)
     torch.autograd.set_detect_anomaly(False)

@@ -110,7 +110,9 @@ def _joined_item(self: Object, key: Any) -> Any:
         if at < size:
             return index(part, at)
         at -= size
-    raise fail("E210", f"index {key} is out of range", help="use a smaller index")
+    raise fail(
+        "E210", f"index {key} is out of range", help="use a smaller index", raises="IndexError"
+    )
 
 
 DATASET = library_class("Dataset", [], {"__getitem__": _no_items})
@@ -361,7 +363,8 @@ def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
     sampler, batches, shuffle = options["sampler"], options["batch_sampler"], options["shuffle"]
     if sampler is not None and shuffle:
         raise fault("E205 sampler-option-mutually-exclusive")
-    if batches is not None and (set(given) & {"batch_size", "shuffle", "sampler", "drop_last"}):
+    alone = options["batch_size"] == 1 and not shuffle and sampler is None
+    if batches is not None and not (alone and not options["drop_last"]):
         raise fault("E205 batch_sampler-option-mutually-exclusive")
     if batches is not None:
         options["batch_size"] = None

@@ -98,10 +98,6 @@ def _load_state_dict(
     }
     missing = [name for name in own if name not in state_dict]
     unexpected = [name for name in state_dict if name not in own]
-    if truth(strict) and (missing or unexpected):
-        words = [f"missing {', '.join(missing)}"] if missing else []
-        words += [f"unexpected {', '.join(map(str, unexpected))}"] if unexpected else []
-        raise fault("E210 state-does-not-fit", self.cls.name, "; ".join(words))
     fitting = [
         (name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict
     ]
@@ -117,6 +113,10 @@ def _load_state_dict(
     for _, module in self.named_modules():
         for hook in list(module.loaded.values()):
             call_value(hook, [module, matched], {})
+    if truth(strict) and (missing or unexpected):
+        words = [f"missing {', '.join(missing)}"] if missing else []
+        words += [f"unexpected {', '.join(map(str, unexpected))}"] if unexpected else []
+        raise fault("E210 state-does-not-fit", self.cls.name, "; ".join(words))
     return matched
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from . import tree as syntax
 
 DEFINITIONS = (syntax.FunctionDef, syntax.ClassDef)
@@ -40,12 +42,12 @@ def _named_inside(trees: list[syntax.Node]) -> set[str]:
     return {node.target.id for node in inside if isinstance(node, syntax.NamedExpr)}
 
 
-def yields(trees: list[syntax.Node]) -> bool:
+def yields(trees: Sequence[syntax.Node]) -> bool:
     """Whether a body, or an expression, has a `yield` of its own."""
     return bool(trees) and trees[0].span.source.has("yield") and first_yield(trees) is not None
 
 
-def first_yield(trees: list[syntax.Node]) -> syntax.Yield | None:
+def first_yield(trees: Sequence[syntax.Node]) -> syntax.Yield | None:
     """A `yield` in these trees that belongs to the function around them."""
     inside = syntax.within(trees, (*DEFINITIONS, syntax.Lambda, syntax.Yield))
     return next((node for node in inside if isinstance(node, syntax.Yield)), None)
