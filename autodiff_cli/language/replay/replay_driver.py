@@ -11,6 +11,7 @@ why this is right.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...autograd.tensor import Tensor
@@ -118,6 +119,7 @@ class Run:
         self.body = body
         self.signal: Any = None
         self.most = STATE.max_steps
+        self.kept: Recorded | None = None
         self.replay: Replay | None = None
         self.source: Snapshot | None = None
         self.before: Snapshot | None = None
@@ -131,8 +133,11 @@ class Run:
         self.source = None if values is None else Snapshot([(None, 0, v) for v in values])
         if self.source is None or not self.source.known:
             return None
+        loop = self.loop
         try:
-            if self.loop.kept is not None:
+            with suppress(IndexError):
+                self.kept = loop.kept.pop()  # nobody else runs it meanwhile
+            if self.kept is not None:
                 self._look()
             for item in self.items:
                 if self.replay is None and self.changes is not None:
@@ -148,11 +153,13 @@ class Run:
                 if self.signal is not None:
                     return self.signal
                 self._look()
-                if self.loop.refused:
+                if loop.refused:
                     return None
             return None
         finally:
             self._settle()
+            if self.kept is not None:
+                loop.kept[:] = [self.kept]
 
     def _as_written(self, item: Any) -> None:
         self.assign(self.scope, item)
@@ -187,7 +194,7 @@ class Run:
         loop, names = self.loop, self.scope.names
         self.looks += 1
         grown = () if self.known is None else self.known.grown
-        kept = loop.kept
+        kept = self.kept
         if kept is not None:
             grown = kept.changes.grown
         now = Snapshot(named_values(self.scope, loop.read), grown)
@@ -198,7 +205,7 @@ class Run:
                 self.looks = 0
                 loop.refused = self.left > MOST_LEFT and self.replayed < 2 * self.left
                 return
-        loop.kept = None
+        self.kept = None
         before, self.before = self.before, now
         self.changes = None
         if before is not None:
@@ -232,9 +239,9 @@ class Run:
             for values in changes.grown.values()
         ):
             before = Snapshot(named_values(scope, loop.read), changes.grown)
-        loop.kept = record(scope, before, changes, loop.assigned, loop.read, item, run)
-        if loop.kept is not None:
-            replay = Replay(loop.kept, scope)
+        self.kept = record(scope, before, changes, loop.assigned, loop.read, item, run)
+        if self.kept is not None:
+            replay = Replay(self.kept, scope)
             if replay.fits:
                 self.replay = replay
 

@@ -31,7 +31,8 @@ OUTSIDE = (
 
 class Repeated:
     """A `for` and what was found out about it: the names that its body reads, and those that it
-    assigns; `kept` is a recording of its step, `entries` how often it began."""
+    assigns; `kept` holds a recording of its step that no run is using, `entries` how often it
+    began."""
 
     __slots__ = ("assigned", "entries", "kept", "read", "refused")
 
@@ -39,7 +40,7 @@ class Repeated:
         self.read = {name for part in (tree.target, *tree.body) for name in read_by(part)}
         self.assigned = assigned_names([tree])[0]
         self.refused = False
-        self.kept: Recorded | None = None
+        self.kept: list[Recorded] = []
         self.entries = 0
 
     def run(
@@ -47,7 +48,7 @@ class Repeated:
     ) -> Any:
         """Run steps as long as that may be worth it; the signal of one that left the loop."""
         known = type(source) is range or type(source) is list or type(source) is tuple
-        if known and len(source) < WORTH and not (self.kept is not None and len(source) > 2):
+        if known and len(source) < WORTH and not (self.kept and len(source) > 2):
             self.entries += 1
             if len(source) < 3 or self.entries < WORTH:
                 return None
