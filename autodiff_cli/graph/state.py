@@ -172,6 +172,7 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
         now.clear()
         now.update(outer)
         if not STATE.runs:
+            STATE.reset()
             STATE.over = over
 
 

@@ -16,7 +16,7 @@ from ..errors import AutodiffError
 from ..graph.op import Op
 from ..graph.registry import overloads
 from ..language.python.builtins import TYPES
-from ..language.random.names import RANDOM_METHOD_NAMES
+from ..language.runtime.attributes import RANDOM_METHOD_NAMES
 from ..language.runtime.names import builtin, member
 from ..language.syntax import tree as syntax
 from ..language.syntax.scoping import assigned_names, target_names

@@ -42,7 +42,7 @@ def test_as_pytorch(case: dict[str, str]) -> None:
 
 def test_names_are_those_that_exist() -> None:
     assert set(RANDOM) == names.RANDOM_NAMES
-    assert set(RANDOM_METHODS) == set(names.RANDOM_METHOD_NAMES) <= set(attributes.METHODS)
+    assert set(RANDOM_METHODS) == set(attributes.RANDOM_METHOD_NAMES) <= set(attributes.METHODS)
 
 
 def test_unseeded_programs_repeat() -> None:

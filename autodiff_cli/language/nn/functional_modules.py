@@ -16,6 +16,7 @@ from ...graph.sizes import shape_text
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of, truth
+from ..values.values import Builtin
 from .modules import Module
 
 
@@ -135,3 +136,11 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
             stacked.set_requires_grad(True)
         found[name] = stacked
     return found
+
+
+NAMES: dict[str, Any] = {
+    name: Builtin(name, function)
+    for name, function in (
+        ("functional_call", functional_call), ("stack_module_state", stack_module_state)
+    )
+}  # fmt: skip

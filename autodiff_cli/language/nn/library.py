@@ -206,7 +206,7 @@ def _restore_scheduler(scheduler: Object, state: dict[str, Any]) -> None:
 
 
 def _deep_copy(value: Any) -> Any:
-    from .module_state import deep_copy
+    from ..python.copying import deep_copy
 
     return deep_copy(value)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..runtime.providers import Names
+from ..values.providers import Names
 
 FILES: dict[str, str] = {
     "activations": """
@@ -169,8 +169,6 @@ PATHS: dict[str, str] = {
     },
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
     **{f"optim.{name}": name for name in OPTIMIZERS},
-    "python.copy.deepcopy": "deepcopy",
-    "python.copy.copy": "copy",
     "optim.lr_scheduler._LRScheduler": "LRScheduler",
 }
 
@@ -192,10 +190,6 @@ def library_member(path: str) -> Any:
         from . import containers
 
         return containers.CLASSES[name]
-    if path.startswith("python.") and name not in PRELUDE:
-        from .module_state import NAMES
-
-        return NAMES[path]
     from .prelude import define
 
     return define(name)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...autograd.tensor import Array, Storage, Tensor, as_array, new_leaf, wrap_view
+from ...autograd.tensor import Tensor, new_leaf, wrap_view
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import grad_mode
-from ..runtime.attributes import check_device
 from ..values.dialect import kind_of, misfit
+from ..values.factories import check_device
 from ..values.functions import call_value
 from ..values.operations import truth
-from ..values.user_classes import Object, special
-from ..values.values import Builtin, Device
+from ..values.values import Device
 from .modules import Module
 
 MAX_DEPTH = 200
@@ -200,119 +199,4 @@ METHODS: dict[str, Callable[..., Any]] = {
     "float": _as("float32"),
     "half": _as("float16"),
     "cuda": _cuda,
-}
-
-
-# -- copies ---------------------------------------------------------------------------------------
-
-
-def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool = False) -> Any:
-    """`copy.deepcopy`: a value whose tensors and modules are its own. With `results` also tensors
-    that have a history, which become leaves, and no gradients."""
-    known = {} if known is None else known
-    if id(value) in known:
-        return known[id(value)]
-    copied: Any = value
-
-    def again(part: Any) -> Any:
-        return deep_copy(part, known, results=results)
-
-    if isinstance(value, Tensor):
-        if not (value.is_leaf or results):
-            raise fault("E411 only-leaves-can-copied")
-        copied = _copied_tensor(value, known)
-        if value.grad is not None and not (results or value.is_parameter):  # as PyTorch's Parameter
-            copied.grad = deep_copy(value.grad, known)
-    elif isinstance(value, Object):
-        method = special(value, "__deepcopy__")
-        if method is not None:
-            return call_value(method, [known], {})
-        copied = blank(value)
-        known[id(value)] = copied
-        _copy_instance(value, copied, again)
-    elif isinstance(value, list):
-        known[id(value)] = copied = []
-        copied.extend([again(v) for v in value])
-    elif isinstance(value, dict):
-        known[id(value)] = copied = value.copy()
-        copied.clear()
-        copied.update({again(k): again(v) for k, v in value.items()})
-    elif isinstance(value, set | deque):
-        known[id(value)] = copied = value.copy()
-        copied.clear()
-        for item in value:
-            copied.add(again(item)) if isinstance(copied, set) else copied.append(again(item))
-    elif type(value) is tuple:
-        copied = tuple([again(v) for v in value])
-    known[id(value)] = copied
-    return copied
-
-
-def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
-    """A tensor in memory of its own, which copies of tensors that share memory share."""
-    storage = value.storage
-    node = constant(np.array(value_of(value.node)))
-    if storage is None:
-        copied = Tensor(node)
-    else:
-        whole = known.get(id(storage))
-        if whole is None:
-            whole = known[id(storage)] = Storage(constant(np.array(value_of(storage.node))))
-        copied = Tensor(node if value.steps else whole.node)
-        copied.storage, copied.steps = whole, value.steps
-    if type(value) is Array:
-        return as_array(copied)
-    copied.set_requires_grad(value.requires_grad)
-    copied.is_parameter = value.is_parameter
-    return copied
-
-
-def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None:
-    copied.fields.update({n: again(v) for n, v in value.fields.items()})
-    if isinstance(value, list):
-        list.extend(copied, [again(v) for v in list.__iter__(value)])
-    elif isinstance(value, dict):
-        pairs = dict.items(value)
-        dict.update(copied, {again(k): again(v) for k, v in pairs})
-    elif isinstance(value, set):
-        set.update(copied, set.__iter__(value))
-    if isinstance(value, Module):
-        copied.ready = value.ready
-        copied.transient.update(value.transient)
-        copied.before.update(value.before)
-        copied.after.update(value.after)
-        copied.reverse.update(value.reverse)
-        copied.reverse_before.update(value.reverse_before)
-        for theirs, ours in (
-            (value.parameters, copied.parameters),
-            (value.buffers, copied.buffers),
-            (value.modules, copied.modules),
-        ):
-            ours.update({n: again(v) for n, v in theirs.items()})
-
-
-def blank(value: Any) -> Any:
-    """A value of the same class with nothing in it; one that cannot be changed is the same."""
-    kind: Any = type(value)
-    if isinstance(value, int | float | str | tuple | frozenset):
-        return kind.layout.__new__(kind, value)
-    return kind.__new__(kind)
-
-
-def _copy(value: Any) -> Any:
-    """`copy.copy`: a container of the same items; a value that shares what it holds."""
-    if isinstance(value, Object):
-        method = special(value, "__copy__")
-        if method is not None:
-            return call_value(method, [], {})
-        items = value if isinstance(value, list | dict | set) else ()
-        return deep_copy(value, {id(item): item for item in [*value.held(), *items]})
-    if isinstance(value, list | dict | set | deque):
-        return value.copy()
-    return deep_copy(value)
-
-
-NAMES: dict[str, Any] = {
-    "python.copy.deepcopy": Builtin("deepcopy", lambda x, memo=None: deep_copy(x)),
-    "python.copy.copy": Builtin("copy", _copy),
 }

@@ -61,6 +61,21 @@ class Module(Object):
             *self.modules.values(),
         ]
 
+    def copy_state(self, other: Any, again: Callable[[Any], Any]) -> None:
+        super().copy_state(other, again)
+        self.ready = other.ready
+        self.transient.update(other.transient)
+        self.before.update(other.before)
+        self.after.update(other.after)
+        self.reverse.update(other.reverse)
+        self.reverse_before.update(other.reverse_before)
+        for theirs, ours in (
+            (other.parameters, self.parameters),
+            (other.buffers, self.buffers),
+            (other.modules, self.modules),
+        ):
+            ours.update({n: again(v) for n, v in theirs.items()})
+
     # -- attributes ---------------------------------------------------------------------------
 
     def read(self, name: str) -> Any:

@@ -136,7 +136,7 @@ def _state_dict(self: Object) -> dict[str, Any]:
 
 
 def _load_state_dict(self: Object, state_dict: Any) -> None:
-    from .module_state import deep_copy
+    from ..python.copying import deep_copy
 
     groups = self.fields["param_groups"]
     if not isinstance(state_dict, dict) or "param_groups" not in state_dict:

@@ -12,7 +12,7 @@ from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ..python.builtins import TYPES
-from ..runtime.providers import Names
+from ..values.providers import Names
 from ..values.values import Builtin, Namespace
 
 CONSTANTS: dict[str, Any] = {
@@ -143,7 +143,7 @@ def _member(path: str) -> Any:
     found = CONSTANTS.get(name)
     if found is not None:
         return found
-    from ..torch.names import NUMPY_FUNCTIONS
+    from .functions import NUMPY_FUNCTIONS
 
     found = NUMPY_FUNCTIONS.get(name)
     if found is not None:
@@ -176,9 +176,9 @@ def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
     from ...autograd import calls
-    from ..torch.names import NUMPY_FUNCTIONS
     from ..values.arrays import computed
     from ..values.arrays import result as as_result
+    from .functions import NUMPY_FUNCTIONS
 
     array = NUMPY_FUNCTIONS["array"].function
     own = computed(name) if name in COMPUTED and STATE.python else None

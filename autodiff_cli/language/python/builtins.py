@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
-from functools import cmp_to_key, partial
+from functools import partial
 from operator import index
 from types import MethodType
 from typing import Any
@@ -21,8 +21,18 @@ from ..values.dialect import is_numeric_list, kind_of
 from ..values.formatting import formatted, represent, text
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
-from ..values.iterators import Lazy, advance, enumerated, filtered, make_iterator, mapped, zipped
+from ..values.iterators import (
+    Lazy,
+    advance,
+    enumerated,
+    filtered,
+    make_iterator,
+    mapped,
+    sorted_values,
+    zipped,
+)
 from ..values.operations import binary, compare, count_nested, items_of, iterate, truth
+from ..values.providers import from_above
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
 from ..values.values import (
     Builtin,
@@ -241,7 +251,7 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
 
 
 def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
-    from .collections_module import pairs_of
+    from ..values.operations import pairs_of
 
     return {**pairs_of(values), **kwargs}
 
@@ -250,21 +260,6 @@ def _reversed(values: Any) -> Any:
     if isinstance(values, Instance) and has(values, "__reversed__"):
         return _by_python(reversed, values)
     return Lazy("list_reverseiterator", reversed(items_of(values)))
-
-
-def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
-    """Sorted by value or by `key(value)`, stable."""
-    found = list(items_of(values))
-    ranks = found if key is None else [call_value(key, [v], {}) for v in found]
-
-    def before(a: int, b: int) -> int:
-        count_step()
-        if truth(compare("<", ranks[a], ranks[b])):
-            return -1
-        return 1 if truth(compare("<", ranks[b], ranks[a])) else 0
-
-    order = sorted(range(len(found)), key=cmp_to_key(before), reverse=truth(reverse))
-    return [found[i] for i in order]
 
 
 def _any(*args: Any, **kwargs: Any) -> Any:
@@ -414,13 +409,9 @@ def type_of(value: Any) -> Any:
     if own is not None:
         return own(value)
     if isinstance(value, Tensor) and value.is_parameter:
-        from ..torch.names import PARAMETER_TYPE
-
-        return PARAMETER_TYPE
+        return from_above("torch.names.PARAMETER_TYPE")
     if isinstance(value, GradFn):
-        from ..torch.grad_functions import FunctionType
-
-        return FunctionType(value.short_name)
+        return from_above("torch.grad_functions.FunctionType")(value.short_name)
     from .collections_module import KINDS
 
     found = KINDS.get(type(value)) or next((k for k in TYPES.values() if k.matches(value)), None)

@@ -11,23 +11,12 @@ from ..syntax.tree import Param
 from ..values.builtin_bases import extended
 from ..values.formatting import represent
 from ..values.functions import Parameters
-from ..values.operations import items_of, iterate, truth
+from ..values.operations import items_of, pairs_of, truth
 from ..values.subscripts import slice_part
 from ..values.user_classes import UserClass
 from ..values.values import Builtin, Method, Scope, TypeName, UserFunction
 
 _NOWHERE: Any = None  # a place in no text
-
-
-def pairs_of(values: Any) -> dict[Any, Any]:
-    """The items of a dict, or of a list of pairs."""
-    if isinstance(values, dict):
-        return values
-    found: dict[Any, Any] = {}
-    for pair in iterate(values):
-        key, value = items_of(pair)
-        found[key] = value
-    return found
 
 
 def counts_of(values: Any) -> Any:

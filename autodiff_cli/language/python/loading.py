@@ -18,10 +18,10 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
-from ..runtime.providers import late
 from ..values.dialect import misfit
 from ..values.factories import with_grad
 from ..values.operations import truth
+from ..values.providers import late
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,16 +15,17 @@ from typing import Any
 from ..random.generators import Stream, stream
 from ..runtime.attributes import get_attribute
 from ..runtime.context_managers import ExitStack, Manager, context_manager
-from ..runtime.providers import Names
 from ..values.builtin_bases import GENERIC
 from ..values.dialect import misfit
 from ..values.functions import call_value
 from ..values.iterators import CHAIN, ITERTOOLS, iterator, pick
 from ..values.operations import COMPARISONS, binary, compare, items_of, truth, unary
+from ..values.providers import Names
 from ..values.python_operators import OPERATORS
 from ..values.user_classes import library_class
 from ..values.values import Builtin, TypeName, UserFunction
 from .collections_module import COLLECTIONS, row_type
+from .copying import COPIES
 
 # -- functools ------------------------------------------------------------------------------------
 
@@ -188,6 +189,7 @@ _TABLE: dict[str, dict[str, Any]] = {
             "cmp_to_key": lambda mycmp: Builtin("cmp_to_key", functools.cmp_to_key(mycmp)),
         }
     ),
+    "copy": COPIES,
     "itertools": {**_functions(ITERTOOLS), "chain": CHAIN},
     "operator": _functions(OPERATOR),
     "collections": COLLECTIONS,

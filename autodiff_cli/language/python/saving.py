@@ -12,10 +12,10 @@ import numpy as np
 
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
-from ..nn.module_state import deep_copy
-from ..runtime.attributes import check_device
 from ..values.dialect import kind_of, misfit
+from ..values.factories import check_device
 from ..values.values import Size
+from .copying import deep_copy
 from .loading import files
 
 LONGEST_NAME = 4096

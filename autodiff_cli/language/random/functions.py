@@ -21,9 +21,8 @@ from ...graph.params import to_dtype, to_float, to_int, to_size
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...graph.strides import laid_out_as
-from ..runtime.attributes import check_device
 from ..values.dialect import kind_of
-from ..values.factories import with_grad
+from ..values.factories import check_device, with_grad
 from ..values.functions import written
 from ..values.operations import truth
 from ..values.values import Builtin

@@ -168,7 +168,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _make(device: Any = "cpu") -> RandomGenerator:
-    from ..runtime.attributes import check_device
+    from ..values.factories import check_device
 
     check_device(device)
     return RandomGenerator(Generator())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runtime.providers import Names
+from ..values.providers import Names
 
 _DROPOUTS = """
     dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout
@@ -34,11 +34,6 @@ RANDOM_NAMES = frozenset(
     }
 )
 
-_METHODS = """
-    uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_ bernoulli
-    multinomial
-"""
-
 
 def _draw(path: str) -> Any:
     if path not in RANDOM_NAMES:
@@ -49,5 +44,3 @@ def _draw(path: str) -> Any:
 
 
 DRAWS = Names(lambda: RANDOM_NAMES, _draw)
-
-RANDOM_METHOD_NAMES = tuple(_METHODS.split())

@@ -277,9 +277,14 @@ def _seen(part: Any) -> bool:
     )
 
 
-def undisturbed() -> bool:
-    """Whether nobody watches what single steps do."""
+def replayed(
+    loop: Repeated, scope: Scope, source: Any, items: Iterator[Any], assign: Assign, body: Body
+) -> Any:
+    """Run steps of a loop that nobody watches, as long as that may be worth it; the signal of one
+    that left it."""
     inside = STATE.batching or STATE.opened or STATE.levels or STATE.dual or STATE.packing
     busy = inside or STATE.anomaly or STATE.recorder is not None
     watched = STATE.observers or STATE.grad_read or STATE.readers or STATE.overrides or STATE.wrt
-    return not (busy or watched) and HOUSEKEEPING.replays
+    if busy or watched or not HOUSEKEEPING.replays:
+        return None
+    return Run(loop, scope, items, assign, body).steps(source)

@@ -27,9 +27,10 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
 from ...suggest import suggest
-from ..random.names import RANDOM_METHOD_NAMES
 from ..values.dialect import kind_of, misfit
+from ..values.factories import check_device
 from ..values.operations import COMPARISONS, binary, compare, contains, flag, truth, unary
+from ..values.providers import from_above, late
 from ..values.python_operators import OPERATORS
 from ..values.subscripts import index, slice_part
 from ..values.value_attributes import VALUE_ATTRIBUTES, Getter, function_fact, table_of
@@ -44,7 +45,6 @@ from ..values.values import (
     has,
     is_callable,
 )
-from .providers import late, table
 
 
 def get_attribute(value: Any, name: str) -> Any:
@@ -138,10 +138,9 @@ def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
 
 def _by_builtin(name: str) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
-        from ..python.builtins import BUILTINS
         from ..values.functions import call_value
 
-        return call_value(BUILTINS[name], list(args), {})
+        return call_value(from_above("python.builtins.BUILTINS")[name], list(args), {})
 
     return run
 
@@ -173,9 +172,7 @@ def special_name(value: Any, name: str) -> Any:
     """`value.__len__` and its like, where the value has one; what else begins with `_` is not
     there."""
     if name == "__class__":
-        from ..python.builtins import type_of
-
-        return type_of(value)
+        return from_above("python.builtins.type_of")(value)
     method = SPECIAL_NAMES.get(name)
     if method is not None and (isinstance(value, Tensor) or has(value, name)):
         return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
@@ -207,9 +204,7 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
         value.fields[name] = new
         return
     if isinstance(value, Namespace):
-        from ..torch.torch_stubs import ASSIGNABLE
-
-        if f"{value.path}.{name}" in ASSIGNABLE:
+        if f"{value.path}.{name}" in from_above("torch.torch_stubs.ASSIGNABLE"):
             return
         if _is_free(value, name):
             STATE.assigned[value.path, name] = new
@@ -423,12 +418,6 @@ def _numpy(tensor: Tensor, force: Any = False) -> Tensor:
 
 def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return calls.call("to", (tensor, *args), kwargs)
-
-
-def check_device(value: Any) -> None:
-    """Only the CPU exists."""
-    if isinstance(value, str) and value.split(":")[0] != "cpu":
-        raise fault("E203 there-no-device-here", value=value)
 
 
 LEGACY_NAMES = {
@@ -683,8 +672,14 @@ def _resize(tensor: Tensor, *size: Any) -> Tensor:
 
 
 def _random(name: str, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    return table("random.functions.RANDOM_METHODS")[name](tensor, *args, **kwargs)
+    return from_above("random.functions.RANDOM_METHODS")[name](tensor, *args, **kwargs)
 
+
+_DRAWN = """
+    uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_ bernoulli
+    multinomial
+"""
+RANDOM_METHOD_NAMES = tuple(_DRAWN.split())
 
 METHODS: dict[str, Callable[..., Any]] = {
     **{name: partial(_random, name) for name in RANDOM_METHOD_NAMES},

@@ -14,9 +14,9 @@ from ...graph.registry import overloads
 from ...graph.state import STATE
 from ...suggest import did_you_mean, suggest, synonym
 from ..values.dialect import kind_of, misfit
+from ..values.providers import STUBS, from_above, paths_below, provided
 from ..values.values import Builtin, Namespace, OpFunction
 from .namespaces import MODULES, NAMESPACES, PREDEFINED, UNUSED
-from .providers import STUBS, paths_below, provided, table
 
 NATIVE, CONSTANTS = "torch.names.NATIVE", "numpy.names.CONSTANTS"  # of native files
 TORCH = "torch.names.TORCH"
@@ -27,18 +27,18 @@ OP_PREFIXES = ("", "nn.functional.", "special.", "linalg.")
 
 def builtin(name: str) -> Any:
     """What a name means that the program has not assigned; None when nothing."""
-    found = table("python.builtins.BUILTINS").get(name)
+    found = from_above("python.builtins.BUILTINS").get(name)
     if found is not None:
         return found
     if name == "__name__":
         return "__main__"
     if name.endswith(("Error", "Exception", "Warning")) or name in _OTHER_EXCEPTIONS:
-        return table("values.exceptions.EXCEPTIONS").get(name)
+        return from_above("values.exceptions.EXCEPTIONS").get(name)
     if name in ("exit", "quit"):
         return provided("python.sys.exit")
     if STATE.python:
-        return table(NATIVE).get(name) if name in ("load", "approx") else None
-    found = table(CONSTANTS).get(name)
+        return from_above(NATIVE).get(name) if name in ("load", "approx") else None
+    found = from_above(CONSTANTS).get(name)
     if found is not None:
         return found
     path = PREDEFINED.get(name)
@@ -46,9 +46,9 @@ def builtin(name: str) -> Any:
         return Namespace(path)
     found = _BARE.get(name)
     if found is None:
-        found = table(NATIVE).get(name) or provided(name) or op_function(name)
+        found = from_above(NATIVE).get(name) or provided(name) or op_function(name)
         if found is None:
-            found = table(STUBS.table).get(name)
+            found = from_above(STUBS.table).get(name)
         if found is not None:
             _BARE[name] = found
     return found
@@ -65,8 +65,8 @@ def op_function(name: str) -> OpFunction | None:
         ops = overloads(prefix + name)
         if ops:
             return OpFunction(name, ops)
-    if name in table(NUMPY_ONLY_BARE):
-        return OpFunction(name, overloads(table(NUMPY)[name]))
+    if name in from_above(NUMPY_ONLY_BARE):
+        return OpFunction(name, overloads(from_above(NUMPY)[name]))
     return None
 
 
@@ -107,8 +107,8 @@ def _member(namespace: Namespace, name: str) -> Any:
             found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
             _IN_PLACE[path] = found
     if found is None:
-        found = table(STUBS.table).get(path)
-    if found is None and f"torch.{path}" in table(FILES_OF_CLASSES):
+        found = from_above(STUBS.table).get(path)
+    if found is None and f"torch.{path}" in from_above(FILES_OF_CLASSES):
         found = import_module(f"torch.{path}")
     if found is None and path not in NONES:
         raise _no_member(namespace, name)
@@ -203,7 +203,7 @@ _OTHERS = {
 def import_module(dotted: str) -> Namespace:
     """The namespace of `import dotted`; E209 when it is not one of the known ones."""
     path = MODULES.get(dotted)
-    if path is None and dotted in table(FILES_OF_CLASSES):
+    if path is None and dotted in from_above(FILES_OF_CLASSES):
         path = MODULES[dotted.rpartition(".")[0]]
     if path is None:
         raise fail(
@@ -266,11 +266,11 @@ def known_names() -> list[str]:
     """All bare names, for suggestions."""
     from ...ops import public_names
 
-    builtins = table("python.builtins.BUILTINS")
+    builtins = from_above("python.builtins.BUILTINS")
     if STATE.python:
         return list(builtins)
     names = {n.rpartition(".")[2] for n in public_names()}
-    for known in (builtins, PREDEFINED, *map(table, (CONSTANTS, NATIVE, NUMPY, TORCH))):
+    for known in (builtins, PREDEFINED, *map(from_above, (CONSTANTS, NATIVE, NUMPY, TORCH))):
         names.update(n for n in known if "." not in n)
     return sorted(names)
 

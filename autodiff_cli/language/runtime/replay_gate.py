@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..syntax import tree as syntax
 from ..syntax.free_names import read_by
 from ..syntax.scoping import assigned_names
+from ..values.providers import from_above
 from ..values.values import Scope
 from .expressions import Context
-
-if TYPE_CHECKING:
-    from ..replay.recorded_step import Recorded
 
 WORTH = 8  # steps; shorter loops run as they are
 
@@ -40,7 +38,7 @@ class Repeated:
         self.read = {name for part in (tree.target, *tree.body) for name in read_by(part)}
         self.assigned = assigned_names([tree])[0]
         self.refused = False
-        self.kept: list[Recorded] = []
+        self.kept: list[Any] = []
         self.entries = 0
 
     def run(
@@ -52,9 +50,7 @@ class Repeated:
             self.entries += 1
             if len(source) < 3 or self.entries < WORTH:
                 return None
-        from ..replay.replay_driver import Run, undisturbed
-
-        return Run(self, scope, items, assign, body).steps(source) if undisturbed() else None
+        return from_above("replay.replay_driver.replayed")(self, scope, source, items, assign, body)
 
 
 def repeated(tree: syntax.For, context: Context) -> Repeated | None:

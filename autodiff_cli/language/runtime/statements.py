@@ -17,6 +17,7 @@ from ..syntax.scoping import assigned_names, declared_global, yields
 from ..values.functions import Parameters, call_value
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step, ended
 from ..values.operations import iterate
+from ..values.providers import late
 from ..values.run_hooks import note
 from ..values.values import Scope, UserFunction
 from .assignment import (
@@ -29,7 +30,6 @@ from .assignment import (
 )
 from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .names import import_module, import_name, names_below
-from .providers import late
 from .replay_gate import BREAK, CONTINUE, repeated
 
 Signal = Any

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from ...autograd import gradients
-from ...autograd.tensor import Array, Tensor, as_array
-from ...errors import fail, fault
+from ...autograd.tensor import Array, Tensor
+from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.params import to_dtype, to_size, to_tensor
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
+from ..numpy.functions import allclose, finfo, iinfo
 from ..python.builtins import TENSOR_TYPE, TYPES
-from ..runtime.attributes import LEGACY_NAMES, as_strided, check_device
+from ..runtime.attributes import LEGACY_NAMES, as_strided
 from ..values.dialect import kind_of, misfit
-from ..values.factories import as_tensor, const, legacy_tensor, make_tensor, parameter
-from ..values.functions import call_value
+from ..values.factories import as_tensor, check_device, const, legacy_tensor, make_tensor, parameter
 from ..values.operations import items_of, truth
 from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName
 
@@ -123,48 +123,9 @@ def _set_printoptions(**options: Any) -> None:
     )
 
 
-def _finfo(dtype: Any = None) -> Any:
-    kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
-    return Info(
-        np.finfo(kind), ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
-    )
-
-
-def _iinfo(dtype: Any) -> Any:
-    return Info(np.iinfo(to_dtype(dtype)), ("max", "min", "bits"))
-
-
-class Info:
-    """`torch.finfo(dtype)`."""
-
-    __slots__ = ("fields", "source")
-
-    def __init__(self, source: Any, fields: tuple[str, ...]):
-        self.source = source
-        self.fields = fields
-
-    def get_attribute(self, name: str) -> Any:
-        if name in self.fields:
-            value = getattr(self.source, name)
-            return int(value) if isinstance(value, int | np.integer) else float(value)
-        raise fail("E207", f"no field `{name}`", help=f"it has: {', '.join(self.fields)}")
-
-
 def _device(name: Any = "cpu", index: Any = None) -> Device:
     check_device(name)
     return CPU
-
-
-def _allclose(
-    input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
-) -> bool:
-    from ..runtime.assertions import all_close
-
-    if STATE.python and type(input) is Tensor and type(other) is Tensor:
-        left, right = input.dtype.name, other.dtype.name
-        if left != right:
-            raise fault("E307 allclose-compares-tensors-dtype", left=left, right=right)
-    return all_close(input, other, rtol, atol, truth(equal_nan))
 
 
 def _from_numpy(ndarray: Any) -> Tensor:
@@ -267,10 +228,10 @@ TORCH: dict[str, Any] = {
             "autograd.enable_grad": _mode("enable_grad", True),
             "autograd.grad": _grad,
             "autograd.backward": _backward,
-            "finfo": _finfo,
-            "iinfo": _iinfo,
+            "finfo": finfo,
+            "iinfo": iinfo,
             "device": _device,
-            "allclose": _allclose,
+            "allclose": allclose,
             "equal": lambda input, other: bool(
                 input.shape == other.shape and np.array_equal(input.numpy(), other.numpy())
             ),
@@ -320,56 +281,3 @@ NATIVE: dict[str, Any] = {
     ),
     "Tensor": TENSOR_TYPE,
 }
-
-
-def _array(
-    data: Any, dtype: Any = None, *, copy: Any = True, order: Any = None, ndmin: Any = 0,
-    **options: Any,
-) -> Tensor:  # fmt: skip
-    """`np.array`: Python floats are float64."""
-    from ...autograd.literals import array_of, has_tensor
-    from ..values.arrays import dtype_of, made, plain
-
-    if isinstance(data, Tensor):
-        kind = data.dtype if dtype is None else dtype_of(dtype)
-        if type(data) is Array and kind == data.dtype and not truth(copy):
-            return data
-        return made(np.array(plain(data), dtype=kind, ndmin=ndmin))
-    if isinstance(data, list | tuple) and has_tensor(data):
-        return made(np.array(plain(data), None if dtype is None else dtype_of(dtype), ndmin=ndmin))
-    if dtype is None:
-        array = array_of(data)
-        kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
-    else:
-        kind = dtype_of(dtype)
-    result = make_tensor(data, dtype=kind)
-    return as_array(result if not ndmin else made(np.array(result.numpy(), ndmin=ndmin)))
-
-
-NUMPY_FUNCTIONS: dict[str, Any] = _builtins(
-    {
-        "array": _array,
-        "asarray": lambda data, dtype=None, **options: _array(data, dtype, copy=False),
-        "finfo": _finfo,
-        "iinfo": _iinfo,
-        "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: _allclose(
-            _array(a), _array(b), rtol, atol, equal_nan
-        ),
-    }
-)
-NUMPY_FUNCTIONS["__version__"] = np.__version__
-
-
-class Columns:
-    """`np.c_[x, y]`."""
-
-    __slots__ = ()
-
-    def get_item(self, key: Any) -> Any:
-        from ..numpy.names import MEMBERS
-
-        stack = MEMBERS["column_stack"]
-        return call_value(stack, [list(key) if isinstance(key, tuple) else [key]], {})
-
-
-NUMPY_FUNCTIONS["c_"] = Columns()

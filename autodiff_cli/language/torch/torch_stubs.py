@@ -166,7 +166,7 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 
 def _default_device(device: Any) -> None:
-    from ..runtime.attributes import check_device
+    from ..values.factories import check_device
 
     check_device(device)
 

@@ -355,21 +355,6 @@ def _gradgradcheck(
     )
 
 
-# -- modules ---------------------------------------------------------------------------------------
-
-
-def _functional_call(*args: Any, **kwargs: Any) -> Any:
-    from ..nn.functional_modules import functional_call
-
-    return functional_call(*args, **kwargs)
-
-
-def _stack_module_state(models: Any) -> Any:
-    from ..nn.functional_modules import stack_module_state
-
-    return stack_module_state(models)
-
-
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "func.grad": _gradients("grad"),
     "func.grad_and_value": _gradients("grad_and_value"),
@@ -381,8 +366,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "func.jacfwd": _jacfwd,
     "func.hessian": _hessian,
     "func.vmap": _vmap,
-    "func.functional_call": _functional_call,
-    "func.stack_module_state": _stack_module_state,
     "vmap": _vmap,
     "autograd.functional.jacobian": _functional_jacobian,
     "autograd.functional.hessian": _functional_hessian,

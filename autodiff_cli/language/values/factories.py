@@ -19,13 +19,17 @@ from .operations import flag, iterate
 from .values import Size
 
 
+def check_device(value: Any) -> None:
+    """Only the CPU exists."""
+    if isinstance(value, str) and value.split(":")[0] != "cpu":
+        raise fault("E203 there-no-device-here", value=value)
+
+
 def make_tensor(
     data: Any, *, dtype: Any = None, requires_grad: Any = False, device: Any = None, **kwargs: Any
 ) -> Tensor:
     """`torch.tensor(data)`: a copy without history, in the dtype PyTorch infers."""
     if device is not None:
-        from ..runtime.attributes import check_device
-
         check_device(device)
     for name in kwargs:
         if name != "pin_memory":

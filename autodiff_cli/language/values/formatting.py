@@ -24,6 +24,7 @@ from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
 from ..errors.exhaustion import too_many_digits
 from .housekeeping import count_step
+from .providers import from_above
 from .values import (
     Builtin,
     Device,
@@ -251,9 +252,7 @@ def _tensor_text(tensor: Tensor) -> str:
     name = tensor.grad_name
     tangent = None
     if STATE.dual and not STATE.levels:
-        from ..torch.duals import tangent_of
-
-        moves = tangent_of(tensor)
+        moves = from_above("torch.duals.tangent_of")(tensor)
         tangent = None if moves is None else _tensor_text(moves)
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
     return format_tensor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import cmp_to_key
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault
@@ -11,7 +12,8 @@ from ...graph.state import STATE
 from .dialect import kind_of
 from .functions import call_value
 from .housekeeping import count_step
-from .operations import binary, compare, equal, iterate, truth
+from .operations import binary, compare, equal, items_of, iterate, truth
+from .providers import from_above
 from .subscripts import index, slice_part
 from .user_classes import UserClass, special
 from .values import Builtin, TypeName
@@ -100,9 +102,7 @@ class Lazy:
         if name in ("send", "throw", "close"):
             self._own(name)
             return Builtin(name, lambda *args: _asked(getattr(self, name), *args))
-        from ..runtime.attributes import special_name
-
-        return special_name(self, name)
+        return from_above("runtime.attributes.special_name")(self, name)
 
     def describe(self) -> str:
         return f"<{self.name} object {self.function and self.function + ' '}at {id(self):#x}>"
@@ -329,3 +329,18 @@ def pick(value: Any, *keys: Any) -> Any:
     """`operator.itemgetter(*keys)(value)`."""
     found = tuple([index(value, key) for key in keys])
     return found[0] if len(keys) == 1 else found
+
+
+def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    """Sorted by value or by `key(value)`, stable."""
+    found = list(items_of(values))
+    ranks = found if key is None else [call_value(key, [v], {}) for v in found]
+
+    def before(a: int, b: int) -> int:
+        count_step()
+        if truth(compare("<", ranks[a], ranks[b])):
+            return -1
+        return 1 if truth(compare("<", ranks[b], ranks[a])) else 0
+
+    order = sorted(range(len(found)), key=cmp_to_key(before), reverse=truth(reverse))
+    return [found[i] for i in order]

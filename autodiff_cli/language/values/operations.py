@@ -426,3 +426,14 @@ def items_of(value: Any) -> list[Any]:
     if isinstance(value, range) and len(value) > MAX_ITEMS:
         bound_length(len(value), list)
     return value if type(value) is list else list(iterate(value))
+
+
+def pairs_of(values: Any) -> dict[Any, Any]:
+    """The items of a dict, or of a list of pairs."""
+    if isinstance(values, dict):
+        return values
+    found: dict[Any, Any] = {}
+    for pair in iterate(values):
+        key, value = items_of(pair)
+        found[key] = value
+    return found

@@ -17,6 +17,7 @@ from ...errors import AutodiffError, fail, fault
 from ...suggest import suggest
 from ..syntax.tree import private
 from .functions import call_value
+from .providers import from_above
 from .values import Builtin, Instance, Method, Scope, TypeName, UserFunction
 
 _MISSING: Any = object()
@@ -274,9 +275,7 @@ def abstract_names(cls: UserClass) -> list[str]:
 def _module_of(cls: UserClass) -> str:
     if not cls.fixed:
         return "__main__"
-    from ..nn.class_modules import module_of
-
-    return module_of(cls.name) or "builtins"
+    return from_above("nn.class_modules.module_of")(cls.name) or "builtins"
 
 
 _FACTS: dict[str, Callable[[UserClass], Any]] = {
@@ -365,6 +364,10 @@ class Object(Instance):
     def held(self) -> list[Any]:
         """The values that live as long as this one."""
         return list(self.fields.values())
+
+    def copy_state(self, other: Any, again: Callable[[Any], Any]) -> None:
+        """Take what another value of the class has, each part made `again`."""
+        self.fields.update({n: again(v) for n, v in other.fields.items()})
 
     def special(self, name: str) -> Any:
         """A special method bound to this value; None when the class has none."""
@@ -647,9 +650,7 @@ def library_class(
 
 
 def _apply(cls: UserClass, *args: Any, **kwargs: Any) -> Any:
-    from ..torch.custom_functions import apply
-
-    return apply(cls, args, kwargs)
+    return from_above("torch.custom_functions.apply")(cls, args, kwargs)
 
 
 FUNCTION = library_class("Function", [], {})

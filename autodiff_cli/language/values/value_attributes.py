@@ -17,7 +17,9 @@ from ...graph.dtypes import is_float
 from ...graph.symbolic_numbers import Growing
 from .dialect import misfit
 from .formatting import str_format
-from .operations import equal, items_of, truth
+from .iterators import sorted_values
+from .operations import equal, items_of, pairs_of, truth
+from .providers import from_above
 from .python_operators import MAX_CHARACTERS, bound_length
 from .subscripts import dict_key
 from .values import Builtin, Device, Size
@@ -98,14 +100,10 @@ def _find(values: Any, item: Any) -> int:
 
 
 def _sort(values: list[Any], /, *, key: Any = None, reverse: Any = False) -> None:
-    from ..python.builtins import sorted_values
-
     values[:] = sorted_values(values, key=key, reverse=reverse)
 
 
 def _update(values: Any, other: Any = (), **kwargs: Any) -> None:
-    from ..python.collections_module import pairs_of
-
     values.update(pairs_of(other), **kwargs)
 
 
@@ -233,9 +231,8 @@ _PROPERTY = {**_plain("setter getter deleter"), **_facts("fget fset fdel")}
 
 
 def _cache_facts(value: Any) -> Any:
-    from ..python.collections_module import named_tuple
-
     found = value.cache_info()
+    named_tuple = from_above("python.collections_module.named_tuple")
     return named_tuple("CacheInfo", list(found._fields), [], {})(*found)
 
 

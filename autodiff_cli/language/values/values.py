@@ -15,6 +15,7 @@ from ...graph.node import Node
 from ...graph.op import CAST, LEAF, OUTPUT, Op
 from ...graph.state import STATE
 from ...source import Span
+from .providers import from_above
 
 
 class Value:
@@ -97,9 +98,7 @@ class GradFn(Value):
         return tuple(found)
 
     def get_attribute(self, name: str) -> Any:
-        from ..torch.grad_functions import attribute
-
-        return attribute(self, name)
+        return from_above("torch.grad_functions.attribute")(self, name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GradFn) and other.node is self.node

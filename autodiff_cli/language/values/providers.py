@@ -27,6 +27,7 @@ PROVIDERS = (
     Provider("", "random.names.DRAWS"),
     Provider("", "nn.module_names.LIBRARY"),
     Provider("python.", "python.python_modules.MEMBERS", "python."),
+    Provider("func.", "nn.functional_modules.NAMES", "func."),
     Provider(
         ("func.", "vmap", "autograd.functional.", "autograd.gradcheck", "autograd.gradgradcheck"),
         "torch.transform_functions.TRANSFORMS",
@@ -40,8 +41,9 @@ STUBS = Provider("", "torch.torch_stubs.SERVICES")
 
 
 @cache
-def table(place: str) -> Mapping[str, Any]:
-    """A table by its module below `language` and its name there."""
+def from_above(place: str) -> Any:
+    """A table or a function of a package further up, by its module and its name: who is below it
+    loads it when it is needed."""
     module, _, name = place.rpartition(".")
     return getattr(import_module(f"...{module}", __name__), name)
 
@@ -50,7 +52,7 @@ def late(place: str) -> Callable[..., Any]:
     """A function, by its place as a table has one; its module is imported by the first call."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        function: Any = table(place)
+        function: Any = from_above(place)
         return function(*args, **kwargs)
 
     return run
@@ -60,7 +62,7 @@ def provided(path: str) -> Any:
     """What a path stands for that is no op; None when no table has it."""
     for begins, place, below in PROVIDERS:
         if path.startswith(begins):
-            found = table(place).get(path.removeprefix(below))
+            found = from_above(place).get(path.removeprefix(below))
             if found is not None:
                 return found
     return None
@@ -70,7 +72,8 @@ def paths_below(prefix: str) -> Iterator[str]:
     """Paths of the tables that begin with a prefix; those of rarely used modules are left out."""
     for begins, place, below in PROVIDERS:
         if begins == "" or prefix.startswith(begins):
-            yield from (below + key for key in table(place) if (below + key).startswith(prefix))
+            paths = (below + key for key in from_above(place))
+            yield from (path for path in paths if path.startswith(prefix))
 
 
 class Names(Mapping[str, Any]):

@@ -1,0 +1,108 @@
+"""Functions of NumPy that are no ops: arrays of data, what dtypes can hold, closeness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...autograd.literals import array_of, has_tensor
+from ...autograd.tensor import Array, Tensor, as_array
+from ...errors import fail, fault
+from ...graph.dtypes import DTYPES
+from ...graph.params import to_dtype
+from ...graph.state import STATE
+from ..runtime.assertions import all_close
+from ..values.arrays import dtype_of, made, plain
+from ..values.factories import make_tensor
+from ..values.functions import call_value
+from ..values.operations import truth
+from ..values.values import Builtin
+
+
+def finfo(dtype: Any = None) -> Any:
+    kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
+    return Info(
+        np.finfo(kind), ("eps", "max", "min", "tiny", "smallest_normal", "resolution", "bits")
+    )
+
+
+def iinfo(dtype: Any) -> Any:
+    return Info(np.iinfo(to_dtype(dtype)), ("max", "min", "bits"))
+
+
+class Info:
+    """`torch.finfo(dtype)`."""
+
+    __slots__ = ("fields", "source")
+
+    def __init__(self, source: Any, fields: tuple[str, ...]):
+        self.source = source
+        self.fields = fields
+
+    def get_attribute(self, name: str) -> Any:
+        if name in self.fields:
+            value = getattr(self.source, name)
+            return int(value) if isinstance(value, int | np.integer) else float(value)
+        raise fail("E207", f"no field `{name}`", help=f"it has: {', '.join(self.fields)}")
+
+
+def allclose(
+    input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+) -> bool:
+    if STATE.python and type(input) is Tensor and type(other) is Tensor:
+        left, right = input.dtype.name, other.dtype.name
+        if left != right:
+            raise fault("E307 allclose-compares-tensors-dtype", left=left, right=right)
+    return all_close(input, other, rtol, atol, truth(equal_nan))
+
+
+def _array(
+    data: Any, dtype: Any = None, *, copy: Any = True, order: Any = None, ndmin: Any = 0,
+    **options: Any,
+) -> Tensor:  # fmt: skip
+    """`np.array`: Python floats are float64."""
+    if isinstance(data, Tensor):
+        kind = data.dtype if dtype is None else dtype_of(dtype)
+        if type(data) is Array and kind == data.dtype and not truth(copy):
+            return data
+        return made(np.array(plain(data), dtype=kind, ndmin=ndmin))
+    if isinstance(data, list | tuple) and has_tensor(data):
+        return made(np.array(plain(data), None if dtype is None else dtype_of(dtype), ndmin=ndmin))
+    if dtype is None:
+        array = array_of(data)
+        kind = DTYPES["float64"] if array.dtype.kind == "f" else array.dtype
+    else:
+        kind = dtype_of(dtype)
+    result = make_tensor(data, dtype=kind)
+    return as_array(result if not ndmin else made(np.array(result.numpy(), ndmin=ndmin)))
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "array": _array,
+    "asarray": lambda data, dtype=None, **options: _array(data, dtype, copy=False),
+    "finfo": finfo,
+    "iinfo": iinfo,
+    "allclose": lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: allclose(
+        _array(a), _array(b), rtol, atol, equal_nan
+    ),
+}
+
+
+class Columns:
+    """`np.c_[x, y]`."""
+
+    __slots__ = ()
+
+    def get_item(self, key: Any) -> Any:
+        from .names import MEMBERS
+
+        stack = MEMBERS["column_stack"]
+        return call_value(stack, [list(key) if isinstance(key, tuple) else [key]], {})
+
+
+NUMPY_FUNCTIONS: dict[str, Any] = {
+    **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
+    "__version__": np.__version__,
+    "c_": Columns(),
+}
