@@ -6,15 +6,20 @@ import copy
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd.random import initial_parameters, initial_values
+from autodiff_cli.autograd.random import initial_values
 from autodiff_cli.autograd.random.stream import DEFAULT_SEED, Generator
+from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
+from autodiff_cli.graph.dtypes import DTYPES
+from autodiff_cli.graph.state import STATE
+from autodiff_cli.language.nn.prelude import define
 from tests.pace import takes_at_most
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "random.json"
@@ -27,6 +32,27 @@ EXACT |= {"dropout", "alpha_dropout", "geometric", "init_linear", "init_conv"}
 EXACT |= {"init_xavier_uniform", "init_kaiming_uniform", "init_recurrent", "init_bilinear"}
 
 
+def _conv(options: dict) -> str:
+    return f"Conv{'Transpose' * options.pop('transposed', False)}{len(options['kernel_size'])}d"
+
+
+def _embedding(options: dict) -> str:
+    options["num_embeddings"] = options.pop("count")
+    options["embedding_dim"] = options.pop("length")
+    return "Embedding"
+
+
+# The class whose values are drawn; its arguments are the others.
+MODULES: dict[str, Callable[[dict], str]] = {
+    "init_linear": lambda options: "Linear",
+    "init_conv": _conv,
+    "init_bilinear": lambda options: "Bilinear",
+    "init_embedding": _embedding,
+    "init_recurrent": lambda options: options.pop("kind"),
+    "init_recurrent_cell": lambda options: options.pop("kind") + "Cell",
+}
+
+
 def argument(value: Any) -> Any:
     if isinstance(value, dict):
         return np.array(value["data"], dtype=value["dtype"])
@@ -37,10 +63,15 @@ def run(generator: Generator, name: str, options: dict) -> Any:
     arguments = {key: argument(value) for key, value in options.items()}
     if name in ("init_constant", "init_eye", "init_dirac"):
         return getattr(initial_values, name)(**arguments)
+    if name in MODULES:
+        STATE.default_generator = generator
+        kind = DTYPES[arguments.pop("dtype", "float32")]
+        module = define(MODULES[name](arguments))(**arguments, dtype=kind)
+        made = {key: p.node for key, p in module.parameters.items() if p is not None}
+        evaluate(list(made.values()))
+        return {key: node.value for key, node in made.items()}
     if name.startswith("init_"):
-        made_for_modules = hasattr(initial_parameters, name) and not hasattr(initial_values, name)
-        module = initial_parameters if made_for_modules else initial_values
-        return getattr(module, name)(generator, **arguments)
+        return getattr(initial_values, name)(generator, **arguments)
     result = getattr(generator, name)(**arguments)
     if name == "alpha_dropout":  # PyTorch was asked for the outputs at 1 and at 0
         return [result[0] + result[1], result[1]]
@@ -220,8 +251,6 @@ def weights(*values: float) -> np.ndarray:
         ("E308", lambda g: initial_values.init_orthogonal(g, (3,))),
         ("E308", lambda g: initial_values.init_sparse(g, (3,), 0.1)),
         ("E205", lambda g: initial_values.init_sparse(g, (3, 3), float("nan"))),
-        ("E305", lambda g: initial_parameters.init_embedding(g, 3, 2, padding_idx=3)),
-        ("E205", lambda g: initial_parameters.init_conv(g, 4, 3, (2,), groups=2)),
         ("E308", lambda g: initial_values.init_dirac((3, 3))),
         ("E205", lambda g: initial_values.init_dirac((3, 3, 3), groups=2)),
         ("E308", lambda g: initial_values.init_eye(3)),

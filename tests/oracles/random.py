@@ -3,10 +3,10 @@
 Run `python -P tests/oracles/random.py` where PyTorch is installed (-P because this file shares
 its name with a standard module); the tests read only the JSON file.
 
-A case is a seed and a list of steps `[call, keyword arguments]`, named as in
-`random`, `initial_values` and `initial_parameters` of `autodiff_cli.autograd`; every case ends with
-whole numbers that show how many words the
-steps before used. Of long results only every `stride`-th element is kept.
+A case is a seed and a list of steps `[call, keyword arguments]`, named as in `random` and
+`initial_values` of `autodiff_cli.autograd`, or modules that are made; every case ends with whole
+numbers that show how many words the steps before used. Of long results only every `stride`-th
+element is kept.
 """
 
 from __future__ import annotations

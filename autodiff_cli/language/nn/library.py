@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from ...autograd.random import initial_parameters
+from ...autograd.random.initial_values import fans, init_kaiming_uniform
 from ...autograd.reverse import Pass
 from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fail, fault
@@ -97,99 +98,48 @@ def _declare(module: Module, name: str, shape: Any, dtype: Any = None) -> None:
     module.parameters[name] = tensor
 
 
-def _write(module: Module, values: dict[str, np.ndarray]) -> None:
+def _write(tensor: Tensor, values: np.ndarray) -> None:
     with grad_mode(False):
-        for name, array in values.items():
-            tensor = module.parameters.get(name)
-            if tensor is not None:
-                tensor.overwrite(constant(np.ascontiguousarray(array, tensor.dtype)))
+        tensor.overwrite(constant(np.ascontiguousarray(values, tensor.dtype)))
 
 
-def _fill(tensor: Tensor, value: float) -> None:
-    with grad_mode(False):
-        tensor.overwrite(constant(np.full(tensor.shape, value, tensor.dtype)))
-
-
-def _weight(module: Module, name: str = "weight") -> Tensor:
-    tensor = module.parameters.get(name)
+def _weight(module: Module) -> Tensor:
+    tensor = module.parameters.get("weight")
     if tensor is None:
-        raise fail("E207", f"a {module.cls.name} has no `{name}`", help="it was removed")
+        raise fail("E207", f"a {module.cls.name} has no `weight`", help="it was removed")
     return tensor
 
 
-def _draw_linear(self: Module) -> None:
+def _within(tensors: Iterable[Tensor | None], fan: int) -> None:
+    """Draw values within `1 / sqrt(fan)` of 0, a tensor after the other."""
+    bound = 1 / math.sqrt(fan) if fan > 0 else 0.0
+    for tensor in tensors:
+        if tensor is not None:
+            _write(tensor, default_stream().uniform(tensor.shape, tensor.dtype, -bound, bound))
+
+
+def _draw_weights(self: Module) -> None:
+    """The weight of a linear map or a convolution, then its bias."""
     weight = _weight(self)
-    rows, columns = weight.shape
-    bias = self.parameters["bias"] is not None
-    _write(
-        self, initial_parameters.init_linear(default_stream(), rows, columns, bias, weight.dtype)
-    )
+    slope = math.sqrt(5)
+    _write(weight, init_kaiming_uniform(default_stream(), weight.shape, slope, dtype=weight.dtype))
+    _within([self.parameters["bias"]], fans(weight.shape)[0])
 
 
 def _draw_bilinear(self: Module) -> None:
-    weight = _weight(self)
-    bias = self.parameters["bias"] is not None
-    out, left, right = weight.shape
-    _write(
-        self,
-        initial_parameters.init_bilinear(default_stream(), out, left, right, bias, weight.dtype),
-    )
-
-
-def _draw_conv(self: Module) -> None:
-    weight = _weight(self)
-    fields = self.fields
-    _write(
-        self,
-        initial_parameters.init_conv(
-            default_stream(),
-            fields["out_channels"],
-            fields["in_channels"],
-            fields["kernel_size"],
-            fields["groups"],
-            self.parameters["bias"] is not None,
-            fields["transposed"],
-            weight.dtype,
-        ),
-    )
+    fan = _weight(self).shape[1]
+    if fan <= 0:
+        raise fault("E309 bilinear-needs-in1_features", in1_features=fan)
+    _within(self.parameters.values(), fan)
 
 
 def _draw_embedding(self: Module) -> None:
+    """Standard normals, zeros in the padding row."""
     weight = _weight(self)
-    count, length = weight.shape
-    padding = self.fields["padding_idx"]
-    _write(
-        self,
-        initial_parameters.init_embedding(default_stream(), count, length, padding, weight.dtype),
-    )
-
-
-def _draw_cell(self: Module, kind: str) -> None:
-    made = initial_parameters.init_recurrent_cell(
-        default_stream(),
-        kind,
-        self.fields["input_size"],
-        self.fields["hidden_size"],
-        self.parameters["bias_ih"] is not None,
-        _weight(self, "weight_ih").dtype,
-    )
-    _write(self, made)
-
-
-def _draw_recurrent(self: Module) -> None:
-    fields = self.fields
-    made = initial_parameters.init_recurrent(
-        default_stream(),
-        fields["mode"].partition("_")[0],
-        fields["input_size"],
-        fields["hidden_size"],
-        fields["num_layers"],
-        bool(fields["bias"]),
-        bool(fields["bidirectional"]),
-        fields["proj_size"],
-        _weight(self, "weight_ih_l0").dtype,
-    )
-    _write(self, made)
+    values = default_stream().randn(weight.shape, weight.dtype)
+    if self.fields["padding_idx"] is not None:
+        values[self.fields["padding_idx"]] = 0
+    _write(weight, values)
 
 
 # -- schedulers -----------------------------------------------------------------------------------
@@ -267,13 +217,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sizes": _sizes,
     "spread": _spread,
     "declare": _declare,
-    "fill": _fill,
-    "draw_linear": _draw_linear,
+    "fill": lambda tensor, value: _write(tensor, np.full(tensor.shape, value)),
+    "draw_weights": _draw_weights,
     "draw_bilinear": _draw_bilinear,
-    "draw_conv": _draw_conv,
     "draw_embedding": _draw_embedding,
-    "draw_cell": _draw_cell,
-    "draw_recurrent": _draw_recurrent,
+    "draw_recurrent": lambda self: _within(self.parameters.values(), self.fields["hidden_size"]),
     "is_optimizer": _is_optimizer,
     "scheduler_state": lambda scheduler: {
         name: value for name, value in scheduler.fields.items() if name != "optimizer"
