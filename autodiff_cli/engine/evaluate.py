@@ -275,15 +275,16 @@ def _let_go(nodes: list[Node], asked: set[Node], last: bool) -> None:
 
 
 def _gone() -> None:
-    """Stands where a node had a handle: what is computed once more, because something that no
-    evaluation has asked for yet reads it, then stays. Else each step of a loop that keeps a value
-    without asking for it would begin with the first step again."""
+    """Stands where a node had a handle or has several results: what is computed once more, because
+    something that no evaluation has asked for yet reads it, then stays. Else each step of a loop
+    that keeps a value without asking for it would begin with the first step again, and each row
+    that a loop takes from a matrix with all rows."""
 
 
 def _drop(node: Node) -> None:
     """Let a value go that can be made again."""
     node.value = None
-    if node.handle is not None:
+    if node.handle is not None or node.outputs is not None:
         node.handle = _gone
 
 

@@ -50,6 +50,19 @@ def test_fan_out_is_computed_once() -> None:
     assert report.tensors["x"].grad == 2.0**60
 
 
+def test_results_asked_for_one_by_one_are_computed_twice_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = F.unbind(constant(np.arange(12.0).reshape(6, 2)), 0)
+    unbind = rows[0].args[0].op
+    cut, calls = unbind.kernel, []
+    monkeypatch.setattr(unbind, "kernel", lambda *args: (calls.append(args), cut(*args))[1])
+    for at, row in enumerate(rows):
+        evaluate([row])
+        np.testing.assert_array_equal(row.value, [2.0 * at, 2.0 * at + 1.0])
+    assert len(calls) == 2
+
+
 def test_values_in_between_are_dropped() -> None:
     first = F.mul(constant(np.ones(1000)), 2.0)
     second = F.add(first, 1.0)

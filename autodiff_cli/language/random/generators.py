@@ -72,6 +72,9 @@ class RandomGenerator:
     def own_type(self) -> TypeName:
         return GENERATOR_TYPE
 
+    def describe(self) -> str:
+        return f"<torch._C.Generator object at {id(self):#x}>"
+
     @property
     def stream(self) -> Generator:
         return default_stream() if self.own is None else self.own

@@ -433,19 +433,24 @@ LEGACY_NAMES = {
 }
 
 
+def legacy_dtype(kind: Any) -> Any:
+    """The dtype that `"torch.LongTensor"` or `torch.LongTensor` stands for."""
+    if isinstance(kind, str):
+        short = kind.removeprefix("torch.").removesuffix("Tensor")
+        found = DTYPES.get(LEGACY_NAMES.get(short, ""))
+        if found is None:
+            raise fault("E205 invalid-type-dtype", dtype=kind)
+        return found
+    if isinstance(kind, TypeName):
+        return DTYPES.get(kind.name) or kind.dtype or STATE.default_dtype
+    return kind
+
+
 def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
     if dtype is None:
         names = {kind: name for name, kind in LEGACY_NAMES.items()}
         return f"torch.{names[tensor.dtype.name]}Tensor"
-    if isinstance(dtype, str):
-        short = dtype.removeprefix("torch.").removesuffix("Tensor")
-        found = DTYPES.get(LEGACY_NAMES.get(short, ""))
-        if found is None:
-            raise fault("E205 invalid-type-dtype", dtype=dtype)
-        dtype = found
-    elif isinstance(dtype, TypeName):  # `torch.LongTensor`
-        dtype = DTYPES.get(dtype.name) or dtype.dtype or STATE.default_dtype
-    return _to(tensor, dtype)
+    return _to(tensor, legacy_dtype(dtype))
 
 
 def _copy_(tensor: Tensor, src: Any, non_blocking: Any = False) -> Tensor:

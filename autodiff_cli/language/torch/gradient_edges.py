@@ -41,9 +41,7 @@ def _gradient_edge(tensor: Any) -> GradientEdge:
     if not isinstance(tensor, Tensor) or not tensor.requires_grad:
         raise fault("E402 tensor-does-not-require")
     node = tensor.node
-    made = GradientEdge((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
-    made.tensor = tensor
-    return made
+    return _edge(GradFn(node), node.args[1] if node.op is OUTPUT else 0)
 
 
 def _multi_hook(tensors: Any, fn: Any, *, mode: Any = "all") -> Handle:

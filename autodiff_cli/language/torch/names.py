@@ -11,11 +11,12 @@ from ...autograd.tensor import Array, Tensor
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.params import to_dtype, to_size, to_tensor
+from ...graph.registry import F
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ..numpy.functions import allclose, finfo, iinfo
 from ..python.builtins import TENSOR_TYPE, TYPES
-from ..runtime.attributes import LEGACY_NAMES, as_strided
+from ..runtime.attributes import LEGACY_NAMES, METHODS, as_strided, legacy_dtype
 from ..values.dialect import kind_of, misfit
 from ..values.factories import as_tensor, check_device, const, legacy_tensor, make_tensor, parameter
 from ..values.operations import items_of, truth
@@ -109,9 +110,14 @@ def _set_default_dtype(dtype: Any) -> None:
     STATE.default_dtype = kind
 
 
-def _set_default_tensor_type(kind: Any) -> None:
-    name = kind if isinstance(kind, str) else getattr(kind, "name", "")
-    _set_default_dtype(DTYPES["float64" if "Double" in name else "float32"])
+def _range(
+    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, requires_grad: Any = False
+) -> Tensor:
+    """`torch.range`: the end belongs to it."""
+    last = start + int((end - start) / step) * step
+    kind = STATE.default_dtype if dtype is None else to_dtype(dtype)
+    found = Tensor(F.number_range(start, last + step / 2, step, kind))
+    return METHODS["requires_grad_"](found, requires_grad)
 
 
 def _set_printoptions(**options: Any) -> None:
@@ -217,7 +223,7 @@ TORCH: dict[str, Any] = {
             "numel": lambda tensor: tensor.node.numel,
             "set_default_dtype": _set_default_dtype,
             "get_default_dtype": lambda: STATE.default_dtype,
-            "set_default_tensor_type": _set_default_tensor_type,
+            "set_default_tensor_type": lambda t: _set_default_dtype(legacy_dtype(t)),
             "set_printoptions": _set_printoptions,
             "set_grad_enabled": _set_grad_enabled,
             "autograd.set_grad_enabled": _set_grad_enabled,
@@ -236,6 +242,7 @@ TORCH: dict[str, Any] = {
                 input.shape == other.shape and np.array_equal(input.numpy(), other.numpy())
             ),
             "as_strided": as_strided,
+            "range": _range,
             "result_type": _result_type,
             "broadcast_shapes": _broadcast_shapes,
             "promote_types": _promote_types,

@@ -13,15 +13,17 @@ import numpy as np
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
 from ...graph.state import STATE, grad_mode
+from ..python.builtins import type_of
 from ..python.saving import load, save
+from ..runtime.attributes import METHODS
 from ..runtime.context_managers import Manager
 from ..runtime.namespaces import TORCH_VERSION
-from ..values.dialect import kind_of
 from ..values.exceptions import EXCEPTIONS
+from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import truth
-from ..values.user_classes import FUNCTION, Object, library_class
-from ..values.values import Builtin, Method
+from ..values.user_classes import FUNCTION, Object, UserClass, library_class
+from ..values.values import Builtin, Method, TypeName
 
 # -- modes ----------------------------------------------------------------------------------------
 
@@ -196,6 +198,14 @@ _NOTHING_TO_DO = """
     cuda.manual_seed cuda.manual_seed_all cuda.empty_cache cuda.synchronize backends.cudnn.version
     set_num_interop_threads set_float32_matmul_precision set_warn_always
 """
+
+
+def _typename(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return METHODS["type"](value)
+    return represent(value if isinstance(value, UserClass | TypeName) else type_of(value))[8:-2]
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "utils.checkpoint.set_checkpoint_early_stop": _early_stop,
     "autograd.set_detect_anomaly": _anomaly,
@@ -223,7 +233,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "get_num_threads": _constant(1),
     "get_float32_matmul_precision": _constant("highest"),
     "set_default_device": _default_device,
-    "typename": lambda value: "torch.FloatTensor" if isinstance(value, Tensor) else kind_of(value),
+    "typename": _typename,
 }
 
 SERVICES: dict[str, Any] = {

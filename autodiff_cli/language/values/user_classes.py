@@ -588,8 +588,7 @@ def make_super(scope: Scope, args: list[Any]) -> Super:
 
 
 def _plain_repr(self: Any) -> str:
-    name = self.cls.name if self.cls.fixed else f"__main__.{self.cls.name}"
-    return f"<{name} object at {id(self):#x}>"
+    return f"<{_module_of(self.cls)}.{self.cls.name} object at {id(self):#x}>"
 
 
 def _formatted(self: Any, spec: Any) -> str:

@@ -145,7 +145,8 @@ def _lstsq_shape(A, B, rcond, driver):
     k = min(A.shape[-2:])
     ranks = ((0,) if driver == "gels" else batch, INT64)
     values = ((*batch, k) if driver in ("gelsd", "gelss") else (0,), A.dtype)
-    return ((*batch, A.shape[-1], B.shape[-1]), B.dtype), ranks, values
+    both = broadcast_shapes(batch, B.shape[:-2])
+    return ((*both, A.shape[-1], B.shape[-1]), B.dtype), ranks, values
 
 
 def _lstsq(a, b, rcond, driver):
@@ -179,7 +180,8 @@ def _(g, out, A, B, rcond, driver):
     if missing(g[0]):
         return F.zeros_like(A), F.zeros_like(B)
     inverse = F.pinv(A)
-    return _pinv_slope(g[0] @ transposed(B), inverse, A), transposed(inverse) @ g[0]
+    slopes = _pinv_slope(g[0] @ transposed(B), inverse, A), transposed(inverse) @ g[0]
+    return tuple(F.sum_to_size(s, x.shape) for s, x in zip(slopes, (A, B), strict=True))
 
 
 @composite(
@@ -206,13 +208,10 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     m, n = input.shape[-2:]
     if right.ndim < 2 or right.shape[-2] != m:
         raise fault("E301 linalg-lstsq-cannot-solve", input, b, m)
-    batch = broadcast_shapes(input.shape[:-2], right.shape[:-2])
-    matrix = F.expand(input, (*batch, m, n)) if batch != input.shape[:-2] else input
-    right = F.expand(right, (*batch, *right.shape[-2:])) if batch != right.shape[:-2] else right
-    solution, ranks, values = F.lstsq_raw(matrix, right, rcond, driver or "gelsy")
+    solution, ranks, values = F.lstsq_raw(input, right, rcond, driver or "gelsy")
     residuals = F.reshape(F.narrow(solution, -1, 0, 0), (0,))
     if m > n and driver != "gelsy" and driver is not None and _full_rank(ranks, n, driver):
-        error = right - matrix @ solution
+        error = right - input @ solution
         residuals = F.sum(error * error, -2)
     if vector:
         solution = F.reshape(solution, solution.shape[:-1])
