@@ -29,6 +29,11 @@ def short(value: Any, most: int = 30) -> str:
         return f"<integer of {value.bit_length()} bits>"
 
 
+def writable(value: float) -> bool:
+    """Whether Python writes the number out: no integers of thousands of digits."""
+    return not isinstance(value, int) or value.bit_length() <= 3 * DIGITS
+
+
 def matrix_lines(
     values: Any, precision: int = 6, *, sci: bool = False, edge: int | None = None
 ) -> list[str]:

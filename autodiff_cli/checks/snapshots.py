@@ -56,9 +56,17 @@ def arrays_of(report: Report) -> dict[str, tuple[np.ndarray, str]]:
         if record.grad is not None:
             found[f"{name}.grad"] = (record.grad, record.dtype)
     for name, number in report.scalars.items():
-        array = np.asarray(number)
-        found[name] = (array, array.dtype.name)
+        if (array := array_of(number)) is not None:
+            found[name] = (array, array.dtype.name)
     return found
+
+
+def array_of(number: float) -> np.ndarray | None:
+    """A number of Python that can be compared: None for integers beyond all floats."""
+    array = np.asarray(number)
+    if array.dtype == object:
+        return np.asarray(float(number)) if int(number).bit_length() < 1024 else None
+    return array
 
 
 # -- writing --------------------------------------------------------------------------------------

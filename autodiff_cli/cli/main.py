@@ -35,9 +35,10 @@ def _dispatched() -> int:
 
 
 def _unraisable(lost: Any) -> None:
-    """Say nothing of what a program's generator raised when it was let go: a limit is looked at
-    where the program goes on."""
+    """Say nothing of what a generator of a program raised when it was let go, or yielded again: a
+    limit is looked at where the program goes on."""
     from ..errors import AutodiffError
 
-    if not isinstance(lost.exc_value, AutodiffError):
+    quiet = AutodiffError, MemoryError, RecursionError
+    if not (isinstance(lost.exc_value, quiet) or hasattr(lost.object, "gi_frame")):
         sys.__unraisablehook__(lost)

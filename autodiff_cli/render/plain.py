@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..numerals import format_number, writable
 from .selection import matching
 from .text import format_shape, printable
 from .values import shortest
@@ -79,7 +80,10 @@ def _lines(
         if not show and not asserts:
             for name, number in report.scalars.items():
                 kind = type(number).__name__
-                yield f"{name} = {kind}({number!r})  # {kind}"
+                if writable(number):
+                    yield f"{name} = {kind}({number!r})  # {kind}"
+                else:
+                    yield f"# {name}: {format_number(number)}  # {kind}"
         if report.shown is not None and not asserts:
             yield from (f"# {line}" for line in report.shown.split("\n"))
     if "graph" in only and report.graph is not None:

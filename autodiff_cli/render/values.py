@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..numerals import DIGITS
+from ..numerals import writable
 from .text import format_count, format_number, matrix_lines
 
 SPARK = "▁▂▃▄▅▆▇█"
@@ -55,9 +55,7 @@ def strict_number(value: Any) -> Any:
     """A Python number for strict JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         return format_number(value)
-    if isinstance(value, int) and value.bit_length() > 3 * DIGITS:
-        return format_number(value)  # Python may not write it
-    return value
+    return value if writable(value) else format_number(value)
 
 
 # ------------------------------------------------------------------ for people

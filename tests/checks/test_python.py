@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -119,13 +120,17 @@ def test_items_are_checked_alone_and_in_any_order(run: Run, folder: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="supervised on Linux only")
-def test_a_program_that_kills_its_process_fails_alone(run: Run, folder: Path) -> None:
+def test_a_program_that_kills_its_process_fails_alone(
+    run: Run, folder: Path, project: Path
+) -> None:
     """pytest itself goes on, with another process for the next programs."""
-    deep = "t = ()\nfor i in range(300000): t = (t,)\nd = set([t])\n"
-    (folder / "deep.expr").write_text(deep)
+    (folder / "fatal.expr").write_text("import math\nd = math.lgamma(1)\n")
     (folder / "later.expr").write_text("x = 3\nloss = x * x  #=> 9\n")
-    done = run(*PLUGIN, "deep.expr", "later.expr", module="pytest", **QUICK)
+    path = f"{project / 'tests' / 'fatal'}{os.pathsep}{project}"
+    done = run(
+        *PLUGIN, "fatal.expr", "later.expr", module="pytest", **{**QUICK, "PYTHONPATH": path}
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "error[E509]: the program overflowed the interpreter's stack" in done.stdout
-    assert "FAILED deep.expr::run" in done.stdout
+    assert "FAILED fatal.expr::run" in done.stdout
     assert "1 failed, 3 passed" in done.stdout

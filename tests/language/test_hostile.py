@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from autodiff_cli.checks.snapshots import arrays_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.op import Op
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.program.report import Options
 from autodiff_cli.render.document import document
+from autodiff_cli.render.plain import plain
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
 
@@ -106,6 +108,17 @@ def test_a_generator_that_iterates_itself_raises_what_python_raises() -> None:
 def test_an_integer_that_python_does_not_write_is_a_text_in_json() -> None:
     found = document(report_of(BIG))  # type: ignore[arg-type]
     assert json.loads(json.dumps(found))["scalars"]["n"] == "<integer of 16610 bits>"
+
+
+def test_such_an_integer_is_a_remark_in_plain_text_and_is_not_compared() -> None:
+    found = report_of(BIG)
+    assert "# n: <integer of 16610 bits>  # int" in plain(found)  # type: ignore[arg-type]
+    assert arrays_of(found) == {}  # type: ignore[arg-type]
+
+
+def test_an_integer_of_more_than_64_bits_is_compared() -> None:
+    array, _ = arrays_of(report_of("import torch\nn = 2 ** 70\n"))["n"]  # type: ignore[arg-type]
+    assert array == 2.0**70 and array.dtype == "float64"
 
 
 @pytest.mark.parametrize("call", ["str(n)", 'int("1" * 5000)', 'f"{n}"'])

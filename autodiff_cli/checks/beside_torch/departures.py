@@ -20,6 +20,7 @@ from ...graph.op import value_of
 from ...language.program.report import Options, Report
 from ...language.runtime.assertions import TOLERANCE, close_mask
 from ...source import Source, Span
+from ..snapshots import array_of
 from ..watched import Watched
 
 
@@ -96,7 +97,8 @@ def outcome_of_program(source: Source, options: Options, title: str) -> Outcome:
         if record.grad is not None:
             found.gradients[name] = record.grad
     for name, number in report.scalars.items():
-        found.values.append(Named(name, 0, np.asarray(number)))
+        if (array := array_of(number)) is not None:
+            found.values.append(Named(name, 0, array))
     return found
 
 
@@ -266,7 +268,11 @@ def _read_json(path: str, data: bytes) -> dict[str, np.ndarray]:
                 if part is not None:
                     found[key] = np.array(part, np.float64).astype(dtype).reshape(record["shape"])
         for name, number in document.get("scalars", {}).items():
-            found[name] = np.asarray(float(number) if isinstance(number, str) else number)
+            if str(number).startswith("<"):  # an integer that nobody writes out
+                continue
+            array = array_of(float(number) if isinstance(number, str) else number)
+            if array is not None:
+                found[name] = array
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise fault("E702 holds-no-results-autodiff", path) from None
     return found

@@ -70,7 +70,7 @@ _ASKED: dict[str, Callable[[str], Any]] = {
     "list": _sizes,
     "inside": lambda text: ", ".join(map(str, _sizes(text))),
     "times": lambda text: " x ".join(map(str, _sizes(text))),
-    "first": lambda text: _sizes(text)[0],
+    "first": lambda text: (_sizes(text) or [0])[0],
     "dims": lambda text: len(_sizes(text)),
     "type": lambda text: _SCALAR_TYPES.get(text, text),
     "kind": lambda text: _KINDS.get(text, text),

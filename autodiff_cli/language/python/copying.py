@@ -88,7 +88,6 @@ def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None
         set.update(copied, set.__iter__(value))
 
 
-
 def blank(value: Any) -> Any:
     """A value of the same class with nothing in it; one that cannot be changed is the same."""
     kind: Any = type(value)
