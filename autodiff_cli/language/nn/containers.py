@@ -48,6 +48,13 @@ def _renumber(table: Table, values: Iterable[Any]) -> None:
     table.update({str(i): value for i, value in enumerate(found)})
 
 
+def _another(owner: Module) -> Any:
+    """An empty container of the same class."""
+    made: Any = owner.cls.__new__(owner.cls)
+    made.ready = True
+    return made
+
+
 class Items:
     """The list methods of a container that numbers its items: where they are, and what they are."""
 
@@ -68,8 +75,7 @@ class Items:
         values = list(table.values())
         if isinstance(key, slice):
             part = slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
-            made: Any = owner.cls.__new__(owner.cls)
-            made.ready = True
+            made = _another(owner)
             if owner.cls.lookup("forward") is not MODULE.names["forward"]:
                 self.table(made).update(list(table.items())[part])
             else:
@@ -116,8 +122,7 @@ class Items:
         _renumber(table, values)
 
     def joined(self, owner: Module, others: Any) -> Module:
-        made: Any = owner.cls.__new__(owner.cls)
-        made.ready = True
+        made = _another(owner)
         _renumber(self.table(made), self.items(owner))
         return self.extend(made, others)
 
@@ -226,8 +231,7 @@ def _sequential_forward(self: Module, input: Any) -> Any:
 
 
 def _sequential_add(self: Module, other: Any) -> Module:
-    made: Any = self.cls.__new__(self.cls)
-    made.ready = True
+    made = _another(self)
     _renumber(made.modules, [*self.modules.values(), *_checked(other, self).modules.values()])
     return made
 
@@ -236,8 +240,7 @@ def _sequential_times(self: Module, times: Any) -> Module:
     count = to_int(times)
     if count < 1:
         raise fault("E205 sequential-repeated-once-more", count=count)
-    made: Any = self.cls.__new__(self.cls)
-    made.ready = True
+    made = _another(self)
     _renumber(made.modules, [m for _ in range(count) for m in self.modules.values()])
     return made
 
@@ -353,8 +356,7 @@ def _parameter_dict_init(self: Module, parameters: Any = None) -> None:
 
 
 def _parameter_dict_of(self: Module, entries: Table) -> Module:
-    made: Any = self.cls.__new__(self.cls)
-    made.ready = True
+    made = _another(self)
     for key, value in entries.items():
         made.parameters[key] = None if value is None else _as_parameter(value, self)
     return made

@@ -25,48 +25,17 @@ class Extended(Object):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         kind = cls.layout
-        mutable = kind in (list, dict, set)
-        own = () if mutable or not (args or kwargs) else (cls.make(*args, **kwargs),)
+        given = kind in _FIXED and (args or kwargs)
+        own = (cls.make(*args, **kwargs),) if given else ()
         self: Any = kind.__new__(cls, *own)
         self.fields = {}
         return self
 
 
-class _List(Extended, list):
-    layout = list
-
-
-class _Dict(Extended, dict):
-    layout = dict
-
-
-class _Set(Extended, set):
-    layout = set
-
-
-class _FrozenSet(Extended, frozenset):
-    layout = frozenset
-
-
-class _Tuple(Extended, tuple):
-    layout = tuple
-
-
-class _Text(Extended, str):
-    layout = str
-
-
-class _Int(Extended, int):
-    layout = int
-
-
-class _Float(Extended, float):
-    layout = float
-
-
+_FIXED = (frozenset, tuple, str, int, float)  # their values never change
 _LAYOUTS: dict[str, type[Extended]] = {
-    kind.layout.__name__: kind
-    for kind in (_List, _Dict, _Set, _FrozenSet, _Tuple, _Text, _Int, _Float)
+    kind.__name__: type(f"_{kind.__name__}", (Extended, kind), {"layout": kind})
+    for kind in (list, dict, set, *_FIXED)
 }
 # Special methods that `super()` reaches; those that could make something huge are not among them.
 _COMMON = "eq ne lt le gt ge hash len contains iter getitem setitem delitem bool int float abs"
@@ -98,7 +67,7 @@ def extended(kind: TypeName) -> UserClass | None:
     if found is None:
         make.make = staticmethod(kind.make)
         found = _EXTENDED[kind.name] = UserClass(kind.name, (make, OBJECT), {}, fixed=True)
-        found.slots = frozenset() if make in (_Tuple, _Int, _Float, _Text, _FrozenSet) else None
+        found.slots = frozenset() if make.layout in _FIXED else None
         found.names.update(_methods(make.layout, kind.make))
     return found
 
