@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autodiff_cli.autograd.random import initial_values
 from autodiff_cli.autograd.random.stream import DEFAULT_SEED, Generator
+from autodiff_cli.autograd.tensor import Tensor
 from autodiff_cli.engine.evaluate import evaluate
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import DTYPES
+from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.language.nn.prelude import define
+from autodiff_cli.language.random.initializers import FUNCTIONS as INITIALIZERS
 from tests.pace import takes_at_most
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "random.json"
@@ -59,10 +61,20 @@ def argument(value: Any) -> Any:
     return value
 
 
+def written(generator: Generator, name: str, shape: Any, *args: Any, **options: Any) -> np.ndarray:
+    """What a function of `nn.init` writes."""
+    STATE.default_generator = generator
+    zeros = np.zeros(shape, DTYPES[options.pop("dtype", "float32")])
+    options = {"val" if key == "value" else key: value for key, value in options.items()}
+    node = INITIALIZERS[f"{name.removeprefix('init_')}_"](
+        Tensor(constant(zeros)), *args, **options
+    ).node
+    evaluate([node])
+    return node.value
+
+
 def run(generator: Generator, name: str, options: dict) -> Any:
     arguments = {key: argument(value) for key, value in options.items()}
-    if name in ("init_constant", "init_eye", "init_dirac"):
-        return getattr(initial_values, name)(**arguments)
     if name in MODULES:
         STATE.default_generator = generator
         kind = DTYPES[arguments.pop("dtype", "float32")]
@@ -71,7 +83,7 @@ def run(generator: Generator, name: str, options: dict) -> Any:
         evaluate(list(made.values()))
         return {key: node.value for key, node in made.items()}
     if name.startswith("init_"):
-        return getattr(initial_values, name)(generator, **arguments)
+        return written(generator, name, **arguments)
     result = getattr(generator, name)(**arguments)
     if name == "alpha_dropout":  # PyTorch was asked for the outputs at 1 and at 0
         return [result[0] + result[1], result[1]]
@@ -246,19 +258,19 @@ def weights(*values: float) -> np.ndarray:
         ("E205", lambda g: g.poisson(weights(float("inf")))),
         ("E205", lambda g: g.dropout(3, 1.5)),
         ("E205", lambda g: g.rrelu(weights(-1), 0.5, 0.1)),
-        ("E308", lambda g: initial_values.init_xavier_uniform(g, 3)),
-        ("E309", lambda g: initial_values.init_xavier_normal(g, (0, 0))),
-        ("E308", lambda g: initial_values.init_orthogonal(g, (3,))),
-        ("E308", lambda g: initial_values.init_sparse(g, (3,), 0.1)),
-        ("E205", lambda g: initial_values.init_sparse(g, (3, 3), float("nan"))),
-        ("E308", lambda g: initial_values.init_dirac((3, 3))),
-        ("E205", lambda g: initial_values.init_dirac((3, 3, 3), groups=2)),
-        ("E308", lambda g: initial_values.init_eye(3)),
-        ("E205", lambda g: initial_values.init_kaiming_normal(g, (3, 3), mode="fan")),
-        ("E205", lambda g: initial_values.init_kaiming_normal(g, (3, 3), nonlinearity="gelu")),
-        ("E205", lambda g: initial_values.init_trunc_normal(g, 3, std=0.0)),
-        ("E205", lambda g: initial_values.init_trunc_normal(g, 3, a=2.0, b=1.0)),
-        ("E506", lambda g: initial_values.init_trunc_normal(g, 3, a=50.0, b=1e9)),
+        ("E308", lambda g: written(g, "init_xavier_uniform", 3)),
+        ("E309", lambda g: written(g, "init_xavier_normal", (0, 0))),
+        ("E308", lambda g: written(g, "init_orthogonal", (3,))),
+        ("E308", lambda g: written(g, "init_sparse", (3,), 0.1)),
+        ("E205", lambda g: written(g, "init_sparse", (3, 3), float("nan"))),
+        ("E308", lambda g: written(g, "init_dirac", (3, 3))),
+        ("E205", lambda g: written(g, "init_dirac", (3, 3, 3), groups=2)),
+        ("E308", lambda g: written(g, "init_eye", 3)),
+        ("E205", lambda g: written(g, "init_kaiming_normal", (3, 3), mode="fan")),
+        ("E205", lambda g: written(g, "init_kaiming_normal", (3, 3), nonlinearity="gelu")),
+        ("E205", lambda g: written(g, "init_trunc_normal", 3, std=0.0)),
+        ("E205", lambda g: written(g, "init_trunc_normal", 3, a=2.0, b=1.0)),
+        ("E506", lambda g: written(g, "init_trunc_normal", 3, a=50.0, b=1e9)),
     ],
 )
 def test_wrong_arguments_are_explained(code: str, call: Any) -> None:

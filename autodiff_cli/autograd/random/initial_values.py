@@ -1,8 +1,4 @@
-"""Initial values: `torch.nn.init`, each returning the array that PyTorch would write.
-
-The numbers drawn are PyTorch's, in its order (source: `nn/init.py`); orthogonal matrices agree to
-the rounding of the QR factorisation.
-"""
+"""Initial values: gains, fans, spreads, and normals within bounds, as `torch.nn.init` has them."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import math
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from .arguments import DType, Shape, checked_size, floating_dtype, wrong_argument
 from .stream import Generator
 
@@ -85,127 +81,20 @@ def init_trunc_normal(
     raise fault("E506 trunc_normal-found-no-values", a, b, mean, std)
 
 
-def init_xavier_uniform(
-    generator: Generator, shape: Shape, gain: float = 1.0, dtype: DType = np.float32
-) -> np.ndarray:
-    bound = math.sqrt(3.0) * _xavier(shape, gain)
-    return generator.uniform(shape, dtype, -bound, bound)
-
-
-def init_xavier_normal(
-    generator: Generator, shape: Shape, gain: float = 1.0, dtype: DType = np.float32
-) -> np.ndarray:
-    return generator.normal(0.0, _xavier(shape, gain), shape, dtype)
-
-
-def _xavier(shape: Shape, gain: float) -> float:
+def xavier_std(shape: Shape, gain: float) -> float:
+    """The standard deviation of Glorot's initial values."""
     both = sum(fans(shape))
     if both == 0:
         raise fault("E309 no-fan-weight-shape", checked_size(shape))
     return gain * math.sqrt(2.0 / both)
 
 
-def init_kaiming_uniform(
-    generator: Generator,
-    shape: Shape,
-    a: float = 0.0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
-    dtype: DType = np.float32,
-) -> np.ndarray:
-    if 0 in checked_size(shape):
-        return np.empty(checked_size(shape), dtype)
-    bound = math.sqrt(3.0) * _kaiming(shape, a, mode, nonlinearity)
-    return generator.uniform(shape, dtype, -bound, bound)
-
-
-def init_kaiming_normal(
-    generator: Generator,
-    shape: Shape,
-    a: float = 0.0,
-    mode: str = "fan_in",
-    nonlinearity: str = "leaky_relu",
-    dtype: DType = np.float32,
-) -> np.ndarray:
-    if 0 in checked_size(shape):
-        return np.empty(checked_size(shape), dtype)
-    return generator.normal(0.0, _kaiming(shape, a, mode, nonlinearity), shape, dtype)
-
-
-def _kaiming(shape: Shape, a: float, mode: str, nonlinearity: str) -> float:
+def kaiming_std(
+    shape: Shape, a: float, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> float:
+    """The standard deviation of He's initial values."""
     choice = str(mode).lower()
     if choice not in ("fan_in", "fan_out"):
         raise wrong_argument(f"the mode is fan_in or fan_out, not {mode!r:.60}", 'mode="fan_in"')
     fan = fans(shape)[choice == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
-
-
-def init_orthogonal(
-    generator: Generator, shape: Shape, gain: float = 1.0, dtype: DType = np.float32
-) -> np.ndarray:
-    """Orthonormal rows or columns, whichever are fewer, of the weight flattened to two dims."""
-    size = checked_size(shape)
-    if len(size) < 2:
-        raise fault("E308 orthogonal-needs-more-dimensions", size)
-    if 0 in size:
-        return np.empty(size, dtype)
-    flat = generator.randn((size[0], math.prod(size[1:])), dtype)
-    wide = flat.shape[0] < flat.shape[1]
-    q, r = np.linalg.qr(flat.T if wide else flat)
-    q = q * np.sign(np.diag(r))  # makes the distribution uniform (Mezzadri, math-ph/0609050)
-    kind = np.dtype(dtype)
-    return (q.T if wide else q).reshape(size).astype(kind) * kind.type(gain)
-
-
-def init_sparse(
-    generator: Generator,
-    shape: Shape,
-    sparsity: float,
-    std: float = 0.01,
-    dtype: DType = np.float32,
-    permutations: Generator | None = None,
-) -> np.ndarray:
-    """Normals with a share of zeros in every column.
-
-    PyTorch draws the places of the zeros from its default generator even when another one is
-    passed for the values; that one can be given as `permutations`.
-    """
-    size = checked_size(shape)
-    if len(size) != 2:
-        raise fail("E308", f"sparse_ needs 2 dimensions, not shape {size}", help="shape (3, 5)")
-    if not 0 <= sparsity <= 1:
-        raise wrong_argument(
-            f"sparse_ needs a share of zeros in [0, 1], not {sparsity}", "sparsity=0.1"
-        )
-    values = generator.normal(0.0, std, size, dtype)
-    zeros = math.ceil(sparsity * size[0])
-    for column in range(size[1]):
-        values[(permutations or generator).randperm(size[0])[:zeros], column] = 0
-    return values
-
-
-def init_constant(shape: Shape, value: float, dtype: DType = np.float32) -> np.ndarray:
-    return np.full(checked_size(shape, dtype), value, dtype)
-
-
-def init_eye(shape: Shape, dtype: DType = np.float32) -> np.ndarray:
-    size = checked_size(shape, dtype)
-    if len(size) != 2:
-        raise fail("E308", f"eye_ needs 2 dimensions, not shape {size}", help="shape (3, 3)")
-    return np.eye(*size, dtype=dtype)
-
-
-def init_dirac(shape: Shape, groups: int = 1, dtype: DType = np.float32) -> np.ndarray:
-    """A convolution weight that passes its channels through."""
-    size = checked_size(shape, dtype)
-    if len(size) not in (3, 4, 5):
-        raise fault("E308 dirac-needs-dimensions-not", size)
-    if groups < 1 or size[0] % groups:
-        raise wrong_argument(f"dirac_: {size[0]} channels do not make {groups} groups", "groups=1")
-    values = np.zeros(size, dtype)
-    per_group = size[0] // groups
-    middle = tuple(length // 2 for length in size[2:])
-    for group in range(groups):
-        for channel in range(min(per_group, size[1])):
-            values[(group * per_group + channel, channel, *middle)] = 1
-    return values

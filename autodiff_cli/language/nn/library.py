@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.random.initial_values import fans, init_kaiming_uniform
+from ...autograd.random.initial_values import fans, kaiming_std
 from ...autograd.reverse import Pass
 from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fail, fault
@@ -110,27 +110,30 @@ def _weight(module: Module) -> Tensor:
     return tensor
 
 
-def _within(tensors: Iterable[Tensor | None], fan: int) -> None:
-    """Draw values within `1 / sqrt(fan)` of 0, a tensor after the other."""
-    bound = 1 / math.sqrt(fan) if fan > 0 else 0.0
+def _within(tensors: Iterable[Tensor | None], bound: float) -> None:
+    """Draw values at most so far from 0, a tensor after the other."""
     for tensor in tensors:
         if tensor is not None:
             _write(tensor, default_stream().uniform(tensor.shape, tensor.dtype, -bound, bound))
 
 
+def _bound(fan: int) -> float:
+    return 1 / math.sqrt(fan) if fan > 0 else 0.0
+
+
 def _draw_weights(self: Module) -> None:
     """The weight of a linear map or a convolution, then its bias."""
-    weight = _weight(self)
-    slope = math.sqrt(5)
-    _write(weight, init_kaiming_uniform(default_stream(), weight.shape, slope, dtype=weight.dtype))
-    _within([self.parameters["bias"]], fans(weight.shape)[0])
+    shape = _weight(self).shape
+    if 0 not in shape:
+        _within([_weight(self)], math.sqrt(3.0) * kaiming_std(shape, math.sqrt(5)))
+    _within([self.parameters["bias"]], _bound(fans(shape)[0]))
 
 
 def _draw_bilinear(self: Module) -> None:
     fan = _weight(self).shape[1]
     if fan <= 0:
         raise fault("E309 bilinear-needs-in1_features", in1_features=fan)
-    _within(self.parameters.values(), fan)
+    _within(self.parameters.values(), _bound(fan))
 
 
 def _draw_embedding(self: Module) -> None:
@@ -221,7 +224,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "draw_weights": _draw_weights,
     "draw_bilinear": _draw_bilinear,
     "draw_embedding": _draw_embedding,
-    "draw_recurrent": lambda self: _within(self.parameters.values(), self.fields["hidden_size"]),
+    "draw_recurrent": lambda self: _within(
+        self.parameters.values(), _bound(self.fields["hidden_size"])
+    ),
     "is_optimizer": _is_optimizer,
     "scheduler_state": lambda scheduler: {
         name: value for name, value in scheduler.fields.items() if name != "optimizer"

@@ -1,7 +1,12 @@
-"""`torch.nn.init`: functions that write initial values into a tensor, unrecorded, and return it."""
+"""`torch.nn.init`: functions that write initial values into a tensor, unrecorded, and return it.
+
+The numbers drawn are PyTorch's, in its order; orthogonal matrices agree to the rounding of the QR
+factorisation.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +14,7 @@ import numpy as np
 
 from ...autograd.random import initial_values
 from ...autograd.tensor import Tensor
-from ...errors import fault
+from ...errors import fail, fault
 from ...graph.op import constant
 from ...graph.params import to_int
 from ...graph.state import grad_mode
@@ -52,23 +57,24 @@ def _trunc_normal(
     return _written(target, values)
 
 
-def _xavier(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor]:
+def _spread(tensor: Tensor, std: float, normal: bool, generator: Any) -> Tensor:
+    """Normals, or uniform numbers with that standard deviation."""
+    stream, bound = stream_of(generator), math.sqrt(3.0) * std
+    if normal:
+        return _written(tensor, stream.normal(0.0, std, tensor.shape, tensor.dtype))
+    return _written(tensor, stream.uniform(tensor.shape, tensor.dtype, -bound, bound))
+
+
+def _xavier(name: str) -> Callable[..., Tensor]:
     def run(tensor: Any, gain: Any = 1.0, generator: Any = None) -> Tensor:
         target = _target(name, tensor)
-        return _written(
-            target,
-            make(
-                stream_of(generator),
-                target.shape,
-                number_argument(name, "gain", gain),
-                dtype=target.dtype,
-            ),
-        )
+        std = initial_values.xavier_std(target.shape, number_argument(name, "gain", gain))
+        return _spread(target, std, "normal" in name, generator)
 
     return run
 
 
-def _kaiming(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor]:
+def _kaiming(name: str) -> Callable[..., Tensor]:
     def run(
         tensor: Any,
         a: Any = 0,
@@ -78,65 +84,82 @@ def _kaiming(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor
     ) -> Tensor:
         target = _target(name, tensor)
         slope = number_argument(name, "a", a)
-        return _written(
-            target,
-            make(stream_of(generator), target.shape, slope, mode, nonlinearity, dtype=target.dtype),
-        )
+        if 0 in target.shape:
+            return _written(target, np.empty(target.shape))
+        std = initial_values.kaiming_std(target.shape, slope, mode, nonlinearity)
+        return _spread(target, std, "normal" in name, generator)
 
     return run
 
 
 def _orthogonal(tensor: Any, gain: Any = 1, generator: Any = None) -> Tensor:
+    """Orthonormal rows or columns, whichever are fewer, of the weight flattened to two dims."""
     target = _target("orthogonal_", tensor)
     factor = number_argument("orthogonal_", "gain", gain)
-    return _written(
-        target,
-        initial_values.init_orthogonal(
-            stream_of(generator), target.shape, factor, dtype=target.dtype
-        ),
-    )
+    size, kind = tuple(target.shape), target.dtype
+    if len(size) < 2:
+        raise fault("E308 orthogonal-needs-more-dimensions", size)
+    if 0 in size:
+        return _written(target, np.empty(size))
+    flat = stream_of(generator).randn((size[0], math.prod(size[1:])), kind)
+    wide = flat.shape[0] < flat.shape[1]
+    q, r = np.linalg.qr(flat.T if wide else flat)
+    q = q * np.sign(np.diag(r))  # makes the distribution uniform (Mezzadri, math-ph/0609050)
+    return _written(target, (q.T if wide else q).reshape(size).astype(kind) * kind.type(factor))
 
 
 def _sparse(tensor: Any, sparsity: Any, std: Any = 0.01, generator: Any = None) -> Tensor:
+    """Normals with a share of zeros in every column; PyTorch draws the places of the zeros from its
+    default generator whatever is passed for the values."""
     target = _target("sparse_", tensor)
-    share, width = (
-        number_argument("sparse_", "sparsity", sparsity),
-        number_argument("sparse_", "std", std),
-    )
-    values = initial_values.init_sparse(
-        stream_of(generator),
-        target.shape,
-        share,
-        width,
-        target.dtype,
-        permutations=default_stream(),
-    )
+    share = number_argument("sparse_", "sparsity", sparsity)
+    width = number_argument("sparse_", "std", std)
+    size = tuple(target.shape)
+    if len(size) != 2:
+        raise fail("E308", f"sparse_ needs 2 dimensions, not shape {size}", help="shape (3, 5)")
+    if not 0 <= share <= 1:
+        raise fail(
+            "E205", f"sparse_ needs a share of zeros in [0, 1], not {share}", help="sparsity=0.1"
+        )
+    values = stream_of(generator).normal(0.0, width, size, target.dtype)
+    for column in range(size[1]):
+        zeros = default_stream().randperm(size[0])[: math.ceil(share * size[0])]
+        values[zeros, column] = 0
     return _written(target, values)
 
 
 def _constant(tensor: Any, val: Any) -> Tensor:
     target = _target("constant_", tensor)
-    return _written(
-        target,
-        initial_values.init_constant(
-            target.shape, number_argument("constant_", "val", val), target.dtype
-        ),
-    )
+    value = number_argument("constant_", "val", val)
+    return _written(target, np.full(target.shape, value, target.dtype))
 
 
 def _dirac(tensor: Any, groups: Any = 1) -> Tensor:
+    """A convolution weight that passes its channels through."""
     target = _target("dirac_", tensor)
-    return _written(
-        target,
-        initial_values.init_dirac(
-            target.shape, converted("dirac_", "groups", to_int, groups), target.dtype
-        ),
-    )
+    count = converted("dirac_", "groups", to_int, groups)
+    size = tuple(target.shape)
+    if len(size) not in (3, 4, 5):
+        raise fault("E308 dirac-needs-dimensions-not", size)
+    if count < 1 or size[0] % count:
+        raise fail(
+            "E205", f"dirac_: {size[0]} channels do not make {count} groups", help="groups=1"
+        )
+    values = np.zeros(size)
+    per_group = size[0] // count
+    middle = tuple(length // 2 for length in size[2:])
+    for group in range(count):
+        for channel in range(min(per_group, size[1])):
+            values[(group * per_group + channel, channel, *middle)] = 1
+    return _written(target, values)
 
 
 def _eye(tensor: Any) -> Tensor:
     target = _target("eye_", tensor)
-    return _written(target, initial_values.init_eye(target.shape, target.dtype))
+    size = tuple(target.shape)
+    if len(size) != 2:
+        raise fail("E308", f"eye_ needs 2 dimensions, not shape {size}", help="shape (3, 3)")
+    return _written(target, np.eye(*size))
 
 
 def _gain(nonlinearity: Any, param: Any = None) -> float:
@@ -158,10 +181,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "zeros_": lambda tensor: _constant(tensor, 0.0),
     "eye_": _eye,
     "dirac_": _dirac,
-    "xavier_uniform_": _xavier("xavier_uniform_", initial_values.init_xavier_uniform),
-    "xavier_normal_": _xavier("xavier_normal_", initial_values.init_xavier_normal),
-    "kaiming_uniform_": _kaiming("kaiming_uniform_", initial_values.init_kaiming_uniform),
-    "kaiming_normal_": _kaiming("kaiming_normal_", initial_values.init_kaiming_normal),
+    "xavier_uniform_": _xavier("xavier_uniform_"),
+    "xavier_normal_": _xavier("xavier_normal_"),
+    "kaiming_uniform_": _kaiming("kaiming_uniform_"),
+    "kaiming_normal_": _kaiming("kaiming_normal_"),
     "orthogonal_": _orthogonal,
     "sparse_": _sparse,
     "calculate_gain": _gain,
