@@ -23,6 +23,8 @@ from autodiff_cli.session import run
 from autodiff_cli.source import Source
 from benchmarks.snippets import MAKERS, snippets
 
+from .unparse import same
+
 PROGRAMS = snippets(3, 3 * len(MAKERS))
 
 
@@ -76,7 +78,7 @@ def test_short_lists_are_what_the_grammar_makes_of_them(inside: str) -> None:
     if isinstance(found, str) or isinstance(wanted, str):
         assert found == wanted
     else:
-        assert syntax.same(found, wanted)
+        assert same(found, wanted)
 
 
 @pytest.mark.parametrize(
