@@ -1,4 +1,5 @@
-"""What a session is a list of: entries, each some statements that were entered at once."""
+"""What a session is a list of: entries, each some statements that were entered at once; what
+they gave, and why a command did nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +8,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import Diagnostic
+from ..errors import Diagnostic, Exit
 from ..language.program.running import calls_backward
 from ..language.syntax import tree as syntax
 from ..language.syntax.free_names import COMPREHENSIONS
 from ..language.syntax.scoping import assigned_names, target_names
 from ..source import Source
+
+
+class Problem(Exception):
+    """A command that cannot do what it was asked: what is wrong, and what to type instead."""
+
+    def __init__(self, message: str, *helps: str, code: int = Exit.USAGE):
+        super().__init__(message)
+        self.message = message
+        self.helps = helps
+        self.code = code
+
+
+class Quit(Exception):
+    """The command that ends the session."""
 
 
 @dataclass(slots=True)

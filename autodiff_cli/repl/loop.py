@@ -24,7 +24,7 @@ from ..render.text import for_encoding, prose
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
-from .entries import Entry, Outcome
+from .entries import Entry, Outcome, Problem, Quit
 from .interactive import Interactive
 from .interrupts import uninterrupted
 from .pasted import without_prompts
@@ -41,20 +41,6 @@ class Reply(NamedTuple):
     status: str
     output: str = ""
     suggestion: str = ""
-
-
-class Problem(Exception):
-    """A command that cannot do what it was asked: what is wrong, and what to type instead."""
-
-    def __init__(self, message: str, *helps: str, code: int = Exit.USAGE):
-        super().__init__(message)
-        self.message = message
-        self.helps = helps
-        self.code = code
-
-
-class Quit(Exception):
-    """The command that ends the session."""
 
 
 @dataclass(slots=True)

@@ -45,6 +45,7 @@ from ..values.values import (
     has,
     is_callable,
 )
+from .names import NO_DTYPES, member, private
 
 
 def get_attribute(value: Any, name: str) -> Any:
@@ -52,8 +53,6 @@ def get_attribute(value: Any, name: str) -> Any:
     if isinstance(value, Tensor):
         return _tensor_attribute(value, name)
     if isinstance(value, Namespace):
-        from .names import member
-
         return member(value, name)
     own = getattr(type(value), "get_attribute", None)
     if own is not None:
@@ -181,10 +180,6 @@ def special_name(value: Any, name: str) -> Any:
     raise fault("E207 no-attribute", kind_of(value), name=name)
 
 
-def private(name: str) -> AutodiffError:
-    return fault("E207 cannot-reached", name=name)
-
-
 def set_attribute(value: Any, name: str, new: Any) -> None:
     """`value.name = new`."""
     if name.startswith("_") and isinstance(value, Tensor | Namespace):
@@ -215,8 +210,6 @@ def set_attribute(value: Any, name: str, new: Any) -> None:
 def _is_free(module: Namespace, name: str) -> bool:
     """Whether a program may give a module this name: it has none, or a number (`torch.pi`). Each is
     given once, so that a step which is replayed knows what it stands for."""
-    from .names import member
-
     try:
         found = member(module, name)
     except AutodiffError:
@@ -316,8 +309,6 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
             return own(name)
     else:
         return special_name(tensor, name)
-    from .names import NO_DTYPES
-
     if name in NO_DTYPES:
         raise fail("E203", f"tensors of dtype {name} do not exist here", help=NO_DTYPES[name])
     close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *_op_methods()])

@@ -14,14 +14,13 @@ from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
 from ..values.values import Instance, Scope, TypeName
+from .assignment import name_target
 from .expressions import Context, compile_expression
+from .statements import compile_block
 
 
 def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], Any]:
     """The closure of a class statement."""
-    from .assignment import name_target
-    from .statements import compile_block
-
     _check_body(tree)
     bases = [(compile_expression(b, context), b.span) for b in tree.bases]
     keywords = [(k.name, compile_expression(k.value, context)) for k in tree.keywords]

@@ -13,6 +13,7 @@ from ..syntax.scoping import target_names
 from ..values.operations import iterate
 from ..values.subscripts import dict_key
 from ..values.values import Scope
+from .assignment import compile_target
 from .expressions import Context, Run, compile_expression, compile_truth
 
 
@@ -20,8 +21,6 @@ def _comprehension(
     tree: Any, context: Context, results: list[syntax.Node]
 ) -> Callable[[Scope], list[Any]]:
     """All results of a comprehension, in a list of tuples or values."""
-    from .assignment import compile_target
-
     names = [n for g in tree.generators for n in target_names(g.target)]
     inner = Context(False, frozenset())
     inner.locals = context.locals - frozenset(names)

@@ -15,6 +15,7 @@ from ..values.user_classes import UserClass
 from ..values.values import Scope
 from .assignment import name_target
 from .expressions import Context, compile_expression
+from .statements import compile_block
 
 Signal = Any
 RunStatement = Callable[[Scope], Signal]
@@ -72,8 +73,6 @@ def _classes(value: Any, span: Any) -> list[UserClass]:
 
 def compile_try(tree: syntax.Try, context: Context) -> RunStatement:
     """The closure of a `try`."""
-    from .statements import compile_block
-
     body = compile_block(tree.body, context)
     handlers = Handlers(tree, context)
     answers = [compile_block(h.body, context) for h in tree.handlers]

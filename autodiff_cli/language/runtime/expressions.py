@@ -19,6 +19,7 @@ from ..values.dialect import kind_of
 from ..values.formatting import formatted, represent, text
 from ..values.functions import Parameters
 from ..values.operations import compare, iterate, truth, unary
+from ..values.providers import from_above
 from ..values.subscripts import dict_key, index
 from ..values.values import OpFunction, Scope, UserFunction
 from .names import builtin
@@ -179,10 +180,8 @@ def _starred(tree: syntax.Starred, context: Context) -> Run:
 
 
 def _binary(tree: syntax.BinOp, context: Context) -> Run:
-    from .operators import compile_binary
-
-    COMPILERS[syntax.BinOp] = compile_binary
-    return compile_binary(tree, context)
+    COMPILERS[syntax.BinOp] = from_above("runtime.operators.compile_binary")
+    return COMPILERS[syntax.BinOp](tree, context)
 
 
 def _unary(tree: syntax.UnaryOp, context: Context) -> Run:
@@ -265,10 +264,8 @@ def _compare(tree: syntax.Compare, context: Context) -> Run:
 
 def _named(tree: syntax.NamedExpr, context: Context) -> Run:
     """`name := value` binds in the function around, also from a comprehension."""
-    from .assignment import name_target
-
     value_run = compile_expression(tree.value, context)
-    assign = name_target(tree.target.id, context)
+    assign = from_above("runtime.assignment.name_target")(tree.target.id, context)
 
     def run(scope: Scope) -> Any:
         value = value_run(scope)
@@ -292,10 +289,8 @@ def _conditional(tree: syntax.IfExp, context: Context) -> Run:
 
 
 def _call(tree: syntax.Call, context: Context) -> Run:
-    from .calling import compile_call
-
-    COMPILERS[syntax.Call] = compile_call
-    return compile_call(tree, context)
+    COMPILERS[syntax.Call] = from_above("runtime.calling.compile_call")
+    return COMPILERS[syntax.Call](tree, context)
 
 
 def keyword_dict(value: Any, span: Any) -> dict[str, Any]:
@@ -311,10 +306,8 @@ def callee(tree: syntax.Name, context: Context) -> Run:
 
 
 def _attribute(tree: syntax.Attribute, context: Context) -> Run:
-    from .calling import compile_attribute
-
-    COMPILERS[syntax.Attribute] = compile_attribute
-    return compile_attribute(tree, context)
+    COMPILERS[syntax.Attribute] = from_above("runtime.calling.compile_attribute")
+    return COMPILERS[syntax.Attribute](tree, context)
 
 
 def _subscript(tree: syntax.Subscript, context: Context) -> Run:
@@ -380,9 +373,7 @@ def compile_defaults(
 
 
 def _comprehension(tree: syntax.Node, context: Context) -> Run:
-    from .comprehensions import COMPREHENSIONS
-
-    return COMPREHENSIONS[type(tree)](tree, context)
+    return from_above("runtime.comprehensions.COMPREHENSIONS")[type(tree)](tree, context)
 
 
 # -- strings --------------------------------------------------------------------------------------

@@ -87,14 +87,16 @@ _MEMBERS: dict[tuple[str, str, bool], OpFunction | Builtin] = {}
 """Ops and functions that were looked up before: they mean the same in every program of a kind."""
 
 
+def private(name: str) -> AutodiffError:
+    return fault("E207 cannot-reached", name=name)
+
+
 def _member(namespace: Namespace, name: str) -> Any:
     prefix = namespace.path
     path = f"{prefix}.{name}" if prefix else name
     if name == "__name__":
         return next(module for module, at in MODULES.items() if at == prefix)
     if name.startswith("_") and path not in UNDERSCORED:
-        from .attributes import private
-
         raise private(name)
     found = provided(path)
     if found is None and path in NAMESPACES:
@@ -132,9 +134,8 @@ _IN_PLACE: dict[str, Builtin | None] = {}
 def _in_place(path: str, name: str) -> Builtin | None:
     """`torch.relu_(x)`: the method of that name, as a function."""
     from ...autograd import calls
-    from .attributes import METHODS
 
-    method = METHODS.get(name)
+    method = from_above("runtime.attributes.METHODS").get(name)
     if method is not None:
         return Builtin(name, method)
     ops = overloads(path)

@@ -17,7 +17,7 @@ from ..syntax.scoping import assigned_names, declared_global, yields
 from ..values.functions import Parameters, call_value
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step, ended
 from ..values.operations import iterate
-from ..values.providers import late
+from ..values.providers import from_above, late
 from ..values.run_hooks import note
 from ..values.values import Scope, UserFunction
 from .assignment import (
@@ -189,13 +189,12 @@ def _return(tree: syntax.Return, context: Context) -> RunStatement:
 
 
 def _with(tree: syntax.With, context: Context) -> RunStatement:
-    from .context_managers import Entered, entering
-
-    enter = entering(tree.items, context)
+    enter = from_above("runtime.context_managers.entering")(tree.items, context)
+    make = from_above("runtime.context_managers.Entered")
     body = compile_block(tree.body, context)
 
     def run(scope: Scope) -> Signal:
-        entered = Entered()
+        entered = make()
         try:
             enter(scope, entered)
             signal = body(scope)
@@ -245,9 +244,9 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
 def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[Scope], Any]:
     """The body of a function with `yield`: it gives an iterator."""
     from ..values.iterators import Lazy
-    from .generator_functions import compile_steps, outside_generator
 
-    steps = compile_steps(tree.body, context)
+    steps = from_above("runtime.generator_functions.compile_steps")(tree.body, context)
+    outside_generator = from_above("runtime.generator_functions.outside_generator")
 
     def run(scope: Scope) -> Generator[Any, Any, Any]:
         try:

@@ -19,9 +19,11 @@ from ...graph.state import STATE, grad_mode
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
 from .dialect import kind_of
+from .formatting import represent
 from .housekeeping import count_step
 from .operations import count_nested
 from .plain_operands import refuse_plain
+from .providers import from_above
 from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
 
 
@@ -170,9 +172,9 @@ def call_value(
     if call is not None:
         return call(callee, args, kwargs)
     if isinstance(callee, np.dtype) and len(args) == 1:  # `np.float32(0.1)`
-        from .arrays import given_back, plain
-
-        return given_back(guarded(callee.name, callee.type, [plain(args[0])], {}))
+        plain = from_above("values.arrays.plain")
+        made = guarded(callee.name, callee.type, [plain(args[0])], {})
+        return from_above("values.arrays.given_back")(made)
     raise fault("E208 not-function-cannot-called", kind_of(callee))
 
 
@@ -250,8 +252,6 @@ def _complaint(name: str, error: Exception, given: list[Any]) -> AutodiffError:
     if isinstance(error, AttributeError):
         words = f" cannot take {', '.join(map(kind_of, given[:4]))}"
     elif isinstance(error, KeyError):
-        from .formatting import represent
-
         words = f": no key {represent(error.args[0])[:80]}"
     else:
         words = str(error)

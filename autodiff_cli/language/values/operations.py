@@ -25,6 +25,7 @@ from ...graph.state import STATE, grad_mode
 from ...graph.symbolic_numbers import Aside, Unread, Varying
 from .dialect import is_numeric_list, kind_of, misfit
 from .housekeeping import count_step
+from .providers import from_above
 from .python_operators import (
     BINARY,
     MAX_ITEMS,
@@ -116,9 +117,7 @@ def tensor_binary(symbol: str, left: Any, right: Any) -> Any:
 
 def _of_arrays(symbol: str, *operands: Any) -> Any:
     """An operator between NumPy arrays and numbers, which NumPy computes."""
-    from .arrays import operate
-
-    return operate(symbol, *operands)
+    return from_above("values.arrays.operate")(symbol, *operands)
 
 
 def _operand(value: Any, symbol: str) -> Any:
@@ -371,8 +370,7 @@ def _items(value: Any) -> Any:
         if not value.shape:
             raise fault("E208 d-tensor-cannot-iterated")
         if type(value) is Array:
-            from .subscripts import read_index
-
+            read_index = from_above("values.subscripts.read_index")
             return (read_index(value, at) for at in range(value.shape[0]))
         return calls.call("unbind", (value, 0), {})
     kind: Any = type(value)
@@ -395,13 +393,14 @@ def _items(value: Any) -> Any:
 
 def _numbered(value: Any) -> Iterator[Any]:
     """The items of what has only `__getitem__`: for 0, 1, 2 ... until an IndexError."""
-    from .exceptions import EXCEPTIONS, caught
-
+    caught = from_above("values.exceptions.caught")
+    classes = from_above("values.exceptions.EXCEPTIONS")
+    stops = [classes["IndexError"], classes["StopIteration"]]
     for i in count():
         try:
             item = value.get_item(i)
         except AutodiffError as error:
-            if caught(error, [EXCEPTIONS["IndexError"], EXCEPTIONS["StopIteration"]]) is None:
+            if caught(error, stops) is None:
                 raise
             return
         yield item

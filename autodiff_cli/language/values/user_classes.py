@@ -16,7 +16,10 @@ from typing import Any
 from ...errors import AutodiffError, fail, fault
 from ...suggest import suggest
 from ..syntax.tree import private
+from .dialect import kind_of
+from .formatting import formatted, text
 from .functions import call_value
+from .operations import truth
 from .providers import from_above
 from .values import Builtin, Instance, Method, Scope, TypeName, UserFunction
 
@@ -45,8 +48,7 @@ def _entry(name: str) -> Callable[..., Any]:
         return call_value(bind(type(self).flat[name], self), list(args), kwargs)
 
     def step(self: Any) -> Any:
-        from .exceptions import is_stop
-
+        is_stop = from_above("values.exceptions.is_stop")
         try:
             return enter(self)
         except AutodiffError as error:
@@ -55,8 +57,6 @@ def _entry(name: str) -> Callable[..., Any]:
         raise StopIteration
 
     def contains(self: Any, item: Any) -> bool:
-        from .operations import truth
-
         return truth(enter(self, item))
 
     def whole(self: Any) -> int:
@@ -510,8 +510,6 @@ def _become(value: Any, cls: Any) -> None:
 def _text(value: Any, name: str, *spec: str) -> str:
     found = call_value(value.special(name), list(spec), {})
     if not isinstance(found, str):
-        from .dialect import kind_of
-
         raise fail("E208", f"{name} returned {kind_of(found)}, not a string", help="return text")
     return found
 
@@ -592,10 +590,8 @@ def _plain_repr(self: Any) -> str:
 
 
 def _formatted(self: Any, spec: Any) -> str:
-    from .builtin_bases import plain
-    from .formatting import formatted, text
-
     if self.layout is not object:
+        plain = from_above("values.builtin_bases.plain")
         return formatted(plain(self), spec) if spec else text(self)
     if spec:
         raise fault("E208 unsupported-format-string-passed", self.cls.name)

@@ -24,9 +24,7 @@ class Value:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        from .formatting import represent
-
-        return str(represent(self))
+        return str(from_above("values.formatting.represent")(self))
 
 
 class Size(tuple):
@@ -122,9 +120,7 @@ class Callee(Value):
     __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from .functions import call_value
-
-        return call_value(self, list(args), kwargs)
+        return from_above("values.functions.call_value")(self, list(args), kwargs)
 
 
 class Instance:

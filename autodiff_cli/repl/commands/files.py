@@ -23,7 +23,7 @@ from ...render.plain import assertion
 from ...render.text import format_count, printable
 from ...source import Source
 from ...suggest import suggest
-from ..loop import Problem
+from ..entries import Problem
 from ..program_text import as_entered, saved
 
 if TYPE_CHECKING:

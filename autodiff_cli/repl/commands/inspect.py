@@ -39,7 +39,7 @@ from ...language.values.values import OpFunction
 from ...render.text import clip, format_count, format_shape, printable
 from ...render.values import statistics
 from ...suggest import suggest
-from ..loop import Problem
+from ..entries import Problem
 from ..program_text import statement_text
 from ..show import describe, gradient_block, side_by_side, summary, table, value_lines
 from .settings import whole_number

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...graph.dtypes import DTYPES
 from ...suggest import suggest
-from ..loop import Problem
+from ..entries import Problem
 
 if TYPE_CHECKING:
     from ..loop import Loop

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...suggest import suggest
-from ..loop import Problem, Quit
+from ..entries import Problem, Quit
 from . import files, inspect, settings, tools
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from ...errors import Exit
-from ..loop import Problem
+from ..entries import Problem
 from ..program_text import whole
 
 if TYPE_CHECKING:
