@@ -112,6 +112,8 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
     modules = [_module("stack_module_state", m) for m in items_of(models)]
     if not modules:
         raise fault("E205 stack_module_state-needs-least-model")
+    if len({truth(m.get_attribute("training")) for m in modules}) > 1:
+        raise fault("E205 stack_module_state-needs-one-mode")
     if len({id(m.cls) for m in modules}) > 1:
         raise fault("E205 stack_module_state-needs-models-class")
     parameters = [dict(m.named(lambda inner: inner.parameters)) for m in modules]
@@ -131,6 +133,8 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
                 f"{', '.join(shape_text(s) for s in sorted(shapes))}",
                 help="the models must have the same layers",
             )
+        if len({t.requires_grad for t in tensors}) > 1:
+            raise fault("E205 stack_module_state-needs-one-requires_grad", name=name)
         stacked = Tensor(F.stack(tuple(without_history(t.node) for t in tensors), 0))
         if first.requires_grad:
             stacked.set_requires_grad(True)

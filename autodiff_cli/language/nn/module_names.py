@@ -26,7 +26,8 @@ FILES: dict[str, str] = {
         _Loss _WeightedLoss L1Loss MSELoss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss
         KLDivLoss BCELoss BCEWithLogitsLoss HingeEmbeddingLoss MultiLabelMarginLoss SmoothL1Loss
         HuberLoss SoftMarginLoss CrossEntropyLoss MultiLabelSoftMarginLoss CosineEmbeddingLoss
-        MarginRankingLoss MultiMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss CTCLoss
+        LinearCrossEntropyLoss MarginRankingLoss MultiMarginLoss TripletMarginLoss
+        TripletMarginWithDistanceLoss CTCLoss
     """,
     "normalization": """
         LocalResponseNorm _Shaped LayerNorm RMSNorm GroupNorm _NormBase _BatchNorm BatchNormNd
@@ -56,7 +57,8 @@ FILES: dict[str, str] = {
         RelaxedOneHotCategorical
     """,
     "rarer": """
-        FisherSnedecor InverseGamma ContinuousBernoulli _polynomial _log_bessel VonMises
+        FisherSnedecor GeneralizedPareto InverseGamma ContinuousBernoulli
+        _polynomial _log_bessel VonMises
         LowRankMultivariateNormal _mean_log _to_exponential _to_gamma _to_normal _to_gumbel
         _normal_laplace _uniform_beta _uniform_pareto _to_uniform _to_continuous _of_normals
         _infinite _kl_between

@@ -98,8 +98,9 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
     """Enter one manager: what `as` binds."""
     if isinstance(value, GradMode):
         before = value.before.pop() if value.before else STATE.grad
-        entered.exits.append(lambda error: _set_grad(before))
-        STATE.grad = value.enabled
+        inference = STATE.inference
+        entered.exits.append(lambda error: _set_modes(before, inference))
+        _set_modes(value.enabled, not value.enabled if value.inference else inference)
         return None
     if isinstance(value, Manager | Handle):
         result = value.enter()
@@ -116,8 +117,8 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
     return result
 
 
-def _set_grad(enabled: bool) -> None:
-    STATE.grad = enabled
+def _set_modes(recorded: bool, inference: bool) -> None:
+    STATE.grad, STATE.inference = recorded, inference
 
 
 def _exit(leave: Any, error: AutodiffError | None) -> bool:

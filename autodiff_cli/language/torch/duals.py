@@ -12,6 +12,7 @@ from ...autograd.tensor import Tensor, lives, new_leaf, without_history, wrap_vi
 from ...autograd.transform_levels import Opened, enter
 from ...autograd.transforms.gradcheck import Call
 from ...errors import AutodiffError, fault
+from ...graph.dtypes import is_float
 from ...graph.node import Node, tick
 from ...graph.registry import F
 from ...graph.state import STATE
@@ -26,6 +27,9 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
     for value in (tensor, tangent):
         if not isinstance(value, Tensor):
             raise fault("E208 make_dual-takes-tensors-not", kind_of(value), type(value).__name__)
+        if not is_float(value.dtype):
+            what = "tangent" if value is tangent else "primal"
+            raise fault("E306 make_dual-moves-floats", value.dtype.name, what=what)
     if tensor.shape != tangent.shape:
         raise fault(
             "E308 tangent-shape",

@@ -191,12 +191,12 @@ def _builtins(table: dict[str, Any]) -> dict[str, Any]:
     return {path: Builtin(path.rpartition(".")[2], function) for path, function in table.items()}
 
 
-def _mode(name: str, enabled: bool) -> Any:
+def _mode(name: str, enabled: bool, inference: bool = False) -> Any:
     def make(mode: Any = True) -> GradMode:
         if hasattr(mode, "wrappers"):
-            mode.wrappers.append(GradMode(name, enabled))
+            mode.wrappers.append(GradMode(name, enabled, inference))
             return mode
-        return GradMode(name, enabled if truth(mode) else STATE.grad)
+        return GradMode(name, enabled is truth(mode), inference)
 
     return make
 
@@ -228,7 +228,7 @@ TORCH: dict[str, Any] = {
             "set_grad_enabled": _set_grad_enabled,
             "autograd.set_grad_enabled": _set_grad_enabled,
             "no_grad": _mode("no_grad", False),
-            "inference_mode": _mode("inference_mode", False),
+            "inference_mode": _mode("inference_mode", False, True),
             "enable_grad": _mode("enable_grad", True),
             "autograd.no_grad": _mode("no_grad", False),
             "autograd.enable_grad": _mode("enable_grad", True),

@@ -52,7 +52,7 @@ def _operand(value: Any) -> Any:
 
 def _made(name: str, function: Any, run: Callable[..., Any]) -> Builtin:
     """The function value that a transform of `function` is."""
-    return Builtin(f"{name}({getattr(function, 'name', 'f')})", run)
+    return Builtin(getattr(function, "name", name), run)
 
 
 def _argnums(name: str, value: Any) -> Any:

@@ -233,13 +233,15 @@ class UserFunction(Callee):
 
 
 class GradMode(Callee):
-    """`torch.no_grad()` and its kin: a context manager and a decorator."""
+    """`torch.no_grad()` and its kin: a context manager and a decorator. One that is about
+    `inference` says so where it does not record, and ends it where it does."""
 
-    __slots__ = ("before", "enabled", "name")
+    __slots__ = ("before", "enabled", "inference", "name")
 
-    def __init__(self, name: str, enabled: bool):
+    def __init__(self, name: str, enabled: bool, inference: bool = False):
         self.name = name
         self.enabled = enabled
+        self.inference = inference
         self.before: list[bool] = []
 
 
