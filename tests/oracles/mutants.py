@@ -179,6 +179,12 @@ class Rewriter(ast.NodeTransformer):
             if self.mark is not None:
                 node.body = ast.BoolOp(ast.Or(), [self.mark(self.block, True), node.body])
             self.block = around
+        elif isinstance(node, ast.Call):
+            node.func = self.visit(node.func)
+            node.args = [self.visit(item) for item in node.args]
+            for keyword in node.keywords:
+                if keyword.arg not in IDLE:
+                    keyword.value = self.visit(keyword.value)
         else:
             self.generic_visit(node)
         for mutant, changed in wanted:
