@@ -20,7 +20,8 @@ from ...graph.state import STATE, grad_mode
 from ..random.distribution_draws import FUNCTIONS as DRAWS
 from ..random.generators import default_stream
 from ..values.functions import call_value
-from ..values.user_classes import Object, UserClass
+from ..values.providers import from_above, late
+from ..values.user_classes import UserClass
 from ..values.values import Builtin
 from .modules import Module
 
@@ -145,31 +146,7 @@ def _draw_embedding(self: Module) -> None:
     _write(weight, values)
 
 
-# -- schedulers -----------------------------------------------------------------------------------
-
-
-def _is_optimizer(value: Any) -> bool:
-    from .optimizers import OPTIMIZER
-
-    return OPTIMIZER.has_instance(value)
-
-
-def _restore_scheduler(scheduler: Object, state: dict[str, Any]) -> None:
-    scheduler.fields.update(state)
-
-
-def _deep_copy(value: Any) -> Any:
-    from ..python.copying import deep_copy
-
-    return deep_copy(value)
-
-
 # -- modules that change ---------------------------------------------------------------------------
-
-
-def _become(module: Module, cls: UserClass) -> None:
-    """The module is of another class from now on."""
-    module.cls = cls
 
 
 def _forget(module: Module, name: str) -> None:
@@ -210,7 +187,7 @@ def _running_pass() -> tuple[int | None, bool, Any]:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "running_pass": _running_pass,
     "named": _named,
-    "become": _become,
+    "become": lambda module, cls: setattr(module, "cls", cls),
     "forget": _forget,
     "computed": _computed,
     "plain_again": _plain_again,
@@ -227,12 +204,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "draw_recurrent": lambda self: _within(
         self.parameters.values(), _bound(self.fields["hidden_size"])
     ),
-    "is_optimizer": _is_optimizer,
-    "scheduler_state": lambda scheduler: {
-        name: value for name, value in scheduler.fields.items() if name != "optimizer"
-    },
-    "restore_scheduler": _restore_scheduler,
-    "deep_copy": _deep_copy,
+    "is_optimizer": lambda value: from_above("nn.optimizers.OPTIMIZER").has_instance(value),
+    "deep_copy": late("python.copying.deep_copy"),
 }
 
 SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in (_FUNCTIONS | DRAWS).items()}
