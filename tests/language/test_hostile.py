@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from autodiff_cli.checks.beside_torch.departures import outcome_of_program
 from autodiff_cli.checks.snapshots import arrays_of
 from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.op import Op
@@ -165,3 +166,18 @@ def test_what_the_layers_below_raise_is_no_error_of_the_program(
     monkeypatch.setattr(Op, "apply", wrong)
     with pytest.raises(TypeError, match="a mistake"):
         report_of("import torch\nx = torch.ones(1)\ntry: x.sin()\nexcept TypeError: pass\n")
+
+
+def test_what_is_printed_is_bounded() -> None:
+    text = "import torch\ntry:\n    while True: print('a' * 1000)\nfinally: print('never')\n"
+    report = run(Source(text, "t.py"), Options(max_memory=1 << 20))
+    assert report.error is not None and report.error.code == "E505"
+    assert report.stdout == ("a" * 1000 + "\n") * 130
+
+
+def test_a_stack_that_is_full_is_an_error_of_the_program() -> None:
+    """Also where a program runs without the commands' own handling."""
+    deep = "t = ()\nfor i in range(90_000): t = (t,)\nd = {t: 1}\n"
+    with pytest.raises(AutodiffError) as caught:
+        outcome_of_program(Source(deep, "t.py"), Options(), "t.py")
+    assert caught.value.code == "E507"

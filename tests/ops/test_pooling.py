@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from autodiff_cli.ops.kernels import windows
 from autodiff_cli.ops.kernels.windows import taps
 from autodiff_cli.ops.nn import pooling
 
@@ -47,3 +48,14 @@ def test_windows_with_many_places():
     x = np.random.default_rng(2).integers(0, 9, (2, 12, 12)).astype(float)
     rules = (("max", 2, 11, 1, 0, 1), ("max", 2, 11, 1, 0, 1))
     np.testing.assert_array_equal(pooling._maximum_index(x, rules), searched(x, rules))
+
+
+def test_windows_of_many_places_are_summed_in_blocks(monkeypatch):
+    """Whatever the size of a block, each window has the mean of its elements."""
+    x = np.random.default_rng(3).integers(0, 9, (2, 50, 3)).astype(float)
+    starts, ends = [0, 16, 33], [17, 34, 50]  # floor and ceiling of thirds
+    means = np.stack([x[:, a:b].mean(1) for a, b in zip(starts, ends, strict=True)], 1)
+    for size in (1, 200, 1 << 23):
+        monkeypatch.setattr(windows, "GATHERED", size)
+        found = windows.resampled(x, (("adaptive", 3), ("adaptive", 3)))
+        np.testing.assert_allclose(found, means, rtol=1e-15)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -20,7 +21,7 @@ from ...graph.node import Node as GraphNode
 from ...graph.op import LEAF, constant, value_of
 from ...graph.params import to_tensor
 from ...graph.registry import F
-from ...graph.sizes import not_single
+from ...graph.sizes import bytes_text, not_single
 from ...graph.state import STATE
 from ...outside import OUTSIDE
 from ...source import Source
@@ -35,7 +36,7 @@ from ..syntax.parser import parse, parse_all
 from ..values.dialect import is_numeric_list
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
-from ..values.housekeeping import HOUSEKEEPING, ended
+from ..values.housekeeping import HOUSEKEEPING, ended, limit
 from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
@@ -62,6 +63,7 @@ class Program:
         self.loss: Tensor | None = None
         self.differentiated = False
         self.ended = False
+        self.room = math.inf  # characters that may still be printed; a session has no end
         self.more_errors: list[AutodiffError] = []
 
     # -- running ------------------------------------------------------------------------------
@@ -71,6 +73,7 @@ class Program:
         options = self.options
         STATE.reset()
         STATE.max_bytes = options.max_memory
+        self.room = options.max_memory >> 3
         OUTSIDE.bound(options.max_memory)
         STATE.max_steps = options.max_steps
         STATE.max_depth = options.max_depth
@@ -102,7 +105,8 @@ class Program:
 
     def _to_the_end(self, block: Callable[[Scope], Any]) -> None:
         try:
-            block(self.scope)
+            with Exhaustion("the program"):
+                block(self.scope)
         except AutodiffError as error:
             if error.code != "E212":
                 raise
@@ -132,6 +136,9 @@ class Program:
     def _write(self, piece: str) -> None:
         if STATE.over is not None:
             raise STATE.over
+        self.room -= len(piece)
+        if self.room < 0:
+            raise limit(fault("E505 printed-more-than", bytes_text(self.options.max_memory >> 3)))
         self.printed.append(piece)
         if self.options.write is not None:
             self.options.write(piece)

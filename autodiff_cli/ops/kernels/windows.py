@@ -357,22 +357,26 @@ def _key(axis: int, at: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * axis, at)
 
 
+GATHERED = 1 << 23  # elements at a time: windows that overlap have each element many times
+
+
 def _segmented(x: Any, axis: int, table: Taps) -> Any:
     out, width = table.at.shape
-    valid = table.valid
-    at = table.at.reshape(-1) if valid is None else table.at[valid]
-    counts = np.full(out, width) if valid is None else valid.sum(1)
-    parts = np.take(x, at, axis=axis)
-    if table.weight is not None:
-        weight = table.weight.reshape(-1) if valid is None else table.weight[valid]
-        parts = parts * _shaped(weight.astype(x.dtype), parts, axis)
-    filled = counts > 0
-    starts = (np.cumsum(counts) - counts)[filled]
-    sums = np.add.reduceat(parts, starts, axis=axis) if starts.size else parts
-    if filled.all():
-        return sums
     result = _zeros(x, axis, out)
-    result[_key(axis, filled)] = sums
+    lines = max(1, x.size // max(1, x.shape[axis]))
+    step = max(1, GATHERED // (width * lines))
+    for first in range(0, out, step):
+        rows = slice(first, first + step)
+        valid = np.ones_like(table.at[rows], bool) if table.valid is None else table.valid[rows]
+        parts = np.take(x, table.at[rows][valid], axis=axis)
+        if table.weight is not None:
+            parts = parts * _shaped(table.weight[rows][valid].astype(x.dtype), parts, axis)
+        counts = valid.sum(1)
+        filled = counts > 0
+        starts = (np.cumsum(counts) - counts)[filled]
+        if starts.size:
+            to = first + np.flatnonzero(filled)
+            result[_key(axis, to)] = np.add.reduceat(parts, starts, axis=axis)
     return result
 
 
