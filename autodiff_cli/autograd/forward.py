@@ -102,9 +102,10 @@ class Linearized:
         formula = self.everywhere and change is not None and node.op.key in _FORMULAS
         if not formula or not still:
             return change
-        number = node.inputs[-1]
-        if not node.shape and number.weak and number.args and type(number.args[0]) is float:
-            change = cast(change, FLOAT64)
+        if node.handle is not None and not node.shape:  # the program's own, not of a body
+            numbers = [x for x in still if x.weak and x.args and type(x.args[0]) is float]
+            if numbers and (node.op.key != "sub" or numbers[0] is node.inputs[1]):
+                change = cast(change, FLOAT64)
         if node.op.key == "div":
             return flat(change, node, "DivBackward0")
         for x in node.inputs if node.op.key not in ("add", "sub") else ():

@@ -29,6 +29,7 @@ from ..graph.op import (
 from ..graph.registry import F
 from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
+from ..graph.strides import contiguous_strides
 from ..graph.walk import SEQUENCE, bodies
 from . import data_mutation, function_hooks
 
@@ -36,7 +37,11 @@ from . import data_mutation, function_hooks
 def zeros_like(node: Node) -> Node:
     """A zero cotangent for a node."""
     zero = number(0.0, node.dtype)
-    return F.expand(zero, node.shape) if node.shape else zero
+    if not node.shape:
+        return zero
+    zeros = F.expand(zero, node.shape)
+    zeros.strides = contiguous_strides(node.shape)  # of memory of its own, to who looks
+    return zeros
 
 
 def ones_like(node: Node) -> Node:
@@ -70,6 +75,7 @@ class Pass:
         self.cotangents: dict[Node, Any] = {}
         self.needed: set[Node] | None = None
         self.retain = retain_graph
+        self.stops = False  # at targets: what they depend on is another pass's
         self.create_graph = create_graph
         self.targets = None if targets is None else set(targets)
         self.reached: dict[Node, Node] = {}
@@ -209,8 +215,10 @@ class Pass:
             g = self._marked(marks, g)
         if self.targets is not None and node in self.targets:
             needed = self.needed
-            if node.op is LEAF or not (
-                needed is None or any(p in needed for p in self._parents(node))
+            if (
+                self.stops
+                or node.op is LEAF
+                or not (needed is None or any(p in needed for p in self._parents(node)))
             ):
                 self.reached[node] = g
                 return
@@ -226,6 +234,11 @@ class Pass:
             self._give_output(parent, index, g)
         elif marks is not None and marks.context is not None:
             function_hooks.visit(self, node, g)
+        elif STATE.grad and "slope has a name" in op.properties:
+            for x, gx in self.apart(node, g).items():
+                if gx.requires_grad and gx is not g:
+                    gx.mark().name = node.grad_name.replace("Backward", "BackwardBackward")
+                self.give(x, gx)
         else:
             self.differentiate(node, g)
 
@@ -274,7 +287,7 @@ class Pass:
         args = node.args
         if STATE.overwriting and not keeps:
             since = tick()
-            if STATE.replaced or self.since:
+            if (STATE.replaced and "saves its factors" not in op.properties) or self.since:
                 seen = data_mutation.shown(node, node) if out is node else out
                 found = rule(g, seen, *data_mutation.arguments(node, self.since))
             else:
@@ -312,7 +325,7 @@ class Pass:
                 else [(node.body, g)]
             )
             wanted = [x for x in node.inputs if self._wants(x)]
-            return Pass(seeds, wanted, self.create_graph, self.retain).run()
+            return _until(Pass(seeds, wanted, self.create_graph, self.retain))
         before, self.cotangents = self.cotangents, {}
         self.differentiate(node, g)
         found, self.cotangents = self.cotangents, before
@@ -348,7 +361,8 @@ class Pass:
                 node.marks = FREED
             else:
                 node.mark().freed = True
-        if STATE.replaced and type(node.body) is Node and self._open_again(node, g):
+        recomputed = type(node.body) is Node and "saves its body" not in node.op.properties
+        if STATE.replaced and recomputed and self._open_again(node, g):
             return
         if type(node.body) is tuple:
             for i, part_g in g.items():
@@ -366,9 +380,15 @@ class Pass:
         with grad_mode(True):
             body = node.op.body(*args)  # type: ignore[misc]  # composites have one
         wanted = [x for x in node.inputs if self._wants(x)]
-        for x, gx in Pass([(body, g)], wanted, self.create_graph, True).run().items():
+        for x, gx in _until(Pass([(body, g)], wanted, self.create_graph, True)).items():
             self.give(x, gx)
         return True
+
+
+def _until(run: Pass) -> dict[Node, Node]:
+    """The cotangents of a pass that ends at its targets."""
+    run.stops = True
+    return run.run()
 
 
 def _of_results(op: Op, out: tuple[Node, ...], g: dict[int, Node]) -> tuple[Node | None, ...]:
@@ -575,6 +595,13 @@ def overwritten_at(node: Node) -> Any:
             return None
 
 
+def _recorded(node: Node) -> Node:
+    """The node whose history a tensor has after changes that autograd does not see."""
+    while node.op.key == "with_value" and node.requires_grad:
+        node = node.args[0]
+    return node
+
+
 def gradients(
     seeds: list[tuple[Node, Node]],
     targets: list[Node],
@@ -584,6 +611,7 @@ def gradients(
     since: int = 0,
 ) -> list[Node | None]:
     """Cotangents of `targets`, None for those that were not reached."""
+    targets = [_recorded(target) for target in targets]
     run = Pass(seeds, targets, create_graph, retain_graph, since)
     reached = run.run()
     return [reached.get(run.first(target)) for target in targets]

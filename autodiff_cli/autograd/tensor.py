@@ -112,7 +112,7 @@ class Storage:
     the step that detached them, each with the version it shows. `aliased`: tensors with other
     counters look at it too; `content` is for who wants to know what it holds later."""
 
-    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "version")
+    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "part", "version")
 
     def __init__(self, node: Node):
         self.node = node
@@ -120,6 +120,7 @@ class Storage:
         self.aliased = False
         self.content: data_mutation.Content | None = None
         self.apart: dict[int, tuple[Step, Node, int]] = {}
+        self.part: Node | None = None  # what was written last through a view
 
     def seen_through(self, steps: Iterable[Step]) -> Node:
         """What view steps show of the memory now."""
@@ -459,6 +460,8 @@ class Tensor:
         if storage is not None:
             if not any(step[0].key == "data_alias" for step in self.steps):
                 mark_overwritten(storage.node, by, version)
+                if storage.part is not None:
+                    mark_overwritten(storage.part, by, version)
                 for step, own, _ in storage.apart.values():
                     if step[0].key != "data_alias":
                         mark_overwritten(own, by, version)
@@ -511,6 +514,7 @@ class Tensor:
             if whole.requires_grad:
                 content = _revalued(whole, content)
         storage.put(content)
+        storage.part = node if node.requires_grad and node.op.vjp_rule is not None else None
         if own is not None:
             storage.set_apart(steps[cut - 1], own)
 
@@ -699,6 +703,16 @@ def wrap_view(node: Node, of: Tensor) -> Tensor:
                     tensor._node = view = leaf(node, tensor.accumulator)
                     view.handle = ref(tensor)
     return tensor
+
+
+def wrap_nearest(node: Node) -> Tensor:
+    """A handle for a result that may look at the memory of another tensor, the nearest there is."""
+    at = node
+    while at.handle is None or (owner := at.handle()) is None or owner.looked_at is not at:
+        if at.op is not OUTPUT and not at.op.view:
+            return Tensor(node)
+        at = at.args[0]
+    return wrap_view(node, owner)
 
 
 def new_leaf(

@@ -24,7 +24,7 @@ from ..graph.state import STATE, grad_mode
 from ..graph.strides import same_strides
 from .batching.examples import Trace
 from .forward import Linearized
-from .reverse import gradients, ones_like, zeros_like
+from .reverse import gradients, ones_like
 from .tensor import Tensor, lives
 from .trees import flatten, tree_map
 
@@ -268,4 +268,4 @@ def or_zeros(g: Node | None, out: Node, x: Node) -> Node:
     if g is not None:
         return g
     check_size((*out.shape, *x.shape), x.dtype)
-    return F.expand(zeros_like(F.sum(x)), (*out.shape, *x.shape))
+    return F.zeros((*out.shape, *x.shape), dtype=x.dtype)

@@ -82,12 +82,25 @@ def check_single(node: Node) -> None:
 # Ops that write one element after the other, wherever their indices say: what they read may not be
 # what they write at all.
 ONE_BY_ONE = frozenset(
-    {"scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_written"}
+    {
+        "index_add",
+        "index_copy",
+        "index_fill_number",
+        "index_fill_tensor",
+        "index_reduce",
+        "index_written",
+        "put",
+        "scatter_add",
+        "scatter_combined",
+        "scatter_reduce",
+        "scatter_tensor",
+        "scatter_value",
+    }
 )
 
 
-# Ops that take a number out of their operand, or of which PyTorch checks nothing.
-_UNCHECKED = frozenset({"fill", "index_fill", "masked_fill", "masked_scatter"})
+# Ops of which PyTorch checks no operand, or not the last, which is a number to it.
+_UNCHECKED = {"masked_scatter": 0, "filled_with": -1, "index_fill_tensor": -1, "masked_written": -1}
 
 
 def check_apart(
@@ -95,7 +108,7 @@ def check_apart(
 ) -> None:
     """E308 when an operand of an in-place change lies partly in the memory that is written."""
     if by is not None and by.op.key in _UNCHECKED:
-        return
+        operands = operands[: _UNCHECKED[by.op.key]]
     strict = by is not None and by.op.key in ONE_BY_ONE
     others = [source] if source is not None else []
     for node in operands[1:]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..graph.dtypes import FLOAT64
 from ..graph.node import Node
+from ..ops.kernels.in_double import InDouble
 
 BINARY: dict[Any, Callable[[float, float], float]] = {
     np.add: operator.add,
@@ -36,7 +37,7 @@ def run_scalars(
 ) -> None:
     """Run the nodes in order; afterwards those that stay have their values."""
     binary = BINARY.get
-    ufunc = np.ufunc
+    unary = (np.ufunc, InDouble)
     try:
         with np.errstate(all="ignore"):
             for node in order:
@@ -51,8 +52,8 @@ def run_scalars(
                             a if type(a) is float else a.item(),
                             b if type(b) is float else b.item(),
                         )
-                    elif len(inputs) == 1 and type(kernel) is ufunc:
-                        node.value = float(kernel(inputs[0].value))
+                    elif len(inputs) == 1 and type(kernel) in unary:
+                        node.value = float(kernel(inputs[0].value))  # type: ignore[misc]  # not None
                     else:
                         _by_kernel(node, inputs, compute)
                 else:

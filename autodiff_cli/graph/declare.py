@@ -15,6 +15,7 @@ from .kinds import Kind, Promote
 from .op import Op
 from .params import (
     REQUIRED,
+    AllDims,
     Dim,
     DimList,
     Dims,
@@ -190,6 +191,7 @@ def function(**options: Any) -> Callable[[Callable[..., Any]], Op]:
 
 
 __all__ = [
+    "AllDims",
     "Any",
     "Dim",
     "DimList",

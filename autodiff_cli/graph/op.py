@@ -84,6 +84,8 @@ class Op(Declared):
                     first = value
                 if param.annotation == "Tensor" or param.annotation == "Mask":
                     continue
+            if value is None and param.annotation == "AllDims":
+                value = () if i < n or not kwargs.keys().isdisjoint(("dim", "axis")) else None
             if value is REQUIRED:
                 raise BindError(f"misses its argument `{param.name}`", param.name)
             bound[i] = value = param.convert(value, first)

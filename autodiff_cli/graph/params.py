@@ -7,6 +7,7 @@
 | `TensorList` | the same, may be given one by one |
 | `Dim`, `NewDim` | a non-negative int below ndim of the first tensor (`NewDim`: below ndim + 1) |
 | `Dims` | a tuple of those, ascending as given, or None for all |
+| `AllDims` | the same; None, where it is given, is () |
 | `DimList` | the same, may be given one by one |
 | `Size` | a tuple of ints, may be given one by one |
 | `Ints` | an int or a tuple of ints, as given |
@@ -274,6 +275,7 @@ CONVERTERS: dict[str, Converter] = {
         to_int(value), (0 if first is None else len(first.shape)) + 1
     ),
     "Dims": to_dims,
+    "AllDims": to_dims,
     "DimList": to_dims,
     "Size": to_size,
     "Ints": to_ints,
@@ -353,6 +355,7 @@ Dim = int
 StaticDim = int
 NewDim = int
 Dims = tuple[int, ...]
+AllDims = tuple[int, ...]
 DimList = tuple[int, ...]
 Size = tuple[int, ...]
 Ints = int | tuple[int, ...]

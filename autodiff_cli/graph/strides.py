@@ -71,7 +71,7 @@ def _deciding(node: Node) -> tuple[Node, ...]:
     op = node.op
     if len(node.shape) < 2 and (not node.shape or op.kind is POINTWISE):
         return ()
-    if "row-major" in op.properties:
+    if "row-major" in op.properties or "columns" in op.properties:
         return ()
     body = node.body
     if body is not None:

@@ -96,7 +96,7 @@ def same(found: Any, wanted: Any) -> None:
 
 
 # Ops whose shape of result, or whose check, depends on values.
-NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero"}
+NEED_VALUES = {"allclose", "argwhere", "equal", "is_nonzero", "nonzero_places"}
 
 
 WITH_VARIABLES = [case for case in cases() if variables(case)]

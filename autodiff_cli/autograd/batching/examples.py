@@ -122,7 +122,13 @@ class Trace:
         body = node.body
         if body is not None:
             if op.vjp_rule is None:
-                return self.full(body) if type(body) is Node else tuple(map(self.full, body))
+                if type(body) is not Node:
+                    return tuple(map(self.full, body))
+                lifted = self.full(body)
+                wide = max((x.ndim for x in node.inputs), default=0) > node.ndim
+                if lifted.requires_grad and node.inputs[0].shape == node.shape and not wide:
+                    lifted.mark().name = node.grad_name  # PyTorch has it for batches, too
+                return lifted
             return self.mapped(node, body)
         if op.key == "custom_function":
             outputs = node.args[1]

@@ -178,8 +178,19 @@ def jacobian(
     if strategy == "forward-mode":
         rows = forward_jacobian_of(run.opened, run.outputs)
     else:
-        rows = jacobian_of(run.outputs, run.inputs, create_graph=create_graph)
+        rows = _rows(run, run.outputs)
     return _blocks(run, run.outputs, rows, run.single_output)
+
+
+def _rows(run: _Applied, outputs: list[Node]) -> list[Any]:
+    """The rows of a Jacobian by reverse mode, stacked as PyTorch does it."""
+    for out in outputs:
+        if not out.numel:
+            raise fault("E308 no-rows", run.name, out)
+    rows = jacobian_of(outputs, run.inputs, create_graph=run.create_graph)
+    if run.create_graph:
+        return rows
+    return [[None if g is None else F.contiguous(g) for g in row] for row in rows]
 
 
 def _blocks(run: _Applied, outputs: list[Node], rows: list[Any], single: bool) -> Any:
@@ -208,7 +219,7 @@ def hessian(
         run.create_graph = True  # PyTorch keeps the history here
         rows: list[Any] = forward_jacobian_of(run.opened, firsts)
     else:
-        rows = jacobian_of(firsts, run.inputs, create_graph=create_graph)
+        rows = _rows(run, firsts)
     return _blocks(run, firsts, rows, run.single_input)
 
 

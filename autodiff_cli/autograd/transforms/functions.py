@@ -22,9 +22,10 @@ from ..data_mutation import remade
 from ..forward import Linearized, depends
 from ..gradients import grad
 from ..reverse import gradients, ones_like, zeros_like
-from ..tensor import AccumulateGrad, Tensor, wrap_view
+from ..tensor import AccumulateGrad, Tensor, wrap_nearest, wrap_view
 from ..transform_levels import Opened, forward_jacobian_of, jacobian_of, or_zeros
 from ..trees import flatten, rebuilt, spec, spread, tree_map, tree_spec
+from ..views import single
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
 Argnums = int | tuple[int, ...]
@@ -579,8 +580,20 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
         return out
     if not isinstance(out, Tensor):
         raise fault("E208 function-given-vmap-return", type(out).__name__, name, _class(out))
-    lifted = trace.full(out.node)
-    ndim = len(lifted.shape)
+    node = out.node
+    ndim = len(node.shape) + 1
     if not -ndim <= dim < ndim:
         raise fault("E304 vmap-got-out_dim-result", dim, ndim, -ndim, ndim - 1)
-    return Tensor(_back(lifted, dim % ndim))
+    dim %= ndim
+    lifted = trace.memo.get(node)
+    if lifted is None:  # the same for all: PyTorch does not move the dim that it adds in front
+        sizes = [*node.shape[:dim], trace.size, *node.shape[dim:]]
+        expanded = F.expand(node, sizes)
+        own = node.op.key == "expand" and single(node)  # of memory of its own to PyTorch
+        return wrap_nearest(F.contiguous(expanded) if own else expanded)
+    start = trace.dims.get(node)
+    if start:  # an argument itself
+        source = lifted.args[0]
+        return wrap_nearest(source if start == dim else F.movedim(source, start, dim))
+    moved = _back(lifted, dim)
+    return wrap_nearest(moved if single(moved) or not single(node) else F.contiguous(moved))

@@ -28,7 +28,14 @@ COSTS: dict[Any, float] = {
 }  # fmt: skip
 DEFAULT = 0.25
 UNTRACED = 5.0
+
 REDUCED = 0.28  # a reduction, of each element of its operand
+
+
+def cost_of(function: Any) -> float:
+    """Nanoseconds that a function takes for an element."""
+    known = COSTS.get(getattr(function, "ufunc", function))
+    return getattr(function, "cost", DEFAULT) if known is None else known
 
 
 class Member(NamedTuple):
@@ -244,7 +251,7 @@ class Writer:
             picked = self._chosen(instruction, values, node)
             if picked is not None:
                 return picked
-        cost: float = COSTS.get(function, getattr(function, "cost", DEFAULT))
+        cost = cost_of(function)
         self._spend(cost, self._elements(rows, rest))
         listed = ", ".join(texts)
         if hasattr(function, "nout"):  # a ufunc, or called like one

@@ -20,7 +20,7 @@ from .. import blas
 from ..fused.groups import POINTWISE, reduces
 from ..fused.tiles import Tiled
 from ..fused.tracing import Unknown, trace
-from ..fused.writer import COSTS, DEFAULT, REDUCED, Member, Writer
+from ..fused.writer import DEFAULT, REDUCED, Member, Writer, cost_of
 from ..threaded_kernels import BLAS_FROM, CUT, is_cut, multiplications, parts_of
 from ..threads import WORKERS
 from .schedule import Plan, Step
@@ -241,7 +241,7 @@ def predicted(node: Node) -> tuple[int, float]:
     if op.kind is not POINTWISE or elements < TRACED_FROM:
         return elements, DEFAULT * elements
     functions = _ufuncs(node)
-    cost = sum(COSTS.get(function, DEFAULT) for function in functions)
+    cost = sum(map(cost_of, functions))
     return len(functions) * elements, cost * elements
 
 

@@ -155,7 +155,7 @@ class _Builder:
             raise Unfit
         like = np.empty(step.shape, step.dtype) if step.draws else step.kernel(*args)
         made = self._new(like, step.result)
-        if isinstance(step.kernel, np.ufunc):
+        if hasattr(step.kernel, "nout"):  # a ufunc, or called like one
             self._call(step, step.kernel, (*args, made))
         else:
             self._call(step, _assign, (made, step.kernel, tuple(args)))
@@ -260,7 +260,7 @@ class _Builder:
 
     def _written_out(self, n: int, step: Any, args: list[Any]) -> bool:
         """Whether the step is made of ufuncs."""
-        if isinstance(step.kernel, np.ufunc):
+        if hasattr(step.kernel, "nout"):
             like = step.kernel(*args)
             if like.size > 1:  # a number written over an operand costs NumPy a copy
                 self._release(n)
@@ -275,7 +275,7 @@ class _Builder:
             return False
         instructions, result = traced
         values: list[Any] = [arg for arg in args if isinstance(arg, np.ndarray)]
-        if result < len(values) or any(not isinstance(i.function, np.ufunc) for i in instructions):
+        if result < len(values) or any(not hasattr(i.function, "nout") for i in instructions):
             return False
         scratch: list[np.ndarray] = []
         for instruction in instructions:

@@ -560,9 +560,10 @@ def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
     if source is tensor and isinstance(mask, Tensor) and mask.dtype.kind == "b":
         values = value_of(tensor.node).ravel().copy()
         places = np.flatnonzero(np.broadcast_to(value_of(mask.node), tensor.shape))
+        read = values.copy()
         for at, place in enumerate(places):
-            values[place] = values[at]
-        source = Tensor(constant(values[places]))
+            read[at] = values[place] = values[at]
+        source = Tensor(F.with_value(tensor.node, constant(read.reshape(tensor.shape))))
     return calls.in_place(
         tensor, calls.method("masked_scatter"), "masked_scatter_", (mask, source), {}
     )

@@ -390,22 +390,24 @@ def _(g, out, input, mask):
     return F.sum_to_size(spread, input.shape), None
 
 
-def _nonzero_shape(input):
-    return (int(np.count_nonzero(value_of(input))), input.ndim), INT64
-
-
 def _nonzero(x):
-    return np.argwhere(x) if x.ndim else np.zeros((int(x != 0), 0), np.int64)
+    return np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64)
 
 
 @opaque(
     _nonzero,
-    key="argwhere",
-    shape=_nonzero_shape,
+    public=False,
+    shape=lambda input: ((input.ndim, int(np.count_nonzero(value_of(input)))), INT64),
     samples=[S(ints(2, 3)), S(t(2)), S(ints(values=1))],
 )
+def nonzero_places(input: Tensor):
+    """The indices of all elements that are not zero, a row for each dim."""
+
+
+@function(samples=[S(ints(2, 3)), S(t(2)), S(ints(values=1))])
 def argwhere(input: Tensor):
     """The indices of all elements that are not zero, one a row."""
+    return F.permute(F.nonzero_places(input), (1, 0))
 
 
 @function(samples=[S(ints(2, 3)), S(ints(3), as_tuple=True)])

@@ -12,6 +12,8 @@ from ...graph.declare import Tensor, composite, function, opaque
 from ...graph.dtypes import BOOL
 from ...graph.registry import F
 from ...graph.samples import Bad, S, T, t
+from ...graph.state import STATE
+from ..kernels.eigenvector_signs import directed
 from ..kernels.matrices import (
     COLUMNS,
     columns,
@@ -145,6 +147,7 @@ def _reflectors(name, A, tau):
     aliases=["orgqr"],
     key="householder_product",
     grad_fn="LinalgHouseholderProductBackward0",
+    properties=COLUMNS,
     samples=[S(t(3, 2), t(2)), S(t(3, 3), t(2))],
     errors=[Bad("E308", t(2, 3), t(2)), Bad("E308", t(3, 2), t(3))],
 )
@@ -286,24 +289,27 @@ def _skew(x):
 
 @opaque(
     _singular_values,
+    public=False,
+    eager=True,
+    shape=lambda A: _svd_shape(A)[1],
+    samples=[S(t(3, 2, grad=False))],
+)
+def singular_values(A: Tensor):
+    """Singular values, without their vectors."""
+
+
+@function(
     name="linalg.svdvals",
     key="svdvals",
     method=False,
-    eager=True,
-    grad_fn="LinalgSvdBackward0",
-    shape=lambda A: _svd_shape(A)[1],
     samples=[S(t(2, 2)), S(t(3, 2))],
     errors=[Bad("E308", t(2))],
     kink=lambda A: _to_crossing(F.svdvals(A), True),
 )
 def svdvals(A: Tensor):
     """Singular values, descending."""
-
-
-@svdvals.vjp
-def _(g, out, A):
-    U, _, Vh = F.linalg_svd(A, False)
-    return (times_diagonal(U, g) @ Vh,)
+    recorded = A.requires_grad and STATE.grad
+    return F.linalg_svd(A, False)[1] if recorded else F.singular_values(A)
 
 
 @function(fields=("U", "S", "V"), samples=[S(t(2, 2)), S(t(3, 2))], errors=[Bad("E308", t(2))])
@@ -335,8 +341,13 @@ def _eigh_shape(name, input, UPLO):
     return (input.shape[:-1], input.dtype), (input.shape, input.dtype)
 
 
+def _directed_eigh(a, uplo):
+    values, vectors = _eigh(a, uplo)
+    return values, directed(a, vectors, uplo.upper() == "L")
+
+
 @opaque(
-    _eigh,
+    _directed_eigh,
     name="linalg.eigh",
     key="eigh",
     method=False,

@@ -27,6 +27,7 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
     shape=lambda A: _batch_shape("linalg.det", A),
     samples=[S(t(2, 2)), S(t(2, 3, 3)), S(t(1, 1))],
     errors=SQUARE_ONLY,
+    properties=frozenset({"saves its factors"}),
     vjp=lambda g, out, A: (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),),
 )
 def det(A: Tensor):
@@ -126,7 +127,7 @@ def _(g, out, grad, A):
     grad_fn="LinalgSlogdetBackward0",
     fields=("sign", "logabsdet"),
     shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2,
-    properties=frozenset({"no zero cotangents"}),
+    properties=frozenset({"no zero cotangents", "saves its factors"}),
     samples=[S(t(2, 2)), S(t(2, 3, 3))],
     errors=SQUARE_ONLY,
 )

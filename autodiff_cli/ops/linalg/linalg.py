@@ -158,7 +158,7 @@ def _solve_kernel(a, b, left):
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,
     fields=("result", "info"),
-    properties=COLUMNS,
+    properties=COLUMNS | {"saves its factors"},
     samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)],
     counterpart="linalg.solve_ex",
 )

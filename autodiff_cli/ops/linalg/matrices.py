@@ -206,6 +206,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False):
     if n < 0:
         raise fault("E309 vander-needs-n-least", n)
     found = _powers(x, n)
+    if increasing and n > 1:
+        found.mark().name = "CopySlices"  # written in place
     return found if increasing else F.flip(found, (1,))
 
 
@@ -322,12 +324,6 @@ def linalg_norm(
 def nuclear_norm(input: Tensor, dim: Dims = (-2, -1), keepdim: bool = False):
     """The sum of the singular values."""
     return F.matrix_norm(input, "nuc", dim, keepdim)
-
-
-@composite(method=False, grad_fn="NormBackward1", samples=[S(t(2, 3), dim=(0, 1))])
-def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
-    """The square root of the sum of the squares over `dim`."""
-    return F.vector_norm(input, 2, dim, keepdim)
 
 
 @function(

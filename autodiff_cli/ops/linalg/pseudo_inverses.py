@@ -146,7 +146,8 @@ def _lstsq_shape(A, B, rcond, driver):
     ranks = ((0,) if driver == "gels" else batch, INT64)
     values = ((*batch, k) if driver in ("gelsd", "gelss") else (0,), A.dtype)
     both = broadcast_shapes(batch, B.shape[:-2])
-    return ((*both, A.shape[-1], B.shape[-1]), B.dtype), ranks, values
+    none = ((0,), A.dtype)  # residuals that are not computed
+    return ((*both, A.shape[-1], B.shape[-1]), B.dtype), ranks, values, none
 
 
 def _lstsq(a, b, rcond, driver):
@@ -158,7 +159,8 @@ def _lstsq(a, b, rcond, driver):
     inverse = np.divide(1, values, where=keep, out=np.zeros_like(values))
     found = np.swapaxes(Vh, -1, -2) @ (inverse[..., None] * (np.swapaxes(U, -1, -2) @ b))
     ranks = np.zeros(0, np.int64) if driver == "gels" else keep.sum(-1).reshape(batch)
-    return found, ranks, values if driver in ("gelsd", "gelss") else np.zeros(0, a.dtype)
+    none = np.zeros(0, a.dtype)
+    return found, ranks, values if driver in ("gelsd", "gelss") else none, none
 
 
 @opaque(
@@ -172,13 +174,13 @@ def _lstsq(a, b, rcond, driver):
     samples=[S(t(3, 2), t(3, 1), None, None)],
 )
 def lstsq_raw(A: Tensor, B: Tensor, rcond: Any, driver: Any):
-    """The least-squares solution, the rank and the singular values."""
+    """The least-squares solution, the rank, the singular values, and no residuals."""
 
 
 @lstsq_raw.vjp
 def _(g, out, A, B, rcond, driver):
     if missing(g[0]):
-        return F.zeros_like(A), F.zeros_like(B)
+        return None, None
     inverse = F.pinv(A)
     slopes = _pinv_slope(g[0] @ transposed(B), inverse, A), transposed(inverse) @ g[0]
     return tuple(F.sum_to_size(s, x.shape) for s, x in zip(slopes, (A, B), strict=True))
@@ -208,8 +210,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     m, n = input.shape[-2:]
     if right.ndim < 2 or right.shape[-2] != m:
         raise fault("E301 linalg-lstsq-cannot-solve", input, b, m)
-    solution, ranks, values = F.lstsq_raw(input, right, rcond, driver or "gelsy")
-    residuals = F.reshape(F.narrow(solution, -1, 0, 0), (0,))
+    solution, ranks, values, residuals = F.lstsq_raw(input, right, rcond, driver or "gelsy")
     if m > n and driver != "gelsy" and driver is not None and _full_rank(ranks, n, driver):
         error = right - input @ solution
         residuals = F.sum(error * error, -2)

@@ -228,7 +228,7 @@ def multilabel_soft_margin_loss(
     """Binary cross entropy of `sigmoid(input)`, the mean over classes."""
     if not input.shape:
         raise fault("E304 multilabel_soft_margin_loss-needs-dim-classes")
-    loss = F.logits_loss(input, target)
+    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     loss = F.sum(loss, len(input.shape) - 1) / input.shape[-1]
@@ -257,14 +257,22 @@ ONCE: Any = {"order": 1, "because": "PyTorch has no second derivative of it"}
 
 
 @pointwise(
-    lambda x: x, public=False, samples=[S(t(3), **ONCE)], vjp=lambda g, out, input: F.once_slope(g)
+    lambda x: x,
+    public=False,
+    samples=[S(t(3), **ONCE)],
+    vjp=lambda g, out, input: F.once_slope(g, input),
 )
 def once(input: Tensor):
     """The tensor itself, of which there is a first derivative and no second."""
 
 
-@pointwise(lambda x: x, public=False, samples=[S(t(3, grad=False))])
-def once_slope(g: Tensor):
+@pointwise(
+    lambda g, input: g,
+    public=False,
+    grad_fn="NotImplemented",
+    samples=[S(t(3, grad=False), t(3, grad=False))],
+)
+def once_slope(g: Tensor, input: Tensor):
     """What `once` gives a gradient to."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...errors import fail, fault
@@ -14,12 +16,69 @@ from ...graph.state import grad_mode
 from ..kernels.rules import require_float
 
 NN = "nn.functional."
+MOMENTS = "the moments are those of the input"
 
 
-def _standardized(x, dims, eps):
-    centered = F.sub(x, F.mean(x, dims, True))
-    variance = F.mean(F.mul(centered, centered), dims, True)
-    return F.mul(centered, F.rsqrt(F.add(variance, eps)))
+def _moments(x, dims, eps):
+    """The mean and what to multiply with for variance 1."""
+    mean = F.mean(x, dims, True)
+    centered = F.sub(x, mean)
+    return mean, F.rsqrt(F.add(F.mean(F.mul(centered, centered), dims, True), eps))
+
+
+def _standardized_vjp(g, out, input, mean, rstd, weight, bias, dims, shape, by_row):
+    """PyTorch saves the moments, and its formulas cancel exactly where the true slope is 0; the
+    slopes by way of the moments are in that of the input."""
+    away = F.sub(input, mean)
+    weighted = g if weight is None else F.mul(g, F.reshape(weight, shape))
+    n = count(tuple(input.shape[d] for d in dims))
+    if by_row:
+        total = F.sum(weighted, dims, True)
+        product = F.sum(F.mul(weighted, input), dims, True)
+        slope = (total * mean - product) * rstd * rstd * rstd / n
+        offset = -slope * mean - total * rstd / n
+        to_input = F.add(F.add(F.mul(weighted, rstd), F.mul(input, slope)), offset)
+    else:
+        product = F.sum(F.mul(away, weighted), dims, True)
+        along = F.mul(away, product * rstd * rstd / n)
+        to_input = F.mul(F.sub(F.sub(weighted, F.sum(weighted, dims, True) / n), along), rstd)
+
+    def to(parameter, slopes):
+        if parameter is None:
+            return None
+        return F.summed_to(slopes if by_row else F.sum(slopes, dims), parameter.shape)
+
+    to_weight = to(weight, F.mul(F.mul(g, away), rstd)) if weight is not None else None
+    return to_input, None, None, to_weight, to(bias, g)
+
+
+@composite(
+    public=False,
+    vjp=_standardized_vjp,
+    samples=[
+        S(t(2, 3), t(2, 1), t(2, 1), t(3), t(3), (1,), (3,), True, order=0, because=MOMENTS),
+        S(t(2, 3), t(1, 3), t(1, 3), t(3), None, (0,), (3,), False, order=0, because=MOMENTS),
+    ],
+)
+def standardized(
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    dims: Any,
+    shape: Any,
+    by_row: bool,
+):
+    """`input` with mean 0 and variance 1 over `dims`, given its moments, then an affine map whose
+    parameters are seen in a shape."""
+    if by_row:
+        return _affine(F.add(F.mul(input, rstd), F.mul(F.neg(rstd), mean)), weight, bias, shape)
+    scale = rstd if weight is None else F.mul(rstd, F.reshape(weight, shape))
+    offset = F.neg(F.mul(mean, scale))
+    if bias is not None:
+        offset = F.add(F.reshape(bias, shape), offset)
+    return F.add(F.mul(input, scale), offset)
 
 
 def _affine(x, weight, bias, shape):
@@ -60,7 +119,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
     aliases=["layer_norm"],
     method=False,
     grad_fn="NativeLayerNormBackward0",
-    properties=frozenset({"row-major"}),
+    properties=frozenset({"row-major", "saves its body", "slope has a name"}),
     samples=[
         S(t(2, 3), (3,)),
         S(t(2, 3), (3,), t(3), t(3)),
@@ -77,7 +136,8 @@ def layer_norm(
 ):
     """Mean 0 and variance 1 over the last dims, then `weight` and `bias`."""
     dims = _last_dims("layer_norm", input, normalized_shape, weight, bias)
-    return _affine(_standardized(input, dims, eps), weight, bias, normalized_shape)
+    moments = _moments(input, dims, eps)
+    return F.standardized(input, *moments, weight, bias, dims, normalized_shape, True)
 
 
 @function(
@@ -111,6 +171,7 @@ def _channels(op, input):
     aliases=["group_norm"],
     method=False,
     grad_fn="NativeGroupNormBackward0",
+    properties=frozenset({"saves its body"}),
     samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
 )
@@ -132,8 +193,10 @@ def group_norm(
     if size * input.shape[0] == 1:
         raise fault("E308 group_norm-needs-more-value", input)
     grouped = F.reshape(input, (input.shape[0], num_groups, size))
-    normal = F.reshape(_standardized(grouped, (2,), eps), input.shape)
-    return _affine(normal, weight, bias, (channels, *(1,) * (input.ndim - 2)))
+    normal = F.standardized(grouped, *_moments(grouped, (2,), eps), None, None, (2,), (), True)
+    return _affine(
+        F.reshape(normal, input.shape), weight, bias, (channels, *(1,) * (input.ndim - 2))
+    )
 
 
 # -- batch statistics ------------------------------------------------------------------------------
@@ -142,6 +205,7 @@ def group_norm(
 @composite(
     public=False,
     grad_fn="NativeBatchNormBackward0",
+    properties=frozenset({"saves its body", "slope has a name"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
 )
 def batch_standardized(
@@ -155,7 +219,8 @@ def batch_standardized(
     """Each channel standardized by the batch, or by running statistics where they are given."""
     shape = (input.shape[1], *(1,) * (input.ndim - 2))
     if running_mean is None or running_var is None:
-        normal = _standardized(input, (0, *range(2, input.ndim)), eps)
+        dims = (0, *range(2, input.ndim))
+        return F.standardized(input, *_moments(input, dims, eps), weight, bias, dims, shape, False)
     else:
         centered = F.sub(input, F.reshape(F.detach(running_mean), shape))
         normal = F.mul(centered, F.reshape(F.rsqrt(F.add(F.detach(running_var), eps)), shape))

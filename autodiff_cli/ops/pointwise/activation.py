@@ -91,7 +91,7 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
     grad_fn="EluBackward0",
     samples=[*KINKS, S(t(3), 0.5)],
     kink=lambda input, *rest: F.abs(input),
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "slope has a name"}),
 )
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
     """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
@@ -110,7 +110,7 @@ SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
     inplace=True,
     samples=KINKS,
     kink=lambda input, *rest: F.abs(input),
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "slope has a name"}),
 )
 def selu(input: Tensor, inplace: bool = False):
     """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
@@ -299,7 +299,7 @@ def _hardswish_vjp(g, out, input, inplace):
     samples=KINKS,
     vjp=_hardswish_vjp,
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
-    properties=frozenset({"clamps"}),
+    properties=frozenset({"clamps", "slope has a name"}),
 )
 def hardswish(input: Tensor, inplace: bool = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
@@ -367,7 +367,7 @@ def softsign(input: Tensor):
         S(t(3), beta=2),
         S(t(values=[-50.0, 9.9, 10.1]), 2.0, 20.0, order=1, because="cancellation"),
     ],
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "slope has a name"}),
 )
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     """`log(1 + exp(beta * input)) / beta`, `input` itself where `beta * input > threshold`."""
@@ -382,13 +382,27 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     name="nn.functional.logsigmoid",
     grad_fn="LogSigmoidBackward0",
     samples=[*ALL, S(t(values=[0.0, -800.0, 800.0]), order=0, because="large values")],
-    vjp=lambda g, out, input: g * F.sigmoid(-input),
-    properties=frozenset({"saturates", "row-major"}),
+    properties=frozenset({"saturates", "slope has a name", "row-major", "saves its body"}),
 )
 def logsigmoid(input: Tensor):
     """`log(sigmoid(input))` without overflow."""
     require_float("logsigmoid", input)
-    return -F.softplus(-input, 1, 40)
+    return F.log_of_sigmoid(input, F.exp(-F.abs(input)))
+
+
+def _log_of_sigmoid_vjp(g, out, input, small):
+    share = small / (1 + small)
+    return g * F.where(F.lt(input, 0), 1 - share, share), None
+
+
+@composite(
+    public=False,
+    vjp=_log_of_sigmoid_vjp,
+    samples=[S(t(3), t(3), order=0, because="`small` is that of the input")],
+)
+def log_of_sigmoid(input: Tensor, small: Tensor):
+    """`logsigmoid`, given `exp(-|input|)`, which PyTorch saves."""
+    return F.clamp_max(input, 0) - F.log1p(small)
 
 
 @composite(
@@ -420,7 +434,7 @@ def mish(input: Tensor, inplace: bool = False):
     grad_fn="GeluBackward0",
     samples=[*ALL, S(t(3), approximate="tanh")],
     errors=[Bad("E205", t(2), approximate="erf")],
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "slope has a name"}),
 )
 def gelu(input: Tensor, *, approximate: str = "none"):
     """`input` times the normal distribution function of `input`, exactly or by tanh."""
@@ -435,6 +449,7 @@ def gelu(input: Tensor, *, approximate: str = "none"):
 
 @composite(
     name="nn.functional.glu",
+    properties=frozenset({"slope has a name"}),
     grad_fn="GluBackward0",
     samples=[S(t(2, 4)), S(t(4, 3), 0)],
     errors=[Bad("E308", t(2, 3))],

@@ -10,6 +10,7 @@ from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise, 
 from ...graph.dtypes import INT32
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
+from ..kernels.in_double import InDouble, exp
 from ..kernels.rules import refuse_bools, require_float
 
 ALL = (S(t(2, 3)), S(t()), S(ints(2)))
@@ -59,28 +60,28 @@ _unary = unary_rows(
 # name, kernel, slope times g, samples
 
 FLOATS = (
-    ("exp", np.exp, lambda g, out, x: g * out, ALL),
-    ("exp2", np.exp2, lambda g, out, x: g * out * math.log(2), ALL),
-    ("expm1", np.expm1, lambda g, out, x: g * (out + 1), ALL),
-    ("log", np.log, lambda g, out, x: g / x, POSITIVE),
-    ("log2", np.log2, lambda g, out, x: g / (x * math.log(2)), POSITIVE),
-    ("log10", np.log10, lambda g, out, x: g / (x * math.log(10)), POSITIVE),
-    ("log1p", np.log1p, lambda g, out, x: g / (x + 1), POSITIVE),
+    ("exp", exp, lambda g, out, x: g * out, ALL),
+    ("exp2", InDouble(np.exp2), lambda g, out, x: g * out * math.log(2), ALL),
+    ("expm1", InDouble(np.expm1), lambda g, out, x: g * (out + 1), ALL),
+    ("log", InDouble(np.log, True), lambda g, out, x: g / x, POSITIVE),
+    ("log2", InDouble(np.log2, True), lambda g, out, x: g / (x * math.log(2)), POSITIVE),
+    ("log10", InDouble(np.log10, True), lambda g, out, x: g / (x * math.log(10)), POSITIVE),
+    ("log1p", InDouble(np.log1p), lambda g, out, x: g / (x + 1), POSITIVE),
     ("sqrt", np.sqrt, lambda g, out, x: g / (2 * out), POSITIVE),
-    ("sin", np.sin, lambda g, out, x: g * F.cos(x), ALL),
-    ("cos", np.cos, lambda g, out, x: g * -F.sin(x), ALL),
-    ("tan", np.tan, lambda g, out, x: g * (1 + out * out), ALL),
-    ("sinh", np.sinh, lambda g, out, x: g * F.cosh(x), ALL),
-    ("cosh", np.cosh, lambda g, out, x: g * F.sinh(x), ALL),
-    ("tanh", np.tanh, lambda g, out, x: g * (1 - out * out), ALL),
-    ("asin", np.arcsin, lambda g, out, x: g * F.rsqrt(1 - x * x), INSIDE),
-    ("acos", np.arccos, lambda g, out, x: g * -F.rsqrt(1 - x * x), INSIDE),
-    ("atan", np.arctan, lambda g, out, x: g / (x * x + 1), ALL),
+    ("sin", InDouble(np.sin), lambda g, out, x: g * F.cos(x), ALL),
+    ("cos", InDouble(np.cos), lambda g, out, x: g * -F.sin(x), ALL),
+    ("tan", InDouble(np.tan), lambda g, out, x: g * (1 + out * out), ALL),
+    ("sinh", InDouble(np.sinh), lambda g, out, x: g * F.cosh(x), ALL),
+    ("cosh", InDouble(np.cosh), lambda g, out, x: g * F.sinh(x), ALL),
+    ("tanh", InDouble(np.tanh), lambda g, out, x: g * (1 - out * out), ALL),
+    ("asin", InDouble(np.arcsin), lambda g, out, x: g * F.rsqrt(1 - x * x), INSIDE),
+    ("acos", InDouble(np.arccos), lambda g, out, x: g * -F.rsqrt(1 - x * x), INSIDE),
+    ("atan", InDouble(np.arctan), lambda g, out, x: g / (x * x + 1), ALL),
     ("asinh", np.arcsinh, lambda g, out, x: g * F.rsqrt(x * x + 1), ALL),
     ("acosh", np.arccosh, lambda g, out, x: g * F.rsqrt(x * x - 1), ABOVE_ONE),
-    ("atanh", np.arctanh, lambda g, out, x: g / (1 - x * x), INSIDE),
+    ("atanh", InDouble(np.arctanh), lambda g, out, x: g / (1 - x * x), INSIDE),
     ("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * (out * out * out), POSITIVE),
-    ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda g, out, x: g * (out * (1 - out)), ALL),
+    ("sigmoid", lambda x: 1 / (1 + exp(-x)), lambda g, out, x: g * (out * (1 - out)), ALL),
     ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL),
     ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL),
 )
@@ -92,6 +93,8 @@ SATURATING = frozenset({"exp", "exp2", "expm1", "tanh", "atan", "sigmoid"})
 
 for _row in FLOATS:
     _words = frozenset({"saturates"} if _row[0] in SATURATING else ())
+    if _row[0] in ("tanh", "sigmoid"):
+        _words |= {"slope has a name"}
     _unary(*_row, promote=Promote.FLOAT, properties=_words)
 
 

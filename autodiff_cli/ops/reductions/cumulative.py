@@ -226,6 +226,8 @@ def diff(
         return F.copied(input)
     parts = tuple(part for part in (prepend, input, append) if part is not None)
     x = F.cat(parts, dim) if len(parts) > 1 else input
+    if not x.shape[dim]:
+        return x
     for _ in range(max(min(n, x.shape[dim]), 1)):
         later, earlier = _neighbours(x, dim)
         x = F.logical_xor(later, earlier) if x.dtype == BOOL else F.sub(later, earlier)

@@ -98,6 +98,19 @@ def _(g, out, x, ord, dim, keepdim, dtype):
     return (norm_slope(restored(g, x, dim), restored(out, x, dim), full, float(ord), dim),)
 
 
+@composite(
+    method=False,
+    grad_fn="NormBackward1",
+    samples=[S(t(2, 3), dim=(0, 1))],
+    vjp=lambda g, out, input, dim, keepdim: (
+        norm_slope(restored(g, input, dim), restored(out, input, dim), input, 2.0, dim),
+    ),
+)
+def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
+    """The square root of the sum of the squares over `dim`."""
+    return F.vector_norm(input, 2, dim, keepdim)
+
+
 @composite(public=False, grad_fn="NormBackward1", samples=[S(t(2, 3), 3.0, 1, False)])
 def norm_along(x: Tensor, p: Scalar, dim: Dim, keepdim: bool):
     """`vector_norm` as the distances record it."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import fail, fault
 from ...graph.declare import (
+    AllDims,
     Dim,
     Dims,
     Dtype,
@@ -86,7 +87,7 @@ def _sum(x, dim, keepdim, dtype=None):
     vjp=lambda g, out, input, dim, keepdim, dtype: (spread(g, input, dim),),
 )
 def sum_(
-    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+    input: Tensor, dim: AllDims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ):
     """Sum over `dim`, or over everything; integers and bools sum to int64."""
 
@@ -98,7 +99,7 @@ def sum_(
     phrase="every element gets an equal share of the upstream gradient",
 )
 def mean(
-    input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
+    input: Tensor, dim: AllDims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ):
     """Mean over `dim`, or over everything; nan of no elements."""
     if dtype is None:
@@ -183,7 +184,10 @@ def prod_of_others(input: Tensor, dim: Dim):
     def before(x):
         return shifted(F.cumprod(x, dim), dim, 1.0)
 
-    return F.mul(before(input), F.flip(before(F.flip(input, (dim,))), (dim,)))
+    others = F.mul(before(input), F.flip(before(F.flip(input, (dim,))), (dim,)))
+    # Where nothing is 0 PyTorch divides the product by each element.
+    defined = F.logical_or(F.isfinite(input), F.any(F.eq(input, 0)))
+    return F.where(defined, others, float("nan"))
 
 
 # -- extremes --------------------------------------------------------------------------------------

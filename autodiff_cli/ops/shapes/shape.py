@@ -72,7 +72,10 @@ def _expand_strides(strides, input, size, implicit=False):
     shape = input.shape
     offset = len(size) - len(shape)
     kept = [0 if size[offset + i] not in (-1, have) else strides[i] for i, have in enumerate(shape)]
-    return (0,) * offset + tuple(kept)
+    for at in reversed(range(offset)):
+        alone = shape and size[at] == 1
+        kept.insert(0, (size[at + 1] if size[at + 1] >= 0 else 1) * kept[0] if alone else 0)
+    return tuple(kept)
 
 
 @movement(

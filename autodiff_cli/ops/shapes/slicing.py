@@ -435,16 +435,17 @@ def _slopes(x: Node, dim: int, spacing: Any, edge_order: int) -> Node:
 
 
 def _even(at: Any, size: int, step: Any, edge_order: int) -> tuple[Node, Node, Node]:
-    inner = F.div(F.sub(at(2, size - 2), at(0, size - 2)), step * 2)
+    over = F.div if isinstance(step, Node) else F.div_by
+    inner = over(F.sub(at(2, size - 2), at(0, size - 2)), step * 2)
     if edge_order == 1:
         return (
             inner,
-            F.div(F.sub(at(1, 1), at(0, 1)), step),
-            F.div(F.sub(at(size - 1, 1), at(size - 2, 1)), step),
+            over(F.sub(at(1, 1), at(0, 1)), step),
+            over(F.sub(at(size - 1, 1), at(size - 2, 1)), step),
         )
-    first = F.sub(F.sub(at(1, 1) * 4, at(0, 1) * 3), at(2, 1))
-    last = F.add(F.sub(at(size - 1, 1) * 3, at(size - 2, 1) * 4), at(size - 3, 1))
-    return inner, F.div(first, step * 2), F.div(last, step * 2)
+    first = F.sub(F.sub(F.mul_by(at(1, 1), 4), F.mul_by(at(0, 1), 3)), at(2, 1))
+    last = F.sub(F.mul_by(at(size - 1, 1), 3), F.mul_by(at(size - 2, 1), 4))
+    return inner, over(first, step * 2), over(F.add(last, at(size - 3, 1)), step * 2)
 
 
 def _uneven(
