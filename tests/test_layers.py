@@ -1,11 +1,22 @@
-"""The import contracts of pyproject.toml hold: layers, lark, rich and click, no oracle."""
+"""The import contracts of pyproject.toml hold: layers, lark, rich and click, no oracle; and few
+modules import one another, those counted that are imported inside functions."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 from importlinter.cli import lint_imports
+
+PACKAGE = "autodiff_cli"
+LATE = 330  # imports of our own inside functions: what start-up need not load; may only fall
+KNOT = 4  # modules that import one another
+
+TYPING = re.compile(r"^( *)if TYPE_CHECKING:\n(?:\1 +.*\n|\n)+", re.M)
+IMPORT = re.compile(r"^( *)from (\.+)([\w.]*) import (\([^)]*\)|.*)", re.M)
 
 
 def test_import_contracts(
@@ -15,3 +26,59 @@ def test_import_contracts(
     monkeypatch.syspath_prepend(str(project))
     status = lint_imports(config_filename=str(project / "pyproject.toml"), no_cache=True)
     assert status == 0, capsys.readouterr().out
+
+
+@cache
+def imports(root: Path) -> tuple[dict[str, set[str]], int]:
+    """The modules that each module imports when it runs, and how many imports are in functions."""
+    texts = {}
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).with_suffix("").parts
+        texts[".".join(parts)] = TYPING.sub("", path.read_text(encoding="utf-8"))
+    edges: dict[str, set[str]] = {}
+    late = 0
+    for module, text in texts.items():
+        edges[module] = set()
+        for indent, dots, below, names in IMPORT.findall(text):
+            late += bool(indent)
+            package = module.split(".")[: -len(dots)]
+            start = ".".join([*package, *filter(None, [below])])
+            for name in re.findall(r"\w+", re.sub(r" as \w+|#.*", "", names)):
+                full = f"{start}.{name}".strip(".")
+                edges[module].add(full if full in texts else start)
+    return {m: {t for t in found if t in texts} for m, found in edges.items()}, late
+
+
+def knots(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import one another, found by shrinking cycles to one module."""
+    members = {module: [module] for module in edges}
+    edges = {module: set(found) - {module} for module, found in edges.items()}
+    while True:
+        try:
+            TopologicalSorter(edges).prepare()
+        except CycleError as error:
+            kept, *others = set(error.args[1])
+            for other in others:
+                members[kept] += members.pop(other)
+                edges[kept] |= edges.pop(other)
+            gone = set(others)
+            for module, found in edges.items():
+                if found & gone:
+                    edges[module] = (found - gone) | {kept}
+            edges[kept].discard(kept)
+        else:
+            return [found for found in members.values() if len(found) > 1]
+
+
+def test_few_modules_import_one_another(project: Path) -> None:
+    edges, late = imports(project / PACKAGE)
+    assert len(edges) > 400
+    assert {"language.values.values", "graph.state"} <= edges["language.values.operations"]
+    largest = max(knots(edges), key=len)
+    assert len(largest) <= KNOT, sorted(largest)
+    assert late <= LATE
+
+
+def test_knots_are_found() -> None:
+    edges = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d", "e"}, "f": {"a"}}
+    assert sorted(map(sorted, knots(edges))) == [["a", "b", "c"], ["d", "e"]]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ended import death, explained, stubborn
+from ..engine.threads import WORKERS
 from ..errors import AutodiffError
 from ..language.program.gc_control import collect_seldom
 from ..outside import OUTSIDE, Lost
@@ -173,8 +174,6 @@ def _context() -> Any:
 def _work(connection: Any) -> None:
     """The life of a process: files in, results out, until the other end is closed."""
     import signal
-
-    from ..engine.threads import WORKERS
 
     OUTSIDE.attend()
     WORKERS.limit = 1  # the processes share the CPUs

@@ -19,7 +19,7 @@ from ..graph.registry import F
 from ..graph.state import grad_mode
 from ..language.program.variables import Variable
 from ..symbolic.expression import Infix, Name, expression_of, text
-from ..symbolic.latex import latex
+from ..symbolic.latex import escaped, latex
 from .check import compared
 from .choosing import check_opened, chosen_units, variables
 from .model import (
@@ -355,8 +355,6 @@ def _one_line(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    from ..symbolic.latex import escaped
-
     return escaped(text)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..autograd.reverse import ones_like
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
 from ..errors import AutodiffError, fail, fault
@@ -114,8 +115,6 @@ def _differentiated(program: Observed, request: Request) -> tuple[Seeds, str]:
 
 
 def _one(node: Node, name: str) -> Node:
-    from ..autograd.reverse import ones_like
-
     if node.numel != 1:
         raise not_single(
             node,

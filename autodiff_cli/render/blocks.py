@@ -16,7 +16,7 @@ from .document import enveloped
 from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
 from .text import broken, format_number, format_shape, printable
-from .values import Look, strict, strict_number
+from .values import Look, cell_lines, fit_lines, strict, strict_number
 
 if TYPE_CHECKING:
     from ..language.program.derivatives import Derivatives, Spectrum
@@ -231,7 +231,6 @@ def print_blocks(
     from rich.text import Text
 
     from .tables import Page, terminal
-    from .values import cell_lines, fit_lines
 
     page = Page(terminal(stream, look.width, color, variables), look, False)
     if flat:

@@ -17,6 +17,7 @@ from ..graph.registry import overloads
 from ..language.runtime.attributes import ATTRIBUTES, OP_ATTRIBUTES
 from ..language.runtime.names import builtin, known_names, member, names_of, op_function
 from ..language.values.values import Namespace, OpFunction, UserFunction
+from ..ops import public_names
 from ..render.text import clip, format_shape
 from .commands.settings import SETTINGS
 from .commands.table import COMMANDS
@@ -225,8 +226,6 @@ def _attributes(owner: str, word: str, loop: Loop, match: Matcher) -> Iterator[C
 
 
 def _tensor_methods() -> list[str]:
-    from ..ops import public_names
-
     return sorted({*_METHODS, *(name for name in public_names() if "." not in name)})
 
 

@@ -27,6 +27,7 @@ from ..language.values.dialect import kind_of
 from ..language.values.user_classes import Object
 from ..language.values.values import Scope
 from ..source import Source, Span
+from ..suggest import suggest
 
 MOST_BINDINGS = 100_000
 MOST_PASSES = 64
@@ -214,7 +215,6 @@ def _named(program: Recorder, name: str) -> Any:
     names: Mapping[str, Any] = program.scope.names
     if name in names:
         return names[name]
-    from ..suggest import suggest
 
     tensors = [n for n, value in names.items() if isinstance(value, Tensor | Object)]
     close = suggest(name, tensors)

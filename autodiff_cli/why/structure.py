@@ -13,12 +13,14 @@ import numpy as np
 
 from ..autograd.reverse import ones_like
 from ..autograd.tensor import AccumulateGrad, Tensor
+from ..checks.watched import target_names
 from ..errors import AutodiffError
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, value_of
 from ..graph.state import grad_mode
 from ..language.syntax import tree as syntax
+from ..language.syntax.tree import walk
 from ..language.values.dialect import kind_of
 from ..source import Span
 from .flow import Flow, pullback, reached
@@ -336,9 +338,6 @@ class Missing:
 
 def assigned_at(program: Recorder, name: str) -> Span | None:
     """The last statement of the module that assigns a name."""
-    from ..checks.watched import target_names
-    from ..language.syntax.tree import walk
-
     found = None
     for statement in walk(program.tree) if program.tree is not None else ():
         if name in target_names(statement):

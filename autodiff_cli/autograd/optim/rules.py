@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.dtypes import FLOAT32
+from ...graph.dtypes import FLOAT32, FLOAT64
 from ...graph.node import Node
 from ...graph.op import constant, number
 from ...graph.registry import F
+from ...graph.state import STATE
 from ...graph.symbolic_numbers import Varying, whole
 from ..tensor import Tensor
 
@@ -191,9 +192,6 @@ def nadam(p: Node, g: Node, state: State, o: Options) -> Node:
 
 
 def _default_dtype() -> np.dtype:
-    from ...graph.dtypes import FLOAT32, FLOAT64
-    from ...graph.state import STATE
-
     return FLOAT64 if STATE.default_dtype == FLOAT64 else FLOAT32
 
 

@@ -20,7 +20,7 @@ from ...graph.op import value_of
 from ...language.program.report import Options, Report
 from ...language.runtime.assertions import TOLERANCE, close_mask
 from ...source import Source, Span
-from ..snapshots import array_of
+from ..snapshots import array_of, arrays_of, read
 from ..watched import Watched
 
 
@@ -238,7 +238,6 @@ def read_saved(path: str) -> dict[str, np.ndarray]:
         raise fail("E701", f"cannot read `{path}`: {(error.strerror or '').lower()}") from None
     if lower.endswith(".json"):
         return _read_json(path, data)
-    from ..snapshots import arrays_of, read
 
     return {name: array for name, (array, _) in arrays_of(read(path, data).report).items()}
 

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Exit
+from ...errors import AutodiffError, Exit
+from ...source import Source
 from ..dispatch import COMMANDS
 from ..options import Command, Option, choice, names, only
 from ..streams import Environment
@@ -240,8 +241,6 @@ def as_data(op: Op) -> dict[str, Any]:
 
 def example_of(op: Op) -> tuple[str, str] | None:
     """A call made of the op's first sample, and what it gives."""
-    from ...errors import AutodiffError
-
     if not op.samples:
         return None
     sample = op.samples[0]
@@ -254,7 +253,6 @@ def example_of(op: Op) -> tuple[str, str] | None:
     if len(call) > 100:
         return None
     from ...session import run
-    from ...source import Source
 
     try:
         report = run(Source(call + "\n", "<example>"))
@@ -315,7 +313,6 @@ def _rounded(text: str) -> str:
 def missing_names() -> list[str]:
     """PyTorch's functions and methods that mean nothing here."""
     from ...autograd.tensor import Tensor
-    from ...errors import AutodiffError
     from ...graph.op import number
     from ...language.runtime.attributes import get_attribute
     from ...language.runtime.names import member

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
 from ...graph.dtypes import DTYPES, FLOAT64
@@ -175,7 +176,6 @@ def _is_data(value: Any) -> bool:
 def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
-    from ...autograd import calls
     from ..values.arrays import computed
     from ..values.arrays import result as as_result
     from .functions import NUMPY_FUNCTIONS

@@ -33,6 +33,7 @@ from ..runtime.forgotten_calls import forgotten_call
 from ..runtime.statements import compile_module
 from ..syntax import tree as syntax
 from ..syntax.parser import parse, parse_all
+from ..syntax.scoping import assigned_names
 from ..values.dialect import is_numeric_list
 from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
@@ -475,8 +476,6 @@ def redefined(original: Any, given: Any) -> Any:
 
 def module_names(tree: syntax.Module) -> set[str]:
     """Names that statements at module level assign, also inside its blocks."""
-    from ..syntax.scoping import assigned_names
-
     names, _ = assigned_names(tree.body)
     return names
 

@@ -31,7 +31,7 @@ from ..values.iterators import (
     sorted_values,
     zipped,
 )
-from ..values.operations import binary, compare, count_nested, items_of, iterate, truth
+from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
 from ..values.providers import from_above
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
 from ..values.values import (
@@ -251,8 +251,6 @@ def _to_int(value: Any = 0, base: Any = None) -> int:
 
 
 def _dict(values: Any = (), **kwargs: Any) -> dict[Any, Any]:
-    from ..values.operations import pairs_of
-
     return {**pairs_of(values), **kwargs}
 
 

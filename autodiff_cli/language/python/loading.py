@@ -16,6 +16,7 @@ import numpy as np
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import is_float
+from ...graph.params import BindError, to_dtype
 from ...graph.sizes import bytes_text
 from ...graph.state import STATE
 from ..values.dialect import misfit
@@ -63,8 +64,6 @@ def files() -> Files:
 
 def load(path: Any, requires_grad: Any = False, header: Any = False, *, dtype: Any = None) -> Any:
     """The tensor of a file, or a dict of tensors; constant unless `requires_grad=True`."""
-    from ...graph.params import BindError, to_dtype
-
     if not isinstance(path, str):
         raise misfit("`load` takes the name of a file, not", path, "write `load('x.npy')`")
     try:

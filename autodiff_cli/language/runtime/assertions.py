@@ -10,6 +10,7 @@ import numpy as np
 from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label, fail, fault
+from ...graph.op import value_of
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...numerals import format_number, matrix_lines
@@ -52,8 +53,6 @@ def as_array(value: Any) -> np.ndarray:
     if isinstance(value, bool | int | float):
         return np.asarray(value)
     if isinstance(value, list | tuple):
-        from ...graph.op import value_of
-
         return value_of(calls.node_of_list(list(value)))
     raise fault("E208 cannot-compared-tensor", kind_of(value))
 

@@ -26,9 +26,11 @@ from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
+from ...ops import public_names
 from ...suggest import suggest
 from ..values.dialect import kind_of, misfit
-from ..values.factories import check_device
+from ..values.factories import check_device, legacy_tensor, make_tensor
+from ..values.functions import call_value
 from ..values.operations import COMPARISONS, binary, compare, contains, flag, truth, unary
 from ..values.providers import from_above, late
 from ..values.python_operators import OPERATORS
@@ -113,8 +115,6 @@ def _unbound(kind: TypeName, name: str) -> Any:
         return None
 
     def run(value: Any, *args: Any, **kwargs: Any) -> Any:
-        from ..values.functions import call_value
-
         if not kind.matches(value):
             raise fault("E208 method-kind", kind_of(value), name=name, kind=kind)
         return call_value(get_attribute(value, name), list(args), kwargs)
@@ -137,16 +137,12 @@ def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
 
 def _by_builtin(name: str) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
-        from ..values.functions import call_value
-
         return call_value(from_above("python.builtins.BUILTINS")[name], list(args), {})
 
     return run
 
 
 def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
-    from ..values.functions import call_value
-
     return call_value(value, list(args), kwargs)
 
 
@@ -320,8 +316,6 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
 
 
 def _op_methods() -> list[str]:
-    from ...ops import public_names
-
     return [name for name in public_names() if "." not in name]
 
 
@@ -466,8 +460,6 @@ def _zero_(tensor: Tensor) -> Tensor:
 
 
 def _register_hook(tensor: Tensor, hook: Any) -> Any:
-    from ..values.functions import call_value
-
     node = tensor.node
     if not node.requires_grad:
         raise fault("E402 hook-needs-tensor-requires")
@@ -499,8 +491,6 @@ def _register_hook(tensor: Tensor, hook: Any) -> Any:
 
 def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
     """`register_post_accumulate_grad_hook`: called with the leaf once its `.grad` is complete."""
-    from ..values.functions import call_value
-
     accumulator = tensor.accumulator
     if tensor.node.op is not LEAF or accumulator is None:
         raise fault(
@@ -593,15 +583,11 @@ def _retain(tensor: Tensor) -> None:
 
 
 def _new(values: Any, tensor: Tensor, kwargs: dict[str, Any]) -> Tensor:
-    from ..values.factories import make_tensor
-
     kwargs.setdefault("dtype", tensor.dtype)
     return make_tensor(values, **kwargs)
 
 
 def _legacy_new(tensor: Tensor, *args: Any, device: Any = None) -> Tensor:
-    from ..values.factories import legacy_tensor
-
     return legacy_tensor(tensor.dtype, *args)
 
 

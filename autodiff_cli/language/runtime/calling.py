@@ -14,6 +14,7 @@ from ..errors.operand_labels import placed, placed_call
 from ..syntax import tree as syntax
 from ..values.functions import call_op, call_value, guarded
 from ..values.plain_operands import refuse_plain
+from ..values.user_classes import make_super
 from ..values.values import Namespace, OpFunction, Scope
 from .attributes import ATTRIBUTES, METHODS, OP_ATTRIBUTES, get_attribute
 from .expressions import Context, callee, compile_expression, elements, keyword_dict
@@ -120,8 +121,6 @@ def _super(tree: syntax.Call, context: Context) -> Run:
     span = tree.span
 
     def run(scope: Scope) -> Any:
-        from ..values.user_classes import make_super
-
         try:
             return make_super(scope, arguments(scope))
         except AutodiffError as error:

@@ -16,6 +16,7 @@ from ..syntax import tree as syntax
 from ..syntax.scoping import assigned_names, declared_global, yields
 from ..values.functions import Parameters, call_value
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step, ended
+from ..values.iterators import Lazy
 from ..values.operations import iterate
 from ..values.providers import from_above, late
 from ..values.run_hooks import note
@@ -243,8 +244,6 @@ def compile_function(tree: syntax.FunctionDef, context: Context) -> Callable[[Sc
 
 def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[Scope], Any]:
     """The body of a function with `yield`: it gives an iterator."""
-    from ..values.iterators import Lazy
-
     steps = from_above("runtime.generator_functions.compile_steps")(tree.body, context)
     outside_generator = from_above("runtime.generator_functions.outside_generator")
 

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd import gradients
+from ...autograd import gradients, printing
 from ...autograd.tensor import Array, Tensor
 from ...errors import fault
-from ...graph.dtypes import DTYPES, is_float
+from ...graph.dtypes import DTYPES, is_float, result_dtype
 from ...graph.params import to_dtype, to_size, to_tensor
 from ...graph.registry import F
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ..numpy.functions import allclose, finfo, iinfo
 from ..python.builtins import TENSOR_TYPE, TYPES
+from ..runtime.assertions import Approx
 from ..runtime.attributes import LEGACY_NAMES, METHODS, as_strided, legacy_dtype
 from ..values.dialect import kind_of, misfit
 from ..values.factories import as_tensor, check_device, const, legacy_tensor, make_tensor, parameter
@@ -121,8 +122,6 @@ def _range(
 
 
 def _set_printoptions(**options: Any) -> None:
-    from ...autograd import printing
-
     current = STATE.print_options
     STATE.print_options = printing.set_printoptions(
         **({} if current is None else {"options": current}), **options
@@ -141,15 +140,11 @@ def _from_numpy(ndarray: Any) -> Tensor:
 
 
 def _result_type(a: Any, b: Any) -> np.dtype:
-    from ...graph.dtypes import result_dtype
-
     nodes = [to_tensor(v) for v in (a, b)]
     return result_dtype([(n.dtype, not n.shape, n.weak) for n in nodes])
 
 
 def _promote_types(type1: Any, type2: Any) -> np.dtype:
-    from ...graph.dtypes import result_dtype
-
     return result_dtype([(to_dtype(t), False, False) for t in (type1, type2)])
 
 
@@ -172,8 +167,6 @@ def _approx(
     rel: Any = None,
     abs: Any = None,
 ) -> Any:
-    from ..runtime.assertions import Approx
-
     return Approx(
         value, rel if rtol is None else rtol, abs if atol is None else atol, truth(nan_ok)
     )

@@ -19,6 +19,7 @@ from ..runtime.attributes import METHODS
 from ..runtime.context_managers import Manager
 from ..runtime.namespaces import TORCH_VERSION
 from ..values.exceptions import EXCEPTIONS
+from ..values.factories import check_device
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import truth
@@ -168,8 +169,6 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 
 def _default_device(device: Any) -> None:
-    from ..values.factories import check_device
-
     check_device(device)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import fail, fault, refused
-from ...graph.params import written_as_int
+from ...graph.params import BindError, to_int, type_name, written_as_int
 from ...graph.registry import F
 from ...graph.state import STATE
 from ...suggest import suggest
@@ -131,8 +131,6 @@ def slice_part(value: Any) -> int | None:
 
 
 def _position(key: Any, of: str = "slice") -> int:
-    from ...graph.params import BindError, to_int, type_name
-
     if isinstance(key, Instance) and has(key, "__index__"):
         return operator.index(key)  # type: ignore[arg-type]  # it has `__index__`
     try:

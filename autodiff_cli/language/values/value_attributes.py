@@ -17,7 +17,7 @@ from ...graph.dtypes import is_float
 from ...graph.symbolic_numbers import Growing
 from .dialect import misfit
 from .formatting import str_format
-from .iterators import sorted_values
+from .iterators import Lazy, sorted_values
 from .operations import equal, items_of, pairs_of, truth
 from .providers import from_above
 from .python_operators import MAX_CHARACTERS, bound_length
@@ -176,8 +176,6 @@ def _counted(method: str) -> Getter:
 
 
 def _elements(value: Any) -> Any:
-    from .iterators import Lazy
-
     return Lazy("chain", value.elements())
 
 

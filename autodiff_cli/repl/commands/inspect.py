@@ -38,6 +38,7 @@ from ...language.values.dialect import kind_of
 from ...language.values.values import OpFunction
 from ...render.text import clip, format_count, format_shape, printable
 from ...render.values import statistics
+from ...source import Source
 from ...suggest import suggest
 from ..entries import Problem
 from ..program_text import statement_text
@@ -313,8 +314,6 @@ def _best(work: Any) -> tuple[float, int]:
 
 def _timed_once(loop: Loop, words: str) -> None:
     """An expression that changes something runs once, and is undone."""
-    from ...source import Source
-
     session = loop.session
     undone = list(session.undone)
     session.run_text(Source(words, "<repl>"))
