@@ -237,7 +237,7 @@ def _rows(out: Node, inputs: list[Node], create_graph: bool) -> list[Node | None
         trace.lift([g for g in found if g is not None])
         lifted = [None if g is None else trace.full(g) for g in found]
     return [
-        None if g is None else F.reshape(g, (*out.shape, *x.shape))
+        None if g is None else F.view(g, (*out.shape, *x.shape))
         for g, x in zip(lifted, inputs, strict=True)
     ]
 

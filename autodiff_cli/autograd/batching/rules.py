@@ -13,6 +13,7 @@ from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.op import Op, cast
 from ...graph.registry import F
+from ...graph.strides import strides_of, view_strides
 from .indexing import aligned, embedding, in_set, index, index_written, indexed, take
 from .views import copy_slices, embedded, shifted, view_scatter
 
@@ -203,6 +204,12 @@ def _reshaped(trace: Trace, node: Node) -> Any:
     return F.reshape(trace.full(node.args[0]), (trace.size, *node.shape))
 
 
+def _viewed(trace: Trace, node: Node) -> Any:
+    x, size = trace.full(node.args[0]), (trace.size, *node.shape)
+    fits = view_strides(x.shape, strides_of(x), size) is not None
+    return F.view(x, size) if fits else F.reshape(x, size)
+
+
 def _expanded(trace: Trace, node: Node) -> Any:
     x = node.args[0]
     return F.expand(aligned(trace.full(x), x.ndim, node.ndim), (trace.size, *node.shape))
@@ -322,7 +329,8 @@ RULES: dict[str, Rule] = {
     ),
     "solve_raw": _solve,
     **_all(_matmul, "matmul bmm"),
-    **_all(_reshaped, "view reshape_alias unsafe_view squeezed"),
+    "view": _viewed,
+    **_all(_reshaped, "reshape_alias unsafe_view squeezed"),
     "expand": _expanded,
     "summed_to": _summed_to,
     "permute": _permuted,

@@ -53,6 +53,11 @@ class Context:
         self.node: Node | None = None
         self.packed: tuple[Any, list[Any]] | None = None  # by hooks, and how to unpack it
 
+    def delete_attribute(self, name: str) -> None:
+        if name not in self.fields:
+            raise fault("E207 no-attribute-can-deleted", "ctx", name=name)
+        del self.fields[name]
+
     def check_saved(self) -> None:
         """Told of by the call of `apply`, as in PyTorch."""
         for tensor in self.saved:
