@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from ..errors import fault
+from ..errors import fault, refused
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
@@ -330,6 +330,12 @@ class Tensor:
             return STATE.recorder.number(node)
         return taken_out(node, value_of(node).item())
 
+    def __index__(self) -> int:
+        if self.dtype.kind == "f" or self.node.numel != 1:
+            words = "only integer tensors of a single element can be converted to an index"
+            raise refused("E205", words, words, "use an int, or `.item()`", "TypeError")
+        return int(self.item())
+
     # -- leaves and history -------------------------------------------------------------------
 
     def set_requires_grad(self, flag: bool, words: str = "Only {} and complex dtype {}") -> None:
@@ -541,7 +547,7 @@ class Tensor:
 
     def adopt(self, other: Tensor) -> None:
         """`x.data = y`: look at the memory of another tensor, with the history of this one."""
-        old, node = self.node, other.node
+        old, node = self.looked_at, other.node
         data_mutation.note(old, self, memory=False)
         self.storage = storage = other.share()
         self.steps = other.steps.then((F.data_alias, (), -1))

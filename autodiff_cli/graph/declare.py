@@ -20,6 +20,7 @@ from .params import (
     DimList,
     Dims,
     Dtype,
+    Flag,
     Floats,
     Function,
     Ints,
@@ -33,6 +34,7 @@ from .params import (
     Tensor,
     TensorList,
     Tensors,
+    Word,
 )
 from .registry import register
 from .shapes import reduced_shape
@@ -197,6 +199,7 @@ __all__ = [
     "DimList",
     "Dims",
     "Dtype",
+    "Flag",
     "Floats",
     "Function",
     "Ints",
@@ -210,6 +213,7 @@ __all__ = [
     "Tensor",
     "TensorList",
     "Tensors",
+    "Word",
     "camel",
     "composite",
     "contraction",

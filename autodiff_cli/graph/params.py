@@ -13,6 +13,8 @@
 | `Ints` | an int or a tuple of ints, as given |
 | `Function` | a function of tensors or nodes |
 | `int`, `float`, `bool`, `str`, `Scalar`, `Dtype`, `Any` | a Python value |
+| `Word` | a text; of other values what they are, for who knows the words |
+| `Flag` | whether what is given counts as true, for what PyTorch asks in Python with `if` |
 
 `X | None` also takes None.
 """
@@ -173,10 +175,21 @@ def to_bool(value: Any, first: Node | None = None) -> bool:
     raise BindError(f"must be True or False, not {shown(value)}")
 
 
+def to_flag(value: Any, first: Node | None = None) -> bool:
+    node = node_of(value)
+    if node is not None and node.numel != 1:
+        raise fault("E408 truth-tensor-elements", tuple(node.shape), value=value)
+    return bool(value if node is None else python_number(node))
+
+
 def to_str(value: Any, first: Node | None = None) -> str:
     if isinstance(value, str):
         return value
     raise BindError(f"must be a string, not {shown(value)}")
+
+
+def to_word(value: Any, first: Node | None = None) -> str:
+    return value if isinstance(value, str) else shown(value)
 
 
 def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
@@ -283,7 +296,9 @@ CONVERTERS: dict[str, Converter] = {
     "int": to_int,
     "float": to_float,
     "bool": to_bool,
+    "Flag": to_flag,
     "str": to_str,
+    "Word": to_word,
     "Scalar": to_scalar,
     "Dtype": to_dtype,
     "Function": to_function,
@@ -360,6 +375,8 @@ DimList = tuple[int, ...]
 Size = tuple[int, ...]
 Ints = int | tuple[int, ...]
 Floats = float | tuple[float, ...]
+Flag = bool
+Word = str
 Scalar = bool | int | float
 Dtype = np.dtype
 Function = Callable[..., Any]

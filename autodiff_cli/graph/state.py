@@ -85,6 +85,7 @@ class State(local):
         self.dual = False
         self.unmoved: list[tuple[int, int]] = []
         self.packing: list[Any] = []
+        self.parametrized: dict[Any, Any] | None = None  # what `parametrize.cached` keeps
         self.unpacked: list[str] = []
         self.draws = True
         self.default_dtype: np.dtype = FLOAT64

@@ -41,13 +41,20 @@ _KERNELS = {
     "lerp": "lerp_kernel_scalar",
     "bincount": "bincount_cpu",
     "bernoulli": "bernoulli_tensor_cpu_p_",
+    "bitwise_not": "bitwise_not_cpu",
+    "gcd": "gcd_cpu",
+    "lcm": "lcm_cpu",
+    "trunc": "trunc_vml_cpu",
+    "normal": "normal_kernel_cpu",
+    "uniform_": "check_uniform_bounds",
+    "log_normal_": "log_normal_cpu",
     "bitwise_and": "bitwise_and_cpu",
     "bitwise_or": "bitwise_or_cpu",
     "bitwise_xor": "bitwise_xor_cpu",
     "bitwise_left_shift": "lshift_cpu",
     "bitwise_right_shift": "rshift_cpu",
 }
-_KINDS = {"string": "str"}  # of values, where Python has another name
+_KINDS = {"string": "str", "None": "NoneType"}  # of values, where Python has another name
 _SHAPE = r"(\([\d, ]*\))"
 _PARTS = {
     "<shape>": _SHAPE,

@@ -394,8 +394,8 @@ PARAMETER_DICT = _class(
         ),
         "setdefault": _parameter_dict_default,
         "popitem": lambda self: self.parameters.popitem(),
-        "__or__": lambda self, other: _parameter_dict_of(
-            self, {**self.parameters, **other.parameters}
+        "__or__": lambda self, other: _parameter_dict_join(
+            _parameter_dict_of(self, self.parameters), other
         ),
         "__ior__": _parameter_dict_join,
         "__reversed__": lambda self: list(reversed(self.parameters)),

@@ -66,6 +66,10 @@ def _positive(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
+def _in_one_row(value: Any) -> bool:
+    return len(as_tensor(value).shape) == 1
+
+
 def _boolean(value: Any) -> bool:
     return type(value) is bool
 
@@ -375,6 +379,10 @@ def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
     ):
         if not holds:
             raise fault("E205 option-should-non-negative", words=words)
+    if not options["num_workers"] and (
+        options["persistent_workers"] or options["prefetch_factor"] is not None
+    ):
+        raise fault("E205 loader-option-needs-workers")
     if stream and (shuffle not in (None, False) or sampler is not None or batches is not None):
         raise fault("E205 loader-iterabledataset-takes-no")
     if sampler is None and batches is None and not stream:
@@ -502,6 +510,7 @@ NAMES: dict[str, Any] = {
                 checks=(
                     ("num_samples", _positive, "a positive integer value", "ValueError"),
                     ("replacement", _boolean, "a boolean value", "ValueError"),
+                    ("weights", _in_one_row, "a 1d sequence", "ValueError"),
                 ),
                 replacement=True,
                 generator=None,

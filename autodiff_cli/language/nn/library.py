@@ -19,6 +19,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ..random.distribution_draws import FUNCTIONS as DRAWS
 from ..random.generators import default_stream
+from ..values.factories import Uninitialized
 from ..values.functions import call_value
 from ..values.providers import from_above, late
 from ..values.user_classes import UserClass
@@ -153,15 +154,38 @@ def _forget(module: Module, name: str) -> None:
     module._forget(name)
 
 
+def _await_values(module: Module, begins: Any = True) -> dict[str, Tensor | None]:
+    """Parameters and running statistics have no values until the first input; the parameters."""
+    for tensor in (*module.parameters.values(), *module.buffers.values()):
+        if tensor is not None and is_float(tensor.dtype):
+            tensor.__class__ = Uninitialized if begins else Tensor
+    return dict(module.parameters)
+
+
 def _computed(module: Module, name: str, part: Module) -> None:
     """An attribute is what `part()` gives; the module's class gets a class of its own."""
     cls = module.cls
     if not cls.name.startswith("Parametrized"):
         module.cls = cls = UserClass(f"Parametrized{cls.name}", [cls], {})
+
+    def value(self: Module) -> Any:
+        kept = STATE.parametrized
+        if kept is None:
+            return part.call([], {})
+        if part not in kept:
+            kept[part] = part.call([], {})
+        return kept[part]
+
     cls.names[name] = property(
-        Builtin(name, lambda self: part.call([], {})),
+        Builtin(name, value),
         Builtin(name, lambda self, value: call_value(part.get_attribute("write"), [value], {})),
     )
+
+
+def _keep_computed(kept: Any) -> Any:
+    """Keep what is computed in `kept`, or nothing for None; what kept it until now."""
+    STATE.parametrized, before = kept, STATE.parametrized
+    return before
 
 
 def _plain_again(module: Module, name: str) -> None:
@@ -189,7 +213,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "named": _named,
     "become": lambda module, cls: setattr(module, "cls", cls),
     "forget": _forget,
+    "await_values": _await_values,
     "computed": _computed,
+    "keep_computed": _keep_computed,
     "plain_again": _plain_again,
     "require": _require,
     "require_dims": _require_dims,

@@ -250,6 +250,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
             "float",
             "half",
             "cuda",
+            "to_empty",
             "type",
         )
     },

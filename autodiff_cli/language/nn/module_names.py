@@ -68,7 +68,8 @@ FILES: dict[str, str] = {
     """,
     "reparametrized": """
         ParametrizationList _as_parameter register_parametrization is_parametrized
-        remove_parametrizations _norm_but _WeightNorm parametrized_weight_norm _NormHook weight_norm
+        remove_parametrizations cached _norm_but _WeightNorm parametrized_weight_norm _NormHook
+        weight_norm
         _remove_hook remove_weight_norm _spectral_dim _SpectralNorm parametrized_spectral_norm
         _SpectralHook spectral_norm remove_spectral_norm
     """,
@@ -158,6 +159,7 @@ PATHS: dict[str, str] = {
             "parametrize.register_parametrization",
             "parametrize.is_parametrized",
             "parametrize.remove_parametrizations",
+            "parametrize.cached",
             "parametrize.ParametrizationList",
         )
     },

@@ -15,7 +15,7 @@ from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import grad_mode
 from ..values.dialect import kind_of, misfit
-from ..values.factories import check_device
+from ..values.factories import Uninitialized, check_device
 from ..values.functions import call_value
 from ..values.operations import truth
 from ..values.values import Device
@@ -37,7 +37,8 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
         for hook in list(module.storing.values()):
             call_value(hook, [module, path, keep], {})
         for name, tensor in _stored(module):
-            found[path + name] = tensor if keep else wrap_view(F.detach(tensor.node), tensor)
+            whole = keep or type(tensor) is Uninitialized
+            found[path + name] = tensor if whole else wrap_view(F.detach(tensor.node), tensor)
         below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
         pending.extend(reversed(below))
         if module.stored:
@@ -106,7 +107,7 @@ def _load_state_dict(
             _assign(self, name, tensor, given)
             continue
         with grad_mode(False):
-            value = value_of(F.to_dtype(given.node, tensor.dtype))
+            value = value_of(F.to_dtype(given.looked_at, tensor.dtype))
             tensor.overwrite(constant(np.array(value)))
     matched = Matched(missing, unexpected)
     for _, module in self.named_modules():
@@ -139,7 +140,7 @@ def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
     for name, tensor, value in given:
         if not isinstance(value, Tensor):
             raise misfit(f"`{name}` must be a tensor, not", value, "store tensors")
-        there, here = tuple(value.shape), tuple(tensor.shape)
+        there, here = value.looked_at.shape, tensor.looked_at.shape
         if there != here:
             differing.append(f"{name} has shape {there} there, {here} here")
     if differing:
@@ -170,7 +171,7 @@ def _cast(self: Module, dtype: np.dtype) -> None:
         for tensor in (*module.parameters.values(), *module.buffers.values()):
             if tensor is not None and is_float(tensor.dtype) and tensor.dtype != dtype:
                 with grad_mode(False):
-                    cast = Tensor(F.detach(F.to_dtype(tensor.node, dtype)))
+                    cast = Tensor(F.detach(F.to_dtype(tensor.looked_at, dtype)))
                     grad = tensor.grad
                     tensor.adopt(cast)
                     if grad is not None:
@@ -199,4 +200,5 @@ METHODS: dict[str, Callable[..., Any]] = {
     "float": _as("float32"),
     "half": _as("float16"),
     "cuda": _cuda,
+    "to_empty": lambda self, *, device, recurse=True: _to(self, device),
 }

@@ -127,7 +127,7 @@ def _place(result: Any, since: int, span: Span | None) -> None:
     def new(nodes: Iterable[Node]) -> list[Node]:
         return [node for node in nodes if node.seq > since]
 
-    made = new(tensor.node for tensor in _tensors(result))
+    made = new(tensor.looked_at for tensor in _tensors(result))
     for node in walk(made, lambda node: new((*node.inputs, *bodies(node)))):
         if node.span is not None and type(node.span.source) is PreludeSource:
             node.span = span

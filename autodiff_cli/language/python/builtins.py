@@ -17,7 +17,7 @@ from ...graph.params import BindError, to_int, to_scalar
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
-from ..values.dialect import is_numeric_list, kind_of
+from ..values.dialect import is_numeric_list, kind_of, misfit
 from ..values.formatting import formatted, represent, text
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
@@ -53,6 +53,9 @@ def _print(
 ) -> None:
     parts = [text(v) for v in values]
     between, last = " " if sep is None else sep, "\n" if end is None else end
+    for given in (between, last):
+        if not isinstance(given, str):
+            raise misfit("`sep` and `end` must be None or a string, not", given, "write a string")
     if file is not None:
         from ..runtime.attributes import get_attribute
 

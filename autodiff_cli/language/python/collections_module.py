@@ -21,6 +21,8 @@ _NOWHERE: Any = None  # a place in no text
 
 def counts_of(values: Any) -> Any:
     """What a Counter is made of, or takes in."""
+    if values is None:
+        return ()
     return values if isinstance(values, dict) else items_of(values)
 
 

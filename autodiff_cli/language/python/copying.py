@@ -61,7 +61,7 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
 def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
     """A tensor in memory of its own, which copies of tensors that share memory share."""
     storage = value.storage
-    node = constant(np.array(value_of(value.node)))
+    node = constant(np.array(value_of(value.looked_at)))
     if storage is None:
         copied = Tensor(node)
     else:
@@ -74,6 +74,7 @@ def _copied_tensor(value: Tensor, known: dict[int, Any]) -> Tensor:
         return as_array(copied)
     copied.set_requires_grad(value.requires_grad)
     copied.is_parameter = value.is_parameter
+    copied.__class__ = type(value)
     return copied
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
+from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.symbolic_numbers import Varying
+from ..values.dialect import misfit
 from ..values.values import Builtin
 
 
 def _float(value: Any) -> float:
     from .builtins import TYPES
 
+    if isinstance(value, str):
+        raise misfit("a number is needed, not", value, "`float(text)` reads one")
+    if isinstance(value, Tensor) and value.dtype.kind != "f":
+        return index(value)
     make = TYPES["float"].make
     assert make is not None
     return make(value)

@@ -18,7 +18,7 @@ from ...graph.dtypes import is_float
 from ...graph.op import constant, value_of
 from ...graph.registry import F, overloads
 from ...graph.state import STATE
-from ..values.operations import truth
+from ..values.operations import flag, truth
 from .generators import default_stream, stream_of
 from .random_arguments import in_memory_order, number_argument, tensor_argument
 
@@ -31,7 +31,7 @@ def _noisy(name: str, input: Any, p: Any, training: Any, inplace: Any, noise: No
     chance = number_argument(name, "p", p)
     if not 0 <= chance <= 1:
         raise fault("E205 needs-probability", name=name, chance=chance)
-    if chance == 0 or not truth(training) or tensor.node.numel == 0:
+    if not flag("training", training) or chance == 0 or tensor.node.numel == 0:
         return tensor
     if not is_float(tensor.dtype):
         raise fault("E307 works-floating-point-numbers-2", name=name, tensor=tensor)

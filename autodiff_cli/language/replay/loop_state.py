@@ -53,7 +53,7 @@ class Snapshot:
             if isinstance(value, Tensor):
                 grad = value.grad
                 grad_node = None if grad is None else grad.node
-                self.tensors[value] = Shown(value.node, value.accumulator, grad, grad_node)
+                self.tensors[value] = Shown(value.looked_at, value.accumulator, grad, grad_node)
             elif not isinstance(value, PLAIN) and id(value) not in self.values:
                 parts = [] if id(value) in grown else list(reach.parts(value))
                 self.values[id(value)] = value, parts

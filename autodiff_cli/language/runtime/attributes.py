@@ -20,7 +20,7 @@ from ...autograd.views import base_of, first_place
 from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.node import Node
-from ...graph.op import LEAF, OUTPUT, cast, constant, number, value_of
+from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
 from ...graph.params import to_int, to_size, to_tensor
 from ...graph.registry import F
 from ...graph.sizes import check_size
@@ -32,6 +32,7 @@ from ..values.dialect import kind_of, misfit
 from ..values.factories import check_device, legacy_tensor, make_tensor
 from ..values.functions import call_value
 from ..values.operations import COMPARISONS, binary, compare, contains, flag, truth, unary
+from ..values.plain_operands import refuse_plain
 from ..values.providers import from_above, late
 from ..values.python_operators import OPERATORS
 from ..values.subscripts import index, slice_part
@@ -219,7 +220,7 @@ def _is_free(module: Namespace, name: str) -> bool:
 def _grad(tensor: Tensor) -> Any:
     for hook in STATE.grad_read:
         hook()
-    node = tensor.node
+    node = tensor.looked_at
     if node.requires_grad and node.op is not LEAF and not isinstance(tensor.accumulator, GradSlot):
         from ..errors.warnings import warn
 
@@ -242,12 +243,18 @@ def _kept(node: Node) -> str:
     return "call `.retain_grad()` on it before backward()"
 
 
+def _size_of(tensor: Tensor) -> tuple[int, ...]:
+    if hasattr(tensor, "describe"):
+        raise fault("E308 uninitialized", tensor.describe())
+    return tensor.shape
+
+
 def _data(tensor: Tensor) -> Tensor:
     return wrap_view(F.data_alias(tensor.looked_at), tensor)
 
 
 ATTRIBUTES: dict[str, Getter] = {
-    "shape": lambda t: Size(t.shape),
+    "shape": lambda t: Size(_size_of(t)),
     "dtype": lambda t: t.dtype,
     "ndim": lambda t: len(t.shape),
     "grad": _grad,
@@ -271,6 +278,14 @@ ATTRIBUTES: dict[str, Getter] = {
 
 # Attributes that are ops.
 OP_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real"})
+
+
+def _in_place(
+    tensor: Tensor, ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Tensor:
+    if STATE.python:
+        refuse_plain(ops, name, (tensor, *args), kwargs, 1)
+    return calls.in_place(tensor, ops, name, args, kwargs)
 
 
 def _tensor_attribute(tensor: Tensor, name: str) -> Any:
@@ -298,7 +313,7 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
             ops = [op for op in calls.method(name[:-1]) if op.inplace]
             if ops:
                 return Builtin(
-                    name, lambda *args, **kwargs: calls.in_place(tensor, ops, name, args, kwargs)
+                    name, lambda *args, **kwargs: _in_place(tensor, ops, name, args, kwargs)
                 )
         own = getattr(tensor, "extra", None)
         if own is not None:
@@ -673,8 +688,8 @@ METHODS: dict[str, Callable[..., Any]] = {
         if dim is None
         else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
     ),
-    "dim": lambda t: len(t.shape),
-    "ndimension": lambda t: len(t.shape),
+    "dim": lambda t: t.node.ndim,
+    "ndimension": lambda t: t.node.ndim,
     "numel": lambda t: t.node.numel,
     "nelement": lambda t: t.node.numel,
     "element_size": lambda t: t.dtype.itemsize,

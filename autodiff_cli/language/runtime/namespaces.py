@@ -55,7 +55,7 @@ MODULES: dict[str, str] = {
     "torch.autograd.graph": "autograd.graph",
     "torch.autograd.gradcheck": "autograd",
     "torch.autograd.variable": "autograd",
-    "torch.nn.parameter": "nn",
+    "torch.nn.parameter": "nn.parameter",
     "torch.nn.modules": "nn",
     "torch.nn.utils.rnn": "nn.utils.rnn",
     "torch.nn.utils.prune": "nn.utils.prune",

@@ -19,7 +19,16 @@ from ..python.builtins import TENSOR_TYPE, TYPES
 from ..runtime.assertions import Approx
 from ..runtime.attributes import LEGACY_NAMES, METHODS, as_strided, legacy_dtype
 from ..values.dialect import kind_of, misfit
-from ..values.factories import as_tensor, check_device, const, legacy_tensor, make_tensor, parameter
+from ..values.factories import (
+    UNINITIALIZED,
+    Uninitialized,
+    as_tensor,
+    check_device,
+    const,
+    legacy_tensor,
+    make_tensor,
+    parameter,
+)
 from ..values.operations import items_of, truth
 from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName
 
@@ -246,6 +255,12 @@ TORCH: dict[str, Any] = {
     "Tensor": TENSOR_TYPE,
     "nn.Parameter": PARAMETER_TYPE,
     "nn.parameter.Parameter": PARAMETER_TYPE,
+    **{
+        f"nn.{module}Uninitialized{kind}": name
+        for kind, name in UNINITIALIZED.items()
+        for module in ("", "parameter.")
+    },
+    "nn.parameter.is_lazy": Builtin("is_lazy", lambda value: type(value) is Uninitialized),
     "Size": TYPES["Size"],
     "dtype": TYPES["dtype"],
     "pi": np.pi,

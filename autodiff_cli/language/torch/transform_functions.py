@@ -225,7 +225,7 @@ def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
             "AssertionError",
         )
     if value == "forward-mode" and not truth(vectorize):
-        raise fault("E203 forward-mode-strategy-needs")
+        raise fault("E205 forward-mode-strategy-needs")
     return str(value)
 
 
@@ -250,7 +250,7 @@ def _functional_jacobian(
 ) -> Any:
     kind = _strategy(strategy, vectorize, _HINT)
     if kind == "forward-mode" and truth(create_graph):
-        raise fault("E203 forward-mode-strategy-does")
+        raise fault("E205 forward-mode-strategy-does")
     _check_strict("jacobian", strict, vectorize)
     call = _function("jacobian", func)
     return functional.jacobian(call, _inputs(inputs), truth(create_graph), truth(strict), kind)

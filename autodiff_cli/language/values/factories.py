@@ -10,13 +10,14 @@ from ...autograd.literals import array_of, check_extent, has_tensor, no_number
 from ...autograd.tensor import Array, Tensor, new_leaf, wrap_view
 from ...errors import fault
 from ...graph.dtypes import FLOAT64, is_float
+from ...graph.node import Node
 from ...graph.op import value_of
 from ...graph.params import to_dtype
 from ...graph.registry import F
 from ...graph.state import STATE, taken_out
 from .dialect import kind_of
 from .operations import flag, iterate
-from .values import Size
+from .values import Size, TypeName
 
 
 def check_device(value: Any) -> None:
@@ -132,6 +133,35 @@ def parameter(data: Any = None, requires_grad: Any = True) -> Tensor:
         result.set_requires_grad(True)
     result.is_parameter = True
     return result
+
+
+class Uninitialized(Tensor):
+    """A parameter or buffer of a lazy layer, of which only the dtype is known yet."""
+
+    __slots__ = ()
+
+    @property
+    def node(self) -> Node:
+        raise fault("E205 uninitialized", self.describe())
+
+    def describe(self) -> str:
+        return f"<{self.own_type().name.rpartition('.')[2]}>"
+
+    def own_type(self) -> TypeName:
+        return UNINITIALIZED["Parameter" if self.is_parameter else "Buffer"]
+
+
+def _uninitialized(kind: str, of_kind: bool) -> TypeName:
+    return TypeName(
+        f"torch.nn.parameter.Uninitialized{kind}",
+        lambda value: type(value) is Uninitialized and value.is_parameter is of_kind,
+        None,
+    )
+
+
+UNINITIALIZED = {
+    kind: _uninitialized(kind, kind == "Parameter") for kind in ("Parameter", "Buffer")
+}
 
 
 MAX_DEPTH = 64  # NumPy's limit of dims

@@ -18,8 +18,9 @@ import numpy as np
 from ...autograd.calls import Results
 from ...autograd.printing import format_tensor
 from ...autograd.tensor import Tensor
-from ...errors import fault
+from ...errors import fault, refused
 from ...graph.op import value_of
+from ...graph.params import type_name
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Unread, Varying, later
 from ..errors.exhaustion import too_many_digits
@@ -248,6 +249,8 @@ def _tensor_text(tensor: Tensor) -> str:
     node = tensor.looked_at
     if tensor.tag == "numpy":
         return array_text(tensor, repr)
+    if hasattr(tensor, "describe"):
+        return str(tensor.describe())
     array = value_of(node)
     name = tensor.grad_name
     tangent = None
@@ -291,8 +294,11 @@ def formatted(value: Any, spec: str) -> Any:
         if value.shape:
             raise fault("E208 tensor-shape-cannot-formatted", tuple(value.shape), spec=spec)
         return formatted(value.item(), spec)
-    if not isinstance(value, bool | int | float | str):
-        value = text(value)
+    if not isinstance(value, bool | int | float | str | np.generic):
+        words = f"unsupported format string passed to {type_name(value)}.__format__"
+        raise refused(
+            "E208", f"`{spec}` does not fit {text(value)[:40]}", words, "write `!s`", "TypeError"
+        )
     try:
         return format(value, spec)
     except (ValueError, OverflowError) as error:

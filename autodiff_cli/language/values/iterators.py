@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
-from .dialect import kind_of
+from .dialect import kind_of, misfit
 from .functions import call_value
 from .housekeeping import count_step
 from .operations import binary, compare, equal, items_of, iterate, truth
@@ -242,7 +242,11 @@ def _repeat(value: Any, *times: Any) -> Lazy:
 
 
 def _slice(values: Any, *parts: Any) -> Lazy:
-    return Lazy("islice", itertools.islice(iterator(values), *[slice_part(p) for p in parts]))
+    try:
+        bounds = [slice_part(part) for part in parts]
+    except AutodiffError as error:
+        raise error.amend(raises="ValueError") from None
+    return Lazy("islice", itertools.islice(iterator(values), *bounds))
 
 
 def _accumulate(values: Any, func: Any = None, *, initial: Any = None) -> Lazy:
@@ -333,6 +337,8 @@ def pick(value: Any, *keys: Any) -> Any:
 
 def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
     """Sorted by value or by `key(value)`, stable."""
+    if not isinstance(reverse, int):
+        raise misfit("`reverse` must be a bool, not", reverse, "write `reverse=True`")
     found = list(items_of(values))
     ranks = found if key is None else [call_value(key, [v], {}) for v in found]
 
@@ -342,5 +348,5 @@ def sorted_values(values: Any, /, *, key: Any = None, reverse: Any = False) -> l
             return -1
         return 1 if truth(compare("<", ranks[b], ranks[a])) else 0
 
-    order = sorted(range(len(found)), key=cmp_to_key(before), reverse=truth(reverse))
+    order = sorted(range(len(found)), key=cmp_to_key(before), reverse=bool(reverse))
     return [found[i] for i in order]

@@ -296,6 +296,9 @@ def contains(container: Any, item: Any) -> bool:
         try:
             return item in container
         except TypeError:
+            from .subscripts import dict_key
+
+            dict_key(item)
             return False
     if isinstance(container, Tensor):
         hits = compare("==", container, item)

@@ -49,8 +49,6 @@ MAY_BE_NUMBERS = {
 }
 # Those that take an int for their second tensor, which is a dim.
 _DIMS = frozenset({"max", "min"})
-# Written in Python there: they look at the truth of a flag, and at nothing before.
-_IN_PYTHON = "nn.functional."
 
 
 def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], first: int) -> None:
@@ -74,10 +72,9 @@ def refuse_plain(ops: list[Op], name: str, args: Any, kwargs: dict[str, Any], fi
                 failure.position = at
                 raise failure
     for key, value in kwargs.items():
-        if type(value) is not Tensor and all(
-            key in op.index and _refused(op, op.params[op.index[key]], value) for op in ops
-        ):
-            raise _refusal(name, ops[0].params[ops[0].index[key]], value)
+        taken = [(op, op.params[op.index[key]]) for op in ops if key in op.index]
+        if taken and type(value) is not Tensor and all(_refused(*at, value) for at in taken):
+            raise _refusal(name, taken[0][1], value)
 
 
 def _wants_tuple(ops: list[Op], at: int) -> bool:
@@ -98,6 +95,8 @@ def _param(op: Op, at: int, args: Any) -> Param | None:
 
 
 def _takes(op: Op, at: int, value: Any, args: Any) -> bool:
+    if type(value) is bool and 0 <= op.variadic_at < at:
+        return True  # of sizes one by one PyTorch looks at the first
     param = _param(op, at, args)
     return param is not None and not _refused(op, param, value)
 
@@ -116,8 +115,8 @@ def _refused(op: Op, param: Param, value: Any) -> bool:
         values = value if kind is list or kind is tuple else (value,)
         return op.name != "einsum" and any(type(v) in _NUMBERS or type(v) is list for v in values)
     if annotation == "bool":
-        return kind is int and not op.key.startswith(_IN_PYTHON)
-    if kind is bool:
+        return kind is int
+    if kind is bool or ((kind is list or kind is tuple) and value and type(value[0]) is bool):
         return annotation in _WHOLE
     return op.name in _DIMS and kind is float
 
@@ -127,7 +126,8 @@ def _refusal(name: str, param: Param, value: Any) -> AutodiffError:
     if param.annotation == "bool":
         return fault("E205 argument-true-false", bool(value), name=name, param=param, shown=shown)
     if param.annotation in _WHOLE:
-        return fault("E205 argument-int", int(value), name=name, param=param, shown=shown)
+        whole = int(value) if type(value) is bool else [int(v) for v in value]
+        return fault("E205 argument-int", whole, name=name, param=param, shown=shown)
     if len(shown) > 30:
         shown = ""
     help = f"write `torch.tensor({shown or '...'})`"

@@ -73,7 +73,9 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
         ):
             bound_length(len(left) + len(right), a)
             return Size(left + right) if a is Size else left + right
-        if symbol == "*" and ((a in _SEQUENCES and b is int) or (b in _SEQUENCES and a is int)):
+        if symbol == "*" and (
+            (a in _SEQUENCES and b in _WHOLE) or (b in _SEQUENCES and a in _WHOLE)
+        ):
             sequence, times = (left, right) if a in _SEQUENCES else (right, left)
             bound_length(len(sequence) * max(times, 0), type(sequence), times)
             return sequence * times
@@ -99,7 +101,8 @@ def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
 NUMBERS = frozenset({int, float, bool})
 _BITWISE = frozenset({"<<", ">>", "&", "|"})
 _JOINED = (set, frozenset, dict, deque, KeysView, ItemsView)  # what Python joins by operators
-_SEQUENCES = frozenset({str, list, tuple})
+_SEQUENCES = frozenset({str, list, tuple, deque})
+_WHOLE = frozenset({int, bool})
 
 
 def bound_length(length: int, kind: type, times: int = 0) -> None:

@@ -235,7 +235,7 @@ def _cache_facts(value: Any) -> Any:
 
 
 _CACHED: dict[str, Getter] = {
-    **_methods(cache_info=_cache_facts),
+    **_methods(cache_info=_cache_facts, cache_parameters=lambda v: v.cache_parameters()),
     **_plain("cache_clear"),
     **_facts("__wrapped__"),
     "__name__": lambda v: getattr(v.__wrapped__, "name", "cached"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Mask, Tensor, composite, function, opaque
+from ...graph.declare import Any, Mask, Tensor, Word, composite, function, opaque
 from ...graph.dtypes import INT64
 from ...graph.op import constant, known, value_of
 from ...graph.registry import F
@@ -96,7 +96,7 @@ def bag_highest_rows(weight: Tensor, bags: Any):
 
 @composite(public=False, grad_fn="EmbeddingBagBackward0")
 def bag_reduced(
-    weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: str, by_frequency: bool
+    weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: Word, by_frequency: bool
 ):
     """Sums, means or maxima of rows of a table, bag by bag."""
     count, width = bags.sizes.size, weight.shape[1]
@@ -163,7 +163,7 @@ def embedding_bag(
     max_norm: float | None = None,
     norm_type: float = 2,
     scale_grad_by_freq: bool = False,
-    mode: str = "mean",
+    mode: Word = "mean",
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,

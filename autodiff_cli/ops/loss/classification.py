@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Tensor, composite, function
+from ...graph.declare import Any, Flag, Tensor, Word, composite, function
 from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -71,10 +71,10 @@ def nll_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
+    size_average: Flag | None = None,
     ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """Negative log-likelihood: minus the log-probabilities `input` at the classes `target`."""
     mode = F.reduction_word(reduction, size_average, reduce)
@@ -101,7 +101,7 @@ def nll_loss_reduced(
     weight: Tensor | None = None,
     *,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Word = "mean",
 ):
     """The negative entries of `input` at the classes `target`."""
     ignored = _class_targets("nll_loss", input, target, weight, ignore_index)
@@ -140,10 +140,10 @@ def cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
+    size_average: Flag | None = None,
     ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
     label_smoothing: float = 0.0,
 ):
     """Cross entropy of `softmax(input)`; `target` has class numbers or probabilities."""
@@ -227,7 +227,7 @@ def linear_cross_entropy(
     *,
     linear_bias: Tensor | None = None,
     weight: Tensor | None = None,
-    reduction: str = "mean",
+    reduction: Word = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     options: Any = None,

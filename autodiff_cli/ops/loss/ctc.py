@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Tensor, function, opaque
+from ...graph.declare import Any, Tensor, Word, function, opaque
 from ...graph.op import constant, value_of
 from ...graph.params import node_of
 from ...graph.registry import F
@@ -224,7 +224,7 @@ def ctc_loss(
     input_lengths: Any,
     target_lengths: Any,
     blank: int = 0,
-    reduction: str = "mean",
+    reduction: Word = "mean",
     zero_infinity: bool = False,
 ):
     """The loss of label sequences `targets` under `log_probs` (T, N, C), which must come from

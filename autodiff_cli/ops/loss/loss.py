@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Scalar, Tensor, composite, function, pointwise
+from ...graph.declare import Flag, Scalar, Tensor, Word, composite, function, pointwise
 from ...graph.op import cast, known, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -44,7 +44,7 @@ def reduced(loss, mode):
 
 @function(public=False, samples=[S(t(3), "sum"), S(t(3), "mean", False)])
 def reduce_loss(
-    loss: Tensor, reduction: str, size_average: bool | None = None, reduce: bool | None = None
+    loss: Tensor, reduction: Word, size_average: Flag | None = None, reduce: Flag | None = None
 ):
     """A loss reduced as `reduction` or the old flags say."""
     return reduced(loss, reduction_of(reduction, size_average, reduce))
@@ -80,7 +80,7 @@ def _same_shape(name, input, target, other="target"):
 
 
 @function(public=False, samples=[S("mean"), S("mean", None, False)])
-def reduction_word(reduction: str, size_average: bool | None = None, reduce: bool | None = None):
+def reduction_word(reduction: Word, size_average: Flag | None = None, reduce: Flag | None = None):
     """`none`, `mean` or `sum`, as `reduction` or the old flags say."""
     return reduction_of(reduction, size_average, reduce)
 
@@ -112,9 +112,9 @@ def _weighted(loss, input, weight, mode, mean_of_weight=True):
 def l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
     weight: Tensor | None = None,
 ):
     """Absolute differences. The slope is 0 where they are 0."""
@@ -130,9 +130,9 @@ def l1_loss(
 def mse_loss(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """Squared differences."""
     difference = _difference(input, target)
@@ -144,9 +144,9 @@ def mse_loss(
 def mse_loss_weighted(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
     weight: Tensor | None = None,
 ):
     """Squared differences times weights; the mean is over the sum of weights."""
@@ -181,9 +181,9 @@ def _positive(name, parameter, value, zero):
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
     beta: float = 1.0,
 ):
     """Squared differences over `2 beta` below `beta`, absolute less `beta / 2` beyond.
@@ -204,7 +204,7 @@ def smooth_l1_loss(
     public=False,
     samples=[S(t(3), t(3), reduction="mean", beta=1.0)],
 )
-def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta: float):
+def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: Word, beta: float):
     """Squared differences below `beta`, absolute beyond."""
     difference = _difference(input, target)
     _floating("smooth_l1_loss", difference)
@@ -216,7 +216,7 @@ def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: str, beta
     samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
     errors=[Bad("E504", t(2), t(2), delta=0.0)],
 )
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0):
+def huber_loss(input: Tensor, target: Tensor, reduction: Word = "mean", delta: float = 1.0):
     """Half squared differences below `delta`, `delta (|d| - delta / 2)` beyond."""
     _floating("huber_loss", input)
     _positive("huber_loss", "delta", delta, False)
@@ -228,7 +228,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def huber_loss_weighted(
     input: Tensor,
     target: Tensor,
-    reduction: str = "mean",
+    reduction: Word = "mean",
     delta: float = 1.0,
     weight: Tensor | None = None,
 ):
@@ -254,9 +254,9 @@ def huber_loss_weighted(
 def kl_div(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
     log_target: bool = False,
 ):
     """Kullback-Leibler divergence of log-probabilities `input` from `target`; `batchmean` is the
@@ -283,10 +283,10 @@ def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
     log_input: bool = True,
-    full: bool = False,
-    size_average: bool | None = None,
+    full: Flag = False,
+    size_average: Flag | None = None,
     eps: float = 1e-8,
-    reduce: bool | None = None,
+    reduce: Flag | None = None,
     reduction: str = "mean",
 ):
     """Negative log-likelihood of a Poisson distribution; `full` adds Stirling's term."""
@@ -325,7 +325,7 @@ def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
     var: Tensor,
-    full: bool = False,
+    full: Flag = False,
     eps: float = 1e-6,
     reduction: str = "mean",
 ):
@@ -399,9 +399,9 @@ def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """Cross entropy of probabilities `input`; logarithms are cut at -100."""
     mode = reduction_of(reduction, size_average, reduce)
@@ -459,9 +459,9 @@ def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
     pos_weight: Tensor | None = None,
 ):
     """Cross entropy of `sigmoid(input)`, finite for every input."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Function, Tensor, composite, function, pointwise
+from ...graph.declare import Any, Flag, Function, Tensor, Word, composite, function, pointwise
 from ...graph.dtypes import INT64
 from ...graph.op import cast, constant, known, value_of
 from ...graph.params import node_of
@@ -38,9 +38,9 @@ def margin_ranking_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """How far `input1` is from leading `input2` (target 1) or trailing it (-1) by `margin`."""
     if not len(input1.shape) == len(input2.shape) == len(target.shape):
@@ -59,9 +59,9 @@ def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
     margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """`input` where target is 1, `max(0, margin - input)` where it is -1."""
     apart = F.where(F.ne(target, 1), F.clamp_min(margin - input, 0), 0.0)
@@ -80,9 +80,9 @@ def cosine_embedding_loss(
     input2: Tensor,
     target: Tensor,
     margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """One less the cosine where target is 1, the cosine beyond `margin` where it is -1."""
     ndim = len(input1.shape)
@@ -132,10 +132,10 @@ def triplet_margin_loss(
     margin: float = 1.0,
     p: float = 2,
     eps: float = 1e-6,
-    swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    swap: Flag = False,
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """By how much `positive` is not closer to `anchor` than `negative` by `margin`."""
     _same_dims("triplet_margin_loss", anchor, positive, negative)
@@ -158,8 +158,8 @@ def triplet_margin_with_distance_loss(
     *,
     distance_function: Function | None = None,
     margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
+    swap: Flag = False,
+    reduction: Word = "mean",
 ):
     """`triplet_margin_loss` with a distance of your own, a function of two tensors."""
     _same_dims("triplet_margin_with_distance_loss", anchor, positive, negative)
@@ -194,9 +194,9 @@ def _soft_elements(product):
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """`log(1 + exp(-target * input))`, for targets 1 and -1."""
     require_constant("soft_margin_loss", "target", target)
@@ -221,8 +221,8 @@ def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
     reduction: str = "mean",
 ):
     """Binary cross entropy of `sigmoid(input)`, the mean over classes."""
@@ -299,9 +299,9 @@ def multi_margin_loss(
     p: int = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """By how much other classes come within `margin` of the target's score, to the power `p`."""
     require_constant("multi_margin_loss", "weight", weight)
@@ -338,9 +338,9 @@ def multi_margin_loss(
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    size_average: Flag | None = None,
+    reduce: Flag | None = None,
+    reduction: Word = "mean",
 ):
     """Margins between the scores of a row's target classes and all others; a row of targets ends
     at its first -1."""

@@ -288,13 +288,14 @@ def batch_norm(
     )
     if eps <= 0 and training:
         raise fault("E504 batch_norm-needs-eps", eps)
-    if not input.numel:
-        return F.clone(input)
+    if training and input.ndim > 1 and input.shape[0] * count(input.shape[2:]) == 1:
+        raise fault("E308 batch_norm-training-needs-more", input)
+    if not input.numel:  # as PyTorch, by the first channel
+        out = input if weight is None else F.mul(input, F.select(weight, 0, 0))
+        return F.clone(out) if bias is None else F.add(out, F.select(bias, 0, 0))
     _channels("batch_norm", input)
     require_float("batch_norm", input)
     if training:
-        if input.numel == channels:
-            raise fault("E308 batch_norm-training-needs-more", input)
         _update(input, running_mean, running_var, momentum)
         return F.batch_standardized(input, weight, bias, None, None, eps)
     if running_mean is None or running_var is None:

@@ -10,7 +10,19 @@ import math
 import numpy as np
 
 from ...errors import fault
-from ...graph.declare import Any, Floats, Ints, Size, Tensor, composite, function, movement, opaque
+from ...graph.declare import (
+    Any,
+    Flag,
+    Floats,
+    Ints,
+    Size,
+    Tensor,
+    Word,
+    composite,
+    function,
+    movement,
+    opaque,
+)
 from ...graph.dtypes import INT64, UINT8, is_float
 from ...graph.op import cast, constant
 from ...graph.registry import F
@@ -156,10 +168,10 @@ def interpolate(
     input: Tensor,
     size: Ints | None = None,
     scale_factor: Floats | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
+    mode: Word = "nearest",
+    align_corners: Flag | None = None,
+    recompute_scale_factor: Flag | None = None,
+    antialias: Flag = False,
 ):
     """The dims after batch and channels brought to another size, or scaled."""
     n = len(input.shape) - 2
@@ -189,8 +201,8 @@ def upsample(
     input: Tensor,
     size: Ints | None = None,
     scale_factor: Floats | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
+    mode: Word = "nearest",
+    align_corners: Flag | None = None,
 ):
     """The old name of `interpolate`."""
     return F.interpolate(input, size, scale_factor, mode, align_corners)
@@ -238,7 +250,7 @@ def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool):
     samples=[S(t(1, 2, 3), (1, 1, 2, 3)), S(t(2, 3, 4), (2, 1, 2, 2, 2), align_corners=True)],
     errors=[Bad("E308", t(1, 3, 3), (1, 1, 2, 2))],
 )
-def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
+def affine_grid(theta: Tensor, size: Size, align_corners: Flag | None = None):
     """A grid for `grid_sample` from affine maps, (N, 2, 3) for planes and (N, 3, 4) for volumes."""
     n = len(size) - 2
     if n not in (2, 3) or theta.shape != (size[0], n, n + 1):
@@ -356,7 +368,7 @@ def _cubic_sample(input, places, padding_mode, align):
     public=False,
     grad_fn=lambda input, grid, *rest: f"GridSampler{len(input.shape) - 2}DBackward0",
 )
-def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
+def grid_sampler(input: Tensor, grid: Tensor, mode: Word, padding_mode: Word, align_corners: bool):
     """`input` at the places of `grid`."""
     spatial = input.shape[2:]
     n = len(spatial)
@@ -402,9 +414,9 @@ def grid_sampler(input: Tensor, grid: Tensor, mode: str, padding_mode: str, alig
 def grid_sample(
     input: Tensor,
     grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    mode: Word = "bilinear",
+    padding_mode: Word = "zeros",
+    align_corners: Flag | None = None,
 ):
     """`input` (N, C, H, W) or (N, C, D, H, W) at places of `grid`, whose last dim holds (x, y[, z])
     from -1 to 1. The slope towards the grid is 0 for mode nearest and beyond the border."""

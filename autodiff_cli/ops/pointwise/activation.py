@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ...errors import fail, fault
-from ...graph.declare import Dim, Scalar, Tensor, composite, function, pointwise
+from ...graph.declare import Dim, Flag, Scalar, Tensor, composite, function, pointwise
 from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
@@ -29,7 +29,7 @@ def _functional(*names):
 
 
 @function(name="nn.functional.relu", samples=KINKS)
-def functional_relu(input: Tensor, inplace: bool = False):
+def functional_relu(input: Tensor, inplace: Flag = False):
     """The positive part; its slope at 0 is 0."""
     return F.relu(input)
 
@@ -61,7 +61,7 @@ def _to_bounds(input, low, high):
     samples=[*KINKS, S(t(3), 0.2)],
     kink=lambda input, *rest: F.abs(input),
 )
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False):
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: Flag = False):
     """`input` above 0, `negative_slope * input` elsewhere."""
     require_float("leaky_relu", input)
     return F.where(F.gt(input, 0), input, input * negative_slope)
@@ -93,7 +93,7 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
     kink=lambda input, *rest: F.abs(input),
     properties=frozenset({"saturates", "slope has a name"}),
 )
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
+def elu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
     require_float("elu", input)
     return _elu(input, alpha, 1, 1)
@@ -112,7 +112,7 @@ SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
     kink=lambda input, *rest: F.abs(input),
     properties=frozenset({"saturates", "slope has a name"}),
 )
-def selu(input: Tensor, inplace: bool = False):
+def selu(input: Tensor, inplace: Flag = False):
     """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
     require_float("selu", input)
     return _elu(input, *SELU)
@@ -127,7 +127,7 @@ def selu(input: Tensor, inplace: bool = False):
     errors=[Bad("E205", t(2), 0.0)],
     properties=frozenset({"saturates"}),
 )
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False):
+def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     """`input` above 0, `alpha * (exp(input / alpha) - 1)` elsewhere."""
     require_float("celu", input)
     if alpha == 0:
@@ -149,7 +149,7 @@ def rrelu(
     lower: float = 0.125,
     upper: float = 1 / 3,
     training: bool = False,
-    inplace: bool = False,
+    inplace: Flag = False,
 ):
     """`input` above 0, elsewhere times the mean of the bounds, or slopes drawn in training."""
     require_float("rrelu", input)
@@ -218,7 +218,7 @@ def prelu(input: Tensor, weight: Tensor):
     kink=lambda input, threshold, *rest: F.abs(input - threshold),
     properties=frozenset({"clamps"}),
 )
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False):
+def threshold(input: Tensor, threshold: float, value: float, inplace: Flag = False):
     """`input` above `threshold`, `value` elsewhere."""
     if input.dtype.kind != "f":
         refuse_bools("threshold", input)
@@ -251,7 +251,7 @@ def _within(input, bound):
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
     properties=frozenset({"clamps"}),
 )
-def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: bool = False):
+def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: Flag = False):
     """`input` held between the bounds; the slope at a bound is 0."""
     if min_val > max_val:
         raise fault("E205 hardtanh-needs-min_val-max_val", min_val, max_val)
@@ -266,7 +266,7 @@ def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inpla
 @function(
     aliases=_functional("relu6"), method=False, samples=KINKS, counterpart="nn.functional.relu6"
 )
-def relu6(input: Tensor, inplace: bool = False):
+def relu6(input: Tensor, inplace: Flag = False):
     """`input` held between 0 and 6; the slope at 0 and 6 is 0."""
     return F.hardtanh(input, 0, 6)
 
@@ -281,7 +281,7 @@ def relu6(input: Tensor, inplace: bool = False):
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
     properties=frozenset({"clamps"}),
 )
-def hardsigmoid(input: Tensor, inplace: bool = False):
+def hardsigmoid(input: Tensor, inplace: Flag = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
     require_float("hardsigmoid", input)
     input = F.once(input)
@@ -301,7 +301,7 @@ def _hardswish_vjp(g, out, input, inplace):
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
     properties=frozenset({"clamps", "slope has a name"}),
 )
-def hardswish(input: Tensor, inplace: bool = False):
+def hardswish(input: Tensor, inplace: Flag = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
     require_float("hardswish", input)
     return _held(input, -3, 3, input * (input + 3) / 6, 0.0, input)
@@ -411,7 +411,7 @@ def log_of_sigmoid(input: Tensor, small: Tensor):
     samples=ALL,
     properties=frozenset({"saturates"}),
 )
-def silu(input: Tensor, inplace: bool = False):
+def silu(input: Tensor, inplace: Flag = False):
     """`input * sigmoid(input)`."""
     require_float("silu", input)
     return input * F.sigmoid(input)
@@ -423,7 +423,7 @@ def silu(input: Tensor, inplace: bool = False):
     samples=ALL,
     properties=frozenset({"saturates"}),
 )
-def mish(input: Tensor, inplace: bool = False):
+def mish(input: Tensor, inplace: Flag = False):
     """`input * tanh(softplus(input))`."""
     require_float("mish", input)
     return input * F.tanh(F.softplus(input))

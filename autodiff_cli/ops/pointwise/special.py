@@ -138,14 +138,24 @@ def _log_gamma(x):
     return np.where(x == -np.inf, np.inf, out).astype(x.dtype)
 
 
+def _zeta(x, q):
+    """PyTorch's: its series ends in nan at infinity, in inf below 1 for an infinite `x`."""
+    from scipy.special import zeta
+
+    infinite = x == np.inf
+    out = np.where(infinite & (q < 1), np.inf, zeta(x, q))
+    lost = (infinite & (q > 1)) | ((x > 1) & (q == np.inf))
+    return np.where(lost, np.nan, out).astype(np.result_type(x, q))
+
+
 def _polygamma_kernel(n, x):
-    from scipy.special import gamma, zeta
+    from scipy.special import gamma
 
     if n == 0:
         return _digamma(x)
     if n == 1:
         return _trigamma(x).astype(x.dtype)
-    return ((-1.0) ** (n + 1) * gamma(n + 1.0) * zeta(n + 1.0, x)).astype(x.dtype)
+    return ((-1.0) ** (n + 1) * gamma(n + 1.0) * _zeta(n + 1.0, x)).astype(x.dtype)
 
 
 _row: Any
@@ -391,7 +401,7 @@ def igammac(input: Tensor, other: Tensor):
 
 
 @pointwise(
-    scipy_special("zeta", lambda out, x, q: np.where(np.isinf(x) & np.isinf(q), np.nan, out)),
+    _zeta,
     name="special.zeta",
     promote=Promote.FLOAT,
     method=False,
@@ -432,7 +442,7 @@ for _name, _kernel in (
 def _airy(x):
     from scipy.special import airy
 
-    return airy(x)[0].astype(x.dtype)
+    return np.where((x > 1e9) & (x < np.inf), 0.0, airy(x)[0]).astype(x.dtype)
 
 
 POLYNOMIALS = row_words("""

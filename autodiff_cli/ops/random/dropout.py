@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import fault
-from ...graph.declare import Tensor, function
+from ...graph.declare import Flag, Tensor, function
 from ...graph.op import constant
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
@@ -42,7 +42,7 @@ def _dropout(key, names, draw, feature, trains, doc):
     def plain(input: Tensor, p: float, train: bool):
         return _dropped(input, p, train, draw, feature)
 
-    def functional(input: Tensor, p: float = 0.5, training: bool = trains, inplace: bool = False):
+    def functional(input: Tensor, p: float = 0.5, training: bool = trains, inplace: Flag = False):
         return _dropped(input, p, training, draw, feature)
 
     plain.__doc__ = functional.__doc__ = doc

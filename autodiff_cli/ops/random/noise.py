@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...graph.declare import Any, Tensor, opaque
+from ...graph.declare import Any, Flag, Tensor, opaque
 from ...graph.op import number
 from ...graph.registry import F
 from ...graph.samples import S, t
@@ -37,5 +37,5 @@ def _(g, out, values, first, second, grad_fn):
     samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
     vjp=lambda g, out, input, noise, inplace: (g * noise, None),
 )
-def rrelu_with_noise(input: Tensor, noise: Tensor, inplace: bool = False):
+def rrelu_with_noise(input: Tensor, noise: Tensor, inplace: Flag = False):
     """The input times slopes drawn for it."""
