@@ -44,6 +44,7 @@ PATIENCE = 0.5  # between two looks at the limits
 NEARLY = 1 << 20  # bytes: less is no memory to work with
 INTERRUPTED = 130
 EXHAUSTED = 99  # the exit code of a worker that had no memory left to say so
+REFUSED = 1  # that of OpenBLAS, which ends the process where it gets no memory
 CRASHES = (4, 5, 6, 7, 8, 11, 31)  # ILL TRAP ABRT BUS FPE SEGV SYS; others are sent by people
 KILLED = 9
 SET_SIGNAL = 10  # F_SETSIG of Linux
@@ -96,7 +97,7 @@ def _supervise(words: list[str]) -> None:
         terminal.restore()
         _flush()
         again = OUTSIDE.lost is not None and not OUTSIDE.numbers[TOLD]
-        limit = MEMORY if code == EXHAUSTED else limit
+        limit = MEMORY if code in (EXHAUSTED, REFUSED) else limit
         OUTSIDE.lost = Lost(code, limit, OUTSIDE.statement(), _printed())
         if again:
             _give_up(OUTSIDE.lost)

@@ -102,6 +102,12 @@ def test_a_program_on_standard_input(place: Path) -> None:
     assert "E509" in done.stderr and "4 | d = math.lgamma(1)" in done.stderr
 
 
+def test_a_library_that_gets_no_memory_and_leaves(place: Path) -> None:
+    done = call(place, "run", "-e", "import math\nx = math.erfc(1)")
+    assert done.returncode == 4
+    assert "error[E505]: the program ran out of memory\n --> <expr>:2:1" in done.stderr
+
+
 @pytest.mark.parametrize("words", [["explain"], ["why", "x"], ["graph"], ["hessian"], ["derive"]])
 def test_other_commands(place: Path, words: list[str]) -> None:
     done = call(place, *words, "fatal.expr")

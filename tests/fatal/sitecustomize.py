@@ -1,5 +1,6 @@
 """On the path of a command that a test starts: `math.lgamma` of a program ends its process, as a
-full stack of the interpreter does, and `math.gamma` is a call that no alarm interrupts."""
+full stack of the interpreter does, `math.gamma` is a call that no alarm interrupts, `math.erfc`
+leaves as OpenBLAS does where it gets no memory."""
 
 from __future__ import annotations
 
@@ -20,4 +21,8 @@ def _stay(number: float) -> float:
     return number
 
 
-math.lgamma, math.gamma = _end, _stay
+def _leave(number: float) -> float:
+    os._exit(1)
+
+
+math.lgamma, math.gamma, math.erfc = _end, _stay, _leave
