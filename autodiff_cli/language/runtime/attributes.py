@@ -562,7 +562,8 @@ def _tolist(tensor: Tensor) -> Any:
 
 def _masked_scatter_(tensor: Tensor, mask: Any, source: Any) -> Tensor:
     """`x.masked_scatter_(mask, x)` reads what it has written already, as PyTorch does."""
-    if source is tensor and isinstance(mask, Tensor) and mask.dtype.kind == "b":
+    bools = isinstance(mask, Tensor) and mask.dtype.kind == "b"
+    if source is tensor and bools and is_contiguous(tensor.node):
         values = value_of(tensor.node).ravel().copy()
         places = np.flatnonzero(np.broadcast_to(value_of(mask.node), tensor.shape))
         read = values.copy()

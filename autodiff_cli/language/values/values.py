@@ -79,10 +79,10 @@ class GradFn(Value):
             return ()
         found: list[tuple[GradFn | None, int]] = []
         inputs = self.node.inputs
-        if len(inputs) == 2 and any(node.weak for node in inputs):
+        if any(node.weak for node in inputs):
             if self.node.op.key in ("add", "mul") and inputs[0].weak:
                 inputs = inputs[::-1]  # PyTorch puts the tensor first
-            elif self.node.op.key not in ("add", "mul", "sub", "div") or inputs[0].weak:
+            elif self.node.op.key not in ("add", "mul", "sub", "div", "where") or inputs[0].weak:
                 inputs = [node for node in inputs if not node.weak]  # numbers are no tensors there
         for node in inputs:
             while node.op is CAST:
