@@ -69,14 +69,11 @@ def check(values: dict[str, Any], paths: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "check",
-    OPTIONS,
-    ("paths", "[PATH]..."),
-    check,
+    "check", OPTIONS, ("paths", "[PATH]..."), check,
     "Check programs: gradients against finite differences, assertions, `#=>` expectations and "
     "snapshots.\n\nPATH is a program or a folder with .expr files; default is this folder.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 class Checker:

@@ -41,16 +41,13 @@ def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "derive",
-    OPTIONS,
-    ("files", "[FILE|-]..."),
-    derive,
+    "derive", OPTIONS, ("files", "[FILE|-]..."), derive,
     "Derivatives as formulas, in the names of the program.\n\n"
     "A formula is evaluated where the program's values are and compared with the gradient. "
     "What has none is E404, what is too long E505; `autodiff explain` shows any derivative "
     "step by step.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 class Deriver(Documents):

@@ -80,15 +80,12 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "diff",
-    OPTIONS,
-    ("files", "A [B]"),
-    diff,
+    "diff", OPTIONS, ("files", "A [B]"), diff,
     "Compare two results: the first node that departs, and how far that spreads.\n\nA and B "
     "are programs (.expr, .py) or saved results (.npz, .json, .snap, .txt). With A alone the "
     "two sides are A with the values of -D, and A with those of --with.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 def _outcome(path: str, values: dict[str, Any], defines: tuple[Any, ...]) -> Outcome:

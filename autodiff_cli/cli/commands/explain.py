@@ -52,16 +52,13 @@ def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "explain",
-    OPTIONS,
-    ("files", "[FILE|-]..."),
-    explain,
+    "explain", OPTIONS, ("files", "[FILE|-]..."), explain,
     "The chain rule step by step: forward values, what each operation gives to its operands "
     "and why, the paths added up, and a check with central differences.\n\n"
     "What is explained is the backward pass that the program ran last, else that of --of "
     "NAME, `loss`, or the last number that was computed.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 class Documents(Runner):

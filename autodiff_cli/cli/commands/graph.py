@@ -57,15 +57,12 @@ def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "graph",
-    OPTIONS,
-    ("files", "[FILE|-]..."),
-    graph,
+    "graph", OPTIONS, ("files", "[FILE|-]..."), graph,
     "The graph behind a result: operations with the expressions that made them, shapes, and if "
     "wanted values and gradients.\n\nThe result is --of NAME, else `loss`, else what the "
     "program computed last. The same program gives the same bytes.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 class Graphs(Runner):

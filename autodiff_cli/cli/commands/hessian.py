@@ -44,13 +44,10 @@ def hessian(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "hessian",
-    OPTIONS,
-    ("files", "[FILE|-]..."),
-    hessian,
+    "hessian", OPTIONS, ("files", "[FILE|-]..."), hessian,
     "Second derivatives of one number, in a named block for each pair of inputs.\n\n"
     "What is differentiated is --of NAME, else `loss`, else the last number that was "
     "computed; with respect to --wrt, else every leaf it depends on. More than 10,000,000 "
     "entries need --force; --hvp and --diag never build the matrix.",
     EXAMPLES,
-)
+)  # fmt: skip

@@ -51,16 +51,13 @@ def jacobian(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "jacobian",
-    OPTIONS,
-    ("files", "[FILE|-]..."),
-    jacobian,
+    "jacobian", OPTIONS, ("files", "[FILE|-]..."), jacobian,
     "All derivatives of a result, in named blocks.\n\n"
     "What is differentiated is --of NAME, else `loss`, else what the program computed last; "
     "with respect to --wrt, else every leaf it depends on. More than 10,000,000 entries need "
     "--force.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 def wrt_of(values: dict[str, Any]) -> tuple[str, ...]:

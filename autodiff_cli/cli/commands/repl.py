@@ -66,15 +66,12 @@ def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "repl",
-    OPTIONS,
-    ("files", "[FILE]..."),
-    repl,
+    "repl", OPTIONS, ("files", "[FILE]..."), repl,
     "Open a session: statements are run as they are entered, `:help` lists commands.\n\n"
     "Each FILE is loaded first. When standard input is not a terminal its statements are run "
     "one by one; the first error ends it with its exit code.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 def _converse_again(

@@ -27,15 +27,12 @@ def run_files(values: dict[str, Any], files: list[str], env: Environment) -> int
 
 
 COMMAND = Command(
-    "run",
-    RUN_OPTIONS,
-    ("files", "[FILE|-]..."),
-    run_files,
+    "run", RUN_OPTIONS, ("files", "[FILE|-]..."), run_files,
     "Evaluate programs, differentiate them, print the results.\n\n"
     "FILE is program text; - is standard input, which is also read when there is neither FILE "
     "nor -e and it is not a terminal.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 WIDTH = 120  # cells of plans and profiles where there is no terminal

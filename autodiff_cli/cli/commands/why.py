@@ -43,15 +43,12 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
 
 
 COMMAND = Command(
-    "why",
-    OPTIONS,
-    ("words", "NAME [FILE|-]..."),
-    why,
+    "why", OPTIONS, ("words", "NAME [FILE|-]..."), why,
     "Why NAME.grad is None, zero, NaN or infinite when the program has ended: the first cause "
     "on the way from the loss to NAME, with its line.\n\nA repair is shown only after it was "
     "run and the gradient came out, with the loss as it was.",
     EXAMPLES,
-)
+)  # fmt: skip
 
 
 class Reply(NamedTuple):
