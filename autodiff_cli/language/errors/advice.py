@@ -64,7 +64,12 @@ def _own_words(
         return f"it is a value, not a method: write `{text[:-2]}`"
     if owner is None:
         made = tree.func.span.text
-        if code == "E408" and made.rpartition(".")[2][:1].isupper() and type(args[0]) is Tensor:
+        if (
+            code == "E408"
+            and made.rpartition(".")[2][:1].isupper()
+            and args
+            and type(args[0]) is Tensor
+        ):
             return f"make it first, then call it: `{made}(){text[len(made) :]}`"
         return ""
     if code == "E408" and text.endswith(".item()"):
