@@ -178,14 +178,14 @@ def jacobian(
     if strategy == "forward-mode":
         rows = forward_jacobian_of(run.opened, run.outputs)
     else:
-        rows = _rows(run, run.outputs)
+        rows = _rows(run, run.outputs, strategy)
     return _blocks(run, run.outputs, rows, run.single_output)
 
 
-def _rows(run: _Applied, outputs: list[Node]) -> list[Any]:
+def _rows(run: _Applied, outputs: list[Node], strategy: str) -> list[Any]:
     """The rows of a Jacobian by reverse mode, stacked as PyTorch does it."""
     for out in outputs:
-        if not out.numel:
+        if strategy == "reverse-mode" and not out.numel:
             raise fault("E308 no-rows", run.name, out)
     rows = jacobian_of(outputs, run.inputs, create_graph=run.create_graph)
     if run.create_graph:
@@ -219,7 +219,7 @@ def hessian(
         run.create_graph = True  # PyTorch keeps the history here
         rows: list[Any] = forward_jacobian_of(run.opened, firsts)
     else:
-        rows = _rows(run, firsts)
+        rows = _rows(run, firsts, strategy)
     return _blocks(run, firsts, rows, run.single_input)
 
 

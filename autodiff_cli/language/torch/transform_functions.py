@@ -216,6 +216,7 @@ def _inputs(value: Any) -> Any:
 
 
 def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
+    """`forward-mode`; `reverse-mode`, row by row, or `vectorized`."""
     if value not in ("reverse-mode", "forward-mode"):
         raise refused(
             "E205",
@@ -224,7 +225,9 @@ def _strategy(value: Any, vectorize: Any, hint: str = "") -> str:
             "`reverse-mode` or `forward-mode`",
             "AssertionError",
         )
-    if value == "forward-mode" and not truth(vectorize):
+    if truth(vectorize):
+        return "vectorized" if value == "reverse-mode" else str(value)
+    if value == "forward-mode":
         raise fault("E205 forward-mode-strategy-needs")
     return str(value)
 

@@ -55,6 +55,7 @@ def _standardized_vjp(g, out, input, mean, rstd, weight, bias, dims, shape, by_r
 @composite(
     public=False,
     vjp=_standardized_vjp,
+    properties=frozenset({"whole slope"}),
     samples=[
         S(t(2, 3), t(2, 1), t(2, 1), t(3), t(3), (1,), (3,), True, order=0, because=MOMENTS),
         S(t(2, 3), t(1, 3), t(1, 3), t(3), None, (0,), (3,), False, order=0, because=MOMENTS),

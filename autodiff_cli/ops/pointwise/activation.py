@@ -398,6 +398,7 @@ def _log_of_sigmoid_vjp(g, out, input, small):
 @composite(
     public=False,
     vjp=_log_of_sigmoid_vjp,
+    properties=frozenset({"whole slope"}),
     samples=[S(t(3), t(3), order=0, because="`small` is that of the input")],
 )
 def log_of_sigmoid(input: Tensor, small: Tensor):
