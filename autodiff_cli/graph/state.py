@@ -33,8 +33,10 @@ class State(local):
     `unmoved`, between which nodes it was switched off, `duals`, what became dual in the level with
     its tangent (None where a Function says so); `packing`: what packs
     the values that nodes save, the innermost last, `unpacked`, why they may not be packed;
-    `draws`: whether random numbers may be drawn. `overwriting`: something was changed in place, so
-    that saved values have to be checked; `replaced`: also through `.data`;
+    `inference`: whether tensors are made in inference mode, `inferred`, the `seq` at which that
+    began and ended in turn; `draws`: whether random numbers may be drawn.
+    `overwriting`: something was changed in place, so that saved values have to be checked;
+    `replaced`: also through `.data`;
     `recorder`: what a step of a loop is being recorded by (language/replay); `bare`: what a bare
     expression gave before that step; `allow`: who is
     told of functions written in Python before they are called;
@@ -77,6 +79,7 @@ class State(local):
         """A program begins; who watches it has said so before."""
         self.grad = True
         self.inference = False
+        self.inferred: list[int] = []
         self.early_stop: bool | None = None
         self.assigned: dict[tuple[str, str], Any] = {}  # names that a program gives to a module
         self.batching = 0

@@ -6,6 +6,7 @@ never.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -725,7 +726,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "resize_": _resize,
     "resize_as_": lambda t, other: _resize(t, *_tensor("resize_as_", other).shape),
     "new_tensor": lambda t, values, **k: _new(values, t, k),
-    "is_inference": lambda t: False,
+    "is_inference": lambda t: bisect(STATE.inferred, (base_of(t) or t).node.seq) % 2 == 1,
     "_is_view": lambda t: base_of(t) is not None,
     "pin_memory": lambda t: t,
     "share_memory_": lambda t: t,

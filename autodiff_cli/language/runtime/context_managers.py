@@ -15,7 +15,7 @@ from ..values.housekeeping import ended
 from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.user_classes import special
-from ..values.values import Callee, GradMode, Method, Scope, UserFunction
+from ..values.values import Callee, GradMode, Method, Scope, UserFunction, switch
 from .assignment import compile_target
 from .attributes import Handle
 from .expressions import Context, compile_expression
@@ -97,10 +97,10 @@ class Entered:
 def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
     """Enter one manager: what `as` binds."""
     if isinstance(value, GradMode):
-        before = value.before.pop() if value.before else STATE.grad
-        inference = STATE.inference
-        entered.exits.append(lambda error: _set_modes(before, inference))
-        _set_modes(value.enabled, not value.enabled if value.inference else inference)
+        recorded, inference = value.enter()
+        if value.before:
+            recorded = value.before.pop()
+        entered.exits.append(lambda error: switch(recorded, inference))
         return None
     if isinstance(value, Manager | Handle):
         result = value.enter()
@@ -115,10 +115,6 @@ def enter_manager(value: Any, entered: Entered, scope: Scope) -> Any:
     result = call_value(enter, [], {})
     entered.exits.append(lambda error: _exit(leave, error))
     return result
-
-
-def _set_modes(recorded: bool, inference: bool) -> None:
-    STATE.grad, STATE.inference = recorded, inference
 
 
 def _exit(leave: Any, error: AutodiffError | None) -> bool:

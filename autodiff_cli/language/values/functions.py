@@ -15,7 +15,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.node import Node
 from ...graph.op import cast
 from ...graph.params import LATE, NUMBERS, BindError
-from ...graph.state import STATE, grad_mode
+from ...graph.state import STATE
 from ..errors.exhaustion import out_of_memory
 from ..syntax import tree as syntax
 from .dialect import kind_of
@@ -24,7 +24,7 @@ from .housekeeping import count_step
 from .operations import count_nested
 from .plain_operands import refuse_plain
 from .providers import from_above
-from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction
+from .values import Builtin, GradMode, Method, OpFunction, Scope, TypeName, UserFunction, switch
 
 
 class Parameters:
@@ -181,8 +181,11 @@ def call_value(
 def _wrapped(
     wrapper: GradMode, function: UserFunction, args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
-    with grad_mode(wrapper.enabled):
+    before = wrapper.enter()
+    try:
         result = call_user(function, args, kwargs)
+    finally:
+        switch(*before)
     modes = getattr(result, "modes", None)
     if modes is not None:
         modes.append(wrapper.enabled)

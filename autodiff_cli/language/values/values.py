@@ -244,6 +244,19 @@ class GradMode(Callee):
         self.inference = inference
         self.before: list[bool] = []
 
+    def enter(self) -> tuple[bool, bool]:
+        """Switch the modes; what they were."""
+        before = STATE.grad, STATE.inference
+        switch(self.enabled, not self.enabled if self.inference else STATE.inference)
+        return before
+
+
+def switch(recorded: bool, inference: bool) -> None:
+    """Whether operations are recorded, and whether tensors are made in inference mode."""
+    if inference is not STATE.inference:
+        STATE.inferred.append(Node.counter())
+    STATE.grad, STATE.inference = recorded, inference
+
 
 class Device(Value):
     """`torch.device`; only the CPU exists."""
