@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ LISTS = "x, y = [1], [1]\nfor i in range(60):\n    x, y = [x, x], [y, y]\n"
 BIG = "import torch\nn = 10 ** 5000\n"
 
 
-def report_of(text: str) -> object:
+def report_of(text: str) -> Any:
     report = run(Source(text, "t.py"), Options(max_steps=100_000))
     STATE.warnings.clear()
     return report
@@ -103,22 +104,22 @@ def test_a_generator_that_iterates_itself_raises_what_python_raises() -> None:
         "import torch\ndef g():\n    for i in q: yield i\nq = g()\n"
         "try:\n    next(q)\nexcept ValueError as error:\n    print(error)\n"
     )
-    assert report_of(text).stdout == "generator already executing\n"  # type: ignore[attr-defined]
+    assert report_of(text).stdout == "generator already executing\n"
 
 
 def test_an_integer_that_python_does_not_write_is_a_text_in_json() -> None:
-    found = document(report_of(BIG))  # type: ignore[arg-type]
+    found = document(report_of(BIG))
     assert json.loads(json.dumps(found))["scalars"]["n"] == "<integer of 16610 bits>"
 
 
 def test_such_an_integer_is_a_remark_in_plain_text_and_is_not_compared() -> None:
     found = report_of(BIG)
-    assert "# n: <integer of 16610 bits>  # int" in plain(found)  # type: ignore[arg-type]
-    assert arrays_of(found) == {}  # type: ignore[arg-type]
+    assert "# n: <integer of 16610 bits>  # int" in plain(found)
+    assert arrays_of(found) == {}
 
 
 def test_an_integer_of_more_than_64_bits_is_compared() -> None:
-    array, _ = arrays_of(report_of("import torch\nn = 2 ** 70\n"))["n"]  # type: ignore[arg-type]
+    array, _ = arrays_of(report_of("import torch\nn = 2 ** 70\n"))["n"]
     assert array == 2.0**70 and array.dtype == "float64"
 
 
