@@ -1,5 +1,6 @@
 """Records what PyTorch says about the gradients of `tests/why/questions.txt`: none, nan, inf, zero,
-partly-zero or ok; and tries there the repairs that `autodiff why` proposes.
+partly-zero or ok; tries there the repairs that `autodiff why` proposes; and keeps them with the
+words of the answer.
 
 Run it with `python -m tests.oracles.why`; PyTorch is needed only here.
 """
@@ -17,7 +18,8 @@ import torch
 
 from autodiff_cli.source import Source
 from autodiff_cli.why import why
-from tests.why.questions import Question, questions
+from autodiff_cli.why.model import Answer
+from tests.why.questions import Question, questions, said
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "why.json"
 TINY = 1e-12
@@ -60,9 +62,8 @@ def run(text: str, name: str, saturated: bool) -> tuple[str, float | None]:
     return found, loss.item() if scalar else None
 
 
-def repaired(question: Question, before: float | None) -> str:
+def repaired(question: Question, answer: Answer, before: float | None) -> str:
     """What PyTorch says about the repair: empty, or what is wrong with it."""
-    answer = why(Source(question.text, f"{question.id}.py"), question.name)
     if answer.fix is None:
         return ""
     try:
@@ -78,8 +79,11 @@ def repaired(question: Question, before: float | None) -> str:
 
 
 def main() -> None:
-    recorded = {}
+    recorded: dict[str, dict[str, Any]] = {}
     for question in questions():
+        suffix = "expr" if question.native else "py"
+        answer = why(Source(question.text, f"program.{suffix}"), question.name)
+        recorded[question.id] = said(question, answer)
         if question.native:
             continue
         try:
@@ -87,13 +91,14 @@ def main() -> None:
         except Exception as error:
             print(f"{question.id}: {type(error).__name__}: {error}")
             continue
-        recorded[question.id] = found
+        recorded[question.id]["verdict"] = found
         if found not in question.verdicts:
             print(f"{question.id}: PyTorch says {found}, the question {question.verdicts}")
-        problem = repaired(question, loss)
+        problem = repaired(question, answer, loss)
         if problem:
             print(f"{question.id}: the repair does not hold: {problem}")
-    FIXTURE.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", "utf-8")
+    lines = (f"{json.dumps(name)}: {json.dumps(recorded[name])}" for name in sorted(recorded))
+    FIXTURE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     print(len(recorded), "questions")
 
 

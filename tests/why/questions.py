@@ -6,8 +6,11 @@ A question begins with `#? id name verdicts causes lines`, alternatives separate
 
 from __future__ import annotations
 
+from difflib import unified_diff
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from autodiff_cli.why.model import Answer
 
 FILE = Path(__file__).with_name("questions.txt")
 
@@ -42,3 +45,13 @@ def questions() -> list[Question]:
             )
         )
     return found
+
+
+def said(question: Question, answer: Answer) -> dict[str, Any]:
+    """An answer in words: what is said at which lines, and the lines that a repair changes."""
+    lines = unified_diff(question.text.split("\n"), (answer.fix or question.text).split("\n"), n=0)
+    places = [f"{span.line}: {label}" for span, label in answer.places]
+    return {
+        "said": [answer.message, answer.label, *places, *answer.notes],
+        "fix": list(lines)[2:],
+    }
