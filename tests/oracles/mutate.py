@@ -1,6 +1,7 @@
 """How many single changes of the code the tests notice.
 
     python -m tests.oracles.mutate [--n 40] [--seed S] [--prelude SHARE] [--only REGEX]
+    python -m tests.oracles.mutate --unreached [--only REGEX]
 
 Draws mutants from `autodiff_cli/**/*.py` and `prelude/*.expr`; `mutants.py` says what is changed.
 Which tests come by which block of the code is recorded once per state of the tree, in a folder of
@@ -10,7 +11,7 @@ function first, those that come by least. What is evaluated during imports is tr
 process that has not imported the package.
 
 A line a mutant says: killed (by which test), survived, or not reached by a test. The exit code is 1
-when fewer than `--min` of them are killed.
+when fewer than `--min` of them are killed. `--unreached` lists the blocks that no test comes by.
 """
 
 from __future__ import annotations
@@ -326,6 +327,21 @@ class Reach:
         return [self.tests[i] for *_, i in sorted(ranked)]
 
 
+def unreached(found: Reach, only: str) -> Iterator[str]:
+    """Places of the blocks that could be changed and that no test comes by."""
+    import numpy as np
+
+    taken = np.unpackbits(np.bitwise_or.reduce(found.bits, axis=0)) | found.imported
+    first = 0
+    for name in files():
+        _, walk = walked(text_of(name))
+        blocks = {site.blocks: f"{name}:{site.line} {site.owner}" for site in reversed(walk.sites)}
+        for (start, end), place in sorted(blocks.items()) if re.search(only, name) else ():
+            if not taken[first + start : first + end].any():
+                yield place
+        first += walk.blocks
+
+
 def reach(tests: list[str], stale: Path | None) -> Reach:
     """What is recorded for this state of the tree, or recorded now."""
     if stale is not None:
@@ -566,6 +582,7 @@ def arguments() -> argparse.Namespace:
         "--prelude", type=float, default=0.25, help="share of mutants in the prelude"
     )
     parser.add_argument("--only", default="", help="files whose name matches")
+    parser.add_argument("--unreached", action="store_true", help="what no test comes by")
     parser.add_argument("--tests", nargs="*", default=[], help="instead of the whole suite")
     parser.add_argument("--seconds", type=float, default=1e9, help="for each mutant, at most")
     parser.add_argument("--late", action="store_true", help="only what imports do not evaluate")
@@ -581,6 +598,9 @@ def main() -> int:
     if OPTIONS.record:
         share, _, folder = OPTIONS.record.partition(":")
         record(int(share), Path(folder), OPTIONS.tests)
+        return 0
+    if OPTIONS.unreached:
+        print(*unreached(reach(OPTIONS.tests, OPTIONS.reach), OPTIONS.only), sep="\n")
         return 0
     seed = OPTIONS.seed if OPTIONS.seed is not None else random.randrange(10**6)
     mutants = drawn(OPTIONS.n, seed, OPTIONS.prelude, OPTIONS.only)
