@@ -57,6 +57,8 @@ def kept(text: Text, span: Span | None) -> Iterator[str]:
         return
     yield from rewritten(text, span)
     yield from _safe_in_where(text, node)
+    if INFINITIES.search(text.text):
+        yield INFINITIES.sub("-1e9", text.text)
     yield from _bounded(text, node)
     yield from _other_ways(text, node)
 
@@ -260,10 +262,7 @@ def _bounded(text: Text, node: s.Node) -> Iterator[str]:
 
 
 def _other_ways(text: Text, node: s.Node) -> Iterator[str]:
-    """Infinite masks as large numbers, `std` with eps, wider numbers, data without NaN, and the
-    operands further inside."""
-    if INFINITIES.search(text.text):
-        yield INFINITIES.sub("-1e9", text.text)
+    """`std` with eps, wider numbers, data without NaN, and the operands further inside."""
     name = callee(node)
     operand = operand_of(node)
     if name == "std" and operand is not None:

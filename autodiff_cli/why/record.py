@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
 from ..errors import AutodiffError, fail, fault
-from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.state import STATE
 from ..language.program.report import Options
@@ -154,16 +151,9 @@ def changed(value: Any) -> Any:
         return not value
     if isinstance(value, int):
         return value + 1
-    if isinstance(value, float):
-        return value * 1.37 + 1.13
     if isinstance(value, list):
         return [changed(part) for part in value]
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "b":
-            return ~value
-        moved = value * 1.37 + 1.13 if is_float(value.dtype) else value + 1
-        return moved.astype(value.dtype)
-    return value
+    return value * 1.37 + 1.13 if isinstance(value, float) else value
 
 
 # -- names ----------------------------------------------------------------------------------------

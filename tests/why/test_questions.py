@@ -72,6 +72,16 @@ def test_every_cause_and_verdict_is_asked_for(project: Path) -> None:
     assert {verdict for q in ASKED for verdict in q.verdicts} == set(json.loads(listed["verdict"]))
 
 
+def test_a_gradient_that_the_program_itself_makes_nan() -> None:
+    text = (
+        "import torch\nx = torch.tensor(2.0, requires_grad=True)\n"
+        "loss = x * x\nloss.backward()\nx.grad = x.grad * float('nan')\n"
+    )
+    answer = why(Source(text, "program.py"), "x")
+    assert (answer.verdict, answer.cause, answer.line) == ("nan", "nan-backward", 5)
+    assert answer.message == "`x.grad * float('nan')` is not finite"
+
+
 # What has a plain repair must get one.
 REPAIRED = (
     "detached", "no-grad", "not-a-leaf", "requires-grad-false", "rebound", "dead-relu", "saturated",
