@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .errors import AutodiffError, fail
+from .errors import AutodiffError, fault
 from .version import __version__
 
 
@@ -22,12 +22,7 @@ def crashed(error: BaseException, show: Callable[[str], None] | None = None) -> 
         if where
         else "the program and the traceback that `--debug` shows"
     )
-    return fail(
-        "E900",
-        f"internal error: {summary}",
-        notes=(f"this is a mistake in autodiff {__version__}, not in the program",),
-        help=f"report it{_address()} with {what}",
-    )
+    return fault("E900 internal-error", summary, _address(), what, __version__)
 
 
 def _address() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import AutodiffError, fail
+from .errors import AutodiffError, fault
 from .outside import MEMORY, STACK, TIME, Lost
 from .source import Source, Span
 
@@ -25,23 +25,11 @@ def explained(
 def death(code: int) -> AutodiffError:
     """What the end of a process, an exit code or a signal with a minus, says about the program."""
     if code in STACK:
-        return fail(
-            "E509",
-            "the program overflowed the interpreter's stack",
-            help="use loops in place of recursion, and nest values less deeply",
-        )
+        return fault("E509 program-overflowed-interpreter-s")
     if code == -9:  # nobody kills like that but a system without memory, or a person
-        return fail(
-            "E505",
-            "the process that ran the program was killed; probably memory ran out",
-            help="give it less: --max-memory 256M",
-        )
+        return fault("E505 process-ran-program-was")
     reason = f"signal {-code}" if code < 0 else f"code {code}"
-    return fail(
-        "E900",
-        f"internal error: the process that ran the program ended with {reason}",
-        help="please report it with the program that caused it",
-    )
+    return fault("E900 internal-error-process-ran", reason)
 
 
 def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
@@ -52,17 +40,9 @@ def stubborn(limit: float, what: str = "--timeout") -> AutodiffError:
 
 def no_memory(what: str, smaller: str = "use less at a time") -> AutodiffError:
     """E505 for memory that ran out."""
-    return fail(
-        "E505",
-        f"{what} ran out of memory",
-        help=f"{smaller}, or raise the limit: --max-memory 8G",
-    )
+    return fault("E505 ran-out-memory", what, smaller)
 
 
 def out_of_time(limit: float, what: str = "--timeout") -> AutodiffError:
     """E508."""
-    return fail(
-        "E508",
-        f"the time limit of {limit:g} s is reached",
-        help=f"give it more time: {what} {limit * 10:g}",
-    )
+    return fault("E508 time-limit-s-reached", limit, what, limit * 10)

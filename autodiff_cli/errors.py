@@ -48,6 +48,11 @@ class Label:
     text: str
 
 
+def labelled(span: Span | None, text: str) -> tuple[Label, ...]:
+    """The label of a place; none where the place is not known."""
+    return () if span is None else (Label(span, text),)
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One error or warning.
@@ -168,9 +173,17 @@ def faults() -> dict[str, tuple[list[str], list[str]]]:
     return found
 
 
-def fault(which: str, /, *facts: Any, span: Span | None = None, **named: Any) -> AutodiffError:
+def fault(
+    which: str,
+    /,
+    *facts: Any,
+    span: Span | None = None,
+    labels: tuple[Label, ...] = (),
+    **named: Any,
+) -> AutodiffError:
     """Build the error that `faults.txt` words: `which` is its code and title there, facts fill the
-    blanks in the order in which the text names them, or by name; `span` is its place."""
+    blanks in the order in which the text names them, or by name; `span` is its place, `labels` are
+    others."""
     lines, names = faults()[which]
     rest = [name for name in names if name not in named]
     rest.sort(key=lambda name: int(name) if name.isdigit() else -1)
@@ -185,6 +198,7 @@ def fault(which: str, /, *facts: Any, span: Span | None = None, **named: Any) ->
         message,
         span,
         label="".join(parts["label"]),
+        labels=labels,
         help=tuple(parts["help"]),
         notes=tuple(parts["note"]),
         raises="".join(parts["raises"]),

@@ -32,7 +32,7 @@ def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
     for which, (_, names) in faults().items():
         for call in calls[which]:
             given = [getattr(fact, "id", "") for fact in call.args[1:]]
-            keywords = {str(k.arg) for k in call.keywords} - {"span", "index"}
+            keywords = {str(k.arg) for k in call.keywords} - {"span", "labels", "index"}
             assert len(given) + len(keywords) == len(names) and keywords <= set(names), which
             left = [name for name in names if name not in keywords]
             # What has the name of a blank stands in its place.
@@ -41,7 +41,7 @@ def test_each_is_raised_with_the_facts_it_names(project: Path) -> None:
 
 def test_form() -> None:
     for which, ((message, *rest), _) in faults().items():
-        assert which[:4] in kinds() and which[4] == " ", which
+        assert "E" + which[1:4] in kinds() and which[4] == " ", which
         assert not message.endswith(".")
         assert {line.partition(": ")[0] for line in rest} <= {"help", "note", "label", "raises"}
     assert list(faults()) == sorted(faults())

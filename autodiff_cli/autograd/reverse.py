@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, Label, fail
+from ..errors import AutodiffError, fault, labelled
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import FREED, Node, tick
@@ -27,7 +27,6 @@ from ..graph.op import (
     value_of,
 )
 from ..graph.registry import F
-from ..graph.sizes import shape_text
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
 from ..graph.walk import SEQUENCE, bodies
@@ -189,16 +188,9 @@ class Pass:
         for at, x in enumerate(self._parents(node)):
             given = self.cotangents.get(x)
             if type(given) is Node and is_float(given.dtype) and np.isnan(value_of(given)).any():
-                raise fail(
-                    "E501",
-                    f"the backward of {_shown(node)} gives NaN",
-                    labels=(Label(node.span, "computed here"),) if node.span else (),
-                    help="ask `autodiff why` where it comes from",
-                    notes=(
-                        f"PyTorch: Function '{node.grad_name}' returned nan values in its "
-                        f"{at}th output.",
-                    ),
-                )
+                where = labelled(node.span, "computed here")
+                named = node.grad_name
+                raise fault("E501 backward-gives-nan", _shown(node), named, at, labels=where)
 
     def _visit(self, node: Node, g: Any) -> None:
         marks = node.marks
@@ -350,12 +342,8 @@ class Pass:
     def _open(self, node: Node, g: Any) -> None:
         """Hand a composite's cotangent to its body."""
         if node.body is None:
-            raise fail(
-                "E404",
-                f"`{node.op.name}` has no derivative here",
-                labels=(Label(node.span, "made here"),) if node.span else (),
-                help="detach the value if its gradient is not wanted",
-            )
+            where = labelled(node.span, "made here")
+            raise fault("E404 no-derivative-here", node.op.name, labels=where)
         if not self.retain:
             if node.marks is None:
                 node.marks = FREED
@@ -494,12 +482,8 @@ def _read_by_rule(node: Node, g: Any) -> list[Node]:
 
 def freed(node: Node) -> AutodiffError:
     """E406 for what a node saved."""
-    return fail(
-        "E406",
-        f"backward a second time through {_shown(node)}, whose saved values were freed",
-        help="write `backward(retain_graph=True)` the first time, or compute the loss again",
-        labels=(Label(node.span, "this part of the graph was used up"),) if node.span else (),
-    )
+    where = labelled(node.span, "this part of the graph was used up")
+    return fault("E406 backward-second-time", _shown(node), labels=where)
 
 
 def _shown(node: Node) -> str:
@@ -532,32 +516,19 @@ def check_saved(node: Node, saved: list[Node]) -> None:
 
 def _detached(node: Node, read: Node) -> AutodiffError:
     """E407 for a value that `node` saved and that was detached in place."""
-    return fail(
-        "E407",
-        f"{_shown(read)}, shape {shape_text(read.shape)}, is needed for the gradient of "
-        f"`{node.op.name}` but was detached in place afterwards",
-        labels=(Label(node.span, "saved here"),) if node.span else (),
-        help="use `detach()`, which makes a new tensor",
-        notes=(
-            "PyTorch: Trying to use a saved tensor that has been detached in-place, i.e. with "
-            ".detach_().This is not supported, please use out-of-place `.detach()` instead",
-        ),
-    )
+    where = labelled(node.span, "saved here")
+    shown = _shown(read)
+    return fault("E407 saved-was-detached", shown, read.shape, node.op.name, labels=where)
 
 
 def changed_since(node: Node, read: Node, overwritten: Any) -> AutodiffError:
     """E407 for a value that `node` saved, and that was overwritten: where, by what, and the
     how-manyth change of it."""
-    at = overwritten[0]
-    where = (Label(at, "changed in place here"),) if at is not None else ()
-    return fail(
-        "E407",
-        f"{_shown(read)}, shape {shape_text(read.shape)}, is needed for the gradient of "
-        f"`{node.op.name}` but was changed in place afterwards",
-        labels=where + ((Label(node.span, "saved here"),) if node.span else ()),
-        help="use the form that makes a new tensor, for example `x = x + 1` for `x += 1`",
-        notes=(f"PyTorch: {_modified(node, read, overwritten[2])}",),
-    )
+    at, _, version, _ = overwritten
+    where = labelled(at, "changed in place here") + labelled(node.span, "saved here")
+    shown = _shown(read)
+    words = _modified(node, read, version)
+    return fault("E407 saved-was-changed", shown, read.shape, node.op.name, words, labels=where)
 
 
 def _modified(node: Node, read: Node, version: int) -> str:

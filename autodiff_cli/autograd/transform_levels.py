@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fail, fault, refused
+from ..errors import fail, fault
 from ..graph.dtypes import is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -126,12 +126,7 @@ class Opened:
         """While the function of the variables runs; changes that it made to them in place are made
         to what they were given for."""
         if self.reverse and STATE.packing:
-            raise refused(
-                "E411",
-                "transforms do not go through hooks of saved tensors",
-                _NO_HOOKS,
-                "call it outside of `saved_tensors_hooks`",
-            )
+            raise fault("E411 transforms-do-not-go", _NO_HOOKS)
         outer, STATE.opened = STATE.opened, self.since
         self.running = True
         STATE.levels.append(self)

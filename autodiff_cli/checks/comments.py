@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from ..errors import fail
+from ..errors import fail, fault
 from ..language.syntax.lexer import tokenize
 from ..source import Source, Span
 from ..suggest import suggest
@@ -144,7 +144,5 @@ def _positive(key: str, value: str, span: Span) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e300:
-        raise fail(
-            "E205", f"`{key}={value[:40]}` is no tolerance", span, help=f"write `{key}=1e-6`"
-        )
+        raise fault("E205 no-tolerance", key, value[:40], span=span)
     return number

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, Diagnostic, fail
+from ..errors import AutodiffError, Diagnostic, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
 from ..language.program.report import Options, Report, TensorRecord
@@ -146,19 +146,10 @@ def read(path: str, data: bytes) -> Snapshot:
         raise _damaged(error.diagnostic) from None
     lines = source.text.split("\n")
     if not source.text.startswith(HEADER):
-        raise fail(
-            "E604",
-            f"`{path}` is no snapshot: line 1 does not begin with `{HEADER}1`",
-            _line(source, 1),
-            help="remove the file and make it anew: --snapshot",
-        )
+        raise fault("E604 no-snapshot-line-does", path, HEADER, span=_line(source, 1))
     if not source.text.endswith("\n"):
-        raise fail(
-            "E604",
-            f"the snapshot `{path}` is truncated in line {len(lines)}",
-            _line(source, len(lines)),
-            label="the file ends within this line",
-            help="restore it, or remove the file and make it anew: --snapshot",
+        raise fault(
+            "E604 snapshot-truncated-line", path, len(lines), span=_line(source, len(lines))
         )
     summaries: dict[str, dict[str, str]] = {}
     for number, line in enumerate(lines, 1):
@@ -191,25 +182,14 @@ def _line(source: Source, number: int) -> Span:
 
 
 def _damaged_line(source: Source, number: int) -> AutodiffError:
-    return fail(
-        "E604",
-        f"the snapshot `{source.name}` is damaged in line {number}",
-        _line(source, number),
-        label="this is no line of a snapshot",
-        help="restore it, or remove the file and make it anew: --snapshot",
-    )
+    return fault("E604 snapshot-damaged-line", source.name, number, span=_line(source, number))
 
 
 def _damaged(diagnostic: Diagnostic, source: Source | None = None) -> AutodiffError:
     span = diagnostic.span
     where = f" in line {span.line}" if span else ""
     name = source.name if source else span.source.name if span else "the file"
-    return fail(
-        "E604",
-        f"the snapshot `{name}` is damaged{where}: {diagnostic.message}",
-        span,
-        help="restore it, or remove the file and make it anew: --snapshot",
-    )
+    return fault("E604 snapshot-damaged", name, where, diagnostic.message, span=span)
 
 
 # -- comparing ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fault
 from ..graph.node import Shape
 from ..graph.sizes import bytes_text
 from ..graph.state import LOCK, STATE
@@ -80,9 +80,4 @@ def drop_free() -> None:
 
 def too_large(span: Any) -> AutodiffError:
     """E505 for the place where memory ran out."""
-    return fail(
-        "E505",
-        f"the tensors of this program need more than {bytes_text(STATE.max_bytes)}",
-        span,
-        help="use smaller shapes, or raise the limit: --max-memory 8G",
-    )
+    return fault("E505 tensors-program-need-more", bytes_text(STATE.max_bytes), span=span)

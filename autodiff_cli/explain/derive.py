@@ -13,7 +13,7 @@ import numpy as np
 
 from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
-from ..errors import AutodiffError, Diagnostic, Ended, fail, fault
+from ..errors import AutodiffError, Diagnostic, Ended, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, constant, value_of
 from ..graph.state import STATE, grad_mode
@@ -185,12 +185,7 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
 def _no_formula(node: Node, of: str, wrt: str) -> AutodiffError:
     span = node.span
     what = f"`{' '.join(span.text.split())[:60]}`" if span is not None else f"`{node.op.name}`"
-    return fail(
-        "E404",
-        f"d {of} / d {wrt} has no formula here: the derivative of {what} cannot be written as one",
-        span,
-        help="see it step by step, with numbers: autodiff explain",
-    )
+    return fault("E404 d-d-no-formula", of, wrt, what, span=span)
 
 
 def _too_long(of: str, wrt: str) -> AutodiffError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..autograd.reverse import ones_like
 from ..autograd.tensor import Tensor
 from ..checks.watched import Watched
-from ..errors import AutodiffError, fail, fault
+from ..errors import AutodiffError, fault
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.sizes import not_single
@@ -135,13 +135,6 @@ def _nothing(program: Observed) -> AutodiffError:
         return fault("E402 program-computes-nothing-tensor")
     name, value = max(results, key=lambda pair: pair[1].node.seq)
     shape = tuple(value.shape)
-    return fail(
-        "E401",
-        f"the objective must be a single number, but `{name}` has shape {shape}",
-        value.node.span,
-        label=f"{shape}: {value.node.numel} numbers",
-        help=(
-            "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME",
-            "weight it: --grad-output ones",
-        ),
+    return fault(
+        "E401 objective-must-single-number", name, shape, value.node.numel, span=value.node.span
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import AutodiffError, fail
+from ..errors import AutodiffError, fault
 from ..graph import op as ops
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -191,12 +191,7 @@ class TorchSource:
         if thing.body is not None:
             return Call("", (thing.body,), {})
         name = op.name if OPS.get(op.key) is op else thing.grad_name
-        raise fail(
-            "W602",
-            f"`{name}` has no counterpart among PyTorch's functions",
-            thing.span,
-            help="compare the part that both understand",
-        )
+        raise fault("W602 no-counterpart-among-pytorch", name, span=thing.span)
 
 
 def _can_be_written(made: Made) -> bool:
@@ -278,8 +273,4 @@ def literal(value: Any, names: dict[Any, str]) -> str:
     if kind is tuple or kind is list:
         inner = ", ".join(literal(part, names) for part in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
-    raise fail(
-        "W602",
-        f"a {kind.__name__} cannot be written for PyTorch",
-        help="compare the part that both understand",
-    )
+    raise fault("W602 cannot-written-pytorch", kind.__name__)

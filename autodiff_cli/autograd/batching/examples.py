@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import fail
+from ...errors import fault
 from ...graph.kinds import Kind
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, PLACEHOLDER, Op, constant, output, results_of
@@ -26,15 +26,7 @@ from ..reverse import fitted, zeros_like
 
 
 def _refuse_value() -> Any:
-    raise fail(
-        "E203",
-        "the value of a tensor is needed inside vmap, where it stands for one example of many",
-        STATE.span,
-        help=(
-            "write `torch.where(condition, a, b)` instead of `if` and `while`",
-            "`.item()`, `.tolist()` and printing belong outside of the function given to vmap",
-        ),
-    )
+    raise fault("E203 value-tensor-needed-inside", span=STATE.span)
 
 
 PLACEHOLDER.kernel = _refuse_value
@@ -249,12 +241,7 @@ def _mapped_rule(g: Any, out: Any, inputs: tuple[Node, ...], example: _Example) 
     trace, node = example.trace, example.node
     rule = node.op.vjp_rule
     if rule is None:
-        raise fail(
-            "E404",
-            f"`{node.op.name}` has no derivative here",
-            node.span,
-            help="detach the value if its gradient is not wanted",
-        )
+        raise fault("E404 no-derivative-here", node.op.name, span=node.span)
     with trace.running():
         if node.outputs is None:
             found = rule(trace.placeholder(g), node, *node.args)

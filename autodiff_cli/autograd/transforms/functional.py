@@ -89,13 +89,7 @@ class _Applied:
             else f"{what[0].upper()}{what[1:]} of the user-provided function is independent of "
             f"input {at}. This is not allowed in strict mode."
         )
-        return refused(
-            "E410",
-            f"`{self.name}`: {what} of the function is independent of input {at}, which "
-            "strict=True does not allow",
-            words,
-            "leave strict out to get zeros",
-        )
+        return fault("E410 function-independent-input-which", self.name, what, at, words)
 
     def finished(self, node: Node) -> Tensor:
         """A result as the program gets it."""
@@ -126,13 +120,7 @@ def tensors_in(name: str, what: str, value: Any) -> list[Tensor]:
         if at < 0:
             return list(values)
         words += f"value at index {at} has type {type(values[at])}."
-    raise refused(
-        "E208",
-        f"`{name}`: {what} must be a tensor or a tuple of tensors, not {type(value).__name__}",
-        words,
-        "give tensors: `torch.tensor([1.0, 2.0])`",
-        "TypeError",
-    )
+    raise fault("E208 must-tensor-tuple-tensors", name, what, type(value).__name__, words)
 
 
 def _vector(name: str, v: Any, like: list[Node], single: bool, what: str) -> list[Node]:

@@ -225,12 +225,7 @@ def _misfit(name: str, at: int, given: Any, wanted: Tensor) -> Exception:
         f"original Tensor, this is not supported. Tensor is of size {sizes[1]} while the given "
         f"forward gradient is of size {sizes[0]}.",
     }
-    return refused(
-        "E308",
-        f"`{name}`: shape {shapes[0]} is given where {shapes[1]} is differentiated",
-        words[name],
-        "the shapes must be equal",
-    )
+    return fault("E308 shape-given-where-differentiated", name, shapes[0], words[name], shapes[1])
 
 
 def jvp(

@@ -114,9 +114,7 @@ def _joined_item(self: Object, key: Any) -> Any:
         if at < size:
             return index(part, at)
         at -= size
-    raise fail(
-        "E210", f"index {key} is out of range", help="use a smaller index", raises="IndexError"
-    )
+    raise fault("E210 index-out-range", key)
 
 
 DATASET = library_class("Dataset", [], {"__getitem__": _no_items})

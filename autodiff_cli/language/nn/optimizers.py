@@ -16,7 +16,7 @@ from ...autograd.optim import rules
 from ...autograd.optim.rules import real
 from ...autograd.tensor import GradSlot, Tensor
 from ...engine.evaluate import evaluate, release
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.registry import F
@@ -269,12 +269,7 @@ def _lbfgs_step(self: Object, closure: Any = None) -> Any:
     group = groups[0]
     parameters = _Parameters(group["params"], closure)
     if group["line_search_fn"] not in (None, "strong_wolfe"):
-        raise fail(
-            "E205",
-            "only 'strong_wolfe' is supported",
-            help="line_search_fn='strong_wolfe'",
-            raises="RuntimeError",
-        )
+        raise fault("E205 only-strong_wolfe-supported")
     states = self.fields["state"]
     state = states.setdefault(group["params"][0], {})
     loss = _evaluated(closure)

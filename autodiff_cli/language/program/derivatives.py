@@ -22,7 +22,7 @@ from ...autograd.transforms.jacobians import (
     rows,
 )
 from ...engine.evaluate import evaluate
-from ...errors import AutodiffError, Diagnostic, Ended, fail
+from ...errors import AutodiffError, Diagnostic, Ended, fail, fault
 from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.state import STATE, grad_mode
@@ -184,10 +184,8 @@ def _refuse_large(
 ) -> None:
     most = MOST_ENTRIES if limit is None else limit
     if entries > most and not force:
-        raise fail(
-            "E505",
-            f"{what} has {entries:,} entries, more than {most:,}",
-            help=(help or "choose fewer inputs: --wrt NAME", "compute it all the same: --force"),
+        raise fault(
+            "E505 entries-more-than", what, entries, most, help or "choose fewer inputs: --wrt NAME"
         )
 
 

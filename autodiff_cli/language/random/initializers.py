@@ -118,9 +118,7 @@ def _sparse(tensor: Any, sparsity: Any, std: Any = 0.01, generator: Any = None) 
     if len(size) != 2:
         raise fail("E308", f"sparse_ needs 2 dimensions, not shape {size}", help="shape (3, 5)")
     if not 0 <= share <= 1:
-        raise fail(
-            "E205", f"sparse_ needs a share of zeros in [0, 1], not {share}", help="sparsity=0.1"
-        )
+        raise fault("E205 sparse_-needs-share-zeros", share)
     values = stream_of(generator).normal(0.0, width, size, target.dtype)
     for column in range(size[1]):
         zeros = default_stream().randperm(size[0])[: math.ceil(share * size[0])]
@@ -142,9 +140,7 @@ def _dirac(tensor: Any, groups: Any = 1) -> Tensor:
     if len(size) not in (3, 4, 5):
         raise fault("E308 dirac-needs-dimensions-not", size)
     if count < 1 or size[0] % count:
-        raise fail(
-            "E205", f"dirac_: {size[0]} channels do not make {count} groups", help="groups=1"
-        )
+        raise fault("E205 dirac_-channels-do-not", size[0], count)
     values = np.zeros(size)
     per_group = size[0] // count
     middle = tuple(length // 2 for length in size[2:])

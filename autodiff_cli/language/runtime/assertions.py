@@ -158,17 +158,12 @@ def _compile_comparison(
             between = ((sides[0], left), (sides[1], right))
             raise placed_comparison(error, test.span, between) from None
         words = f": `{symbol}` is false" if message is None else f": {text(message(scope))}"
-        shown = [
+        shown = tuple(
             Label(side.span, f"{name}: {_brief(value)}")
             for side, name, value in zip(sides, ("left", "right"), (left, right), strict=True)
-        ]
-        raise fail(
-            "E601",
-            f"assertion failed{words}",
-            test.op_spans[0],
-            labels=tuple(shown),
-            help="if both values are right, correct the assertion",
         )
+        span = test.op_spans[0]
+        raise fault("E601 assertion-failed-comparison", words, span=span, labels=shown)
 
     return run
 

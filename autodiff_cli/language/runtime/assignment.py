@@ -359,11 +359,8 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
 
 def _check_in_place(symbol: str, current: Tensor, result: Tensor) -> None:
     if result.shape != current.shape:
-        raise fail(
-            "E308",
-            f"`{symbol}=` would change the shape of the tensor from {tuple(current.shape)} to "
-            f"{tuple(result.shape)}",
-            help=f"write `x = x {symbol} ...` to make a new tensor",
+        raise fault(
+            "E308 would-change-shape-tensor-from", symbol, tuple(current.shape), tuple(result.shape)
         )
     calls.check_storable(f"{symbol}=", result.dtype, current)
 

@@ -11,7 +11,7 @@ from ...autograd.reverse import changed_since, freed, overwritten_at, zeros_like
 from ...autograd.tensor import Tensor, wrap_view
 from ...autograd.transform_levels import Opened
 from ...autograd.views import base_of
-from ...errors import fault, refused
+from ...errors import fault
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
@@ -413,10 +413,7 @@ def _move(
                             f"view of {whose} grad input."
                         )
         if words:
-            raise refused(
-                "E409", f"`{call.cls.name}.jvp` does not do what its forward does", words,
-                "a change is made like its result: in place, or as a view"
-            )  # fmt: skip
+            raise fault("E409 jvp-does-not-do", call.cls.name, words)  # fmt: skip
         duals.give(node, change)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...autograd.calls import Results
 from ...autograd.printing import format_tensor
 from ...autograd.tensor import Tensor
-from ...errors import fault, refused
+from ...errors import fault
 from ...graph.op import value_of
 from ...graph.params import type_name
 from ...graph.state import STATE
@@ -296,9 +296,7 @@ def formatted(value: Any, spec: str) -> Any:
         return formatted(value.item(), spec)
     if not isinstance(value, bool | int | float | str | np.generic):
         words = f"unsupported format string passed to {type_name(value)}.__format__"
-        raise refused(
-            "E208", f"`{spec}` does not fit {text(value)[:40]}", words, "write `!s`", "TypeError"
-        )
+        raise fault("E208 does-not-fit-value", spec, text(value)[:40], words)
     try:
         return format(value, spec)
     except (ValueError, OverflowError) as error:

@@ -121,11 +121,8 @@ def bound_integers(symbol: str, left: int, right: int) -> None:
     else:
         bits = int(left).bit_length() + int(right).bit_length() if symbol == "*" else 0
     if bits > MAX_BITS:
-        raise fail(
-            "E505",
-            f"the integer {short(left, 20)} {symbol} {short(right, 20)} would have more than "
-            f"{MAX_BITS} bits",
-            help="use floats: write one operand with a decimal point",
+        raise fault(
+            "E505 integer-would-more-than", short(left, 20), symbol, MAX_BITS, short(right, 20)
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
-from ...errors import fail, fault, refused
+from ...errors import fail, fault
 from ...graph.params import BindError, to_int, type_name, written_as_int
 from ...graph.registry import F
 from ...graph.state import STATE
@@ -144,10 +144,7 @@ def _position(key: Any, of: str = "slice") -> int:
             words = f"{of} indices must be integers or slices, not {name}"
             if of == "str":
                 words = f"string indices must be integers, not '{name}'"
-        raise refused(
-            "E305", f"an index {error.message}", words, "use an int, for example `x[0]`",
-            "TypeError",
-        ) from None  # fmt: skip
+        raise fault("E305 index", error.message, words) from None  # fmt: skip
 
 
 def _index_sequence(value: Any, key: Any) -> Any:

@@ -217,11 +217,8 @@ class UserClass(type):
         missing = abstract_names(cls)
         if missing:
             words = ", ".join(sorted(missing))
-            raise fail(
-                "E208",
-                f"Can't instantiate abstract class {cls.name} with abstract "
-                f"method{'s' if len(missing) > 1 else ''} {words}",
-                help=f"define {words} in a class below it",
+            raise fault(
+                "E208 can-t-instantiate-abstract", cls.name, "s" if len(missing) > 1 else "", words
             )
         make = flat["__new__"]
         if make is _NEW:
@@ -413,12 +410,8 @@ class Object(Instance):
             return facts(self)
         close = suggest(name, [*self.fields, *cls.flat])
         has = f"it has: {', '.join([*self.fields][:12])}" if self.fields else _has(cls)
-        raise fail(
-            "E207",
-            f"a {cls.name} has no attribute `{name}`",
-            help=f"did you mean `.{close[0]}`?" if close else has,
-            notes=(f"PyTorch: '{cls.name}' object has no attribute '{name}'",),
-        )
+        help = f"did you mean `.{close[0]}`?" if close else has
+        raise fault("E207 no-attribute-of-instance", cls.name, name, help)
 
     def set_attribute(self, name: str, value: Any) -> None:
         cls: Any = type(self)

@@ -54,23 +54,13 @@ def as_float(input: Node) -> Node:
 def require_float(name: str, input: Node, raises: str = "NotImplementedError") -> None:
     """E307 for integers where PyTorch takes floats only."""
     if not is_float(input.dtype):
-        raise fail(
-            "E307",
-            f"`{name}` needs floating point numbers, got {input.dtype.name}",
-            help=f"convert first: `x.to(torch.float64)`, then `{name}`",
-            raises=raises,
-        )
+        raise fault("E307 needs-floating-point-numbers", name, input.dtype.name, raises)
 
 
 def require_constant(name: str, parameter: str, node: Node | None) -> None:
     """E404 for an operand that PyTorch has no derivative towards."""
     if node is not None and node.requires_grad:
-        raise fail(
-            "E404",
-            f"`{name}` has no derivative towards `{parameter}`",
-            node.span,
-            help=f"pass `{parameter}.detach()`",
-        )
+        raise fault("E404 no-derivative-towards", name, parameter, span=node.span)
 
 
 def require_some_float(name: str, *inputs: Node) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Any, Flag, Function, Tensor, Word, composite, function, pointwise
 from ...graph.dtypes import INT64
 from ...graph.op import cast, constant, known, value_of
@@ -278,9 +278,7 @@ def once_slope(g: Tensor, input: Tensor):
 
 @once_slope.vjp
 def _(g, out, *args):
-    raise fail(
-        "E404", "one of the ops has no second derivative", help="it has none in PyTorch either"
-    )
+    raise fault("E404 one-ops-no-second")
 
 
 @composite(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import fail, fault
+from ...errors import fault
 from ...graph.declare import Tensor, composite, function
 from ...graph.op import constant
 from ...graph.registry import F
@@ -94,11 +94,9 @@ def scaled_dot_product_attention(
         or query.shape[-1] != key.shape[-1]
         or key.shape[-2] != value.shape[-2]
     ):
-        raise fail(
-            "E308",
-            "`scaled_dot_product_attention` cannot join query, key and value of shapes "
-            f"{', '.join(map(shape_text, shapes))}",
-            help="shapes are (..., L, E), (..., S, E) and (..., S, V)",
+        raise fault(
+            "E308 scaled_dot_product_attention-cannot-join-query",
+            ", ".join(map(shape_text, shapes)),
         )
     if not query.dtype == key.dtype == value.dtype or query.dtype.kind != "f":
         raise fault("E307 scaled_dot_product_attention-needs-query", query, key, value)

@@ -19,7 +19,7 @@ from ...autograd.reverse import ones_like
 from ...autograd.tensor import Tensor
 from ...autograd.transforms.jacobians import history as history_of
 from ...engine.evaluate import evaluate
-from ...errors import AutodiffError, Exit, fail, fault
+from ...errors import AutodiffError, Exit, fault
 from ...graph.node import Node
 from ...graph.op import LEAF, value_of
 from ...graph.sizes import not_single
@@ -225,13 +225,7 @@ def _objective(session: Interactive, of: str | None) -> Objective:
     node = tensor.looked_at
     text = name or "the last expression"
     if not node.requires_grad:
-        raise fail(
-            "E402",
-            f"`{text}` does not depend on any tensor that requires grad",
-            node.span,
-            label="built only from constants",
-            help="write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`",
-        )
+        raise fault("E402 does-not-depend-on", text, span=node.span)
     if node.numel != 1:
         raise not_single(
             node,
