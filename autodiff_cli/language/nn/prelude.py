@@ -10,8 +10,9 @@ What only keeps its arguments and calls a function is written as a row:
         shows beta={.beta}, threshold={.threshold}
 
 `.beta` is `self.beta`, `of Base(beta)` gives arguments to a base that keeps them, and other lines
-end the constructor. `name(x) = ...` is a method that returns one value, in any class. A definition
-of `MaxPoolNd` is one of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`.
+end the constructor. `name(x) = ...` is a method that returns one value, in any class. A constructor
+of a class keeps its parameters that are written `.beta`, made by a function when it follows:
+`.size: whole`. A definition of `MaxPoolNd` is one of `MaxPool1d`, `MaxPool2d` and `MaxPool3d`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ from .module_names import PRELUDE
 FOLDER = Path(__file__).parent / "prelude"
 _PART = re.compile(r"^(?:@.*\n)*(?:class|def|layer) (\w+)(?:.*\n)(?:(?:[ #].*)?\n)*", re.MULTILINE)
 _ROW = re.compile(r"layer (\w+)(?:\((.*?)\))?(?: of (\w+)(?:\((.*)\))?)?")
-_METHOD = re.compile(r"^    (\w+)\((.*?)\) = (.*)$", re.MULTILINE)
+_METHOD = re.compile(r"^    (?:(\w+)\((.*?)\) = (.*)|(__init__)\((.*)\))$", re.MULTILINE)
+_INIT = re.compile(r"^    def __init__\(self, (.*)\):\n(        super\(\).__init__\(\)\n)?", re.M)
+_KEPT = re.compile(r"(?<![\w)\]])\.([A-Za-z_]\w*)(?:: (\w+))?")
 _SET = re.compile(r'^ +\.(?:register_buffer\(")?(\w+)', re.MULTILINE)
 _OF_SELF = re.compile(r"""(?<![\w)\]}"'])\.(?=[a-z_])""")
 
@@ -175,15 +178,26 @@ def _texts(file: str) -> dict[str, str]:
 
 
 def _method(row: re.Match[str]) -> str:
-    """`name(x) = ...` as a method."""
-    name, taken, result = row.groups()
-    return f"    def {name}(self, {taken}):\n        return {_OF_SELF.sub('self.', result)}"
+    """`name(x) = ...` as a method, and a constructor that only keeps its parameters."""
+    if row[4]:
+        return f"    def __init__(self, {row[5]}):\n        pass"
+    return f"    def {row[1]}(self, {row[2]}):\n        return {_OF_SELF.sub('self.', row[3])}"
+
+
+def _keeping(start: re.Match[str]) -> str:
+    """The start of a constructor, with what keeps its parameters."""
+    kept = ""
+    for name, kind in _KEPT.findall(start[1]):
+        value = f'{kind}({name}, "{name}")' if kind else name
+        kept += f"        self.{name} = {value}\n"
+    params = _KEPT.sub(r"\1", start[1])
+    return f"    def __init__(self, {params}):\n{start[2] or ''}{kept}"
 
 
 def _written_out(text: str) -> str:
     """A definition without rows."""
     if not text.startswith("layer "):
-        return _METHOD.sub(_method, text)
+        return _INIT.sub(_keeping, _METHOD.sub(_method, text))
     head, *lines = text.strip().splitlines()
     match = _ROW.fullmatch(head)
     assert match is not None, head
