@@ -1,0 +1,86 @@
+"""Programs whose checks are compared with what was recorded of them; a letter for each item."""
+
+from __future__ import annotations
+
+import pytest
+
+from autodiff_cli.checks.model import LETTERS, Settings
+from autodiff_cli.checks.runner import check_source
+from autodiff_cli.source import Source
+
+XY = "x = [1, 2]\ny = [3, 4]\nloss = sum(x * y)\n"
+TORCH = "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+WIDE = TORCH.replace("2.0]", "2.0], dtype=torch.float64")
+ASKED = {
+    "loss named": ("# check: loss=k\nx = [1, 2]\nk = sum(x ** 3)\nloss = sum(x)", ".."),
+    "tolerances": (f"# check: rtol=1e-3 atol=1\n{XY}", "..."),
+    "no tolerance": (f"# check: rtol=wide\n{XY}", "E"),
+    "a negative tolerance": (f"# check: atol=-1\n{XY}", "E"),
+    "no number": (f"# check: rtol=nan\n{XY}", "E"),
+    "values that are not finite": ("# check: nan=ignore\nx = [0, 2]\nloss = sum(log(x))", ".n"),
+    "a sign in a string": ("s = 'a # b'  # check: nograd\nx = 1\nloss = x * x", "."),
+    "several names": (f"# check: wrt=x,y hessian=y\n{XY}", "E"),
+    "Hessians": (f"# check: wrt=y hessian\n{XY}", "..."),
+    "no elements": (
+        "# check: hessian\nx = zeros(0, requires_grad=True)\nloss = sum(x ** 2)", "..."
+    ),
+    "no second derivative": (
+        "# check: hessian\nimport torch\nimport torch.nn.functional as F\n"
+        "z = torch.zeros(4, 1, 3).requires_grad_()\n"
+        "x = z.log_softmax(2)\nx.retain_grad()\n"
+        "loss = F.ctc_loss(x, torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2]))\n"
+        "loss.backward()",
+        "..n",
+    ),
+    "an op without a derivative": (
+        TORCH + "y = torch.nextafter(x, x.detach() + 1).detach()\n"
+        "loss = (x * y).sum()\nloss.backward()", ".c"
+    ),
+    "whole numbers between": (
+        TORCH + "loss = (x * (x * 2.2).to(torch.int64)).sum()\nloss.backward()", ".."
+    ),
+    "a step of a float16": (
+        "import torch\nx = torch.tensor([0.1, 3.3], dtype=torch.float16, requires_grad=True)\n"
+        "loss = (x.exp() * x).sum()\nloss.backward()",
+        "..",
+    ),
+    "a gradient that is too coarse": (
+        "import torch\nx = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+        "loss = ((x * 1e4 + 1e8) - 1e8 - x * 1e4 + x).sum() ** 2\nloss.backward()",
+        "..",
+    ),
+    "a slope that is infinite": ("x = [0, 4]\nloss = sum(sqrt(x))", "E"),
+    "an infinite slope, nothing refused": (
+        "# check: nan=ignore\nx = [0, 4]\nloss = sum(sqrt(x))", ".k"
+    ),
+    "large numbers on the way": ("x = [1e-3, 2e-3]\nloss = sum((x + 1e12) - 1e12)", ".."),
+    "written as a list": ("x = 3\nlist = [x.item(), 4]  #=> [3, 4]\nloss = x * x", "..."),
+    "written as words": ("x = 3\ns = 'abc'  #=> abc\nt = 'abc'  #=> abd\nloss = x * x", "..F."),
+    "true and false": ("x = 3\nb = x.item() > 2  #=> True\nloss = x * x", "..."),
+    "ragged": ("x = 3  #=> [1, [2, 3]]\nloss = x * x", ".F."),
+    "deeper than anybody writes": (f"x = 3  #=> {'[' * 70}1{']' * 70}\nloss = x * x", ".F."),
+    "a name that is not there": ("x = 3  #=> y 3\nloss = x * x", ".F."),
+    "above a comment": ("x = 3\n# the square\n\n#=> 3\nloss = x * x", "..."),
+    "nothing above": ("#=> 3\nx = 3\nloss = x * x", ".F."),
+    "an unbalanced bracket": ("x = 3  #=> [3\nloss = x * x", ".F."),
+    "read with another name": (
+        WIDE + "k = float(x.sum())\nloss = (x * k).sum()\nloss.backward()", ".c"
+    ),
+    "strict": (
+        "# check: strict\n" + WIDE + "k = float(x.sum())\nloss = (x * k).sum()\nloss.backward()",
+        ".F",
+    ),
+    "two of them": (
+        TORCH + "y = torch.tensor([3.0, 4.0], requires_grad=True)\n"
+        "loss = (x * y.detach()).sum() + (y * x.detach()).sum()\nloss.backward()",
+        ".cc",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_as_recorded(name: str) -> None:
+    text, letters = ASKED[name]
+    suffix = "py" if "import torch" in text else "expr"
+    found = check_source(Source(text, f"t.{suffix}"), Settings())
+    assert "".join(LETTERS[item.status] for item in found.items) == letters
