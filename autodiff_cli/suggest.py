@@ -7,10 +7,28 @@ milliseconds for thousands of candidates.
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import cache
 
 _LONGEST = 80
+
+
+def dotted(name: str) -> str:
+    """What the spellings of a tensor inside another value have in common: `model[0].weight` and
+    `model.0.weight`, `layers['w']` and `layers.w`."""
+    return name if name.isidentifier() else ".".join(re.findall(r"[^][.'\"]+", name))
+
+
+def named(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a glob or a name in any spelling means."""
+    names = list(names)
+    if pattern in names:
+        return [pattern]
+    found = [name for name in names if fnmatchcase(name, pattern)]
+    plain = dotted(pattern)
+    return found or [name for name in names if fnmatchcase(dotted(name), plain)]
 
 
 def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:

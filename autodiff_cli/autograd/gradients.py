@@ -69,6 +69,7 @@ def backward(
             _seed(t, g, "the tensor of backward()", at)
             for at, (t, g) in enumerate(zip(tensors, gradients, strict=True))
         ]
+    STATE.differentiated = max(node.seq for node, _ in seeds), True
     for observe in STATE.observers:
         observe(seeds)
     targets = None if inputs is None else [t.node for t in inputs]
@@ -146,6 +147,7 @@ def grad(
     for i, tensor in enumerate(inputs):
         if not tensor.requires_grad:
             raise fault("E402 input-grad", i)
+    STATE.differentiated = max(node.seq for node, _ in seeds), False
     for observe in STATE.observers:
         observe(seeds)
     targets = [t.node for t in inputs]

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import AutodiffError, Diagnostic, Label
 from ..graph.node import Node
 from ..graph.sizes import shape_text
+from ..language.program.variables import leaf_names, named_tensors
 from ..language.runtime.assertions import close_mask
 from . import model
 from .blame import blamed
@@ -39,7 +40,7 @@ def gradient_items(check: FileCheck) -> None:
     """Add the gradient items of a program that has run."""
     program = check.program
     assert program is not None
-    names = program.leaf_names()
+    names = leaf_names(named_tensors(program))
     done: set[str] = set()
     for seeds in reversed(program.passes):  # the last backward first: it is what is shown
         graph = GraphCheck(

@@ -51,7 +51,7 @@ class Snapshot:
 def arrays_of(report: Report) -> dict[str, tuple[np.ndarray, str]]:
     """Values by name, gradients by `NAME.grad`."""
     found: dict[str, tuple[np.ndarray, str]] = {}
-    for name, record in report.tensors.items():
+    for name, record in report.named.items():
         found[name] = (record.value, record.dtype)
         if record.grad is not None:
             found[f"{name}.grad"] = (record.grad, record.dtype)
@@ -76,7 +76,7 @@ def write(report: Report, plain: Any) -> str:
     """The text of a snapshot: the plain form; large tensors are summed up."""
     small: dict[str, TensorRecord] = {}
     lines: list[str] = []
-    for name, record in report.tensors.items():
+    for name, record in report.named.items():
         if record.value.size <= LARGE:
             small[name] = record
             continue

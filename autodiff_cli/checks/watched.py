@@ -14,7 +14,6 @@ import numpy as np
 from ..autograd.tensor import Tensor
 from ..errors import AutodiffError
 from ..graph.node import Node
-from ..graph.op import LEAF
 from ..graph.state import STATE
 from ..language.program.report import Options
 from ..language.program.running import Program, redefined
@@ -186,35 +185,3 @@ class Watched(Program):
             super().run()
         finally:
             STATE.observers.clear()
-
-    # -- afterwards -----------------------------------------------------------------------------
-
-    def leaf_names(self) -> dict[Any, str]:
-        """Names of leaves by where their gradient adds up: `w`, `model.weight`, `layers[0]`."""
-        found: dict[Any, str] = {}
-        seen: set[int] = set()
-        pending: list[tuple[str, Any]] = list(reversed(self.scope.names.items()))
-        while pending and len(seen) < 100_000:
-            name, value = pending.pop()
-            if isinstance(value, Tensor):
-                if value.accumulator is not None and value.node.op is LEAF:
-                    found.setdefault(value.accumulator, name)
-                continue
-            if id(value) in seen:
-                continue
-            parts = _parts(name, value)
-            if parts:
-                seen.add(id(value))
-                pending.extend(reversed(parts))
-        return found
-
-
-def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, list | tuple):
-        return [(f"{name}[{i}]", part) for i, part in enumerate(value[:10_000])]
-    if isinstance(value, dict):
-        return [(f"{name}[{key!r}]", part) for key, part in list(value.items())[:10_000]]
-    fields = getattr(value, "fields", None)
-    if isinstance(fields, dict):
-        return [(f"{name}.{key}", part) for key, part in fields.items()]
-    return []

@@ -147,7 +147,7 @@ def run(order: list[Node], targets: list[Node], last: bool) -> None:
                 left = uses[needed] - 1
                 if left:
                     uses[needed] = left
-                elif (last or not needed.requires_grad or _is_freed(needed)) and _is_dead(needed):
+                elif (last or not needed.requires_grad or is_freed(needed)) and _is_dead(needed):
                     if needed.shape:
                         held -= needed.value.nbytes
                     _drop(needed)
@@ -294,10 +294,10 @@ def _stays(node: Node, last: bool) -> bool:
         return False
     if not _is_dead(node):
         return True
-    return not last and node.requires_grad and not _is_freed(node)
+    return not last and node.requires_grad and not is_freed(node)
 
 
-def _is_freed(node: Node) -> bool:
+def is_freed(node: Node) -> bool:
     """Whether a backward has used up the graph here: no other will read the value."""
     return node.marks is not None and node.marks.freed is not None
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..autograd.tensor import Tensor
 from ..graph.node import Node
 from ..graph.op import CONSTANT, LEAF, OUTPUT
-from ..language.program.variables import named_tensors
+from ..language.program.variables import leaf_names, named_tensors
 
 if TYPE_CHECKING:
     from ..language.program.running import Program
@@ -37,7 +36,7 @@ class Names:
     ):
         self.of: dict[Node, str] = {}
         self.tensors = named_tensors(program)
-        self.accumulators = _by_accumulator(self.tensors)
+        self.accumulators = leaf_names(self.tensors)
         self.bound: dict[Node, str] = {}
         for name, node in assigned:
             self.bound.setdefault(through.get(node, node), name)
@@ -82,7 +81,7 @@ class Names:
     def _wanted(self, node: Node) -> str:
         """The user's name of a node, or ""."""
         if node.op is LEAF:
-            found = self.accumulators.get(id(node.args[0])) or self.bound.get(node)
+            found = self.accumulators.get(node.args[0]) or self.bound.get(node)
             if found is None and node.span is not None:
                 found = node.span.assigned
             return found or "leaf"
@@ -125,14 +124,6 @@ def _written(read: Node, reader: Node) -> str | None:
 
 def _numbered(name: str, prefix: str) -> bool:
     return name.startswith(prefix) and name[len(prefix) :].isdigit()
-
-
-def _by_accumulator(tensors: dict[str, Tensor]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for name, tensor in tensors.items():
-        if tensor.accumulator is not None and tensor.node.op is LEAF:
-            found.setdefault(id(tensor.accumulator), name)
-    return found
 
 
 def _same_place(recording: Recording) -> set[Node]:

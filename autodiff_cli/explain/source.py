@@ -68,9 +68,7 @@ def under_observation(
     failed: Callable[[AutodiffError], R],
 ) -> R:
     """Run a program, and make something of what it differentiated last."""
-    # A dotted name or an element is no name that the program assigns; it is looked up afterwards.
-    plain = tuple(name for name in request.wrt if name.isidentifier() or "*" in name)
-    program = Observed(source, replace(options, loss=request.of, wrt=plain))
+    program = Observed(source, replace(options, loss=request.of, wrt=request.wrt))
     more: tuple[AutodiffError, ...] = ()
     found: Any
     try:

@@ -55,7 +55,7 @@ class State(local):
     `shown`, `shown_span`: the last bare expression at module level. `last`: the last scalar
     that was computed there, with its name; `wrt`: names to differentiate with respect to.
     `unequal`: the arrays that `allclose` found different. `printing`: what a `repr` is inside
-    of.
+    of. `differentiated`: the `seq` of what was differentiated last, and whether by `backward()`.
 
     Of those who watch it, for all programs of a call: `runs`, how many are inside one another;
     `readers` are called with the node and the numbers whenever a program
@@ -125,6 +125,7 @@ class State(local):
         self.shown_span: Any = None
         self.last: tuple[str | None, Any] | None = None
         self.wrt: dict[str, None] = {}
+        self.differentiated = (0, True)
         self.unequal: list[Any] = []
         self.printing: set[int] = set()
         self.grad_read: list[Callable[[], None]] = []

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from ..suggest import named
 from .selection import matching
 
 if TYPE_CHECKING:
@@ -110,19 +110,16 @@ def named_arrays(
 ) -> dict[str, np.ndarray]:
     """Values by name and gradients by `NAME.grad`, of the names and parts that were chosen."""
     found: dict[str, np.ndarray] = {}
+    keys = [key for name in report.tensors for key in (name, f"{name}.grad")]
+    wanted = {key for glob in show for key in named(glob, keys)}
     for record in matching(report, show):
         for key, array, part in (
             (record.name, record.value, "values"),
             (f"{record.name}.grad", record.grad, "gradients"),
         ):
-            if array is not None and (not only or part in only) and _chosen(key, show):
+            if array is not None and (not only or part in only) and (not show or key in wanted):
                 found[key] = array
     return found
-
-
-def _chosen(key: str, globs: tuple[str, ...]) -> bool:
-    """Globs name keys: `A` is the tensor, `A.grad` its gradient, `A*` both."""
-    return not globs or any(fnmatchcase(key, glob) for glob in globs)
 
 
 def write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:

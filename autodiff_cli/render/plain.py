@@ -6,14 +6,15 @@ there were tensors that require grad. What is no statement is a comment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..numerals import format_number, writable
-from .selection import matching
-from .text import format_shape, printable
+from .selection import Family, families, matching
+from .text import format_count, format_shape, printable
 from .values import shortest
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ def _lines(
 ) -> Iterator[str]:
     told = report.snippet and not (all or show or asserts)
     large = [record for record in records if told and record.value.size > MOST_NUMBERS]
-    records = [record for record in records if record not in large]
+    groups = [] if all or show or asserts else families(records)
+    many = [group for group in groups if len(group.members) > 1]
+    left = {record.name for group in many for record in group.members}
+    left.update(record.name for record in large)
+    records = [record for record in records if record.name not in left]
     if not only or "values" in only:
         for record in large:
             yield (
@@ -75,8 +80,10 @@ def _lines(
             yield (
                 assertion(record.name, record.value)
                 if asserts
-                else (f"{record.name} = {value}  # {describe(record)}")
+                else (f"{_start(record)} = {value}  # {describe(record)}")
             )
+        for group in many:
+            yield f"# {group.name}: {_together(group)}  # {describe(group.members[0])}"
         if not show and not asserts:
             for name, number in report.scalars.items():
                 kind = type(number).__name__
@@ -105,12 +112,22 @@ def _lines(
 def _gradients(records: Iterable[TensorRecord], asserts: bool) -> Iterator[str]:
     for record in records:
         if record.grad is not None:
-            name = f"{record.name}.grad"
+            text = f"{gradient(record.grad)}  # {format_shape(record.grad.shape)}"
             yield (
-                assertion(name, record.grad)
+                assertion(f"{record.name}.grad", record.grad)
                 if asserts
-                else (f"{name} = {gradient(record.grad)}  # {format_shape(record.grad.shape)}")
+                else f"{_start(record)}.grad = {text}"
             )
+
+
+def _start(record: TensorRecord) -> str:
+    """The name; that of a tensor inside another value makes no program text, but a comment."""
+    return f"# {record.name}" if record.inside else record.name
+
+
+def _together(group: Family) -> str:
+    count = format_count(len(group.members), "tensor")
+    return f"{count} alike (--show '{group.name}' writes them)"
 
 
 def describe(record: TensorRecord) -> str:
@@ -147,6 +164,7 @@ def gradient(array: np.ndarray) -> str:
 
 def assertion(name: str, array: np.ndarray) -> str:
     """The statement that holds when the tensor has this value."""
+    name = re.sub(r"\.(\d+)", r"[\1]", name)  # `model[0].weight` in a program
     if array.size == 0:
         return f"assert {name}.shape == {format_shape(array.shape)}"
     text = repr(shortest(array))

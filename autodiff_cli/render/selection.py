@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..graph.walk import walk
+from ..suggest import named
 
 if TYPE_CHECKING:
     from ..graph.node import Node
     from ..session import Report, TensorRecord
 
 MANY = 20
+MOST_ROWS = 40
+
+
+class Family(NamedTuple):
+    """Tensors inside other values that are alike: `name` is a glob when there are several."""
+
+    name: str
+    members: list[TensorRecord]
+
+
+def families(records: list[TensorRecord]) -> list[Family]:
+    """Each record alone; parameters of one shape whose names differ in numbers only together when
+    there are many."""
+    found: dict[tuple[object, ...], Family] = {}
+    many = sum(record.inside for record in records) > MANY
+    for record in records:
+        key: tuple[object, ...] = (record.name,)
+        glob = record.name
+        if many and record.inside:
+            glob = re.sub(r"(?<=[.[])\d+(?![^].])", "*", record.name)
+            key = glob, record.shape, record.dtype, record.requires_grad, record.grad is None
+        found.setdefault(key, Family(glob, [])).members.append(record)
+    return [
+        f if len(f.members) > 1 else Family(f.members[0].name, f.members) for f in found.values()
+    ]
 
 
 def matching(report: Report, globs: tuple[str, ...]) -> list[TensorRecord]:
@@ -19,8 +45,38 @@ def matching(report: Report, globs: tuple[str, ...]) -> list[TensorRecord]:
     records = list(report.tensors.values())
     if not globs:
         return records
-    wanted = [glob.removesuffix(".grad") for glob in globs]
-    return [r for r in records if any(fnmatchcase(r.name, glob) for glob in wanted)]
+    wanted = {n for glob in globs for n in named(glob.removesuffix(".grad"), report.tensors)}
+    return [record for record in records if record.name in wanted]
+
+
+def missing(report: Report, record: TensorRecord) -> str:
+    """Why a leaf has no gradient, in a word."""
+    if not record.requires_grad:
+        return "requires_grad=False"
+    if report.graph is None:
+        return "None"
+    if not report.connected(record.name):
+        return f"not connected to {report.objective or 'the last expression'}"
+    return "autograd.grad returned it" if report.returned else "cleared after backward()"
+
+
+def no_gradients(report: Report) -> str:
+    """Why a program that has leaves has no gradients; empty when it has."""
+    records = report.tensors.values()
+    leaves = [r for r in records if r.is_leaf and r.requires_grad]
+    if report.graph is not None or not leaves or any(r.grad is not None for r in records):
+        return ""
+    name = report.candidate
+    if report.returned:
+        return "none: autograd.grad() returned them, and leaves .grad as it is"
+    if name is None:
+        return "none: nothing is computed from what requires grad"
+    if report.snippet:
+        return f"none: the program calls no backward(); --of {name} does it"
+    shape = report.tensors[name].shape if name in report.tensors else ()
+    return (
+        f"none: {name} is not a single number, its shape is {shape}; --of {name} --grad-output ones"
+    )
 
 
 def important(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:

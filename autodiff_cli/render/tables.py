@@ -15,10 +15,19 @@ from rich.text import Text
 from .graphs.outline import Outline
 from .graphs.tree import Bounds, Row, Tree, cells, columns_of, everything, fitted
 from .heat import heated, scale_of
-from .selection import important, matching
-from .text import ascii_text, format_number, format_shape, printable
+from .selection import (
+    MANY,
+    MOST_ROWS,
+    Family,
+    families,
+    important,
+    matching,
+    missing,
+    no_gradients,
+)
+from .text import ascii_text, format_count, format_number, format_shape, printable
 from .text import text_width as width_of
-from .values import Look, cell_lines, finite_range, fit_lines, norm
+from .values import Look, cell_lines, extent, fit_lines, norm
 
 if TYPE_CHECKING:
     from ..session import Report, TensorRecord
@@ -113,6 +122,9 @@ class Page:
             elif part == "gradients" and _with_gradients(report, shown):
                 printed = self._gap(printed)
                 self.gradients(report, _with_gradients(report, shown))
+            elif part == "gradients" and no_gradients(report) and not show:
+                printed = self._gap(printed)
+                self.line(_title("Gradients", no_gradients(report)))
 
     def _gap(self, printed: bool) -> bool:
         if printed:
@@ -123,13 +135,15 @@ class Page:
         self, report: Report, records: list[TensorRecord], scalars: dict[str, Any], hidden: int
     ) -> None:
         rows: list[list[Cell]] = []
-        for record in records:
+        groups = families(records)
+        for group in groups[:MOST_ROWS]:
+            record = group.members[0]
             origin = f"<{record.grad_fn}>" if record.grad_fn else (
                 "leaf" if record.requires_grad else "const"
             )  # fmt: skip
             rows.append([
-                cell(record.name, NAME), cell(format_shape(record.shape), DIM),
-                cell(record.dtype), self._array(record.value),
+                cell(group.name, NAME), cell(format_shape(record.shape), DIM),
+                cell(record.dtype), self._shown(group, record.value, len(groups)),
                 cell(origin, OP if record.grad_fn else ""),
             ])  # fmt: skip
         for name, number in scalars.items():
@@ -139,12 +153,18 @@ class Page:
                 cell("python"),
             ])  # fmt: skip
         self._table("Values", ["name", "shape", "dtype", "value", "grad_fn"], rows, 3)
-        if hidden:
-            noun = "value" if hidden == 1 else "values"
-            self.line(Text(f" … {hidden} intermediate {noun} not shown (--all, --show 'h*')", DIM))
+        self._left(len(groups) - MOST_ROWS, "more row")
+        self._left(hidden, "intermediate value", " not shown")
+
+    def _left(self, count: int, noun: str, end: str = "") -> None:
+        """What is not shown, and how to see it."""
+        if count > 0:
+            text = f" … {format_count(count, noun)}{end} (--all"
+            wide = f"{text}, --show 'h*')"
+            self.line(Text(wide if width_of(wide) <= self.look.width else f"{text})", DIM))
 
     def graph(self, report: Report, all: bool) -> None:
-        self.line(_title("Graph", f"{report.loss or 'last expression'} <- grad_fn"))
+        self.line(_title("Graph", f"{report.objective or 'last expression'} <- grad_fn"))
         bounds = everything(self.look.width - 1) if all else Bounds()
         column = None
         if report.profile is not None:
@@ -167,20 +187,34 @@ class Page:
 
     def gradients(self, report: Report, records: list[TensorRecord]) -> None:
         rows: list[list[Cell]] = []
-        for record in records:
-            head = [cell(record.name, NAME), cell(format_shape(record.shape), DIM)]
-            if record.grad is None:
-                rows.append([*head, cell(_missing(report), "yellow"), Cell(), Cell(), Cell()])
+        groups = families(records)
+        for group in groups[:MOST_ROWS]:
+            record = group.members[0]
+            head = [cell(group.name, NAME), cell(format_shape(record.shape), DIM)]
+            grads = [r.grad for r in group.members if r.grad is not None]
+            if not grads:
+                word = missing(report, record)
+                rows.append([*head, cell(word, "yellow"), Cell(), Cell(), Cell()])
                 continue
-            low, high = finite_range(record.grad)
-            numbers = [norm(record.grad), low, high]
+            norms = [norm(g) for g in grads]
+            size = " to ".join(map(self._number, dict.fromkeys([min(norms), max(norms)])))
             rows.append([
-                *head, self._array(record.grad, gradient=True),
-                *(cell("" if n is None else self._number(n)) for n in numbers),
+                *head, self._shown(group, grads[0], len(groups), gradient=True), cell(size),
+                *(cell("" if n is None else self._number(n)) for n in extent(grads)),
             ])  # fmt: skip
-        name = f"d {report.loss or 'loss'} / d name" if report.graph is not None else ""
+        name = f"d {report.objective or 'loss'} / d name" if report.graph is not None else ""
         headers = ["name", "shape", "gradient", "norm", "min", "max"]
         self._table("Gradients", headers, rows, 2, name)
+        self._left(len(groups) - MOST_ROWS, "more row")
+
+    def _shown(self, group: Family, array: Any, rows: int, *, gradient: bool = False) -> Cell:
+        """The numbers of a tensor; of one of many parameters that is large, what they are like."""
+        if len(group.members) > 1:
+            return cell(f"{len(group.members)} tensors alike", DIM)
+        numbers = self._array(array, gradient=gradient)
+        if rows > MANY and group.members[0].inside and array.size > self.look.max_elements:
+            del numbers[1:]
+        return numbers
 
     def _number(self, value: Any) -> str:
         number = value if isinstance(value, float) else value.item()
@@ -318,16 +352,16 @@ def print_lines(
 
 
 def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:
-    """Tensors that have a gradient, and leaves that should but are not reached."""
+    """Tensors that have a gradient, and leaves that could but have none."""
+    done = report.graph is not None or any(r.grad is not None for r in report.tensors.values())
     return [
         r for r in records
         if r.grad is not None
-        or (r.requires_grad and r.is_leaf and report.graph is not None and r.name != report.loss)
+        or (
+            r.is_leaf and done and not report.chosen and r.name != report.loss
+            and (r.requires_grad or r.inside)
+        )
     ]  # fmt: skip
-
-
-def _missing(report: Report) -> str:
-    return f"not connected to {report.loss or 'the last expression'}"
 
 
 def _title(title: str, note: str = "") -> Text:

@@ -132,6 +132,14 @@ def finite_range(array: np.ndarray) -> tuple[Any, Any]:
     return (array.min(), array.max()) if array.size else (None, None)
 
 
+def extent(arrays: list[np.ndarray]) -> tuple[Any, Any]:
+    """Smallest and largest element of arrays that is no NaN, infinities too; None twice when there
+    is none."""
+    found = [a[~np.isnan(a)] for a in arrays]
+    found = [a for a in found if a.size]
+    return (min(a.min() for a in found), max(a.max() for a in found)) if found else (None, None)
+
+
 def sparkline(array: np.ndarray, bins: int = 16) -> str:
     """The distribution of log10 of the magnitudes of nonzero finite elements."""
     magnitudes = np.abs(array.astype(np.float64, copy=False).ravel())

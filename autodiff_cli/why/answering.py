@@ -28,11 +28,10 @@ class Inquiry:
 
     def __init__(self, source: Source, name: str, options: Options):
         self.source = source
-        self.name = name
         self.options = options
         self.program = Recorder(source, options)
         self.program.run()
-        self.tensor = lookup(self.program, name)
+        self.name, self.tensor = lookup(self.program, name)
 
     # -- the gradient ---------------------------------------------------------------------------
 
@@ -187,7 +186,7 @@ def answer(
         at = "" if failure.span is None else f" in line {failure.span.line}"
         notes.append(f"the program stops{at}: {failure.message}")
     return Answer(
-        name,
+        inquiry.name,
         verdict,
         cause.code,
         None if span is None else span.line,

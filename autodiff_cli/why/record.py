@@ -6,6 +6,7 @@ Invariant: without `changes` the program computes what it would alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from ..language.values.dialect import kind_of
 from ..language.values.user_classes import Object
 from ..language.values.values import Scope
 from ..source import Source, Span
-from ..suggest import suggest
+from ..suggest import named, suggest
 
 MOST_BINDINGS = 100_000
 MOST_PASSES = 64
@@ -159,8 +160,13 @@ def changed(value: Any) -> Any:
 # -- names ----------------------------------------------------------------------------------------
 
 
-def lookup(program: Recorder, name: str) -> Any:
-    """What a name means when the program has ended: `w`, `layers[0].weight`, `p['W']`."""
+def lookup(program: Recorder, name: str) -> tuple[str, Any]:
+    """How a name is spelled and what it means when the program has ended: `layers.0.weight`."""
+    tensors = named_tensors(program)
+    if not name.isidentifier() and "*" not in name:
+        for found in named(name, tensors):
+            return found, tensors[found]
+        name = re.sub(r"\.(\d+)", r"[\1]", name)
     tree = parse(Source(name, "<name>"))
     expression = tree.body[0] if len(tree.body) == 1 else None
     if not isinstance(expression, syntax.ExprStmt) or not _is_path(expression.value):
@@ -171,9 +177,11 @@ def lookup(program: Recorder, name: str) -> Any:
         try:
             value = program.evaluate_text(name, "<name>")
         except AutodiffError as error:
-            raise error.amend(span=None, labels=()) from None
+            close = suggest(name, tensors)
+            help = (f"did you mean `{close[0]}`?",) if close else error.diagnostic.helps
+            raise error.amend(span=None, labels=(), helps=help) from None
     _refuse_several(program, name, value)
-    return value
+    return name, value
 
 
 def _refuse_several(program: Recorder, name: str, value: Any) -> None:

@@ -270,3 +270,123 @@ def test_a_tensor_may_be_called_file(cli, tmp_path: Path):
     assert cli("-e", "file = 2; loss = file * 3", "-o", "out.npz").code == 0
     with np.load(tmp_path / "out.npz") as data:
         assert data["file.grad"] == 3
+
+
+# ------------------------------------------------------------------ modules and containers
+
+# Gradients by hand: loss = (2 * 3 * a[0] + 3) * w + b with a[0] = 2, w = 5.
+HELD = """import torch
+import torch.nn as nn
+a = [torch.tensor(2.0, requires_grad=True), torch.tensor(7.0, requires_grad=True)]
+layers = {'w': torch.tensor(5.0, requires_grad=True), 'b': torch.tensor(1.0, requires_grad=True)}
+model = nn.Sequential(nn.Linear(1, 1), nn.Identity())
+with torch.no_grad():
+    model[0].weight.fill_(6.0)
+    model[0].bias.fill_(3.0)
+loss = model(a[0].reshape(1)).sum() * layers['w'] + layers['b']
+loss.backward()
+"""
+HELD_GRADIENTS = {
+    "a[0]": 30, "a[1]": None, "layers['w']": 15, "layers['b']": 1, "model.0.weight": [[10]],
+    "model.0.bias": [5],
+}  # fmt: skip
+
+
+def test_parameters_are_rows(cli, tmp_path: Path):
+    (tmp_path / "held.py").write_text(HELD)
+    (document,) = documents(cli("held.py", "--format", "json").out)
+    found = document["tensors"]
+    assert {name: found[name]["grad"] for name in HELD_GRADIENTS} == HELD_GRADIENTS
+    assert document["loss"] is None  # the program differentiates itself
+    table = cli("held.py", tty=True, NO_COLOR="1", COLUMNS="100").out
+    assert re.search(r"^ model\.0\.weight +\(1, 1\) +\[\[10\]\]", table, re.M)
+    assert re.search(r"^ a\[1\] +\(\) +not connected to loss$", table, re.M)
+    assert "Graph   loss <- grad_fn" in table
+    lines = cli("held.py").out.splitlines()
+    assert "# model.0.bias.grad = tensor([5.0], dtype=torch.float32)  # (1,)" in lines
+    assert cli("held.py", "-o", "out.npz").code == 0
+    with np.load(tmp_path / "out.npz") as data:
+        assert data["layers['w'].grad"] == 15
+    again = cli("-", stdin=HELD + cli("held.py", "--asserts", "--only", "gradients").out)
+    assert (again.code, again.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("spelling", "names"),
+    [
+        ("model.0.weight", ["model.0.weight"]), ("model[0].weight", ["model.0.weight"]),
+        ("model*", ["model.0.weight", "model.0.bias"]), ("a[0]", ["a[0]"]), ("a[*]", ["a[0]"]),
+        ("layers.w", ["layers['w']"]), ('layers["w"]', ["layers['w']"]),
+    ],
+)  # fmt: skip
+def test_spellings_of_a_parameter(cli, tmp_path: Path, spelling: str, names: list[str]):
+    (tmp_path / "held.py").write_text(HELD.replace("loss.backward()\n", ""))
+    (document,) = documents(cli("held.py", "--wrt", spelling, "--format", "json").out)
+    found = {n: t["grad"] for n, t in document["tensors"].items() if t["grad"] is not None}
+    assert found == {name: HELD_GRADIENTS[name] for name in names}
+    explained = cli("explain", "held.py", "--wrt", spelling).out
+    assert all(f"g({name}) = " in explained for name in names)
+    if "*" not in spelling:
+        (answer,) = documents(cli("why", spelling, "held.py", "--format", "json").out)
+        assert (answer["name"], answer["verdict"]) == (names[0], "ok")
+
+
+def test_unknown_parameters_are_refused(cli, tmp_path: Path):
+    (tmp_path / "held.py").write_text(HELD)
+    for command in (["run", "held.py", "--wrt", "model.0.wieght"], ["why", "model.0.wieght"]):
+        result = cli(*command, *([] if "held.py" in command else ["held.py"]))
+        assert (result.code, "did you mean `model.0.weight`?" in result.err) == (3, True)
+
+
+MANY_WEIGHTS = """import torch
+ws = [torch.ones(2, 2, requires_grad=True) for _ in range(200)]
+for step in range(3):
+    loss = sum((w * k).sum() for k, w in enumerate(ws[:100]))
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("width", [120, 80, 44])
+def test_many_parameters_are_summed_up(cli, width: int):
+    shown = cli("-", stdin=MANY_WEIGHTS, tty=True, NO_COLOR="1", COLUMNS=str(width)).out
+    assert len(shown.splitlines()) < 60
+    assert all(len(line) <= width for line in shown.splitlines())
+    assert "100 tensors alike" in shown
+    assert "not connected to loss" in shown
+    assert "594" in shown  # the largest norm: 3 steps of 99 in 2 x 2
+    plain = cli("-", stdin=MANY_WEIGHTS).out
+    assert len(plain.splitlines()) < 20
+    glob = "--show", "ws[*]"
+    assert len(cli("-", *glob, stdin=MANY_WEIGHTS).out.splitlines()) == 301
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 3", "nothing is computed from what requires grad"),
+        ("x = [1, 2]; y = x * 2", "y is not a single number, its shape is (2,)"),
+        (HELD.replace("loss.backward()", ""), "calls no backward(); --of loss does it"),
+        (
+            HELD.replace("loss.backward()", "torch.autograd.grad(loss, a[0])"),
+            "autograd.grad return",
+        ),
+        (HELD + "layers['w'].grad = None", "cleared after backward()"),
+        (HELD + "model[0].bias.requires_grad_(False); model.zero_grad()", "requires_grad=False"),
+    ],
+)
+def test_why_there_is_no_gradient(cli, text: str, words: str):
+    shown = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS="120").out
+    assert words in shown.partition("Gradients")[2]
+
+
+def test_other_leaves_than_asked_for_are_not_missing(cli):
+    for wrt, name in (("B", "A"), ("A", "B")):
+        shown = cli("demo.expr", "--wrt", wrt, tty=True, NO_COLOR="1", COLUMNS="80").out
+        assert "not connected" not in shown
+        assert f"\n {name} " not in shown.partition("Gradients")[2]
+
+
+def test_infinities_are_extremes(cli):
+    text = "x = [0, 4]; loss = sum(sqrt(x))"
+    shown = cli("-e", text, tty=True, NO_COLOR="1", COLUMNS="80").out
+    assert re.search(r"\[ inf, 0\.25\] +inf +0\.25 +inf$", shown, re.M)

@@ -47,6 +47,13 @@ def test_gradients_of_and_with_respect_to(demo: Any) -> None:
     assert ":jac y" in output
 
 
+def test_gradients_of_what_lists_and_dicts_hold(session: Any) -> None:
+    session("a = [tensor(2.0, requires_grad=True)]\nd = {'w': tensor(5.0, requires_grad=True)}")
+    session("loss = a[0] * d['w']")
+    assert session(":grad") == "a[0].grad  5     d['w'].grad  2\n"
+    assert session(":grad loss d.w") == "d['w'].grad  2\n"
+
+
 def test_gradients_change_nothing(demo: Any) -> None:
     demo("seen = []")
     demo("h = A.register_hook(lambda g: seen.append(1))")

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Ended
+from ...graph.op import LEAF
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,8 @@ def is_finite(array: np.ndarray) -> bool:
 
 @dataclass(slots=True)
 class TensorRecord:
-    """A tensor bound to a top-level name when the program ended."""
+    """A tensor bound to a top-level name when the program ended, or a parameter inside what such a
+    name means: then `name` says where, and `inside` is set."""
 
     name: str
     shape: tuple[int, ...]
@@ -76,13 +78,17 @@ class TensorRecord:
     value: np.ndarray
     grad: np.ndarray | None
     node: Node
+    inside: bool = False
 
 
 @dataclass(slots=True)
 class Report(Ended):
     """What a program did. On an error `tensors` is empty and `error` says what happened; `graph` is
-    the node of
-    the loss, `shown` the text of a last bare expression that was not a call of print;
+    the node of what was differentiated and `objective` its name, also where the program did that
+    itself and there is no `loss`; `leaves` names leaves by where their gradient adds up;
+    `candidate` is what could have been differentiated, `returned`: by `autograd.grad`;
+    `chosen`: with respect to what was said; `shown` the
+    text of a last bare expression that was not a call of print;
     `snippet`: the program is Python, and prints what it wants to be seen."""
 
     file: str
@@ -94,6 +100,12 @@ class Report(Ended):
     more_errors: list[AutodiffError] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     graph: Node | None = None
+    objective: str | None = None
+    leaves: dict[Any, str] = field(default_factory=dict)
+    candidate: str | None = None
+    returned: bool = False
+    chosen: bool = False
+    reached: set[str] | None = None
     shown: str | None = None
     snippet: bool = False
     profile: Profile | None = None
@@ -104,6 +116,21 @@ class Report(Ended):
         self.error = error
         self.tensors.clear()
         self.scalars.clear()
+
+    @property
+    def named(self) -> dict[str, TensorRecord]:
+        """The tensors that top-level names mean: those that program text can give again."""
+        return {name: record for name, record in self.tensors.items() if not record.inside}
+
+    def connected(self, name: str) -> bool:
+        """Whether what was differentiated depends on the leaf of this name."""
+        from ...autograd.transforms.jacobians import history
+
+        if self.reached is None:
+            nodes = () if self.graph is None else history(self.graph)
+            keys = (n.args[0] for n in nodes if n.op is LEAF)
+            self.reached = {self.leaves[key] for key in keys if key in self.leaves}
+        return name in self.reached
 
     @property
     def finite(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from os.path import dirname
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from ...autograd import calls, gradients
 from ...autograd.literals import array_of
 from ...autograd.tensor import GradSlot, Tensor, new_leaf
-from ...engine.evaluate import evaluate, release
+from ...engine.evaluate import evaluate, is_freed, release
 from ...errors import AutodiffError, Diagnostic, fail, fault
 from ...graph.dtypes import DTYPES, FLOAT32, FLOAT64, is_float, name_of
 from ...graph.node import Node as GraphNode
@@ -25,7 +24,7 @@ from ...graph.sizes import bytes_text, not_single
 from ...graph.state import STATE
 from ...outside import OUTSIDE
 from ...source import Source
-from ...suggest import suggest
+from ...suggest import dotted, named, suggest
 from ..errors.exhaustion import Exhaustion
 from ..python.loading import Files, read_array
 from ..runtime.expressions import Context, compile_expression
@@ -41,6 +40,7 @@ from ..values.housekeeping import HOUSEKEEPING, ended, limit
 from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
+from .variables import has_row, leaf_names, named_tensors, no_such
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,8 +207,9 @@ class Program:
         known = sorted(module_names(tree) | set(self.scope.names))
         chosen: list[str] = []
         for pattern in patterns:
-            matching = [n for n in known if fnmatchcase(n, pattern)]
-            if not matching:
+            matching = named(pattern, known)
+            head, inside, _ = dotted(pattern).partition(".")
+            if not matching and not (inside and named(head, known)):
                 close = suggest(pattern, known)
                 raise fault(
                     "E201 wrt-program-no-such",
@@ -262,7 +263,7 @@ class Program:
             )
         inputs = (
             [t for t in (self.scope.names.get(n) for n in STATE.wrt) if isinstance(t, Tensor)]
-            if STATE.wrt
+            if self.options.wrt
             else None
         )
         if inputs is not None:
@@ -271,6 +272,7 @@ class Program:
                 for t in inputs
                 if (t.requires_grad and t is not self.loss) or (t.is_leaf and t.requires_grad)
             ]
+            inputs += self._inside()
         gradients.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
         if inputs is None:
             self._warn_of_unconnected()
@@ -280,6 +282,18 @@ class Program:
             and isinstance(self.loss.accumulator, GradSlot)
         ):
             self.loss.accumulator = None
+
+    def _inside(self) -> list[Tensor]:
+        """The leaves that `--wrt` names inside modules, lists and dicts."""
+        tensors = named_tensors(self)
+        found: dict[Tensor, None] = {}
+        for pattern in self.options.wrt:
+            names = named(pattern, tensors)
+            if not names:
+                raise no_such(pattern, tensors, self)
+            leaves = (tensors[n] for n in names if not n.isidentifier())
+            found.update((t, None) for t in leaves if t.requires_grad and t.is_leaf)
+        return list(found)
 
     def _warn_of_unconnected(self) -> None:
         """W403 for leaves that the loss does not depend on: their gradient stays None."""
@@ -370,9 +384,10 @@ class Program:
 
     def fill(self, report: Report) -> None:
         """Evaluate everything that is shown, in one plan, and write it into the report."""
-        tensors = {
-            n: v for n, v in self.scope.names.items() if isinstance(v, Tensor) and v.tag != "numpy"
-        }
+        everything = named_tensors(self)
+        if self.options.wrt and self.loss is None:
+            self._inside()
+        tensors = {n: v for n, v in everything.items() if n.isidentifier() or has_row(v)}
         nodes: list[GraphNode] = []
         for tensor in tensors.values():
             nodes.append(tensor.looked_at)
@@ -395,13 +410,27 @@ class Program:
                 value_of(node),
                 None if grad is None else value_of(grad.node),
                 node,
+                not name.isidentifier(),
             )
         for name, value in self.scope.names.items():
             if isinstance(value, bool | int | float) and name != "_":
                 report.scalars[name] = value
         report.snippet = STATE.python
-        report.loss = self.loss_name
+        report.loss = report.objective = self.loss_name
+        report.chosen = bool(self.options.wrt)
+        report.leaves = leaf_names(everything)
         report.graph = None if self.loss is None else self.loss.node
+        if report.graph is None and self.options.backward:
+            done, by_backward = STATE.differentiated
+            report.returned = not by_backward
+            results = {n: t for n, t in everything.items() if t.requires_grad and not t.is_leaf}
+            for name, tensor in results.items():
+                newer = report.graph is None or tensor.node.seq > report.graph.seq
+                same = tensor.node is report.graph and name.isidentifier()
+                if done and (newer or same) and (tensor.node.seq == done or is_freed(tensor.node)):
+                    report.objective, report.graph = name, tensor.node
+            if not done and results:
+                report.candidate = max(results, key=lambda n: results[n].looked_at.seq)
         body = [] if self.tree is None else self.tree.body
         silent = not (STATE.python and self.printed)  # what a snippet prints is all that it prints
         if STATE.shown is not None and silent and body and isinstance(body[-1], syntax.ExprStmt):
@@ -427,11 +456,7 @@ class Program:
             return
         from .nonfinite_origin import first_guilty
 
-        grads = {
-            n: v.grad.node
-            for n, v in self.scope.names.items()
-            if isinstance(v, Tensor) and v.grad is not None
-        }
+        grads = {n: v.grad.node for n, v in named_tensors(self).items() if v.grad is not None}
         found = first_guilty(report.tensors, grads)
         if found is None:
             return

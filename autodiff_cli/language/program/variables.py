@@ -5,8 +5,7 @@ Tensors in lists, dicts and modules have names too: `params[0]`, `params['W']`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.tensor import Tensor
@@ -17,13 +16,14 @@ from ...graph.node import Node
 from ...graph.op import LEAF
 from ...graph.sizes import not_single
 from ...graph.state import STATE
-from ...suggest import suggest
+from ...suggest import named, suggest
 from ..syntax import tree as syntax
 
 if TYPE_CHECKING:
     from .running import Program
 
 MOST_ELEMENTS = 1000  # of one list or dict that get names
+MOST = 100_000  # values that are looked into for them
 LONGEST_TEXT = 60
 
 
@@ -47,41 +47,56 @@ def quoted(text: str) -> str:
 
 
 def named_tensors(program: Program) -> dict[str, Tensor]:
-    """Every tensor that a top-level name leads to."""
+    """Every tensor that a top-level name leads to; one inside other values under its first name."""
     found: dict[str, Tensor] = {}
-    for name, value in program.scope.names.items():
+    seen: set[int] = set()
+    pending = list(reversed(program.scope.names.items()))
+    while pending and len(seen) < MOST:
+        name, value = pending.pop()
         if isinstance(value, Tensor):
-            if value.tag != "numpy":
+            if value.tag != "numpy" and (name.isidentifier() or id(value) not in seen):
                 found[name] = value
-        elif isinstance(value, list | tuple | dict):
-            found.update(_elements(name, value))
-        elif hasattr(value, "parameters") and hasattr(value, "modules"):
-            found.update(_parameters(name, value))
+            if not name.isidentifier():
+                seen.add(id(value))
+        elif id(value) not in seen:
+            parts = _parts(name, value)
+            if parts:
+                seen.add(id(value))
+                pending.extend(reversed(parts))
     return found
 
 
-def _elements(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    for at, (key, element) in enumerate(pairs):
-        if at >= MOST_ELEMENTS:
-            return
-        if isinstance(element, Tensor) and isinstance(key, str | int):
-            yield f"{name}[{key!r}]", element
+def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
+    """What a value holds, by name: `params[0]`, `layers['w']`, `model.0.weight`."""
+    if isinstance(value, list | tuple):
+        return [(f"{name}[{at}]", part) for at, part in enumerate(value[:MOST_ELEMENTS])]
+    if isinstance(value, dict):
+        return [
+            (f"{name}[{key!r}]", part) for key, part in islice(value.items(), MOST_ELEMENTS)
+            if isinstance(key, str | int)
+        ]  # fmt: skip
+    fields = getattr(value, "fields", None)
+    if isinstance(fields, dict) and hasattr(value, "modules"):
+        fields = {**value.parameters, **fields, **value.modules}
+    elif not isinstance(fields, dict) or value.cls.fixed:
+        return []
+    return [(f"{name}.{key}", part) for key, part in fields.items()]
 
 
-def _parameters(name: str, module: Any) -> Iterator[tuple[str, Tensor]]:
-    seen: set[int] = set()
-    pending = [(name, module)]
-    while pending:
-        path, current = pending.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        for key, tensor in current.parameters.items():
-            if isinstance(tensor, Tensor):
-                yield f"{path}.{key}", tensor
-        below = [(f"{path}.{key}", m) for key, m in current.modules.items() if m is not None]
-        pending[:0] = below
+def has_row(tensor: Tensor) -> bool:
+    """Whether a tensor inside another value is reported: it gathers gradients, or may again."""
+    return (
+        tensor.is_parameter or tensor.grad is not None or (tensor.requires_grad and tensor.is_leaf)
+    )
+
+
+def leaf_names(tensors: dict[str, Tensor]) -> dict[Any, str]:
+    """Names by where gradients add up: a parameter that was stepped is another node now."""
+    found: dict[Any, str] = {}
+    for name, tensor in tensors.items():
+        if tensor.accumulator is not None:
+            found.setdefault(tensor.accumulator, name)
+    return found
 
 
 # -- what is differentiated -----------------------------------------------------------------------
@@ -121,6 +136,7 @@ def forget_passes(out: Node) -> None:
 
 def _wanted(program: Program, wanted: str) -> Objective:
     tensors = named_tensors(program)
+    wanted = (named(wanted, tensors) or [wanted])[0]
     tensor = tensors.get(wanted)
     if tensor is None:
         close = suggest(wanted, tensors)
@@ -240,24 +256,20 @@ def _matching(
 ) -> list[str]:
     names: dict[str, None] = {}
     for pattern in patterns:
-        if pattern in tensors:
-            found = [pattern]
-            if not tensors[pattern].requires_grad:
-                raise fault(
-                    "E402 wrt-does-not-require", pattern=pattern, span=tensors[pattern].node.span
-                )
-        else:
-            found = [
-                n for n, t in tensors.items()
-                if fnmatchcase(n, pattern) and t.requires_grad and n != objective.name
-            ]  # fmt: skip
+        found = named(pattern, tensors)
+        if len(found) == 1 and not tensors[found[0]].requires_grad:
+            raise fault(
+                "E402 wrt-does-not-require", pattern=pattern, span=tensors[found[0]].node.span
+            )
+        if pattern not in tensors:
+            found = [n for n in found if tensors[n].requires_grad and n != objective.name]
         if not found:
-            raise _no_such(pattern, tensors, program)
+            raise no_such(pattern, tensors, program)
         names.update(dict.fromkeys(found))
     return list(names)
 
 
-def _no_such(pattern: str, tensors: dict[str, Tensor], program: Program) -> Exception:
+def no_such(pattern: str, tensors: dict[str, Tensor], program: Program) -> Exception:
     close = suggest(pattern, tensors)
     known = ", ".join(list(tensors)[:12])
     if pattern in program.scope.names:

@@ -111,32 +111,26 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
 
 def draw_program(program: Program, wanted: Wanted, found: Drawing) -> None:
     """Collect the graph of a program that has run, or of a session so far."""
-    from ...autograd.transforms.jacobians import history
-    from ...language.program.variables import named_tensors, objective_of
+    from ...language.program.variables import leaf_names, named_tensors, objective_of
 
     objective = objective_of(program, wanted.of, "jacobian")
     names: dict[Node, str] = {}
-    owners: dict[Any, str] = {}
-    for name, tensor in named_tensors(program).items():
+    tensors = named_tensors(program)
+    for name, tensor in tensors.items():
         names.setdefault(tensor.node, name)
-        if tensor.accumulator is not None:
-            owners.setdefault(tensor.accumulator, name)
-    # A parameter that was stepped afterwards shows another node now, with the same accumulator.
-    for node in history(objective.node):
-        if node.op.key == "leaf" and node.args[0] in owners:
-            names.setdefault(node, owners[node.args[0]])
-    draw(objective.node, names, objective.name, wanted, found)
+    draw(objective.node, names, objective.name, wanted, found, leaf_names(tensors))
 
 
 def draw(
-    out: Node, names: dict[Node, str], name: str | None, wanted: Wanted, found: Drawing
-) -> None:
+    out: Node, names: dict[Node, str], name: str | None, wanted: Wanted, found: Drawing,
+    leaves: dict[Any, str],
+) -> None:  # fmt: skip
     """Collect the graph behind a node."""
     from ...engine.evaluate import evaluate
 
     totals, paths = _gradients(out) if wanted.grads else ({}, {})
     evaluate([out])
-    outline = Outline(out, names, name, found.warnings)
+    outline = Outline(out, names, name, found.warnings, leaves)
     kept = _kept(outline, wanted)
     if wanted.values:
         evaluate([node for node in kept if node.outputs is None])

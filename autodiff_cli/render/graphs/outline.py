@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...graph.op import LEAF
 from ..text import clip, format_shape, printable
 
 if TYPE_CHECKING:
@@ -28,14 +29,19 @@ class Outline:
     or infinity starts."""
 
     def __init__(
-        self, out: Node, names: dict[Node, str], name: str | None, problems: Iterable[Diagnostic]
-    ):
+        self, out: Node, names: dict[Node, str], name: str | None, problems: Iterable[Diagnostic],
+        leaves: dict[Any, str],
+    ):  # fmt: skip
         self.out = out
         self.name = name
         self.names = names
         self.root, _ = self.visible(out)
         self.uses: Counter[Node] = Counter()
         self.nodes = self._count()
+        # A parameter that was stepped afterwards shows another node now, with the same accumulator.
+        for node in self.nodes:
+            if node.op is LEAF and node.args[0] in leaves:
+                names.setdefault(node, leaves[node.args[0]])
         self.guilty = self._guilty(problems)
 
     @classmethod
@@ -45,7 +51,7 @@ class Outline:
         names: dict[Node, str] = {}
         for record in report.tensors.values():
             names.setdefault(record.node, record.name)
-        return cls(report.graph, names, report.loss, report.warnings)
+        return cls(report.graph, names, report.objective, report.warnings, report.leaves)
 
     def visible(self, node: Node) -> tuple[Node, str | None]:
         """The node that stands for this one, and its name."""

@@ -39,7 +39,7 @@ from ...language.values.values import OpFunction
 from ...render.text import clip, format_count, format_shape, printable
 from ...render.values import statistics
 from ...source import Source
-from ...suggest import suggest
+from ...suggest import named, suggest
 from ..entries import Problem
 from ..program_text import statement_text
 from ..show import describe, gradient_block, side_by_side, summary, table, value_lines
@@ -141,9 +141,10 @@ def _named(loop: Loop, name: str) -> Any:
     names = loop.session.scope.names
     if name in names:
         return names[name]
-    found = named_tensors(loop.session).get(name)
+    tensors = named_tensors(loop.session)
+    found = tensors.get(next(iter(named(name, tensors)), ""))
     if found is None:
-        close = suggest(name, names)
+        close = suggest(name, {**names, **tensors})
         raise Problem(
             f"there is no name `{printable(name, 60)}`",
             f"did you mean `{close[0]}`?" if close else "`:list` shows the names",
@@ -216,7 +217,10 @@ def gradients_of(
 
 def _objective(session: Interactive, of: str | None) -> Objective:
     """The number that is differentiated: OF, else `loss`, else what was computed last."""
-    tensor = session.default_objective() if of is None else named_tensors(session).get(of)
+    tensors = named_tensors(session)
+    tensor = (
+        session.default_objective() if of is None else tensors.get((named(of, tensors) or [of])[0])
+    )
     name = of or session.name_of(tensor)
     if tensor is None:
         if of is not None:
