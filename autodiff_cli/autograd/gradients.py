@@ -7,7 +7,6 @@ import numpy as np
 from ..errors import Label, fail, fault, refused
 from ..graph.node import Node
 from ..graph.op import LEAF, cast
-from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from . import reverse
 from .tensor import (
@@ -41,9 +40,7 @@ def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[
         return node, reverse.ones_like(node)
     g = gradient.node
     if g.shape != node.shape:
-        if g.numel != node.numel or node.numel != 1:
-            raise fault("E308 gradient-shape-2", g, node, at, list(g.shape), list(node.shape))
-        g = F.reshape(g, node.shape)
+        raise fault("E308 gradient-shape-2", g, node, at, list(g.shape), list(node.shape))
     return node, cast(g, node.dtype)
 
 
