@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,8 +151,9 @@ CASES: dict[str, Callable[[], list[Node]]] = {
 
 def named(value: Any) -> str:
     """A constant of a tile's text."""
-    name = getattr(value, "__name__", None)
-    return name or (repr(value.item()) if isinstance(value, np.ndarray) else repr(value))
+    if isinstance(value, np.ndarray):
+        return repr(value.item())
+    return getattr(value, "__name__", None) or re.sub(r"<[\w.]*?(\w+) object.*", r"\1", repr(value))
 
 
 def text_of(plan: Plan) -> list[str]:
