@@ -663,11 +663,6 @@ def grad_fn_name(node: Node) -> str:
     return node.args[0].grad_name if node.op is OUTPUT else node.grad_name
 
 
-def wrap(node: Any) -> Any:
-    """Handles for a node or a tuple of nodes."""
-    return tuple(wrap(n) for n in node) if type(node) is tuple else Tensor(node)
-
-
 def view_steps(node: Node, root: Node) -> tuple[Step, ...] | None:
     """The view ops that lead from `root` to `node`; None when it is no view of it."""
     steps: list[Step] = []

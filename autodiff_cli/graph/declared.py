@@ -84,17 +84,6 @@ class Declared:
         self.vjp_rule = rule
         return rule
 
-    def shape(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: `rule(*args) -> (shape, dtype)`, or a tuple of those for several results."""
-        self.shape_rule = rule
-        return rule
-
-    def strides(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator for views: `rule(strides, *args)`, strides of the result in elements, given
-        those of the first argument."""
-        self.strides_rule = rule
-        return rule
-
     @property
     def differentiable(self) -> bool:
         """Whether gradients flow through (a composite without a rule uses its body)."""

@@ -28,7 +28,6 @@ import numpy as np
 
 from ..errors import fail, fault
 from ..numerals import short
-from .dtypes import DTYPES
 from .node import Node
 from .state import taken_out
 
@@ -134,8 +133,6 @@ def python_number(value: Any) -> bool | int | float:
     if node is not None and node.numel == 1:
         item = LATE.value(node).item()  # type: ignore[misc]  # bound at import of graph
         return taken_out(node, item)
-    if isinstance(value, np.generic):
-        return value.item()
     raise BindError(f"must be a number, not {shown(value)}")
 
 
@@ -149,8 +146,6 @@ def to_int(value: Any, first: Node | None = None) -> int:
     node = node_of(value)
     if node is not None and node.numel == 1 and (node.dtype.kind in "iub" or written_as_int(node)):
         return int(python_number(node))
-    if isinstance(value, np.integer):
-        return int(value)
     raise BindError(f"must be an int, not {shown(value)}")
 
 
@@ -170,8 +165,6 @@ def to_scalar(value: Any, first: Node | None = None) -> bool | int | float:
 def to_bool(value: Any, first: Node | None = None) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, int) and value in (0, 1):
-        return bool(value)
     raise BindError(f"must be True or False, not {shown(value)}")
 
 
@@ -195,12 +188,6 @@ def to_word(value: Any, first: Node | None = None) -> str:
 def to_dtype(value: Any, first: Node | None = None) -> np.dtype:
     if isinstance(value, np.dtype):
         return value
-    if value is float:
-        return DTYPES["float64"]
-    if value is int:
-        return DTYPES["int64"]
-    if value is bool:
-        return DTYPES["bool"]
     dtype = getattr(value, "dtype", None)
     if isinstance(dtype, np.dtype) and node_of(value) is None:
         return dtype
@@ -248,9 +235,6 @@ def to_dims(value: Any, first: Node | None) -> tuple[int, ...] | None:
 def to_size(value: Any, first: Node | None = None) -> tuple[int, ...]:
     if isinstance(value, list | tuple):
         return tuple(to_int(v) for v in value)
-    node = node_of(value)
-    if node is not None and len(node.shape) == 1 and node.dtype.kind in "iu":
-        return tuple(int(v) for v in LATE.value(node))  # type: ignore[misc]  # bound at import of graph
     return (to_int(value),)
 
 

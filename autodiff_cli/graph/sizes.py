@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import log2, prod
 
 import numpy as np
 
@@ -69,11 +69,11 @@ def within(offset: int, x: np.ndarray) -> int:
 
 def bytes_text(n: float) -> str:
     """A number of bytes as people read it."""
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if n < 1024 or unit == "PiB":
-            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
-        n /= 1024
-    return ""
+    units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
+    if n < 1024:
+        return f"{n:.0f} bytes"
+    power = min(int(log2(n)) // 10, len(units))
+    return f"{n / 1024**power:.1f} {units[power - 1]}"
 
 
 def broadcast(nodes: list[Node]) -> Shape:

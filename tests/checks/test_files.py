@@ -56,6 +56,17 @@ def apply(result: FileResult) -> None:
         ("for i in range(3):\n    loss = x * i  #=> 6", True),
         ("if x > 100:\n    y = x  #=> 1\nloss = x * x", False),
         ("loss = x / 0  #=> inf", True),
+        ("loss = x / 0  #=> -inf", False),
+        ("loss = x * x / 7  #=> 1.285", False),
+        ("loss = x * x / 7  #=> 1.2863", False),
+        ("loss = x * 1e5 / 7  #=> 4.2857e4", True),
+        ("loss = x * 1e5 / 7  #=> 4.2858e4", False),
+        ("loss = x * x  #=> 9 9", False),
+        ("loss = x * x  #=> 9.00000001", False),
+        ("loss = x * x  #=> 9_0", False),
+        ("y = [[1, 2], [3, x.item()]]  #=> [[1, 2], [3, 3]]\nloss = x", True),
+        ("y = [[1, 2], [3, x.item()]]  #=> [[1, 2],\nloss = x", False),
+        ("y = x > 2  #=> False\nloss = x", False),
     ],
 )
 def test_expectations(folder: Path, line: str, good: bool) -> None:

@@ -20,6 +20,8 @@ ASKED = {
     "values that are not finite": ("# check: nan=ignore\nx = [0, 2]\nloss = sum(log(x))", ".n"),
     "a sign in a string": ("s = 'a # b'  # check: nograd\nx = 1\nloss = x * x", "."),
     "several names": (f"# check: wrt=x,y hessian=y\n{XY}", "E"),
+    "patterns": ("# check: nograd w*\nx = 1\nw1 = 2\nw2 = 3\nloss = x * w1 * w2", ".."),
+    "patterns wanted": ("# check: wrt=w*\nx = 1\nw1 = 2\nw2 = 3\nloss = x * w1 * w2", "..."),
     "Hessians": (f"# check: wrt=y hessian\n{XY}", "..."),
     "no elements": (
         "# check: hessian\nx = zeros(0, requires_grad=True)\nloss = sum(x ** 2)", "..."

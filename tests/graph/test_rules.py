@@ -14,6 +14,7 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.graph.dtypes import FLOAT32
 from autodiff_cli.graph.op import constant, number
 from autodiff_cli.graph.registry import F
+from autodiff_cli.graph.sizes import bytes_text
 from autodiff_cli.graph.state import STATE
 from autodiff_cli.session import run
 from autodiff_cli.source import Source
@@ -92,3 +93,11 @@ def test_arguments_that_do_not_fit_are_explained(call: str) -> None:
     assert report.error.span is not None
     assert report.error.span.line == 2
     assert report.error.diagnostic.helps
+
+
+def test_bytes_as_people_read_them() -> None:
+    sizes = [0, 1023, 1024, 1536, 1 << 20, 5 << 29, 1 << 40, 3 << 50, 1 << 60]
+    assert [bytes_text(n) for n in sizes] == [
+        "0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "2.5 GiB", "1.0 TiB", "3.0 PiB",
+        "1024.0 PiB",
+    ]  # fmt: skip

@@ -42,7 +42,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 SYMMETRIC = {
     "add", "allclose", "array_equal", "broadcast_shapes", "commonprefix", "gcd", "hypot", "isclose",
     "lcm", "logical_and", "logical_or", "max", "maximum", "min", "minimum", "multiply",
-    "promote_types", "result_type", "union", "TypeVar", "cast",
+    "promote_types", "result_type", "union", "TypeVar", "cast", "vdot", "_mul", "may_share_memory",
 }  # fmt: skip
 IDLE = {"encoding", "flush", "maxsize", "stacklevel", "strict", "daemon", "slots"}
 # Calls of an op that the tests make: they are no code of the op.
