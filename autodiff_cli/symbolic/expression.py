@@ -232,7 +232,8 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
         case Infix(key, left, right):
             sign, own = INFIX[key]
             gap = "" if tight and own > 1 and key != "matmul" else " "
-            shown = f"{text(left, own, tight)}{gap}{sign}{gap}{text(right, own + 1, tight)}"
+            first = text(left, own + (key == "pow"), tight)  # x**2**3 would be x**(2**3)
+            shown = f"{first}{gap}{sign}{gap}{text(right, own + 1, tight)}"
             return f"({shown})" if own < priority else shown
         case Negative(inner):
             product = isinstance(inner, Infix) and inner.key in ("mul", "div")
