@@ -281,6 +281,8 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         node = self.looked_at
+        if not node.requires_grad or node.op is LEAF:
+            return True
         return not self.requires_grad or _leads(node)
 
     @property

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ..source import Span
 
 
-class State(local):
-    """`grad`: whether applications are recorded for differentiation. `span`: place of the
-    expression being evaluated. `max_bytes`: memory a program's tensors may take together.
+class Run:
+    """What a program has set when it begins. `grad`: whether applications are recorded for
+    differentiation. `span`: place of the expression being evaluated. `max_bytes`: memory a program's tensors may take together.
     `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
     `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
     `levels`: the transforms whose functions are running, the outermost first; `entered`, how many
@@ -55,28 +55,9 @@ class State(local):
     `shown`, `shown_span`: the last bare expression at module level. `last`: the last scalar
     that was computed there, with its name; `wrt`: names to differentiate with respect to.
     `unequal`: the arrays that `allclose` found different. `printing`: what a `repr` is inside
-    of. `differentiated`: the `seq` of what was differentiated last, and whether by `backward()`.
-
-    Of those who watch it, for all programs of a call: `runs`, how many are inside one another;
-    `readers` are called with the node and the numbers whenever a program
-    takes numbers out of the graph (`item()`, `tolist()`, an index, `torch.tensor(t)`); what they
-    return is what the program gets. `callers` are called with an op that leaves no node of its own,
-    its arguments and its result. `attempts` are told what is going to be differentiated,
-    `observers`, with which seeds, `results`, also what came of it; `observer` sees every evaluation
-    (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
+    of. `differentiated`: the `seq` of what was differentiated last, and whether by `backward()`."""
 
     def __init__(self) -> None:
-        self.reset()
-        self.runs = 0
-        self.readers: list[Callable[[Any, Any], Any]] = []
-        self.callers: list[Callable[[Any, Any, Any], None]] = []
-        self.attempts: list[Callable[[Any], None]] = []
-        self.observers: list[Callable[[Any], None]] = []
-        self.results: list[Callable[[Any, Any], None]] = []
-        self.observer: Any = None
-
-    def reset(self) -> None:
-        """A program begins; who watches it has said so before."""
         self.grad = True
         self.inference = False
         self.inferred: list[int] = []
@@ -130,6 +111,37 @@ class State(local):
         self.printing: set[int] = set()
         self.grad_read: list[Callable[[], None]] = []
 
+
+PLAIN = vars(Run())
+EMPTY = [(name, type(value)) for name, value in PLAIN.items() if value in ([], {}, set())]
+
+
+class State(Run, local):
+    """What a program has set; and of those who watch it, for all programs of a call: `runs`, how
+    many are inside one another; `readers` are called with the node and the numbers whenever a program
+    takes numbers out of the graph (`item()`, `tolist()`, an index, `torch.tensor(t)`); what they
+    return is what the program gets. `callers` are called with an op that leaves no node of its own,
+    its arguments and its result. `attempts` are told what is going to be differentiated,
+    `observers`, with which seeds, `results`, also what came of it; `observer` sees every evaluation
+    (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
+
+    def __init__(self) -> None:
+        self.reset()
+        self.runs = 0
+        self.readers: list[Callable[[Any, Any], Any]] = []
+        self.callers: list[Callable[[Any, Any, Any], None]] = []
+        self.attempts: list[Callable[[Any], None]] = []
+        self.observers: list[Callable[[Any], None]] = []
+        self.results: list[Callable[[Any, Any], None]] = []
+        self.observer: Any = None
+
+    def reset(self) -> None:
+        """A program begins; who watches it has said so before."""
+        now = vars(self)
+        now.update(PLAIN)
+        for name, kind in EMPTY:
+            now[name] = kind()
+
     def end(self, error: AutodiffError) -> None:
         """A limit ended the program: nothing of it runs any more."""
         if self.over is None:
@@ -174,10 +186,8 @@ def own_state(state: dict[str, Any] | None = None) -> Iterator[None]:
             if before < RECURSION_LIMIT and not _LIMITS:
                 sys.setrecursionlimit(before)
         over = STATE.over
-        now.clear()
         now.update(outer)
         if not STATE.runs:
-            STATE.reset()
             STATE.over = over
 
 

@@ -318,4 +318,10 @@ def bodies(node: Node) -> list[list[Node]]:
 
 def has_import(module: Module) -> bool:
     """Whether a program has an `import` line, at module level or in any block."""
-    return any(isinstance(node, Import | ImportFrom) for node in within(module.body, (), below))
+    statements = list(module.body)
+    for statement in statements:  # it grows
+        if type(statement) is Import or type(statement) is ImportFrom:
+            return True
+        for body in bodies(statement):
+            statements.extend(body)
+    return False

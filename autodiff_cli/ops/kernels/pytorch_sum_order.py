@@ -24,8 +24,10 @@ _add = np.add.reduce
 
 def small_sum(x: np.ndarray, dims: Sequence[int] | None = None) -> np.ndarray | None:
     """The sum over neighbouring dims in that order, flat; None where NumPy's does."""
-    if not 0 < x.size < MOST or x.dtype.kind != "f" or x.itemsize < 4 or not x.flags.c_contiguous:
+    if x.dtype.kind != "f" or not 0 < x.size < MOST or x.itemsize < 4 or not x.flags.c_contiguous:
         return None
+    if dims is None and x.size <= WAYS:
+        return _add(x.ravel(), keepdims=True) + 0
     shape = x.shape
     summed = [i for i in (range(x.ndim) if dims is None else dims) if shape[i] != 1]
     if not summed:

@@ -65,9 +65,10 @@ def _sum(x, dim, keepdim, dtype=None):
     if dtype is None:
         total = small_sum(x, dim or None)
         if total is not None:
-            gone = dim or range(x.ndim)
-            left = [1 if d in gone else n for d, n in enumerate(x.shape)]
-            places = range(x.ndim) if keepdim else set(range(x.ndim)) - set(gone)
+            if not dim:
+                return total.reshape((1,) * x.ndim if keepdim else ())
+            left = [1 if d in dim else n for d, n in enumerate(x.shape)]
+            places = range(x.ndim) if keepdim else set(range(x.ndim)) - set(dim)
             return total.reshape([left[d] for d in sorted(places)])
     return np.add.reduce(x, axis=dim or None, dtype=_sum_dtype(x, dtype), keepdims=keepdim)
 
