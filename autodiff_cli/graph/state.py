@@ -24,28 +24,26 @@ if TYPE_CHECKING:
 
 class Run:
     """What a program has set when it begins. `grad`: whether applications are recorded for
-    differentiation. `span`: place of the expression being evaluated. `max_bytes`: memory a program's tensors may take together.
-    `batching`: in vmap, the `seq` from which nodes may stand for one example of many, else 0;
-    `opened`: in `torch.func.grad` and its kin, the `seq` at which the innermost began, else 0;
-    `levels`: the transforms whose functions are running, the outermost first; `entered`, how many
-    of them record, `forward`, how many use forward mode and may nest; `different`: the traces of
-    `vmap(..., randomness="different")` that are running. `dual`: whether forward mode is on,
-    `unmoved`, between which nodes it was switched off, `duals`, what became dual in the level with
-    its tangent (None where a Function says so); `packing`: what packs
-    the values that nodes save, the innermost last, `unpacked`, why they may not be packed;
-    `inference`: whether tensors are made in inference mode, `inferred`, the `seq` at which that
-    began and ended in turn; `draws`: whether random numbers may be drawn.
+    differentiation. `span`: place of the expression being evaluated. `max_bytes`: memory a
+    program's tensors may take together. `batching`: in vmap, the `seq` from which nodes may stand
+    for one example of many, else 0; `opened`: in `torch.func.grad` and its kin, the `seq` at which
+    the innermost began, else 0; `levels`: the transforms whose functions are running, the
+    outermost first; `entered`, how many of them record, `forward`, how many use forward mode and
+    may nest; `different`: the traces of `vmap(..., randomness="different")` that are running.
+    `dual`: whether forward mode is on, `unmoved`, between which nodes it was switched off,
+    `duals`, what became dual in the level with its tangent (None where a Function says so);
+    `packing`: what packs the values that nodes save, the innermost last, `unpacked`, why they may
+    not be packed; `inference`: whether tensors are made in inference mode, `inferred`, the `seq`
+    at which that began and ended in turn; `draws`: whether random numbers may be drawn.
     `overwriting`: something was changed in place, so that saved values have to be checked;
-    `replaced`: also through `.data`;
-    `recorder`: what a step of a loop is being recorded by (language/replay); `bare`: what a bare
-    expression gave before that step; `allow`: who is
-    told of functions written in Python before they are called;
-    `anomaly`: whether a NaN in a backward is an error. `made`: bytes of arrays that were made since
-    a loop evaluated what it has, `garbage`, since cycles were looked for; `began`, `mark`: the
-    nodes at which the program, and what a loop has not evaluated, began. `addresses`: the `seq` of
-    nodes that were printed, in their order.
-    `over`: the limit that ended the program; whoever enters code of
-    the program looks at it, or counts a step, which is one too many then.
+    `replaced`: also through `.data`; `recorder`: what a step of a loop is being recorded by
+    (language/replay); `bare`: what a bare expression gave before that step; `allow`: who is told
+    of functions written in Python before they are called; `anomaly`: whether a NaN in a backward
+    is an error. `made`: bytes of arrays that were made since a loop evaluated what it has,
+    `garbage`, since cycles were looked for; `began`, `mark`: the nodes at which the program, and
+    what a loop has not evaluated, began. `addresses`: the `seq` of nodes that were printed, in
+    their order. `over`: the limit that ended the program; whoever enters code of the program looks
+    at it, or counts a step, which is one too many then.
 
     Of the language: `python`: whether the program is a snippet of Python (it imports
     something), whose lists are only lists. `depth`: calls of its functions inside one another.
@@ -117,13 +115,13 @@ EMPTY = [(name, type(value)) for name, value in PLAIN.items() if value in ([], {
 
 
 class State(Run, local):
-    """What a program has set; and of those who watch it, for all programs of a call: `runs`, how
-    many are inside one another; `readers` are called with the node and the numbers whenever a program
+    """What a program has set; and of those who watch it, for all programs of a call: `runs`, how many
+    are inside one another; `readers` are called with the node and the numbers whenever a program
     takes numbers out of the graph (`item()`, `tolist()`, an index, `torch.tensor(t)`); what they
-    return is what the program gets. `callers` are called with an op that leaves no node of its own,
-    its arguments and its result. `attempts` are told what is going to be differentiated,
-    `observers`, with which seeds, `results`, also what came of it; `observer` sees every evaluation
-    (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
+    return is what the program gets. `callers` are called with an op that leaves no node of its
+    own, its arguments and its result. `attempts` are told what is going to be differentiated,
+    `observers`, with which seeds, `results`, also what came of it; `observer` sees every
+    evaluation (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
 
     def __init__(self) -> None:
         self.reset()
