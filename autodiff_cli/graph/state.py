@@ -115,13 +115,13 @@ EMPTY = [(name, type(value)) for name, value in PLAIN.items() if value in ([], {
 
 
 class State(Run, local):
-    """What a program has set; and of those who watch it, for all programs of a call: `runs`, how many
-    are inside one another; `readers` are called with the node and the numbers whenever a program
-    takes numbers out of the graph (`item()`, `tolist()`, an index, `torch.tensor(t)`); what they
-    return is what the program gets. `callers` are called with an op that leaves no node of its
-    own, its arguments and its result. `attempts` are told what is going to be differentiated,
-    `observers`, with which seeds, `results`, also what came of it; `observer` sees every
-    evaluation (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
+    """What a program has set; and of those who watch it, for all programs of a call: `runs`, how
+    many are inside one another; `readers` are called with the node and the numbers whenever a
+    program takes numbers out of the graph (`item()`, `tolist()`, an index, `torch.tensor(t)`);
+    what they return is what the program gets. `callers` are called with an op that leaves no node
+    of its own, its arguments and its result. `attempts` are told what is going to be
+    differentiated, `observers`, with which seeds, `results`, also what came of it; `observer` sees
+    every evaluation (`engine.profile.Observer`). `grad_read`: called before a gradient is read."""
 
     def __init__(self) -> None:
         self.reset()
