@@ -17,6 +17,7 @@ def format_number(value: float | int | bool, precision: int = 6, sci: bool = Fal
         return short(value, DIGITS)
     if not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    value = value or 0.0  # no minus before zero
     return f"{value:.{max(0, precision - 1)}e}" if sci else f"{value:.{precision}g}"
 
 

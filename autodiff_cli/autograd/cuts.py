@@ -18,6 +18,7 @@ _FACTORY = re.compile(
     r"(?:torch\.)?(tensor|as_tensor|zeros|ones|full|rand|randn|arange|linspace|eye|zeros_like|"
     r"ones_like|rand_like|randn_like|empty|normal|from_numpy)\("
 )
+_EXITS = re.compile(r"\.(item|tolist|numpy|detach|cpu)\(\)|\.data\b")
 _GENERAL = "write `requires_grad=True` where the tensor is made"
 _LITERAL = "write `tensor(..., requires_grad=True)`, or the plain literal `A = [[1., 2.]]`"
 
@@ -102,6 +103,9 @@ def _source_help(node: Node, native: bool) -> str:
     name = node.span.assigned if node.span is not None else ""
     lead = f"{name} = " if name else ""
     inside = text[text.find("(") + 1 : -1]
+    kept = _EXITS.sub("", inside)
+    if kept != inside:
+        return f"numbers have left the graph: write `{lead}{kept}` for `{text}`"
     literal = f"`{lead}{inside}`" if inside.startswith("[") and inside.endswith("]") else ""
     if node.dtype.kind != "f":
         path = "torch." if text.startswith("torch.") else ""

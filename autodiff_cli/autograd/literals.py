@@ -206,7 +206,9 @@ def ragged_shape(values: Any) -> tuple[int, ...]:
         below: list[tuple[Any, str]] = []
         for row, place in rows:
             if not isinstance(row, list | tuple) or len(row) != size:
-                found = f"{len(row)} entries" if isinstance(row, list | tuple) else "a number"
+                found = "a number"
+                if isinstance(row, list | tuple):
+                    found = "1 entry" if len(row) == 1 else f"{len(row)} entries"
                 raise fault("E107 ragged-list-row-first", place or "[]", found, size)
             below.extend((r, f"{place}[{i}]") for i, r in enumerate(row))
         rows = below

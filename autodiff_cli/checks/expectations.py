@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..language.errors.array_diff import both
+from ..language.errors.array_diff import both, differing
 from ..language.values.formatting import text as shown_text
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan|True\b|False\b)")
@@ -123,7 +123,7 @@ def compare(text: str, value: Any) -> str | None:
     if not array.shape:
         return f"written {text[:60]}, found {float(found):.9g}"
     return (
-        f"{len(bad)} of {array.size} elements differ, most at {list(at)}: written "
+        f"{differing(len(bad), array.size)}, most at {list(at)}: written "
         f"{wanted.values[at]:.9g}, found {found[at]:.9g}"
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import AutodiffError, Diagnostic, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
+from ..language.errors.array_diff import differing
 from ..language.program.report import Options, Report, TensorRecord
 from ..language.program.running import run_program
 from ..language.runtime.assertions import TOLERANCE, close_mask
@@ -263,7 +264,7 @@ def difference(old: np.ndarray, new: np.ndarray, old_dtype: str, new_dtype: str)
     if not old.shape:
         return f"was {float(b):.9g}, now it is {float(a):.9g}"
     return (
-        f"{int((~near).sum())} of {near.size} elements differ, most at {list(at)}: "
+        f"{differing(int((~near).sum()), near.size)}, most at {list(at)}: "
         f"was {b[at]:.9g}, now it is {a[at]:.9g}"
     )
 

@@ -69,10 +69,13 @@ def words_of(*words: str) -> Callable[[str], tuple[str, ...]]:
     return convert
 
 
+_PYTORCH = {"float": "float32", "double": "float64", "half": "float16"}  # its other names of dtypes
+
+
 def _meant(text: str, words: Sequence[str]) -> str:
     from ..suggest import suggest
 
-    close = suggest(text, words, 1)
+    close = [_PYTORCH[text]] if _PYTORCH.get(text) in words else suggest(text, words, 1)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -14,7 +14,7 @@ from ..ended import explained
 from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from .reading import CannotRead, Reader, unreadable
-from .streams import Environment, is_terminal, is_unicode
+from .streams import Environment, is_terminal
 from .supervisor import forget_printed, printing
 from .waiting import waiting
 
@@ -308,7 +308,7 @@ class Runner:
         env, values = self.env, self.values
         return Look(
             values["precision"], values["sci"], values["max_elements"], env.width(env.stdout),
-            is_unicode(env.stdout),
+            env.unicode(env.stdout),
         )  # fmt: skip
 
     def title(self, report: Any) -> None:

@@ -132,7 +132,7 @@ class Environment:
             form,
             self.colors(self.stderr, color),
             self.message_width(),
-            unicode=is_unicode(self.stderr),
+            unicode=self.unicode(self.stderr),
         )
         self.note(text + "\n" if form == "full" else text)
 
@@ -150,6 +150,10 @@ class Environment:
         if self.variables.get("FORCE_COLOR", "0") not in ("", "0"):
             return True
         return is_terminal(stream) and not self.dumb()
+
+    def unicode(self, stream: Any) -> bool:
+        """Whether a stream shows any character; what Python writes in the locale C need not be."""
+        return is_unicode(stream) and self.variables.get("LC_ALL") not in ("C", "POSIX")
 
     def message_width(self) -> int | None:
         """Columns that messages are broken to; None where they stay as they are."""

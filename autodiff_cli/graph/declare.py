@@ -79,7 +79,7 @@ def _declare(
         op.doc = (function.__doc__ or "").strip()
         op.declare_params(_params(function))
         op.kernel = kernel
-        op.family = function.__module__.rpartition(".")[2]
+        *_, op.package, op.family = ("", *function.__module__.split("."))
         op.aliases = tuple(options.pop("aliases", ()))
         op.grad_fn = options.pop("grad_fn", None) or camel(op.key)
         op.vjp_rule = options.pop("vjp", None)

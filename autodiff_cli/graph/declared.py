@@ -47,6 +47,7 @@ class Declared:
         self.doc = ""
         self.phrase = ""  # what the vjp rule does, in words
         self.family = ""
+        self.package = ""
         self.grad_fn: str | Callable[..., str] = ""
         self.strides_rule: Callable[..., Any] | None = None
         self.properties: frozenset[str] = frozenset()

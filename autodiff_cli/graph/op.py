@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import fault
+from ..errors import AutodiffError, fault
 from ..numerals import short
 from . import params
 from .bound_calls import MOST_KNOWN, Known, key_of_call
@@ -162,6 +162,32 @@ class Op(Declared):
             if arity == 2:
                 return self.pair(bound[0], bound[1])
             return self.one(bound[0]) if arity else self._apply_pointwise(bound)
+        try:
+            return self._made(kind, bound)
+        except AutodiffError as error:
+            promoted = None if STATE.python or error.code != "E307" else self._in_floats(bound)
+            if promoted is None:
+                raise
+            try:
+                return self._made(kind, promoted)
+            except AutodiffError:
+                raise error from None
+
+    def _in_floats(self, bound: list[Any]) -> list[Any] | None:
+        """The arguments with integer tensors in the dtype of the floats that they meet in a native
+        program; None where there are not both."""
+        floats = {x.dtype for x in self._inputs(tuple(bound)) if x.dtype.kind == "f"}
+        found = list(bound)
+        for i in self.tensor_params:
+            parts = bound[i] if type(bound[i]) is tuple else (bound[i],)
+            cast_parts = tuple([
+                cast(x, next(iter(floats))) if x is not None and floats and x.dtype.kind == "i"
+                else x for x in parts
+            ])  # fmt: skip
+            found[i] = cast_parts if type(bound[i]) is tuple else cast_parts[0]
+        return found if len(floats) == 1 and found != bound else None
+
+    def _made(self, kind: Kind, bound: list[Any]) -> Any:
         if kind is FUNCTION:
             result = self.body(*bound)  # type: ignore[misc]  # declared with the kind
             for note in STATE.callers:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..checks.model import LETTERS
 from .diagnostics import document
 from .document import strict_text
-from .text import pad, printable, text_width
+from .text import format_count, pad, printable, text_width
 
 if TYPE_CHECKING:
     from ..checks.model import FileResult, Item
@@ -57,7 +57,7 @@ def counted(items: list[Item]) -> str:
 def failed_line(item: Item, width: int | None = None) -> str:
     """The id of a failed item and the command that runs it alone, below it where both do not fit
     into `width` cells."""
-    command = f"autodiff check {shlex.quote(item.file)} -k {_quoted(item.label)}"
+    command = f"autodiff check {shlex.quote(item.file)} -k {shlex.quote(item.label)}"
     if (
         item.diagnostic is not None
         and item.diagnostic.code == "E605"
@@ -71,17 +71,15 @@ def failed_line(item: Item, width: int | None = None) -> str:
     return f"{failed}{' ' * 5 if fits else NEXT}{what}"
 
 
-def _quoted(label: str) -> str:
-    plain = label.replace("[", "").replace("]", "").replace(".", "").replace("_", "")
-    return label if plain.isalnum() else shlex.quote(label)
-
-
 def summary(results: list[FileResult], seconds: float, color: bool) -> str:
     """`3 files, 13 passed, 1 failed in 0.31s`."""
     items = [item for result in results for item in result.items]
     counts = Counter(item.status for item in items)
-    parts = [f"{len(results)} file{'' if len(results) == 1 else 's'}"]
-    parts += [f"{counts[word]} {word}" for word in WORDS if counts[word]]
+    parts = [format_count(len(results), "file")]
+    parts += [
+        format_count(counts[word], word) if word == "error" else f"{counts[word]} {word}"
+        for word in WORDS if counts[word]
+    ]  # fmt: skip
     text = f"{', '.join(parts)} in {seconds:.2f}s"
     if not color:
         return text

@@ -171,7 +171,8 @@ class Page:
             from .profile import shares
 
             column = shares(report.profile, self.look.width)
-        self.tree(Tree(Outline.of_report(report), bounds, None, column).draw())
+        outline = Outline.of_report(report)
+        self.tree(Tree(outline, bounds, None, column, self._number).draw())
 
     def tree(self, rows: list[Row]) -> None:
         """A tree, with colours."""
@@ -195,6 +196,9 @@ class Page:
             if not grads:
                 word = missing(report, record)
                 rows.append([*head, cell(word, "yellow"), Cell(), Cell(), Cell()])
+                continue
+            if len(grads) == 1 and grads[0].size == 1:  # it is its own norm and extremes
+                rows.append([*head, self._array(grads[0], gradient=True), Cell(), Cell(), Cell()])
                 continue
             norms = [norm(g) for g in grads]
             size = " to ".join(map(self._number, dict.fromkeys([min(norms), max(norms)])))

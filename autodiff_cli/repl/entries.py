@@ -3,7 +3,6 @@ they gave, and why a command did nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from ..errors import Diagnostic, Exit
 from ..language.program.running import calls_backward
 from ..language.syntax import tree as syntax
-from ..language.syntax.free_names import COMPREHENSIONS
 from ..language.syntax.scoping import assigned_names, target_names
 from ..source import Source
 
@@ -77,17 +75,3 @@ def bound_names(tree: syntax.Node) -> list[str]:
     if isinstance(tree, syntax.Assign):
         return [name for target in tree.targets for name in target_names(target)]
     return sorted(assigned_names([tree])[0])
-
-
-def names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
-    """Names that a statement certainly reads here: not those of bodies that run later, or never."""
-    if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
-        read = tree.value
-    elif isinstance(tree, syntax.For):
-        read = tree.iter
-    elif isinstance(tree, syntax.If | syntax.While):
-        read = tree.test
-    else:
-        return
-    later = (*COMPREHENSIONS, syntax.Lambda, syntax.IfExp, syntax.BoolOp)
-    yield from (n for n in syntax.within([read], later) if isinstance(n, syntax.Name))

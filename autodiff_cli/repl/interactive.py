@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..autograd.tensor import Tensor
 from ..autograd.transforms.jacobians import history
@@ -29,17 +29,26 @@ from ..language.runtime.names import builtin
 from ..language.runtime.statements import compile_block
 from ..language.runtime.unknown_names import unknown_name
 from ..language.syntax import tree as syntax
+from ..language.syntax.free_names import names_read
 from ..language.syntax.parser import parse
 from ..language.syntax.scoping import assigned_names
 from ..language.values.housekeeping import contents
 from ..language.values.values import Scope
 from ..source import Source
-from .entries import Entry, Outcome, bound_names, differentiates, names_read
+from .entries import Entry, Outcome, bound_names, differentiates
 from .interrupts import interruptible, uninterrupted
 from .purity import Definitions, Purity
 from .session_state import entered, fresh_state
 
 _MISSING = object()
+
+
+class Replaced(NamedTuple):
+    """A session that another took the place of, which began with so many entries."""
+
+    entries: list[Entry]
+    python: bool
+    kept: int
 
 
 class Interactive(Program):
@@ -50,6 +59,7 @@ class Interactive(Program):
         self.output = write
         self.entries: list[Entry] = []
         self.undone: list[Entry] = []
+        self.replaced: list[Replaced] = []
         self.muted = False
         self.python = False
         self.announce: Callable[[], None] | None = None
@@ -284,7 +294,8 @@ class Interactive(Program):
         """Take back the last entries that changed something; the last first."""
         at = len(self.entries)
         changes = 0
-        while at and changes < count:
+        before = self.replaced[-1].kept if self.replaced else 0
+        while at > before and changes < count:
             at -= 1
             changes += not self.entries[at].looks
         gone = self.entries[at:]
@@ -324,8 +335,19 @@ class Interactive(Program):
         trees = self.entries[-1].trees if self.entries else []
         return bool(trees) and syntax.has_import(syntax.Module(trees, trees[0].span))
 
+    def put_back(self) -> bool:
+        """Undo what replaced the session, when nothing came after it; whether something did."""
+        if not self.replaced or len(self.entries) > self.replaced[-1].kept:
+            return False
+        self.entries, self.python, _ = self.replaced.pop()
+        self.undone = []
+        self.rebuild()
+        return True
+
     def reset(self) -> None:
-        """An empty session; `undo` does not bring the old one back."""
+        """An empty session; `put_back` brings the old one back."""
+        if self.entries:
+            self.replaced.append(Replaced(self.entries, self.python, 0))
         self.entries, self.undone = [], []
         self.python = False
         self.rebuild()
@@ -333,14 +355,18 @@ class Interactive(Program):
     def replace(self, sources: list[tuple[Source, Path | None]]) -> None:
         """Another program instead of this one; the old one stays when the new one fails."""
         before = self.entries, self.undone, self.python
+        earlier = list(self.replaced)
         self.reset()
         try:
             for source, folder in sources:
                 self.run_text(source, folder)
         except BaseException:
             self.entries, self.undone, self.python = before
+            self.replaced = earlier
             self.rebuild()
             raise
+        if before[0]:
+            self.replaced[-1] = self.replaced[-1]._replace(kept=len(self.entries))
 
     # -- looking ------------------------------------------------------------------------------
 

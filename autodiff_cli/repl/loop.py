@@ -159,10 +159,16 @@ class Loop:
             self.command(f":help {question[1] or question[2]}")
         elif stripped.startswith(":"):
             self.command(stripped)
+        elif stripped.removesuffix("()") in _WORDS and not self._means(stripped):
+            self.command(_WORDS[stripped.removesuffix("()")])
         elif stripped.startswith("%"):
             raise self._percent(stripped)
         else:
             self.run(Source(text, name))
+
+    def _means(self, word: str) -> bool:
+        """Whether the session has given a word another meaning."""
+        return word.removesuffix("()") in self.session.scope.names
 
     def _percent(self, text: str) -> Problem:
         from .commands.table import COMMANDS
@@ -330,6 +336,7 @@ class _Record(NamedTuple):
 
 
 MOST_ECHOED = 12
+_WORDS = {"exit": ":quit", "quit": ":quit", "help": ":help"}  # as at Python's own prompt
 _QUESTION = re.compile(r"\?{1,2}\s*([\w.@-]+)|([\w.@-]+)\s*\?{1,2}")
 
 

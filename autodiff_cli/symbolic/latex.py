@@ -60,8 +60,13 @@ def _escaped(char: str) -> str:
         return char if char.isprintable() else "?"
     if char.isalpha() and char < "\u0180":
         return char
-    greek = unicodedata.name(char, "").removeprefix("GREEK SMALL LETTER ").lower()
+    greek = _greek(char)
     return rf"\ensuremath{{\{greek}}}" if greek in _GREEK else f"[U+{ord(char):04X}]"
+
+
+def _greek(char: str) -> str:
+    found = unicodedata.name(char, "") if len(char) == 1 else ""
+    return found.removeprefix("GREEK SMALL LETTER ").lower()
 
 
 def name(text: str) -> str:
@@ -82,7 +87,12 @@ def name(text: str) -> str:
         return f"{numbered[1]}_{{{numbered[2]}}}"
     if text in _GREEK:
         return "\\" + text
-    if text.isidentifier() and text.isascii():
+    greek = _greek(text)
+    if greek in _GREEK:
+        return "\\" + greek
+    if text.isidentifier() and not text.isascii():
+        return rf"\text{{{''.join(c if c.isalpha() else escaped(c) for c in text)}}}"
+    if text.isidentifier():
         return rf"\mathit{{{escaped(text)}}}"
     return rf"\texttt{{{escaped(text)}}}"
 

@@ -390,3 +390,52 @@ def test_infinities_are_extremes(cli):
     text = "x = [0, 4]; loss = sum(sqrt(x))"
     shown = cli("-e", text, tty=True, NO_COLOR="1", COLUMNS="80").out
     assert re.search(r"\[ inf, 0\.25\] +inf +0\.25 +inf$", shown, re.M)
+
+
+def test_one_number_is_not_repeated(cli):
+    shown = cli("-e", "x = 3; loss = x ** 2", tty=True, NO_COLOR="1", COLUMNS="80").out
+    assert shown.split()[-2:] == ["()", "6"]
+    assert "-0" not in cli("-e", "x = -0.0; loss = x * x", tty=True, NO_COLOR="1").out
+
+
+def test_the_tree_follows_the_form_of_numbers(cli):
+    options = ("--sci", "-p", "3", "--only", "graph")
+    shown = cli("-e", "x = 1234.5; loss = x * 1", *options, tty=True, NO_COLOR="1").out
+    assert "x * 1 = 1.23e+03" in shown.replace("1.23e+3", "1.23e+03")
+
+
+def test_the_locale_c_is_ascii(cli):
+    assert cli("demo.expr", tty=True, NO_COLOR="1", LC_ALL="C").out.isascii()
+    assert cli("-e", "x = yy", tty=True, NO_COLOR="1", LC_ALL="C").err.isascii()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("demo.expr", "--dtype", "float"), "did you mean float32?"),
+        (
+            ("demo.expr", "-D", "A=[[1,2],[3]]"),
+            "-D A=[[1,2],[3]]: ragged list: row [1] has 1 entry",
+        ),
+        (("why", "demo.expr"), "put a name before it: `why w demo.expr`"),
+        (("-e", "assert tensor([1.0]) == tensor([2.0])"), "the only element differs"),
+    ],
+)
+def test_wrong_command_lines(cli, arguments: tuple[str, ...], words: str):
+    assert words in cli(*arguments).err
+
+
+def test_losses_are_found_by_category(cli):
+    assert "cross_entropy " in cli("ops", "--category", "loss").out
+    assert "  their" not in cli("ops", "--category", "loss").out
+
+
+def test_formulas_of_other_alphabets(cli):
+    latex = cli("derive", "--latex", "-e", "α = 3; 名前 = 2; loss = α * sin(名前)").out
+    assert r"\partial \alpha}" in latex
+    assert r"\text{名前}" in latex
+
+
+def test_commands_to_run_again_are_quoted(cli, tmp_path: Path):
+    (tmp_path / "a.expr").write_text("assert 3 == 4\n")
+    assert "re-run: autodiff check a.expr -k 'assert[1]'" in cli("check", "a.expr").out

@@ -89,9 +89,14 @@ TRIED = {
     "loss = nn.CrossEntropyLoss(x, t)\n": (
         "nn.CrossEntropyLoss(x, t)", "nn.CrossEntropyLoss()(x, t)",
     ),
-    "w = [[1.0], [2.0]]\nloss = sum(const([[5, 6]]) @ w)\n": (
-        "const([[5, 6]])", "const([[5, 6]]).to(torch.float64)", ".to(torch.float64)",
+    "import torch\nw = torch.ones(2, 1)\nloss = (torch.tensor([[5, 6]]) @ w).sum()\n": (
+        "torch.tensor([[5, 6]])", "torch.tensor([[5, 6]]).to(torch.float32)", ".to(torch.float32)",
     ),
+    "import torch\nx = torch.tensor(3.0, requires_grad=True)\n"
+    "torch.tensor(x.item()**2).backward()\n": (
+        "torch.tensor(x.item()**2)", "(x**2)", "write `x**2`",
+    ),
+    "A = [[1, 2], [3, 4]]\nB = A' @ A\n": ("A'", "A.T", ".T"),
     "import torch\nw = torch.ones(2, requires_grad=True)\nfor i in range(2):\n"
     "    (w * w).sum().backward()\n    w = w - 0.1 * w.grad\n": (
         "w = w - 0.1 * w.grad", "with torch.no_grad(): w -= 0.1 * w.grad",
@@ -112,3 +117,46 @@ def test_what_is_advised_runs(text: str) -> None:
     advised = part[0] if part else right
     assert any(advised in help for help in given), given
     assert run(Source(text.replace(wrong, right), "right.expr")).error is None
+
+
+def test_advice_at_an_infinite_slope_is_that_of_the_cause() -> None:
+    text = "x = [1.0, 2.0]\ny = const([1.0, 2.0])\nloss = sqrt(sum((x - y)**2))\n"
+    (warning,) = run(Source(text, "distance.expr")).warnings
+    assert (warning.code, warning.span and warning.span.text) == (
+        "W501", "sqrt(sum((x - y)**2))",
+    )  # fmt: skip
+    fixed = "sqrt(clamp(sum((x - y)**2), min=1e-12))"
+    assert f"`{fixed}`" in warning.helps[0]
+    report = run(Source(text.replace("sqrt(sum((x - y)**2))", fixed), "distance.expr"))
+    assert (report.error, report.warnings) == (None, [])
+
+
+def test_all_unknown_names_are_told() -> None:
+    text = "x = 3\na = xx + 1\nb = [yy for yy in [1]]\nc = yyy * a\nd = xx + yyy\ne = mystery(d)\n"
+    report = run(Source(text, "wrong.expr"))
+    assert report.error is not None
+    found = [error.span and error.span.text for error in (report.error, *report.more_errors)]
+    assert found == ["xx", "yyy", "mystery"]
+
+
+# Products of integers and floats in a native program, by hand; (5, 6) are the integers.
+PROMOTED = {
+    "sum(const([[5, 6], [7, 8]]) @ w)": 1 * 12 + 2 * 12 + 3 * 14 + 4 * 14,
+    "sum(w @ const([[5, 6], [7, 8]]))": 1 * 11 + 2 * 15 + 3 * 11 + 4 * 15,
+    "dot(const([5, 6]), w[0])": 5 + 12,
+    "sum(einsum('i,ij->j', const([5, 6]), w))": 5 + 10 + 18 + 24,
+    "sum(linear(const([[5, 6]]), w))": 5 + 12 + 15 + 24,
+    "sum(bmm(const([[[5, 6]]]), w[None]))": 5 + 10 + 18 + 24,
+    "sum(addmm(const([[5, 6]]), w[:1], eye(2)))": 11 + 3,
+}
+
+
+@pytest.mark.parametrize("product", PROMOTED)
+def test_integer_constants_of_native_programs_are_promoted(product: str) -> None:
+    report = run(Source(f"w = [[1, 2], [3, 4]]\nloss = {product}\n", "native.expr"))
+    assert report.error is None
+    assert report.tensors["loss"].value == PROMOTED[product]
+    assert report.tensors["w"].grad is not None
+    assert run(Source(f"import torch\nfrom torch import *\nfrom torch.nn.functional import linear\n"
+                      f"def const(x): return torch.tensor(x)\nw = torch.ones(2, 2)\n"
+                      f"loss = {product}\n", "snippet.py")).error is not None  # fmt: skip

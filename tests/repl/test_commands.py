@@ -224,10 +224,43 @@ def test_prompt_setting(session: Any) -> None:
     assert session.loop.settings.prompt == "a b "
 
 
-def test_reset(demo: Any) -> None:
+def test_reset(demo: Any, make_session: Callable[..., Any]) -> None:
     assert "3 entries" in demo(":reset")
     assert demo.state() == {}
-    assert "nothing to undo" in demo.fails(":undo")
+    assert "as it was before: names: A, B, loss" in demo(":undo")
+    assert demo("loss") == "40\n"
+    assert "undone: loss" in demo(":undo")
+    assert "nothing to undo" in make_session().fails(":undo")
+
+
+def test_what_an_editor_gave_can_be_undone(make_session: Callable[..., Any]) -> None:
+    session = make_session(edit=lambda text: text.replace("3", "4"))
+    session("x = 3")
+    session(":edit")
+    session("y = x * 2")
+    assert session("y") == "8\n"
+    session(":undo")
+    session(":undo")
+    assert session("x") == "3\n"
+    session(":undo")
+    assert session.state() == {}
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "exit()", "quit()"])
+def test_words_of_other_prompts(session: Any, word: str) -> None:
+    assert session.loop.feed(word).status == "quit"
+
+
+def test_help_is_a_word_until_it_is_a_name(session: Any) -> None:
+    assert session("help") == session("help()") == session(":help")
+    session("help = 3")
+    assert session("help") == "3\n"
+
+
+def test_a_loss_that_was_differentiated_is_timed(demo: Any) -> None:
+    demo("loss.backward()")
+    assert "with gradient" in demo(":time loss")
+    assert demo(":grad") == demo(":grad loss")
 
 
 def test_history(demo: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Exit
 from ..options import Command, Option, choice, shared, whole
 from ..runner import Guarded, Runner, run_programs
-from ..streams import Environment, is_unicode
+from ..streams import Environment
 
 if TYPE_CHECKING:
     from ...render.graphs.drawing import Drawing
@@ -129,5 +129,5 @@ class Graphs(Runner):
         else:
             from ...render.graphs.tree import tree_lines
 
-            unicode = self.to_file or is_unicode(env.stdout)
+            unicode = self.to_file or env.unicode(env.stdout)
             self.emit("\n".join(tree_lines(rows, width=width, unicode=unicode)) + "\n")

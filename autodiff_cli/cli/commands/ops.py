@@ -68,12 +68,14 @@ def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
         return _unknown(unknown, env)
     families = {name for group in values["category"] for name in group}
     if families:
-        known = sorted({op.family for ops in public_ops().values() for op in ops})
+        known = sorted({
+            name for ops in public_ops().values() for op in ops for name in (op.family, op.package)
+        })  # fmt: skip
         for family in sorted(families):
             if family not in known:
                 env.complain(f"there is no family `{family}`", f"families are {', '.join(known)}")
                 return Exit.USAGE
-        chosen = [op for op in chosen if op.family in families]
+        chosen = [op for op in chosen if families & {op.family, op.package}]
     if values["search"]:
         text = values["search"].lower()
         chosen = [op for op in chosen if text in " ".join((op.name, *op.aliases, op.doc)).lower()]
@@ -153,7 +155,7 @@ def listing(ops: list[Op]) -> list[str]:
 
 
 def first_line(op: Op) -> str:
-    return op.doc.split("\n\n")[0].replace("\n", " ").strip()
+    return " ".join(op.doc.split("\n\n")[0].split())
 
 
 def describe(op: Op) -> str:

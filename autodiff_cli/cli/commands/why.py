@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from os.path import isfile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import AutodiffError, Diagnostic, Exit
 from ..options import Command, Option, shared
 from ..runner import Runner, run_programs
-from ..streams import Environment, is_unicode
+from ..streams import Environment
 
 if TYPE_CHECKING:
     from ...session import Options
@@ -36,6 +37,9 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
         )
         return Exit.USAGE
     name, *files = words
+    if not files and not values["expr"] and isfile(name):
+        env.complain(f"whose gradient? `{name}` is a file", f"put a name before it: `why w {name}`")
+        return Exit.USAGE
     name = name.removesuffix(".grad")
     return run_programs(
         values, files, env, lambda: Asker(values, env, name), f"why {name}", "ask about"
@@ -90,7 +94,7 @@ class Asker(Runner):
                 self.title(report)
             env = self.env
             color = env.colors(env.stdout, self.values["color"])
-            unicode = is_unicode(env.stdout)
+            unicode = env.unicode(env.stdout)
             text = page(
                 answer, report.source, color=color, width=self.look().width, unicode=unicode
             )

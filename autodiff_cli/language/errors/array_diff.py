@@ -45,10 +45,15 @@ def elements(
     ]
     if len(bad) > len(order):
         lines.append(f"... and {len(bad) - len(order)} more")
-    summary = f"{len(bad)} of {x.size} elements differ"
+    summary = differing(len(bad), x.size)
     if not x.shape:
         summary = f"{float(x):.9g} is not {float(y):.9g}"
     return summary, "\n" + "\n".join(lines)
+
+
+def differing(count: int, total: int) -> str:
+    """`2 of 6 elements differ`."""
+    return "the only element differs" if total == 1 else f"{count} of {total} elements differ"
 
 
 def both(

@@ -3,6 +3,7 @@ costs nothing."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,11 @@ def first_guilty(records: dict[str, TensorRecord], grads: dict[str, Node]) -> Di
     node = _born(nodes, np.isnan if nan else np.isinf)
     if node is None:
         return None
+    infinite = _infinite_slope(node, places) if nan and places.origin(node) else None
+    if infinite is not None:  # times zero it is the NaN
+        found = _describe(infinite, places.origin(infinite), False, bad, ())
+        message = found.message.replace("infinity first appears", "NaN begins as an infinity", 1)
+        return replace(found, code="W501", message=message)
     separate = _separate(nodes, places, bad) if nan and not places.origin(node) else ()
     return _describe(node, places.origin(node), nan, bad, separate)
 
@@ -65,6 +71,12 @@ def _born(nodes: list[Node], test: Any) -> Node | None:
         if _has(test, node) and not any(_has(test, i) for i in dependencies(node)):
             return node
     return None
+
+
+def _infinite_slope(node: Node, places: Places) -> Node | None:
+    """What of the backward pass made the first infinity that led to a value."""
+    found = _born([n for n in ancestors([node]) if n is not node], np.isinf)
+    return found if found is not None and places.origin(found) is not None else None
 
 
 def _separate(nodes: list[Node], places: Places, bad: list[tuple[str, Node]]) -> tuple[str, ...]:

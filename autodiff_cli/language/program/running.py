@@ -22,15 +22,19 @@ from ...graph.params import to_tensor
 from ...graph.registry import F
 from ...graph.sizes import bytes_text, not_single
 from ...graph.state import STATE
+from ...numerals import short
 from ...outside import OUTSIDE
-from ...source import Source
+from ...source import Source, Span
 from ...suggest import dotted, named, suggest
 from ..errors.exhaustion import Exhaustion
 from ..python.loading import Files, read_array
 from ..runtime.expressions import Context, compile_expression
 from ..runtime.forgotten_calls import forgotten_call
+from ..runtime.names import builtin
 from ..runtime.statements import compile_module
+from ..runtime.unknown_names import unknown_name, unknown_op
 from ..syntax import tree as syntax
+from ..syntax.free_names import names_read
 from ..syntax.parser import parse, parse_all
 from ..syntax.scoping import assigned_names
 from ..values.dialect import is_numeric_list
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from .report import Options
 
 DERIVATIVES = ("backward", "grad", "jacobian", "hessian", "vjp", "jvp")
+MOST_UNKNOWN = 20
 LONG_TEXT = 1_000_000  # characters; beyond, only the first syntax error is reported
 
 
@@ -116,6 +121,21 @@ class Program:
             if not is_finished(error):
                 raise
 
+    def more_unknown(self, first: Span) -> list[AutodiffError]:
+        """Errors of names that later statements of the module read and nothing defines."""
+        body = [] if self.tree is None or first.source is not self.source else self.tree.body
+        known = module_names(self.tree) | set(self.scope.names) if self.tree and body else set()
+        found: dict[str, AutodiffError] = {}
+        for statement in body:
+            read = names_read(statement) if statement.span.start > first.start else ()
+            called = {id(n.func) for n in syntax.walk(statement) if isinstance(n, syntax.Call)}
+            for name in read:
+                fresh = name.id not in known and name.id not in found and name.id != first.text
+                if fresh and len(found) < MOST_UNKNOWN and builtin(name.id) is None:
+                    say = unknown_op if id(name) in called else unknown_name
+                    found[name.id] = say(name.id, name.span, self.scope)
+        return list(found.values())
+
     def statements(self, tree: syntax.Module) -> list[syntax.Node]:
         """The statements that run; who watches a program puts its own between them."""
         return tree.body
@@ -168,7 +188,9 @@ class Program:
                     else _as_tensor(given)
                 )
             else:
-                STATE.overrides[name] = lambda original, given=given: redefined(original, given)
+                STATE.overrides[name] = lambda original, name=name, value=value, given=given: (
+                    _given(f"-D {name}={value}", original, given)
+                )
 
     def _defined_value(self, name: str, value: str) -> Any:
         if value.startswith("@"):
@@ -476,6 +498,13 @@ def _as_tensor(value: Any) -> Any:
     return value
 
 
+def _given(option: str, original: Any, given: Any) -> Any:
+    try:
+        return redefined(original, given)
+    except AutodiffError as error:
+        raise error.amend(message=f"{short(option, 60)}: {error.message}") from None
+
+
 def redefined(original: Any, given: Any) -> Any:
     """A `-D` value in the role of what it replaces."""
     if not isinstance(original, Tensor):
@@ -549,6 +578,8 @@ def report_of(program: Program) -> Report:
 
             note_words(error)
         report.fail(error)
+        if error.code in ("E201", "E202") and error.span is not None:
+            program.more_errors = program.more_unknown(error.span)
         report.more_errors = program.more_errors
     report.stdout = "".join(program.printed)
     report.warnings = list(STATE.warnings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from . import tree as syntax
 from .scoping import assigned_names, target_names
@@ -15,6 +15,20 @@ def read_by(tree: syntax.Node) -> set[str]:
     found: set[str] = set()
     _collect(tree, frozenset(), found)
     return found
+
+
+def names_read(tree: syntax.Node) -> Iterator[syntax.Name]:
+    """Names that a statement certainly reads here: not those of bodies that run later, or never."""
+    if isinstance(tree, syntax.ExprStmt | syntax.Assign | syntax.AugAssign):
+        read = tree.value
+    elif isinstance(tree, syntax.For):
+        read = tree.iter
+    elif isinstance(tree, syntax.If | syntax.While):
+        read = tree.test
+    else:
+        return
+    later = (*COMPREHENSIONS, syntax.Lambda, syntax.IfExp, syntax.BoolOp)
+    yield from (n for n in syntax.within([read], later) if isinstance(n, syntax.Name))
 
 
 def free_names(function: syntax.Node) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text import ascii_text, broken, clip, format_count, format_number, pad
 from ..text import text_width as width_of
@@ -54,12 +54,13 @@ Remarks = Callable[["Node"], list[str]]
 @dataclass(eq=False)
 class Tree:
     """Makes the rows of one outline; `remarks` gives further lines of a node, `column` what
-    stands for its shape."""
+    stands for its shape, `number` writes the value of the root."""
 
     outline: Outline
     bounds: Bounds
     remarks: Remarks | None = None
     column: Callable[[Node, str], str] | None = None
+    number: Callable[[Any], str] = lambda value: format_number(value.item())
     expanded: set[Node] = field(default_factory=set)
     rows: list[Row] = field(default_factory=list)
 
@@ -151,7 +152,7 @@ class Tree:
         if self.column is not None:
             note = self.column(node, note)
         value = outline.out.value if root else None
-        shown = f" = {format_number(value.item())}" if value is not None and value.size == 1 else ""
+        shown = f" = {self.number(value)}" if value is not None and value.size == 1 else ""
         return Row(own, label, op, note, bad, shown)
 
 

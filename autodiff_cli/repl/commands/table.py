@@ -68,6 +68,9 @@ def _help(loop: Loop, words: str) -> None:
 
 def _undo(loop: Loop, words: str) -> None:
     count = settings.whole_number(words, "undo")
+    if loop.careful(loop.session.put_back):
+        loop.say(f"the session is as it was before: {loop.status_line()}")
+        return
     gone = loop.careful(lambda: loop.session.undo(count))
     if not gone:
         raise Problem("there is nothing to undo")
@@ -87,7 +90,9 @@ def _redo(loop: Loop, words: str) -> None:
 def _reset(loop: Loop, words: str) -> None:
     count = len(loop.session.entries)
     loop.session.reset()
-    loop.say(f"the session is empty; {count} {'entry' if count == 1 else 'entries'} dropped")
+    loop.say(
+        f"the session is empty; {count} {'entry' if count == 1 else 'entries'} dropped (:undo)"
+    )
 
 
 def _quit(loop: Loop, words: str) -> None:

@@ -104,12 +104,14 @@ def unterminated(source: Source, start: int, opening: str) -> AutodiffError:
     quote = opening.lstrip("rRbBuUfF")
     line, _ = source.position(start)
     where = "at the end of the text" if len(quote) == 3 else f"at the end of line {line}"
+    before = source.text[start - 1 : start]
+    transposed = opening == "'" and (before.isalnum() or before in ("_", ")", "]"))
     return fail(
         "E103",
         f"the string that begins with {quote} is never closed",
         Span(source, start, start + len(opening)),
         label="opened here",
-        help=f"add {quote} {where}",
+        help="the transpose is `.T`" if transposed and before else f"add {quote} {where}",
     )
 
 
