@@ -305,3 +305,34 @@ def test_lines_of_files_fit_the_terminal(folder: Path, width: int) -> None:
     assert all(len(line) <= width for line in lines)
     words = " ".join(lines).split()
     assert "bad.expr" in words and ".FF." in words and "FAILED" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [
+        ("r.npz", b"no archive", "E701"),
+        ("r.json", b"{}", "E702"),
+        ("r.json", b"[1]", "E702"),
+        ("r.json", b"{", "E702"),
+    ],
+)
+def test_what_holds_no_results(call: Run, folder: Path, name: str, data: bytes, code: str) -> None:
+    (folder / name).write_bytes(data)
+    done = call("diff", name, "demo.expr")
+    assert done.returncode == 4 and f"error[{code}]" in done.stderr and name in done.stderr
+
+
+def test_saved_scalars_and_plain_forms(call: Run, folder: Path) -> None:
+    (folder / "n.py").write_text(
+        "import torch\nx = torch.tensor(2.0, requires_grad=True)\nk = 3\nf = 1.5\nbig = 10**5000\n"
+        "nan = float('nan')\nb = k > 2\nloss = x * k\nloss.backward()\n"
+    )
+    assert call("run", "n.py", "-o", "n.json").returncode == 0
+    assert call("run", "n.py", "-o", "n.txt").returncode == 0
+    assert call("diff", "n.json", "n.py").returncode == 0
+    assert call("diff", "n.txt", "n.json").returncode == 0
+    text = (folder / "n.json").read_text()
+    assert '"f": 1.5' in text
+    (folder / "n.json").write_text(text.replace('"f": 1.5', '"f": 1.75'))
+    done = call("diff", "n.json", "n.py")
+    assert done.returncode == 1 and "1.75" in done.stdout

@@ -310,3 +310,36 @@ def test_a_failed_assertion_shows_both_sides(folder: Path) -> None:
     assert [label.text for label in small.labels] == ["left: 101", "right: 10"]
     assert "299 of 300 elements differ" in large.message and "... and 294 more" in render(large)
     assert len(render(large)) < 2000
+
+
+# -- .gitignore -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("patterns", "left"),
+    [
+        ("b.expr", "a.expr s/a.expr s/ab.expr s/t/a.expr s/t/u/a.expr"),
+        ("/b.expr", "a.expr s/a.expr s/ab.expr s/b.expr s/t/a.expr s/t/u/a.expr"),
+        ("?.expr", "s/ab.expr"),
+        ("s/?.expr", "a.expr b.expr s/ab.expr s/t/a.expr s/t/u/a.expr"),
+        ("s/*.expr", "a.expr b.expr s/t/a.expr s/t/u/a.expr"),
+        ("s/**/a.expr", "a.expr b.expr s/ab.expr s/b.expr"),
+        ("s/**", "a.expr b.expr"),
+        ("**/u/*", "a.expr b.expr s/a.expr s/ab.expr s/b.expr s/t/a.expr"),
+        ("t/", "a.expr b.expr s/a.expr s/ab.expr s/b.expr"),
+        ("u/\n# b.expr\n\n  ", "a.expr b.expr s/a.expr s/ab.expr s/b.expr s/t/a.expr"),
+        ("*.expr\n!ab.expr", "s/ab.expr"),
+        ("!a.expr\na*.expr", "b.expr s/b.expr"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("top", ["", "s"])
+def test_gitignore(tmp_path: Path, patterns: str, left: str, top: str) -> None:
+    """As `git ls-files --others --exclude-standard` lists them."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text(patterns + "\n")
+    for name in ("a", "b", "s/a", "s/b", "s/ab", "s/t/a", "s/t/u/a"):
+        path = tmp_path / f"{name}.expr"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    found = [Path(p).relative_to(tmp_path).as_posix() for p in collect([str(tmp_path / top)])]
+    assert sorted(found) == sorted(p for p in left.split() if p.startswith(top))

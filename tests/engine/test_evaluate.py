@@ -107,3 +107,22 @@ def test_evaluating_nothing() -> None:
     evaluate([node, node])
     with pytest.raises(AutodiffError):
         Tensor(node).backward()
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_many_single_numbers_of_all_kinds(last: bool) -> None:
+    """Python's own numbers where there are thousands of nodes of one number each."""
+    x, w = constant(np.array(1.25)), constant(np.array(0.75))
+    found, value = [], 1.25
+    for i in range(900):
+        x = F.add(F.mul(x, 1.001), w)
+        x = F.clamp(F.maximum(F.sub(x, w), F.sin(x)), 0.1, 2.0)
+        x = F.softplus(x) if i % 100 == 0 else F.reshape(F.neg(F.neg(x)), ())
+        step = value * 1.001 + 0.75
+        value = min(max(max(step - 0.75, np.sin(step)), 0.1), 2.0)
+        value = np.log1p(np.exp(value)) if i % 100 == 0 else value
+        found.append((x, value))
+    evaluate([node for node, _ in found[::100]] + [x], last=last)
+    for node, wanted in [*found[::100], found[-1]]:
+        assert type(node.value) is np.ndarray
+        np.testing.assert_allclose(node.value, wanted, rtol=1e-12)

@@ -337,7 +337,7 @@ def unreached(found: Reach, only: str) -> Iterator[str]:
         _, walk = walked(text_of(name))
         blocks = {site.blocks: f"{name}:{site.line} {site.owner}" for site in reversed(walk.sites)}
         for (start, end), place in sorted(blocks.items()) if re.search(only, name) else ():
-            if not taken[first + start : first + end].any():
+            if start < end and not taken[first + start : first + end].any():
                 yield place
         first += walk.blocks
 

@@ -30,7 +30,6 @@ class Turns:
         here, there = self.sides[:2]
         first = fixed([*here, *rest], there)
         self.ways = [first]
-        self.last = 0  # side that was written
         for at in range(1, SIDES):
             other = {id(a): b for a, b in zip(here, self.sides[at], strict=True)}
             other |= {id(a): b for a, b in zip(there, self.sides[(at + 1) % SIDES], strict=True)}
@@ -53,14 +52,6 @@ class Turns:
         """What comes after `arrays`, valid until three runs later, and other targets."""
         at = self._at(arrays)
         return self.sides[(at + 1) % SIDES], self.ways[at].run(rest)
-
-    def step(self, arrays: list[Any]) -> list[Any]:
-        """The same where nothing else goes in or is wanted."""
-        at = self.last if self.sides[self.last] is arrays else self._at(arrays)
-        for function, args in self.ways[at].calls:
-            function(*args)
-        self.last = at = (at + 1) % SIDES
-        return self.sides[at]
 
 
 def _moved(value: Any, other: dict[int, np.ndarray]) -> Any:
