@@ -130,7 +130,7 @@ def python_number(value: Any) -> bool | int | float:
     if isinstance(value, bool | int | float):
         return value
     node = node_of(value)
-    if node is not None and node.numel == 1:
+    if node is not None and node.numel == 1 and (node.dtype.kind != "b" or not node.shape):
         item = LATE.value(node).item()  # type: ignore[misc]  # bound at import of graph
         return taken_out(node, item)
     raise BindError(f"must be a number, not {shown(value)}")

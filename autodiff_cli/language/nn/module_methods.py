@@ -143,15 +143,23 @@ def _get_submodule(self: Module, target: Any) -> Any:
 
 def _set_submodule(self: Module, target: Any, module: Any, strict: Any = False) -> None:
     path, _, name = target.rpartition(".")
+    if not name:
+        raise fault("E205 set_submodule-needs-name")
     owner = _get_submodule(self, path)
     if truth(strict):
         owner.get_attribute(name)
     owner.set_attribute(name, module)
 
 
-def _get_tensor(self: Module, target: Any) -> Any:
-    path, _, name = target.rpartition(".")
-    return _get_submodule(self, path).get_attribute(name)
+def _getter(table: str) -> Callable[..., Any]:
+    def get(self: Module, target: Any) -> Any:
+        path, _, name = target.rpartition(".")
+        owner = _get_submodule(self, path)
+        if owner.get_attribute(name) is not getattr(owner, table).get(name):
+            raise fault("E207 submodule-holds-no", table=table[:-1], name=name)
+        return getattr(owner, table)[name]
+
+    return get
 
 
 def _hook(table: Callable[[Module], dict[int, Any]]) -> Callable[..., Handle]:
@@ -217,8 +225,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "add_module": add_module,
     "get_submodule": _get_submodule,
     "set_submodule": _set_submodule,
-    "get_parameter": _get_tensor,
-    "get_buffer": _get_tensor,
+    "get_parameter": _getter("parameters"),
+    "get_buffer": _getter("buffers"),
     "train": _train,
     "eval": lambda self: call_value(self.get_attribute("train"), [False], {}),
     "zero_grad": _zero_grad,

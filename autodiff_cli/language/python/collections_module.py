@@ -92,6 +92,12 @@ def named_tuple(
     def as_dict(self: Any) -> dict[str, Any]:
         return dict(zip(names, tuple.__iter__(self), strict=True))
 
+    def made(cls: Any, values: Any) -> Any:
+        items = items_of(values)
+        if len(items) != len(names):
+            raise fault("E208 named-tuple-expected", len(names), len(items))
+        return cls(*items)
+
     def replaced(self: Any, **new: Any) -> Any:
         unknown = [name for name in new if name not in names]
         if unknown:
@@ -112,7 +118,7 @@ def named_tuple(
         "_field_defaults": dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)),
         "_asdict": Method("_asdict", as_dict),
         "_replace": Method("_replace", replaced),
-        "_make": classmethod(Builtin("_make", lambda cls, values: cls(*items_of(values)))),
+        "_make": classmethod(Builtin("_make", made)),
         **{name: property(_item(name, i)) for i, name in enumerate(names)},
     }
     return UserClass(typename, [base], {**members, **methods})

@@ -37,7 +37,7 @@ def deep_copy(value: Any, known: dict[int, Any] | None = None, *, results: bool 
         method = special(value, "__deepcopy__")
         if method is not None:
             return call_value(method, [known], {})
-        copied = blank(value)
+        copied = _blank(value, again)
         known[id(value)] = copied
         _copy_instance(value, copied, again)
     elif isinstance(value, list):
@@ -89,12 +89,17 @@ def _copy_instance(value: Any, copied: Any, again: Callable[[Any], Any]) -> None
         set.update(copied, set.__iter__(value))
 
 
-def blank(value: Any) -> Any:
-    """A value of the same class with nothing in it; one that cannot be changed is the same."""
+def _blank(value: Any, again: Callable[[Any], Any]) -> Any:
+    """A value of the same class with nothing in it, but what the class fixes when it is made."""
     kind: Any = type(value)
-    if isinstance(value, int | float | str | tuple | frozenset):
-        return kind.layout.__new__(kind, value)
-    return kind.__new__(kind)
+    if not isinstance(value, int | float | str | tuple | frozenset):
+        return kind.__new__(kind)
+    items = isinstance(value, tuple | frozenset)
+    made = kind.layout.__new__(
+        kind, [again(v) for v in kind.layout.__iter__(value)] if items else value
+    )
+    made.fields = {}
+    return made
 
 
 def _copy(value: Any) -> Any:
@@ -103,7 +108,7 @@ def _copy(value: Any) -> Any:
         method = special(value, "__copy__")
         if method is not None:
             return call_value(method, [], {})
-        items = value if isinstance(value, list | dict | set) else ()
+        items = value if isinstance(value, list | dict | set | tuple | frozenset) else ()
         return deep_copy(value, {id(item): item for item in [*value.held(), *items]})
     if isinstance(value, list | dict | set | deque):
         return value.copy()

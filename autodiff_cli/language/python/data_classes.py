@@ -289,6 +289,12 @@ def _as_tuple(value: Any, *, tuple_factory: Any = tuple) -> Any:
 
 def _replaced(value: Any, /, **changes: Any) -> Any:
     table = _table(value, "replace")
+    fixed = [name for name in changes if name in table and not table[name].init]
+    if fixed:
+        words = (
+            f"field {fixed[0]} is declared with init=False, it cannot be specified with replace()"
+        )
+        raise _wrong(words, "ValueError", "give the other fields")
     given = {n: value.get_attribute(n) for n, f in table.items() if f.init and n not in changes}
     return value.cls(**given, **changes)
 

@@ -156,7 +156,9 @@ def _named(self: Any) -> str:
     name = self.fields["name"]
     if name is None:
         parts = [m.fields["name"] for m in self.cls if m.fields["value"] & self.fields["value"]]
-        name = "|".join(parts) or str(self.fields["value"])
+        if not parts:
+            return f"{self.cls.name}({self.fields['value']})"
+        name = "|".join(parts)
     return f"{self.cls.name}.{name}"
 
 

@@ -36,9 +36,8 @@ def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any]
         return _unpacking(tree, context)
     if isinstance(tree, syntax.Attribute):
         return _attribute_target(tree, context)
-    if isinstance(tree, syntax.Subscript):
-        return _subscript_target(tree, context)
-    raise fault("E102 cannot-assigned", span=tree.span)
+    assert isinstance(tree, syntax.Subscript)
+    return _subscript_target(tree, context)
 
 
 def _home(name: str, context: Context) -> Callable[[Scope], Scope] | None:
@@ -509,12 +508,11 @@ def _remover(tree: syntax.Node, context: Context) -> Callable[[Scope], None]:
             delete_attribute(holder(scope), tree.attr, tree.span)
 
         return remove_attribute
-    if isinstance(tree, syntax.Tuple):
-        parts = [_remover(t, context) for t in tree.elements]
+    assert isinstance(tree, syntax.Tuple | syntax.List)
+    parts = [_remover(t, context) for t in tree.elements]
 
-        def remove_all(scope: Scope) -> None:
-            for part in parts:
-                part(scope)
+    def remove_all(scope: Scope) -> None:
+        for part in parts:
+            part(scope)
 
-        return remove_all
-    raise fail("E102", "this cannot be deleted", tree.span, help="delete a name or an item")
+    return remove_all

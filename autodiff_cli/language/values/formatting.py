@@ -382,6 +382,7 @@ def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if made is not None:
         return made
     automatic = [0]
+    ways: set[bool] = set()  # fields with and without a number
 
     def replace(match: re.Match[str]) -> str:
         whole = match.group()
@@ -390,6 +391,10 @@ def str_format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if whole in ("{", "}"):
             raise fault("E208 format-string-field-not", template[:60])
         name, conversion, spec = match.groups()
+        if not name or name.isdigit():
+            ways.add(bool(name))
+            if len(ways) > 1:
+                raise fault("E208 format-string-mixes")
         if name == "":
             name = str(automatic[0])
             automatic[0] += 1

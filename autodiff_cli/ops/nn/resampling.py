@@ -169,7 +169,7 @@ def interpolate(
     size: Ints | None = None,
     scale_factor: Floats | None = None,
     mode: Word = "nearest",
-    align_corners: Flag | None = None,
+    align_corners: bool | None = None,
     recompute_scale_factor: Flag | None = None,
     antialias: Flag = False,
 ):
@@ -202,7 +202,7 @@ def upsample(
     size: Ints | None = None,
     scale_factor: Floats | None = None,
     mode: Word = "nearest",
-    align_corners: Flag | None = None,
+    align_corners: bool | None = None,
 ):
     """The old name of `interpolate`."""
     return F.interpolate(input, size, scale_factor, mode, align_corners)
@@ -250,7 +250,7 @@ def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool):
     samples=[S(t(1, 2, 3), (1, 1, 2, 3)), S(t(2, 3, 4), (2, 1, 2, 2, 2), align_corners=True)],
     errors=[Bad("E308", t(1, 3, 3), (1, 1, 2, 2))],
 )
-def affine_grid(theta: Tensor, size: Size, align_corners: Flag | None = None):
+def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
     """A grid for `grid_sample` from affine maps, (N, 2, 3) for planes and (N, 3, 4) for volumes."""
     n = len(size) - 2
     if n not in (2, 3) or theta.shape != (size[0], n, n + 1):
@@ -416,7 +416,7 @@ def grid_sample(
     grid: Tensor,
     mode: Word = "bilinear",
     padding_mode: Word = "zeros",
-    align_corners: Flag | None = None,
+    align_corners: bool | None = None,
 ):
     """`input` (N, C, H, W) or (N, C, D, H, W) at places of `grid`, whose last dim holds (x, y[, z])
     from -1 to 1. The slope towards the grid is 0 for mode nearest and beyond the border."""

@@ -85,6 +85,8 @@ def _histogram(x, bins, span, weight, density):
         if not np.isfinite(low) or not np.isfinite(high):
             raise fault("E504 histogram-range-data", low, high)
         edges = np.linspace(low, high, bins + 1)
+    elif (np.diff(edges) < 0).any():
+        raise fault("E504 histogram-edges-fall")
     weights = None if weight is None else weight.reshape(-1)
     counts, edges = np.histogram(x.reshape(-1), edges, weights=weights, density=density)
     return counts.astype(x.dtype), edges.astype(x.dtype)

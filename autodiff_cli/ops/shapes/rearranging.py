@@ -20,7 +20,7 @@ from ...graph.declare import (
 )
 from ...graph.dtypes import INT64
 from ...graph.op import value_of
-from ...graph.params import node_of, to_int, to_tensor
+from ...graph.params import node_of, to_int
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.sizes import within
@@ -169,15 +169,16 @@ def repeat_interleave(
 ):
     """Each element (or each slice of a dim) repeated; a tensor of counts gives each its own."""
     counts = node_of(repeats)
-    if counts is None and isinstance(repeats, list | tuple):
-        counts = to_tensor(list(repeats))
     if dim is None:
         input, dim = F.flatten(input), 0
-    if counts is None or (counts.numel == 1 and counts.ndim == 0):
-        return _each_repeated(input, to_int(repeats), dim)
     if not input.shape:
-        input = F.reshape(input, (1,))
+        raise fault("E304 needs-tensor-dims", "repeat_interleave")
     size = input.shape[dim]
+    if counts is None or (counts.numel == 1 and counts.ndim == 0):
+        count = to_int(repeats)
+        if output_size not in (None, size * count):
+            raise fault("E303 repeat_interleave-output-size", output_size, size * count)
+        return _each_repeated(input, count, dim)
     if counts.numel == 1:
         counts = F.expand(F.reshape(counts, (1,)), (size,))
     if counts.shape != (size,):
@@ -188,8 +189,6 @@ def repeat_interleave(
 def _each_repeated(input, count, dim):
     if count < 0:
         raise fault("E305 repeat_interleave", count)
-    if not input.shape:
-        input = F.reshape(input, (1,))
     shape = input.shape
     spread = F.expand(F.unsqueeze(input, dim + 1), (*shape[: dim + 1], count, *shape[dim + 1 :]))
     return F.flatten(F.dense_copy(spread), dim, dim + 1)
