@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import AutodiffError, fault
-from .outside import MEMORY, STACK, TIME, Lost
+from .outside import MEMORY, STACK, STARVED, TIME, Lost
 from .source import Source, Span
 
 
@@ -24,6 +24,8 @@ def explained(
 
 def death(code: int) -> AutodiffError:
     """What the end of a process, an exit code or a signal with a minus, says about the program."""
+    if code in STARVED:
+        return no_memory("the program")
     if code in STACK:
         return fault("E509 program-overflowed-interpreter-s")
     if code == -9:  # nobody kills like that but a system without memory, or a person

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from .crash import crashed
 from .ended import death, stubborn
 from .errors import AutodiffError, Diagnostic, Label, fault
-from .outside import OUTSIDE
+from .outside import EXHAUSTED, OUTSIDE
 from .source import Source, Span
 
 GRACE = 1.0  # seconds that the process has to stop by itself after its time limit
@@ -133,6 +134,10 @@ def serve(api: Any) -> None:
             reply = {"answer": _answer(api, request, args, arrays, functions)}
         except AutodiffError as error:
             reply = {"error": _data(error.diagnostic, request["text"])}
+        except MemoryError:
+            os._exit(EXHAUSTED)
+        except Exception as error:
+            reply = {"error": _data(crashed(error).diagnostic, request["text"])}
         answers.write(packed(reply))
         answers.flush()
 

@@ -33,6 +33,8 @@ EACH_CPU = 64 << 20  # bytes of a thread of BLAS
 RELIEF = 64 << 20  # bytes to say that memory ran out
 
 STACK = (-6, -11)  # SIGABRT and SIGSEGV: what Python does when the C stack is full
+EXHAUSTED = 99  # the exit code of a process that had no memory left to say so
+STARVED = (EXHAUSTED, 1)  # 1: of OpenBLAS, which ends the process where it gets no memory
 
 
 TIME, MEMORY = "time", "memory"

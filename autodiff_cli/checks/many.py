@@ -7,13 +7,14 @@ other file is checked.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from ..ended import death, explained, stubborn
 from ..engine.threads import WORKERS
-from ..errors import AutodiffError
+from ..errors import AutodiffError, Exit
 from ..language.program.gc_control import collect_seldom
 from ..outside import OUTSIDE, Lost
 from .deadline import alarms
@@ -185,3 +186,5 @@ def _work(connection: Any) -> None:
                 connection.send(check_file(*connection.recv()))
             except (EOFError, OSError):
                 return
+            except Exception:  # the code of a traceback is that of OpenBLAS
+                os._exit(Exit.INTERNAL)

@@ -18,6 +18,7 @@ from contextlib import suppress
 
 from ..outside import (
     DEADLINE,
+    EXHAUSTED,
     FINISHED,
     KEPT,
     MEMORY,
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ..errors import AutodiffError
+
 GRACE = 1.0  # seconds that the worker has to stop by itself after its time limit
 PATIENCE = 0.5  # between two looks at the limits
 NEARLY = 1 << 20  # bytes: less is no memory to work with
 INTERRUPTED = 130
-EXHAUSTED = 99  # the exit code of a worker that had no memory left to say so
-REFUSED = 1  # that of OpenBLAS, which ends the process where it gets no memory
 CRASHES = (4, 5, 6, 7, 8, 11, 31)  # ILL TRAP ABRT BUS FPE SEGV SYS; others are sent by people
 KILLED = 9
 SET_SIGNAL = 10  # F_SETSIG of Linux
@@ -63,6 +64,10 @@ def supervised(work: Callable[[], int]) -> int:
         os._exit(EXHAUSTED)
     except KeyboardInterrupt:  # before there is anything that could be said
         code = INTERRUPTED
+    except Exception as error:  # where nothing else says it
+        from ..crash import crashed
+
+        code = _said(crashed(error))
     if OUTSIDE.watched:
         _finish(code)
     return code
@@ -97,7 +102,6 @@ def _supervise(words: list[str]) -> None:
         terminal.restore()
         _flush()
         again = OUTSIDE.lost is not None and not OUTSIDE.numbers[TOLD]
-        limit = MEMORY if code in (EXHAUSTED, REFUSED) else limit
         OUTSIDE.lost = Lost(code, limit, OUTSIDE.statement(), _printed())
         if again:
             _give_up(OUTSIDE.lost)
@@ -323,9 +327,12 @@ def _give_up(lost: Lost) -> None:
     """The process that should have said what became of the first was lost as well."""
     from ..ended import explained
 
-    error = explained(lost, None, 0.0)
+    os._exit(_said(explained(lost, None, 0.0)))
+
+
+def _said(error: AutodiffError) -> int:
+    """Write an error, with nothing but the system; the exit code."""
     text = f"error[{error.code}]: {error.message}\nhelp: {error.diagnostic.helps[0]}\n"
-    try:
+    with suppress(OSError):
         os.write(2, text.encode())
-    finally:
-        os._exit(error.diagnostic.exit_code)
+    return error.diagnostic.exit_code

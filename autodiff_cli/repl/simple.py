@@ -30,26 +30,26 @@ def converse(
     if not quiet:
         write(banner(loop.status_line(), loop.around.width()) + "\n")
     lines: list[str] = []
+    answer = ""  # to an interrupt: written where the next one is caught as well
     while True:
+        running = False
         try:
+            write(answer)
+            answer = ""
             lines.append(
                 input(" .. ".rjust(len(loop.settings.prompt)) if lines else loop.settings.prompt)
             )
+            running = True
+            text = "\n".join(lines)
+            # An open block ends with an empty line, as at Python's prompt.
+            reply = loop.feed(text if len(lines) == 1 else f"{text}\n")
         except KeyboardInterrupt:
-            write("\n" if lines else f"\n{LEAVE}\n")
+            answer = "interrupted\n" if running else "\n" if lines else f"\n{LEAVE}\n"
             lines.clear()
             continue
         except EOFError:
             write("\n")
             return 0
-        text = "\n".join(lines)
-        try:
-            # An open block ends with an empty line, as at Python's prompt.
-            reply = loop.feed(text if len(lines) == 1 else f"{text}\n")
-        except KeyboardInterrupt:
-            write("interrupted\n")
-            lines.clear()
-            continue
         if reply.status == "quit":
             return 0
         if reply.status != "incomplete":
