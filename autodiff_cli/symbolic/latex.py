@@ -87,13 +87,11 @@ def name(text: str) -> str:
         return f"{numbered[1]}_{{{numbered[2]}}}"
     if text in _GREEK:
         return "\\" + text
-    greek = _greek(text)
-    if greek in _GREEK:
-        return "\\" + greek
-    if text.isidentifier() and not text.isascii():
-        return rf"\text{{{''.join(c if c.isalpha() else escaped(c) for c in text)}}}"
-    if text.isidentifier():
-        return rf"\mathit{{{escaped(text)}}}"
+    if _greek(text) in _GREEK:
+        return "\\" + _greek(text)
+    letters = [rf"\{_greek(c)} " if _greek(c) in _GREEK else escaped(c) for c in text]
+    if text.isidentifier() and "".join(letters).isascii() and not any("[" in c for c in letters):
+        return rf"\mathit{{{''.join(letters).strip()}}}"
     return rf"\texttt{{{escaped(text)}}}"
 
 

@@ -31,7 +31,7 @@ def test_failures_are_shown_with_the_command_that_runs_them_again(run: Run, fold
     done = run("check")
     assert done.returncode == 1
     assert ".FF." in done.stdout and "5 passed, 2 failed" in done.stdout
-    assert "re-run: autodiff check bad.expr -k assert[3]" in done.stdout
+    assert "re-run: autodiff check bad.expr -k 'assert[3]'" in done.stdout
     assert "error[E601]" in done.stderr and "error[E603]" in done.stderr
     again = run("check", "--lf", "--format", "json")
     items = read(again.stdout, "check")["items"]

@@ -433,7 +433,7 @@ def test_losses_are_found_by_category(cli):
 def test_formulas_of_other_alphabets(cli):
     latex = cli("derive", "--latex", "-e", "α = 3; 名前 = 2; loss = α * sin(名前)").out
     assert r"\partial \alpha}" in latex
-    assert r"\text{名前}" in latex
+    assert "ensuremath" not in latex  # KaTeX has no such command
 
 
 def test_commands_to_run_again_are_quoted(cli, tmp_path: Path):

@@ -28,7 +28,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
 from ...ops import public_names
-from ...suggest import suggest
+from ...suggest import did_you_mean, suggest
 from ..values.dialect import kind_of, misfit
 from ..values.factories import check_device, legacy_tensor, make_tensor
 from ..values.functions import call_value
@@ -81,7 +81,13 @@ def get_attribute(value: Any, name: str) -> Any:
             if close
             else f"it has: {', '.join(sorted(table)[:12])}",
         )
-    raise fault("E207 no-attribute", kind_of(value), name=name)
+    raise _no_attribute(value, name)
+
+
+def _no_attribute(value: Any, name: str) -> AutodiffError:
+    if value is None:
+        return fault("E207 none-no-attribute", name=name)
+    return fault("E207 no-attribute", kind_of(value), name=name)
 
 
 FUNCTION_NAMES = ("__name__", "__qualname__", "__doc__", "__module__")
@@ -175,7 +181,7 @@ def special_name(value: Any, name: str) -> Any:
         return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
     if name.startswith("_"):
         raise private(name)
-    raise fault("E207 no-attribute", kind_of(value), name=name)
+    raise _no_attribute(value, name)
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
@@ -361,7 +367,9 @@ def _set_tensor_attribute(tensor: Tensor, name: str, new: Any) -> None:
             raise fault("E411 requires_grad-can-set-only", "" if wanted else _SUBGRAPH, words=words)
         tensor.set_requires_grad(wanted, "only {} and complex dtype {}")
     else:
-        raise fault("E207 attribute-tensor-cannot-set", name=name)
+        close = did_you_mean([f".{n}" for n in suggest(name, ("grad", "data", "requires_grad"), 1)])
+        advice = close[0] if close else "assignable are .grad, .data and .requires_grad"
+        raise fault("E207 attribute-tensor-cannot-set", name=name, advice=advice)
 
 
 def _backward(

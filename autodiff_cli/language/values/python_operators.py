@@ -95,6 +95,10 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
 
 
 def _cannot_combine(symbol: str, left: Any, right: Any) -> AutodiffError:
+    if left is None or right is None:
+        return fault(
+            "E208 symbol-cannot-combine-none", kind_of(left), kind_of(right), symbol=symbol
+        )
     return fault("E208 symbol-cannot-combine", kind_of(left), kind_of(right), symbol=symbol)
 
 

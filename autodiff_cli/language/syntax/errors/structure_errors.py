@@ -183,7 +183,8 @@ def line_ends(context: Context) -> AutodiffError | None:
     last = context.text(context.index - 1)
     before = context.text(context.index - 2) if context.index - 2 >= context.first else ""
     if last in ("+", "-") and before == last:
-        name = context.text(context.first)
+        operand = context.text(max(context.index - 3, context.first))
+        name = operand if operand.isidentifier() else context.text(context.first)
         return context.fault("E102 before-last-not-operator", before=before, last=last, name=name)
     if "NAME" in context.expected or "NUMBER" in context.expected:
         what = "a name" if "NUMBER" not in context.expected else "a value"
