@@ -72,6 +72,12 @@ ASKED = {
         "# check: strict\n" + WIDE + "k = float(x.sum())\nloss = (x * k).sum()\nloss.backward()",
         ".F",
     ),
+    "read in conditions": (
+        WIDE + "k = x.sum().item() if x.sum() > 0 else 1.0\n"
+        "if x[0] > 0.5:\n    k = k * x[0].item()\n"
+        "while k > 100:\n    k = k / 2\nloss = (x * k).sum()\nloss.backward()",
+        ".c",
+    ),
     "two of them": (
         TORCH + "y = torch.tensor([3.0, 4.0], requires_grad=True)\n"
         "loss = (x * y.detach()).sum() + (y * x.detach()).sum()\nloss.backward()",
