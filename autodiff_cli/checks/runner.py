@@ -97,7 +97,7 @@ class FileCheck:
         self.program: Watched | None = None
         self.report = Report(source.name)
         self.wishes = Directives()
-        self.run_seconds = 0.0
+        self.run_seconds: float
 
     def selected(self, item: Item) -> bool:
         """Whether `-k` and `--lf` choose an item."""

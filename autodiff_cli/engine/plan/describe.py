@@ -113,13 +113,11 @@ class DescribedTiled(Tiled):
     """A group that remembers its members and arrays."""
 
     members: list[Member]
-    lead: Shape
     read: list[Array]
     made: list[tuple[Any, int, int]]  # (span, seq, bytes) of what leaves the group
 
     def _compile(self, writer: Writer, wanted: list[Node]) -> None:
         self.members = writer.members
-        self.lead = writer.group.lead
         self.flops = writer.flops
         self.read = [
             _array(f"x[{i}]", node.shape, node.dtype) for i, (node, _) in enumerate(writer.inputs)
