@@ -25,12 +25,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
+from .errors import fault
+from .language.program.array_functions import Hessian, Hvp, Jacobian, Jvp, Kind, ValueAndGrad, Vjp
+from .language.program.compiled import Compiled, Limits
+from .language.syntax.decode import decode
+from .session import Options
+from .session import run as run_source
+from .source import Source
+
+if TYPE_CHECKING:
     from .checks.model import FileResult
-    from .language.program.array_functions import Kind
-    from .source import Source
 
 
 def source_of(program: str | Path | Source) -> Source:
@@ -40,10 +46,6 @@ def source_of(program: str | Path | Source) -> Source:
     Raises:
         AutodiffError: E701 when the file cannot be read, E109 when it is no UTF-8.
     """
-    from .errors import fault
-    from .language.syntax.decode import decode
-    from .source import Source
-
     if isinstance(program, Source):
         return program
     if isinstance(program, str) and (
@@ -75,9 +77,6 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
     Raises:
         AutodiffError: what the program or its data did wrong.
     """
-    from .session import Options
-    from .session import run as run_source
-
     if options.pop("isolate", False):
         from .isolated import Isolated
 
@@ -120,8 +119,6 @@ Names = str | Sequence[str] | None
 def _function(
     program: str | Path, wrt: Names, of: str, kind: Kind, given: dict[str, Any]
 ) -> Callable[..., Any]:
-    from .language.program.compiled import Compiled, Limits
-
     names = wrt if wrt is None or isinstance(wrt, str) else tuple(wrt)
     if given.pop("isolate", False):
         from .isolated import Isolated
@@ -149,8 +146,6 @@ def value_and_grad(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.program.array_functions import ValueAndGrad
-
     return _function(program, wrt, loss, ValueAndGrad(), given)
 
 
@@ -174,8 +169,6 @@ def jacobian(
     >>> J(x=np.ones(4), W=np.ones((3, 4))).shape
     (3, 4)
     """
-    from .language.program.array_functions import Jacobian
-
     return _function(program, wrt, of, Jacobian(mode), given)
 
 
@@ -198,8 +191,6 @@ def hessian(
     >>> H(x=np.ones(4)).shape
     (4, 4)
     """
-    from .language.program.array_functions import Hessian
-
     return _function(program, wrt, of, Hessian(), given)
 
 
@@ -218,8 +209,6 @@ def hvp(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.program.array_functions import Hvp
-
     return _function(program, wrt, of, Hvp(), given)
 
 
@@ -238,8 +227,6 @@ def jvp(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.program.array_functions import Jvp
-
     return _function(program, wrt, of, Jvp(), given)
 
 
@@ -257,8 +244,6 @@ def vjp(
     Raises:
         AutodiffError: on a syntax error.
     """
-    from .language.program.array_functions import Vjp
-
     return _function(program, wrt, of, Vjp(), given)
 
 
@@ -337,10 +322,7 @@ def gradcheck(
         CheckFailed: naming the input, the element and both values.
         AutodiffError: what the program or the inputs did wrong.
     """
-    import numpy as np
-
     from .checks.claims import mismatch, named
-    from .language.program.compiled import Compiled
 
     arrays = {name: np.asarray(value) for name, value in inputs.items()}
     claimed = named(grads(**inputs) if callable(grads) else grads, list(inputs))

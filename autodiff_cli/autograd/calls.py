@@ -17,6 +17,7 @@ from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
 from ..graph.state import STATE, grad_mode
+from .literals import array_of, array_of_list, check_extent, has_tensor
 from .tensor import Tensor, view_steps, wrap_view
 
 
@@ -104,8 +105,6 @@ FLOATING = frozenset({"contraction"})
 
 def float_operand(value: Any) -> Any:
     """A numeric list as a constant tensor of the default float dtype; other values as they are."""
-    from .literals import array_of, has_tensor
-
     if isinstance(value, list) and value and not has_tensor(value):
         return Tensor(constant(array_of(value, STATE.default_dtype)))
     return value
@@ -211,8 +210,6 @@ def check_storable(what: str, result: np.dtype, tensor: Tensor) -> None:
 
 def node_of_list(values: Any) -> Node:
     """The node of a (nested) list of numbers and tensors; E107 when it is ragged."""
-    from .literals import array_of_list, check_extent, has_tensor
-
     if has_tensor(values):
         check_extent(values)
         nodes = [params.to_tensor(v) for v in values]

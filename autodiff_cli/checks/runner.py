@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from ..crash import crashed
 from ..errors import AutodiffError, Diagnostic, fail, fault
 from ..graph.state import STATE, own_state
 from ..language.errors.exhaustion import out_of_memory
@@ -21,6 +22,7 @@ from . import expectations, snapshots
 from .collect import matches
 from .comments import Directives, Expectation, read_comments
 from .deadline import deadline
+from .gradients import gradient_items
 from .model import ERROR, FAILED, FileResult, Item, Settings
 from .watched import Watched
 
@@ -62,8 +64,6 @@ def check_source(source: Source, settings: Settings, path: str | None = None) ->
     except MemoryError:
         _internal(result, out_of_memory("checking"))
     except Exception as error:
-        from ..crash import crashed
-
         failure = crashed(error)
         if failure.message.startswith("internal error: AssertionError: vjp of "):
             failure.amend(code="E602", message=f"a backward rule is wrong: {error}")
@@ -137,8 +137,6 @@ class FileCheck:
         self._expectations()
         self._snapshot()
         if self.settings.gradients and not self.wishes.skip_gradients:
-            from .gradients import gradient_items
-
             gradient_items(self)
         if self.settings.against:
             from .beside_torch.against_torch import against_item

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..checks.collect import arrays_beside
 from ..errors import fail
+from ..render.files import CannotWrite, replace_file, write_bytes, write_npz
+from ..render.text import printable
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -32,7 +35,6 @@ class Changes:
         if not result.changes:
             return
         from ..render.checks import diff_text
-        from ..render.files import CannotWrite, write_bytes
 
         for path, old, new in result.changes:
             if not self.quiet:
@@ -54,15 +56,11 @@ class Changes:
 
     def _prune_arrays(self, path: str) -> None:
         """A snapshot that goes takes along the arrays that `--full` put beside it."""
-        from ..checks.collect import arrays_beside
-
         arrays = arrays_beside(path)
         if os.path.exists(arrays):
             os.unlink(arrays)
 
     def _write_arrays(self, result: FileResult) -> None:
-        from ..render.files import CannotWrite, replace_file, write_npz
-
         assert result.arrays is not None
         path, arrays = result.arrays
         try:
@@ -82,8 +80,6 @@ class Changes:
                 item.status, item.note = "failed", "declined"
 
     def _accepted(self, path: str) -> bool:
-        from ..render.text import printable
-
         if self.accept_all or self.quit:
             return self.accept_all
         stream = self.env.stderr

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..errors import Exit
+from ..render.text import printable
 from ..suggest import did_you_mean, suggest
 from .dispatch import COMMANDS, load_command
 from .options import Command, Option
@@ -176,8 +177,6 @@ def run_group(words: list[str], env: Environment) -> int:
 
 
 def _usage(error: click.ClickException, command: str, env: Environment) -> int:
-    from ..render.text import printable
-
     message = error.format_message().rstrip(".")
     message = message[:1].lower() + message[1:]
     context = getattr(error, "ctx", None)

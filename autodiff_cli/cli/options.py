@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..suggest import suggest
+
 if TYPE_CHECKING:
     from .streams import Environment
 
@@ -73,8 +75,6 @@ _PYTORCH = {"float": "float32", "double": "float64", "half": "float16"}  # its o
 
 
 def _meant(text: str, words: Sequence[str]) -> str:
-    from ..suggest import suggest
-
     close = [_PYTORCH[text]] if _PYTORCH.get(text) in words else suggest(text, words, 1)
     return f"; did you mean {close[0]}?" if close else ""
 

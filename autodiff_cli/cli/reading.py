@@ -9,7 +9,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import AutodiffError, fail, fault
+from ..language.syntax.decode import decode
 from ..outside import OUTSIDE
+from ..suggest import suggest
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ class Reader:
 
     def source(self, name: str | None, shown_name: str) -> Source:
         """The program of a FILE with the texts of `-e` after it; only those without a name."""
-        from ..language.syntax.decode import decode
-
         parts = [os.fsencode(text) for text in self.expressions]
         if name is not None:
             data = self.stdin() if name == "-" else self._file(name)
@@ -105,8 +105,6 @@ def _reason(error: Exception) -> str:
 
 def unreadable(name: str, reason: str) -> AutodiffError:
     """E701 of a FILE, with a name like it that exists."""
-    from ..suggest import suggest
-
     helps: tuple[str, ...] = ()
     folder = os.path.dirname(name)
     try:

@@ -13,6 +13,8 @@ from ..checks.deadline import deadline
 from ..ended import explained
 from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
+from ..render.files import CannotWrite, check_target, write_text
+from ..render.text import for_encoding, printable
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal
 from .supervisor import forget_printed, printing
@@ -148,7 +150,6 @@ class Runner:
         """Check what can be checked before anything runs; False after saying what is wrong."""
         if not self.to_file:
             return True
-        from ..render.files import CannotWrite
 
         try:
             self.check_file(str(self.out), programs)
@@ -158,8 +159,6 @@ class Runner:
 
     def check_file(self, path: str, programs: int) -> None:
         """Refuse a file that cannot take the results; by default its suffix is their form."""
-        from ..render.files import check_target
-
         check_target(path, programs)
 
     def refused(self, problem: Any) -> bool:
@@ -313,8 +312,6 @@ class Runner:
 
     def title(self, report: Any) -> None:
         """The line above the results of one of several programs."""
-        from ..render.text import for_encoding, printable
-
         title = printable(f"── {report.file} ──", 300)
         self.env.write(for_encoding(title, getattr(self.env.stdout, "encoding", None)) + "\n")
 
@@ -334,7 +331,6 @@ class Runner:
         """Write what was collected for `-o`."""
         if not self.collected or not self.to_file:
             return Exit.OK
-        from ..render.files import CannotWrite, write_text
 
         try:
             write_text(str(self.out), "".join(self.collected))

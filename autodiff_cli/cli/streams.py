@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Diagnostic
+from ..render.text import fitted_page, prose
 
 
 class OutputFailed(BaseException):
@@ -106,15 +107,11 @@ class Environment:
     def page(self, text: str) -> None:
         """Write a page of help to standard output, in the width of a terminal."""
         if is_terminal(self.stdout):
-            from ..render.text import fitted_page
-
             text = fitted_page(text, self.width(self.stdout))
         self.write(text)
 
     def complain(self, message: str, *helps: str, severity: str = "error") -> None:
         """Write what is wrong with a command to standard error, and what to type instead."""
-        from ..render.text import prose
-
         width = self.message_width()
         lines = prose(f"{severity}: ", message, width)
         for text in helps:

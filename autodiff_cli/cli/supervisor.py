@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import suppress
 
+from ..ended import explained
 from ..outside import (
     DEADLINE,
     EXHAUSTED,
@@ -325,8 +326,6 @@ def _flush() -> None:
 
 def _give_up(lost: Lost) -> None:
     """The process that should have said what became of the first was lost as well."""
-    from ..ended import explained
-
     os._exit(_said(explained(lost, None, 0.0)))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..render.text import clip, for_encoding, printable
 from .streams import Environment, is_terminal
 
 PATIENCE = 1.0  # seconds without a sign
@@ -42,8 +43,6 @@ class Sign:
                     self._draw()
 
     def _draw(self) -> None:
-        from ..render.text import clip, for_encoding
-
         steps = self.count()
         text = f"{self.text}  {time.monotonic() - self.started:.1f} s"
         text += f"  {steps:,} steps" if steps else ""
@@ -74,7 +73,6 @@ def waiting(env: Environment, name: str, quiet: bool) -> Iterator[None]:
         yield
         return
     from ..graph.state import STATE
-    from ..render.text import printable
 
     state = vars(STATE)  # this thread's
     sign: Any = Sign(env, f"running {printable(name, 60)}", lambda: state.get("steps", 0))

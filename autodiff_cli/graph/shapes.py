@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import AutodiffError, fail, fault
 from .node import Shape
+from .sizes import cannot_broadcast
 
 
 def reduced_shape(shape: Shape, dims: tuple[int, ...] | None, keepdim: bool) -> Shape:
@@ -59,8 +60,6 @@ def _no_reshape(shape: Shape, size: Shape, total: int) -> AutodiffError:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """NumPy's broadcasting of shapes; E302 when they do not fit."""
-    from .sizes import cannot_broadcast
-
     ndim = max((len(s) for s in shapes), default=0)
     out = [1] * ndim
     for shape in shapes:

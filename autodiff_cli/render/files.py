@@ -9,12 +9,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
-import numpy as np
-
 from ..suggest import named
-from .selection import matching
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..session import Report
 
 SUFFIXES = (".json", ".npz", ".npy", ".csv", ".txt")
@@ -95,6 +94,8 @@ def store_arrays(
         )
     ((name, array),) = arrays.items()
     if suffix == ".npy":
+        import numpy as np
+
         replace_file(path, lambda file: np.save(file, array, allow_pickle=False))
         return
     if array.ndim > 2:
@@ -109,6 +110,8 @@ def named_arrays(
     report: Report, only: tuple[str, ...], show: tuple[str, ...]
 ) -> dict[str, np.ndarray]:
     """Values by name and gradients by `NAME.grad`, of the names and parts that were chosen."""
+    from .selection import matching
+
     found: dict[str, np.ndarray] = {}
     keys = [key for name in report.tensors for key in (name, f"{name}.grad")]
     wanted = {key for glob in show for key in named(glob, keys)}
@@ -127,6 +130,8 @@ def write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
     # Not numpy's savez: it takes names as keywords, and a tensor may be called `file`.
     import zipfile
 
+    import numpy as np
+
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # a fixed date: the same bytes every time
@@ -135,6 +140,8 @@ def write_npz(file: IO[bytes], arrays: dict[str, np.ndarray]) -> None:
 
 
 def _csv(array: np.ndarray) -> str:
+    import numpy as np
+
     from .values import shortest
 
     rows: Sequence[Sequence[object]] = shortest(np.atleast_2d(array))

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
+from ..suggest import suggest
 from .heat import background, scale_of
 from .tables import Page, many_colors, terminal
 from .text import format_number, format_shape
@@ -52,8 +53,6 @@ def print_pictures(
 
 def _array(report: Report, name: str) -> np.ndarray:
     """The value of `A`, the gradient of `A.grad`."""
-    from ..suggest import suggest
-
     record = report.tensors.get(name)
     if record is not None:
         return record.value

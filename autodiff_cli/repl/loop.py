@@ -24,6 +24,7 @@ from ..render.text import for_encoding, prose
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
+from .commands.table import COMMANDS, find
 from .entries import Entry, Outcome, Problem, Quit
 from .interactive import Interactive
 from .interrupts import uninterrupted
@@ -171,8 +172,6 @@ class Loop:
         return word.removesuffix("()") in self.session.scope.names
 
     def _percent(self, text: str) -> Problem:
-        from .commands.table import COMMANDS
-
         word = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
         known = word in COMMANDS
         close = [word] if known else suggest(word, COMMANDS, 1)
@@ -183,8 +182,6 @@ class Loop:
 
     def command(self, line: str) -> None:
         """Run a line that begins with `:`."""
-        from .commands.table import find
-
         word, _, rest = line[1:].strip().partition(" ")
         find(word).run(self, rest.strip())
 

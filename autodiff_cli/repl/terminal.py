@@ -26,6 +26,7 @@ from prompt_toolkit.lexers import DynamicLexer, Lexer, PygmentsLexer
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.styles import Style
 
+from ..language.syntax.parser import is_incomplete
 from ..outside import OUTSIDE
 from .commands.editor import edit_in_editor
 from .history import open_history
@@ -228,8 +229,6 @@ class Terminal:
         return keys
 
     def _needs_more(self, text: str) -> bool:
-        from ..language.syntax.parser import is_incomplete
-
         stripped = without_prompts(text).lstrip()
         if not stripped or stripped.startswith((":", "%", "?")) or stripped.rstrip()[-1] == "?":
             return False

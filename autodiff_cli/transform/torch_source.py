@@ -21,6 +21,7 @@ from ..graph.op import Op, value_of
 from ..graph.registry import OPS
 from ..graph.state import STATE
 from ..graph.walk import bottom_up
+from ..ops import load_all
 
 METHOD = "Tensor."
 PLAIN = ("autograd.grad", "detach", METHOD + "to", METHOD + "__getitem__")
@@ -29,8 +30,6 @@ PLAIN = ("autograd.grad", "detach", METHOD + "to", METHOD + "__getitem__")
 @cache
 def listed() -> frozenset[str]:
     """Every function of PyTorch that can be written, by its path below `torch`."""
-    from ..ops import load_all
-
     load_all()
     return frozenset(PLAIN) | {path for op in OPS.values() if (path := path_of(op))}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .answering import answer
+
 if TYPE_CHECKING:
     from ..language.program.report import Options
     from ..source import Source
@@ -20,8 +22,6 @@ def why(
         AutodiffError: the program has no tensor of that name, or fails before anything in it is
         differentiated.
     """
-    from .answering import answer
-
     return answer(source, name, options, repair=repair)
 
 

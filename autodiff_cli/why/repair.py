@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import AutodiffError
 from ..source import Source
+from . import finite, reconnect, slopes
 from .edits import Text
 from .model import Cause
 from .zeros import TINY
@@ -112,8 +113,6 @@ HOPELESS = {("none", "not-reached"), ("zero", "times-zero"), ("zero", "cancelled
 def candidates(inquiry: Inquiry, verdict: str, cause: Cause) -> Iterator[str]:
     """Programs that may be without the cause."""
     text = Text(inquiry.source)
-    from . import finite, reconnect, slopes
-
     match cause.code:
         case "detached":
             yield from reconnect.attached(text, cause.span)

@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_written(cli, tmp_path: Path, monkeypatch):
     def refuse(path: str, data: bytes) -> None:
         raise files.CannotWrite("cannot write `a.expr`: read-only file system")
 
-    monkeypatch.setattr(files, "write_bytes", refuse)
+    monkeypatch.setattr("autodiff_cli.cli.commands.run.write_bytes", refuse)
     (tmp_path / "a.expr").write_text("x = 3; loss = x^2")
     result = cli("run", "--fix", "a.expr")
     assert "read-only" in result.err

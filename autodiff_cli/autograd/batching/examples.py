@@ -23,6 +23,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ...graph.walk import SEQUENCE, bodies, walk
 from ..reverse import fitted, zeros_like
+from .factored_batches import scaled_rule
 
 
 def _refuse_value() -> Any:
@@ -126,8 +127,6 @@ class Trace:
             outputs = node.args[1]
             return self.mapped(node, outputs if node.outputs else outputs[0])
         if self.scaled:
-            from .factored_batches import scaled_rule
-
             found = scaled_rule(self, node)
             if found is not None:
                 return found

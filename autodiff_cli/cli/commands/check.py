@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit, fault
 from ...outside import OUTSIDE
+from ...render.diagnostics import render
+from ...render.files import CannotWrite, replace_file
+from ...render.text import printable
+from ...suggest import suggest
 from ..changes import Changes
 from ..options import FORMAT, Command, Option, choice, only, whole
 from ..streams import Environment, is_terminal
@@ -192,8 +196,6 @@ class Checker:
         return True
 
     def _missing(self, path: str) -> Exit:
-        from ...suggest import suggest
-
         folder = os.path.dirname(path)
         try:
             beside = os.listdir(folder or ".")[:2000]
@@ -246,8 +248,6 @@ class Checker:
                 self.env.flush()
 
     def _list(self, result: FileResult) -> None:
-        from ...render.text import printable
-
         if not self.json:
             for item in result.items:
                 self.env.write(printable(item.id, 1000) + "\n")
@@ -367,8 +367,6 @@ class Checker:
 
     def _write_junit(self) -> bool:
         from ...checks.junit import junit
-        from ...render.diagnostics import render
-        from ...render.files import CannotWrite, replace_file
 
         data = junit(self.results, lambda diagnostic: render(diagnostic))
         try:

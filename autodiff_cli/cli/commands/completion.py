@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ...catalogue import TOPICS
 from ...errors import Exit, kinds
+from ...render.text import printable
+from ...suggest import did_you_mean, suggest
 from ..dispatch import COMMANDS
 from ..options import Command
 from ..streams import Environment
@@ -32,9 +35,6 @@ LONGEST_PROGRAM = 1 << 20  # bytes that are searched for names
 
 def show(values: dict[str, Any], words: list[str], env: Environment) -> int:
     """Print the script of a shell."""
-    from ...render.text import printable
-    from ...suggest import did_you_mean, suggest
-
     shell = os.path.basename(words[0]) if len(words) == 1 else ""
     maker = _maker({"pwsh": "powershell"}.get(shell, shell))
     if maker is None:
@@ -119,8 +119,6 @@ def listed(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
 def of_argument(key: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Words that no option takes: files, topics, names of operations, shells."""
     if key == "topics":
-        from ...catalogue import TOPICS
-
         words = [*COMMANDS, "commands", *TOPICS, *kinds(), *operations()]
         return items(words, incomplete)
     if key == "patterns":

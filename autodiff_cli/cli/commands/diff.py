@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ...checks.deadline import deadline
 from ...ended import explained
 from ...errors import AutodiffError, Exit
+from ...language.syntax.decode import decode
 from ...outside import OUTSIDE
+from ...render.text import printable
 from ..options import FORMAT, Command, Option, define, only
 from ..streams import Environment
 
@@ -55,7 +58,6 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
             env.complain(f"cannot read `{file}`: no such file or directory")
             return Exit.USAGE
     from ...checks.beside_torch.departures import compare
-    from ...checks.deadline import deadline
 
     second = tuple(values["other"])
     defines = tuple(values["define"])
@@ -90,7 +92,6 @@ COMMAND = Command(
 
 def _outcome(path: str, values: dict[str, Any], defines: tuple[Any, ...]) -> Outcome:
     from ...checks.beside_torch.departures import outcome_of_arrays, outcome_of_program, read_saved
-    from ...language.syntax.decode import decode
     from ...session import Options
 
     if path.lower().endswith((".npz", ".json", ".snap", ".txt")):
@@ -120,8 +121,6 @@ def _where(departure: Departure) -> str:
 
 def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
     """The comparison for people."""
-    from ...render.text import printable
-
     text = [f"left   {printable(left.title, 300)}", f"right  {printable(right.title, 300)}", ""]
     if found.equal:
         return [*text, f"no departure: {found.values} values and {found.compared_gradients} "
@@ -153,8 +152,6 @@ def lines(left: Outcome, right: Outcome, found: Comparison) -> list[str]:
 
 
 def _first(first: Departure) -> list[str]:
-    from ...render.text import printable
-
     text = [f"first departure: `{first.name}`{_where(first)}: {first.text}"]
     inner = first.inner
     if inner is not None and inner.span is not None and inner.op.key not in ("leaf", "constant"):

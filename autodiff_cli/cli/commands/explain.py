@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
+from ...render.files import check_place
 from ..options import Command, Option, names, shared
 from ..runner import Guarded, Runner, both_given, run_programs
 from ..streams import Environment, is_terminal
@@ -78,8 +79,6 @@ class Documents(Runner):
         return super()._form()
 
     def check_file(self, path: str, programs: int) -> None:
-        from ...render.files import check_place
-
         check_place(path)
 
     def options(self) -> Options:

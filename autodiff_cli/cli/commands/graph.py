@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
+from ...render.files import check_place
 from ..options import Command, Option, choice, shared, whole
 from ..runner import Guarded, Runner, run_programs
 from ..streams import Environment
@@ -75,8 +76,6 @@ class Graphs(Runner):
         return "plain" if self.to_file else super()._form()
 
     def check_file(self, path: str, programs: int) -> None:
-        from ...render.files import check_place
-
         check_place(path)
 
     def _most(self) -> int | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...catalogue import TOPICS, explain_code
 from ...errors import Exit, kinds
+from ...render.text import printable
+from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
 from ..options import Command
 from ..streams import Environment
@@ -35,8 +38,6 @@ COMMAND = Command("help", (), ("topics", "[TOPIC|CODE|OP]"), show, COMMANDS["hel
 
 def overview() -> str:
     """What there is help about."""
-    from ...catalogue import TOPICS
-
     lines = ["Commands"]
     width = max(map(len, COMMANDS))
     lines += [f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()]
@@ -49,8 +50,6 @@ def overview() -> str:
 
 
 def _page(word: str, env: Environment) -> bool:
-    from ...catalogue import TOPICS, explain_code
-
     name = word.strip().lower()
     if re.fullmatch(r"[ew][0-9]{3}", name) and f"E{name[1:]}" in kinds():
         env.page(explain_code(word))
@@ -78,9 +77,6 @@ def _page(word: str, env: Environment) -> bool:
 
 
 def _unknown(word: str, env: Environment) -> int:
-    from ...catalogue import TOPICS
-    from ...render.text import printable
-    from ...suggest import did_you_mean, suggest_op
     from .ops import public_ops
 
     close = suggest_op(word, [*COMMANDS, *TOPICS, *kinds(), *public_ops()])

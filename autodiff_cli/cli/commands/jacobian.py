@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...render.files import CannotWrite
 from ..options import RUN_OPTIONS, Command, Option, choice
 from ..runner import Runner, run_programs
 from ..streams import Environment
@@ -89,7 +90,6 @@ class BlockRunner(Runner):
 
     def show(self, report: Any, several: bool) -> bool:
         from ...render import blocks
-        from ...render.files import CannotWrite
 
         if self.form == "json":
             self.emit(blocks.dump(report, self.request.kind, self.flat))

@@ -7,7 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AutodiffError, Exit
+from ...render.text import format_number, printable
 from ...source import Source
+from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
 from ..options import Command, Option, choice, names, only
 from ..streams import Environment
@@ -123,9 +125,6 @@ def select(wanted: list[str]) -> tuple[list[Op], str | None]:
 
 
 def _unknown(word: str, env: Environment) -> int:
-    from ...render.text import printable
-    from ...suggest import did_you_mean, suggest_op
-
     close = suggest_op(word, public_ops())
     env.complain(
         f"there is no operation `{printable(word, 200)}`",
@@ -303,8 +302,6 @@ def _tensor(sample: Any) -> str:
 def _rounded(text: str) -> str:
     """Numbers of a result to six digits."""
     import re
-
-    from ...render.text import format_number
 
     return re.sub(r"-?\d+\.\d+(?:e[+-]?\d+)?", lambda match: format_number(float(match[0])), text)
 

@@ -6,7 +6,9 @@ import gc
 import os
 from typing import TYPE_CHECKING, Any
 
+from ...crash import crashed
 from ...errors import AutodiffError, Exit
+from ...language.syntax.decode import decode
 from ...outside import OUTSIDE
 from ..dispatch import COMMANDS
 from ..options import Command, Option, only
@@ -140,7 +142,6 @@ def _options(values: dict[str, Any]) -> Options:
 
 
 def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
-    from ...crash import crashed
     from ...repl.loop import Settings, Surroundings
 
     settings = Settings(
@@ -167,7 +168,6 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
     """Statements of standard input one by one: output, no echo, no prompt."""
     if OUTSIDE.lost is not None:
         return _lost(env)
-    from ...language.syntax.decode import decode
     from ...repl.script import pieces
 
     try:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...render.files import CannotWrite, write_arrays, write_bytes
+from ...render.text import printable
+from ...suggest import did_you_mean, suggest
 from ..options import RUN_OPTIONS, Command
 from ..runner import Runner, run_programs
 from ..streams import Environment
@@ -90,7 +93,6 @@ class Run(Runner):
     def _keep(self, source: Source, changed: Source) -> None:
         """Show the corrections and write them into the file."""
         from ...render.checks import diff_text
-        from ...render.files import CannotWrite, write_bytes
         from ..fixing import written_back
 
         if not self.values["quiet"]:
@@ -161,8 +163,6 @@ class Run(Runner):
         return True
 
     def _arrays(self, report: Report) -> bool:
-        from ...render.files import CannotWrite, write_arrays
-
         try:
             write_arrays(str(self.out), report, self.only, self.globs)
         except CannotWrite as problem:
@@ -186,9 +186,6 @@ class Run(Runner):
     def _unmatched(self, report: Report) -> None:
         from fnmatch import fnmatchcase
 
-        from ...render.text import printable
-        from ...suggest import did_you_mean, suggest
-
         for glob in self.globs:
             wanted = glob.removesuffix(".grad")
             if not any(fnmatchcase(name, wanted) for name in report.tensors):
@@ -200,7 +197,6 @@ class Run(Runner):
 
     def _tables(self, report: Report, several: bool) -> None:
         from ...render.tables import print_report
-        from ...render.text import printable
 
         chosen: dict[str, Any] = {"only": self.only, "show": self.globs, "all": self.values["all"]}
         self.draw(report, several, print_report, **chosen)

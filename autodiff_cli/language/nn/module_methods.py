@@ -16,6 +16,7 @@ from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.user_classes import library_class
 from .modules import CALL, KeywordHook, Module, described
+from .optimizers import clear_gradient
 
 
 def _parameters_of(module: Module) -> dict[str, Any]:
@@ -111,8 +112,6 @@ def _train(self: Module, mode: Any = True) -> Module:
 
 
 def _zero_grad(self: Module, set_to_none: Any = True) -> None:
-    from .optimizers import clear_gradient
-
     keep = not truth(set_to_none)
     for tensor in _parameters(self):
         clear_gradient(tensor, keep)

@@ -13,6 +13,9 @@ from ...graph.dtypes import DTYPES, FLOAT64
 from ...graph.registry import overloads
 from ...graph.state import STATE
 from ..python.builtins import TYPES
+from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
+from ..values.arrays import computed
+from ..values.arrays import result as as_result
 from ..values.providers import Names
 from ..values.values import Builtin, Namespace
 
@@ -151,11 +154,8 @@ def _member(path: str) -> Any:
         return found
     if name == "ndarray":
         return TYPES["ndarray"]
-    if STATE.python:
-        from ..values.arrays import FUNCTIONS as ARRAY_FUNCTIONS
-
-        if name in ARRAY_FUNCTIONS:
-            return ARRAY_FUNCTIONS[name]
+    if STATE.python and name in ARRAY_FUNCTIONS:
+        return ARRAY_FUNCTIONS[name]
     if name in NUMPY_DTYPES:
         return DTYPES[NUMPY_DTYPES[name]]
     ops = overloads(NUMPY.get(name, name))
@@ -176,8 +176,6 @@ def _is_data(value: Any) -> bool:
 def numpy_function(name: str, ops: list[Any]) -> Callable[..., Any]:
     """An op under NumPy's name. In a Python snippet it takes numbers and lists too, computes in
     float64, and what it makes of them and of NumPy arrays is an array or a number again."""
-    from ..values.arrays import computed
-    from ..values.arrays import result as as_result
     from .functions import NUMPY_FUNCTIONS
 
     array = NUMPY_FUNCTIONS["array"].function

@@ -12,6 +12,7 @@ from ...errors import fail, fault
 from ...graph.op import value_of
 from ...graph.sizes import shape_text
 from ...suggest import suggest
+from ..python.loading import read_array
 
 if TYPE_CHECKING:
     from .running import Program
@@ -25,8 +26,6 @@ def vector_of(program: Program, text: str, chosen: list[Variable]) -> list[np.nd
     if text.strip() == "ones":
         return [np.ones(v.node.shape) for v in chosen]
     if text.startswith("@"):
-        from ..python.loading import read_array
-
         path, _, key = text[1:].partition(":")
         value: Any = read_array(path, key or None)
     else:

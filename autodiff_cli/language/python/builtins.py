@@ -17,6 +17,8 @@ from ...graph.params import BindError, to_int, to_scalar
 from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
+from ..runtime.assignment import delete_attribute
+from ..runtime.attributes import ATTRIBUTES, METHODS, get_attribute, set_attribute
 from ..values.dialect import is_numeric_list, kind_of, misfit
 from ..values.formatting import formatted, represent, text
 from ..values.functions import call_value
@@ -34,6 +36,7 @@ from ..values.iterators import (
 from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
 from ..values.providers import from_above
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
+from ..values.value_attributes import table_of
 from ..values.values import (
     Builtin,
     Device,
@@ -57,8 +60,6 @@ def _print(
         if not isinstance(given, str):
             raise misfit("`sep` and `end` must be None or a string, not", given, "write a string")
     if file is not None:
-        from ..runtime.attributes import get_attribute
-
         call_value(get_attribute(file, "write"), [between.join(parts) + last], {})
     elif STATE.recorder is not None:
         STATE.recorder.texts.append(Later(lambda *made: between.join(made) + last, *parts))
@@ -293,7 +294,6 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _getattr(value: Any, name: Any, *default: Any) -> Any:
-    from ..runtime.attributes import get_attribute
     from ..values.exceptions import EXCEPTIONS, caught
 
     if not isinstance(name, str):
@@ -314,8 +314,6 @@ def _hasattr(value: Any, name: Any) -> bool:
 
 
 def _delattr(value: Any, name: Any) -> None:
-    from ..runtime.assignment import delete_attribute
-
     delete_attribute(value, name)
 
 
@@ -343,9 +341,6 @@ def _members(values: Any) -> Any:
 
 def _dir(value: Any) -> list[str]:
     """The names that the language finds in a value."""
-    from ..runtime.attributes import ATTRIBUTES, METHODS
-    from ..values.value_attributes import table_of
-
     if isinstance(value, UserClass):
         return sorted(value.flat)
     method = special(value, "__dir__")
@@ -397,8 +392,6 @@ def _divmod(a: Any, b: Any) -> Any:
 
 
 def _setattr(value: Any, name: Any, new: Any) -> None:
-    from ..runtime.attributes import set_attribute
-
     set_attribute(value, name, new)
 
 

@@ -11,6 +11,7 @@ from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.symbolic_numbers import Varying
 from ..values.dialect import misfit
+from ..values.operations import binary, iterate
 from ..values.values import Builtin
 
 
@@ -73,14 +74,10 @@ MATH: dict[str, Any] = {
 
 
 def _numbers(values: Any) -> list[float]:
-    from ..values.operations import iterate
-
     return [_float(value) for value in iterate(values)]
 
 
 def _product(values: Any, start: Any) -> Any:
-    from ..values.operations import binary, iterate
-
     for value in iterate(values):
         start = binary("*", start, value)
     return start

@@ -17,6 +17,7 @@ from ..runtime.attributes import get_attribute
 from ..runtime.context_managers import ExitStack, Manager, context_manager
 from ..values.builtin_bases import GENERIC
 from ..values.dialect import misfit
+from ..values.exceptions import caught
 from ..values.functions import call_value
 from ..values.iterators import CHAIN, ITERTOOLS, iterator, pick
 from ..values.operations import COMPARISONS, binary, compare, items_of, truth, unary
@@ -91,8 +92,6 @@ OPERATOR: dict[str, Callable[..., Any]] = {
 
 
 def _suppress(*classes: Any) -> Manager:
-    from ..values.exceptions import caught
-
     return Manager(
         "suppress",
         leave=lambda error: error is not None and caught(error, list(classes)) is not None,

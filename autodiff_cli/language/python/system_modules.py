@@ -20,6 +20,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..runtime.namespaces import TORCH_VERSION
 from ..values.dialect import misfit
+from ..values.exceptions import EXCEPTIONS, Raised
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
 from ..values.values import Builtin, Namespace
@@ -91,8 +92,6 @@ def _texts(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _exit(status: Any = None) -> None:
-    from ..values.exceptions import EXCEPTIONS, Raised
-
     raise Raised(EXCEPTIONS["SystemExit"](*([] if status is None else [status])), None)
 
 

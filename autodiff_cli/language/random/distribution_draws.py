@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.random.counts import binomial, dirichlet, standard_gamma
 from ...autograd.tensor import Tensor
 from ...graph.op import Op, constant, value_of
 from ...graph.registry import F
@@ -33,20 +34,14 @@ def _moving(op: Op, draw: Callable[..., np.ndarray], concentration: Tensor) -> T
 
 
 def _standard_gamma(concentration: Tensor) -> Tensor:
-    from ...autograd.random.counts import standard_gamma
-
     return _moving(F.standard_gamma, standard_gamma, concentration)
 
 
 def _sample_dirichlet(concentration: Tensor) -> Tensor:
-    from ...autograd.random.counts import dirichlet
-
     return _moving(F.sample_dirichlet, dirichlet, concentration)
 
 
 def _binomial(count: Tensor, prob: Tensor) -> Tensor:
-    from ...autograd.random.counts import binomial
-
     counts, probs = _array(count), _array(prob)
     return Tensor(constant(binomial(counts, probs, default_stream())))
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.batching.examples import drawn
+from ...autograd.random.counts import binomial
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.dtypes import INT64
@@ -276,8 +277,6 @@ def _poisson(input: Any, generator: Any = None) -> Tensor:
 
 
 def _binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
-    from ...autograd.random.counts import binomial
-
     counts = _array(tensor_argument("binomial", count))
     chances = tensor_argument("binomial", prob)
     counts, probs = np.broadcast_arrays(counts, _array(chances))

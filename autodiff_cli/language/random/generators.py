@@ -17,6 +17,7 @@ from ...errors import fault
 from ...graph.dtypes import UINT8
 from ...graph.state import STATE
 from ..values.dialect import kind_of
+from ..values.factories import check_device
 from ..values.values import CPU, Builtin, TypeName
 
 # seed, words left, seeded, next word, 624 words of 64 bits, three doubles of which the second is
@@ -171,8 +172,6 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _make(device: Any = "cpu") -> RandomGenerator:
-    from ..values.factories import check_device
-
     check_device(device)
     return RandomGenerator(Generator())
 

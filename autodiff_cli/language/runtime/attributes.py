@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd import calls
+from ...autograd import calls, gradients
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
 from ...autograd.views import base_of, first_place
 from ...errors import AutodiffError, fail, fault, refused
@@ -379,8 +379,6 @@ def _backward(
     create_graph: Any = False,
     inputs: Any = None,
 ) -> None:
-    from ...autograd import gradients
-
     if gradient is not None and not isinstance(gradient, Tensor):
         if STATE.python:
             raise fault("E208 gradient-given-backward", kind_of(gradient))

@@ -10,6 +10,7 @@ from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
+from ..values.exceptions import EXCEPTIONS, caught
 from ..values.functions import call_value
 from ..values.housekeeping import ended
 from ..values.iterators import Lazy
@@ -123,7 +124,6 @@ def _exit(leave: Any, error: AutodiffError | None) -> bool:
     if error is None:
         call_value(leave, [None, None, None], {})
         return False
-    from ..values.exceptions import EXCEPTIONS, caught
 
     value = caught(error, [EXCEPTIONS["BaseException"]])
     if value is None:

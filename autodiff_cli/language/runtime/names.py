@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...autograd import calls
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fail, fault
 from ...graph.registry import overloads
 from ...graph.state import STATE
+from ...ops import public_names
 from ...suggest import did_you_mean, suggest, synonym
 from ..values.dialect import kind_of, misfit
 from ..values.providers import STUBS, from_above, paths_below, provided
@@ -133,8 +135,6 @@ _IN_PLACE: dict[str, Builtin | None] = {}
 
 def _in_place(path: str, name: str) -> Builtin | None:
     """`torch.relu_(x)`: the method of that name, as a function."""
-    from ...autograd import calls
-
     method = from_above("runtime.attributes.METHODS").get(name)
     if method is not None:
         return Builtin(name, method)
@@ -242,8 +242,6 @@ def import_name(module: str, name: str) -> Any:
 
 def names_of(namespace: Namespace) -> dict[str, bool]:
     """What stands right below a namespace, private names too; whether it has names below itself."""
-    from ...ops import public_names
-
     prefix = f"{namespace.path}." if namespace.path else ""
     ops = "" if prefix == "np." else prefix  # NumPy's names of ops are mostly theirs
     paths = [path.removeprefix(prefix) for path in paths_below(prefix)]
@@ -265,8 +263,6 @@ MOST_AT_ONCE = 80
 
 def known_names() -> list[str]:
     """All bare names, for suggestions."""
-    from ...ops import public_names
-
     builtins = from_above("python.builtins.BUILTINS")
     if STATE.python:
         return list(builtins)

@@ -13,6 +13,7 @@ from ..runtime.attributes import Handle, special_name
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.values import Builtin, GradFn
+from .saved_values import raw_saved, saved
 
 
 def attribute(function: GradFn, name: str) -> Any:
@@ -21,12 +22,8 @@ def attribute(function: GradFn, name: str) -> Any:
     if getter is not None:
         return getter(function)
     if name.startswith("_raw_saved_"):
-        from .saved_values import raw_saved
-
         return raw_saved(function, name.removeprefix("_raw_saved_"))
     if name.startswith("_saved_"):
-        from .saved_values import saved
-
         return saved(function, name.removeprefix("_saved_"))
     if name.startswith("_"):
         return special_name(function, name)

@@ -16,6 +16,7 @@ from ...graph.shapes import broadcast_shapes
 from ...graph.state import STATE
 from ..numpy.functions import allclose, finfo, iinfo
 from ..python.builtins import TENSOR_TYPE, TYPES
+from ..python.loading import load
 from ..runtime.assertions import Approx
 from ..runtime.attributes import LEGACY_NAMES, METHODS, as_strided, legacy_dtype
 from ..values.dialect import kind_of, misfit
@@ -163,8 +164,6 @@ def _broadcast_shapes(*shapes: Any) -> Size:
 
 
 def _load(path: Any, **options: Any) -> Any:
-    from ..python.loading import load
-
     return load(path, **options)
 
 

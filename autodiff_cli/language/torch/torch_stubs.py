@@ -15,6 +15,7 @@ from ...errors import AutodiffError, fault
 from ...graph.state import STATE, grad_mode
 from ..python.builtins import type_of
 from ..python.saving import load, save
+from ..random.generators import default_stream
 from ..runtime.attributes import METHODS
 from ..runtime.context_managers import Manager
 from ..runtime.namespaces import TORCH_VERSION
@@ -25,6 +26,7 @@ from ..values.functions import call_value
 from ..values.operations import truth
 from ..values.user_classes import FUNCTION, Object, UserClass, library_class
 from ..values.values import Builtin, Method, TypeName
+from .saved_hooks import SavedHooks, disabled
 
 # -- modes ----------------------------------------------------------------------------------------
 
@@ -87,8 +89,6 @@ def _autocast(
 
 
 def _hooked(self: Object) -> None:
-    from .saved_hooks import SavedHooks
-
     STATE.packing.append(SavedHooks(self.fields["pack_hook"], self.fields["unpack_hook"]))
 
 
@@ -117,8 +117,6 @@ def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Any:
 
 
 def _no_hooks(error_message: Any) -> Manager:
-    from .saved_hooks import disabled
-
     return disabled(error_message)
 
 
@@ -179,8 +177,6 @@ def _can_cast(source: Any, target: Any) -> bool:
 
 def _fork(*args: Any, **kwargs: Any) -> Manager:
     """`torch.random.fork_rng()`: draws inside leave the stream as it was."""
-    from ..random.generators import default_stream
-
     kept: list[Any] = []
     return Manager(
         "fork_rng",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...autograd.tensor import Tensor
+from ...engine.evaluate import evaluate, release
 from ...engine.memory import drop_free
 from ...errors import AutodiffError, fault
 from ...graph.node import Node as GraphNode
@@ -56,8 +57,6 @@ class Housekeeping:
     def collect(self, scope: Scope, since: int) -> None:
         """Evaluate what names hold, then release histories that no gradient needs. What needs a
         gradient keeps its history anyway, and waits."""
-        from ...engine.evaluate import evaluate, release
-
         nodes: list[GraphNode] = []
         seen: set[int] = set()
         at: Scope | None = scope

@@ -15,6 +15,7 @@ from ...errors import AutodiffError, fail, fault
 from ...graph.symbolic_numbers import Varying
 from ...numerals import short
 from .dialect import kind_of
+from .formatting import percent
 from .values import Size
 
 MAX_BITS = 1_000_000
@@ -65,8 +66,6 @@ def python_binary(symbol: str, left: Any, right: Any) -> Any:
                 raise fault("E504 not-real-number", short(left), short(right))
             return result
         if symbol == "%" and a is str:
-            from .formatting import percent
-
             return percent(left, right)
         if (symbol == "+" and a is b and a in (str, list, tuple)) or (
             symbol == "+" and isinstance(left, tuple) and isinstance(right, tuple)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...symbolic.latex import number
 from ..document import enveloped, strict_text
 from ..text import format_number, format_shape, printable
 from ..values import Look, norm, strict
@@ -208,8 +209,6 @@ def _display(rows: list[str]) -> list[str]:
 
 def matrix(value: np.ndarray, look: Look) -> str:
     """A number, vector or matrix; shape and norm of what is larger."""
-    from ...symbolic.latex import number
-
     if value.ndim > 2 or not 0 < value.size <= min(MOST_IN_MATRIX, look.max_elements):
         sizes = r" \times ".join(map(str, value.shape)) or "1"
         shown = number(float(norm(value)), look.precision)

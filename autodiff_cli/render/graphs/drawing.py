@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...autograd.reverse import ones_like
+from ...autograd.tensor import grad_fn_name
+from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Diagnostic, Ended
+from ...graph.op import value_of
+from ...graph.registry import F
 from ...graph.sizes import not_single
 from ...graph.state import STATE
 from ...graph.walk import bodies, walk
+from ...language.program.derivatives import Differentiated
+from ...language.program.variables import leaf_names, named_tensors, objective_of
 from .outline import Outline, shape_of, source_text
 
 if TYPE_CHECKING:
@@ -94,8 +101,6 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
     """Run a program and collect the graph of its objective."""
     from dataclasses import replace
 
-    from ...language.program.derivatives import Differentiated
-
     found = Drawing(source.name)
     program = Differentiated(source, replace(options, loss=None, wrt=(), grad_output=None))
     try:
@@ -111,8 +116,6 @@ def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
 
 def draw_program(program: Program, wanted: Wanted, found: Drawing) -> None:
     """Collect the graph of a program that has run, or of a session so far."""
-    from ...language.program.variables import leaf_names, named_tensors, objective_of
-
     objective = objective_of(program, wanted.of, "jacobian")
     names: dict[Node, str] = {}
     tensors = named_tensors(program)
@@ -126,8 +129,6 @@ def draw(
     leaves: dict[Any, str],
 ) -> None:  # fmt: skip
     """Collect the graph behind a node."""
-    from ...engine.evaluate import evaluate
-
     totals, paths = _gradients(out) if wanted.grads else ({}, {})
     evaluate([out])
     outline = Outline(out, names, name, found.warnings, leaves)
@@ -202,9 +203,6 @@ def _vertex(
     totals: dict[Node, Any],
     given: dict[tuple[Node, Node], list[Node]],
 ) -> tuple[Vertex, list[Edge]]:
-    from ...autograd.tensor import grad_fn_name
-    from ...graph.op import value_of
-
     leaf = node.op.key == "leaf"
     kind = "leaf" if leaf else "result" if node.requires_grad else "constant"
     edges: list[Edge] = []
@@ -250,7 +248,6 @@ def _tensors(total: Any) -> list[Node]:
 
 def _gradients(out: Node) -> tuple[dict[Node, Any], dict[tuple[Node, Node], list[Node]]]:
     """The whole gradient of every node, and what each gave to its operands, in their order."""
-    from ...autograd.reverse import ones_like
     from ...explain.record import recorded, untouched
 
     if out.numel != 1:
@@ -272,8 +269,6 @@ def _by_visible(
 ) -> dict[tuple[Node, Node], list[Node]]:
     """What one visible node gave to another. A composite without a rule of its own gave what its
     body gave: one sum for each operand."""
-    from ...graph.registry import F
-
     shown = set(outline.nodes)
     owners = {inner: node for node in shown for inner in _inside(node, shown)}
     given: dict[tuple[Node, Node], list[Node]] = defaultdict(list)

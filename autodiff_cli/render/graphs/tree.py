@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...autograd.tensor import grad_fn_name
 from ..text import ascii_text, broken, clip, format_count, format_number, pad
 from ..text import text_width as width_of
 from .outline import Outline, shape_text
@@ -133,8 +134,6 @@ class Tree:
         return ends if len(ends) == len(children) else [*ends, (None, f"…{self.bounds.hint}")]
 
     def _row(self, node: Node, name: str | None, own: str, again: bool) -> Row:
-        from ...autograd.tensor import grad_fn_name
-
         outline = self.outline
         word = outline.guilty.get(node)
         bad = word is not None
@@ -158,8 +157,6 @@ class Tree:
 
 def summary(outline: Outline, bounds: Bounds) -> list[Row]:
     """How often each op occurs."""
-    from ...autograd.tensor import grad_fn_name
-
     counts = Counter(
         "AccumulateGrad" if n.op.key == "leaf" else grad_fn_name(n) for n in outline.nodes
     )

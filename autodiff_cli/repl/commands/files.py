@@ -25,6 +25,7 @@ from ...source import Source
 from ...suggest import suggest
 from ..entries import Problem
 from ..program_text import as_entered, saved
+from .inspect import gradients_of
 
 if TYPE_CHECKING:
     from ..loop import Loop
@@ -112,8 +113,6 @@ def save(loop: Loop, words: str) -> None:
 
 def _assertions(loop: Loop) -> list[str]:
     """What the names and gradients are now, as statements that hold."""
-    from .inspect import gradients_of
-
     session = loop.session
     lines: list[str] = []
     with session.aside():
