@@ -39,7 +39,7 @@ CUTS = [
      'pass `create_graph=True` to the grad() or backward() that computed it'),
     (TORCH + X + 'y = torch.tensor(x.sum().item()) * 2\ny.backward()',
      'torch.tensor(x.sum().item())', 'requires_grad=False is the default of `tensor`',
-     'write `torch.tensor(x.sum().item(), requires_grad=True)`'),
+     'numbers have left the graph: write `x.sum()` for `torch.tensor(x.sum().item())`'),
     (TORCH + 'x = torch.rand(\n    2)\nx.sum().backward()',
      'torch.rand(\n    2)', 'requires_grad=False is the default of `rand`',
      'write `requires_grad=True` where the tensor is made'),
