@@ -422,7 +422,7 @@ def test_the_locale_c_is_ascii(cli):
     ],
 )
 def test_wrong_command_lines(cli, arguments: tuple[str, ...], words: str):
-    assert words in cli(*arguments).err
+    assert words in cli(*arguments, stdin_tty=True).err
 
 
 def test_losses_are_found_by_category(cli):

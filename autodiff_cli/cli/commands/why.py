@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...errors import AutodiffError, Diagnostic, Exit
 from ..options import Command, Option, shared
 from ..runner import Runner, run_programs
-from ..streams import Environment
+from ..streams import Environment, is_terminal
 
 if TYPE_CHECKING:
     from ...session import Options
@@ -37,7 +37,7 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
         )
         return Exit.USAGE
     name, *files = words
-    if not files and not values["expr"] and isfile(name):
+    if not files and not values["expr"] and isfile(name) and is_terminal(env.stdin):
         env.complain(f"whose gradient? `{name}` is a file", f"put a name before it: `why w {name}`")
         return Exit.USAGE
     name = name.removesuffix(".grad")
