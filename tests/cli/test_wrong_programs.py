@@ -164,3 +164,39 @@ def test_integer_constants_of_native_programs_are_promoted(product: str) -> None
     assert run(Source(f"import torch\nfrom torch import *\nfrom torch.nn.functional import linear\n"
                       f"def const(x): return torch.tensor(x)\nw = torch.ones(2, 2)\n"
                       f"loss = {product}\n", "snippet.py")).error is not None  # fmt: skip
+
+
+# Programs that run and do not do what they say: what is warned of, where, and what mends it.
+SLIPS = {
+    "y = [1, 2, 4]\nt = const([[1], [2], [3]])\nloss = mean((y - t)**2)\n": (
+        "W302", "y - t", "y - t.squeeze(1)",
+    ),
+    "y = [1, 2, 4]\nt = const([[1], [2], [3]])\nloss = mse_loss(y, t)\n": (
+        "W302", "mse_loss(y, t)", "mse_loss(y, t.squeeze(1))",
+    ),
+    "import torch\nw = torch.ones(3, requires_grad=True)\nx = torch.eye(3)[:, :1]\n"
+    "loss = (w - (x * 2)).abs().sum()\nloss.backward()\n": (
+        "W302", "w - (x * 2)", "w - (x * 2).squeeze(1)",
+    ),
+    "import torch\nx = torch.ones(3, requires_grad=True)\nloss = x.sum()\nloss.backward\n": (
+        "W208", "loss.backward", "loss.backward()",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SLIPS)
+def test_slips_are_warned_of(text: str) -> None:
+    code, place, right = SLIPS[text]
+    (warning,) = run(Source(text, "slip.py")).warnings
+    assert (warning.code, warning.span and warning.span.text) == (code, place)
+    advised = right.partition(" - ")[2] or right.partition(", ")[2].removesuffix(")") or right
+    assert f"`{advised}`" in warning.helps[0]
+    report = run(Source(text.replace(place, right), "slip.py"))
+    assert (report.error, report.warnings) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "loss", ["sum(exp(-(x - x[:, None])**2))", "sum((x - x.reshape(1, 3))**2)", "sum(x * m)"]
+)
+def test_meant_broadcasts_are_not_warned_of(loss: str) -> None:
+    assert run(Source(f"x = [1, 2, 4]\nm = const([[1], [2], [3]])\nloss = {loss}\n")).warnings == []

@@ -44,6 +44,7 @@ from ..values.housekeeping import HOUSEKEEPING, ended, limit
 from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
+from .slips import slips
 from .variables import has_row, leaf_names, named_tensors, no_such
 
 if TYPE_CHECKING:
@@ -571,6 +572,7 @@ def report_of(program: Program) -> Report:
             program.run()
             program.fill(report)
             program.check_finite(report)
+            STATE.warnings += slips(program.tree, report.graph)
     except AutodiffError as error:
         ended(error)
         if STATE.python:

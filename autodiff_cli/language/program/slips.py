@@ -1,0 +1,78 @@
+"""Warnings about programs that run and do not do what they say: a method that is named and not
+called, a loss of two shapes that make a third."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...errors import Diagnostic, Label
+from ..syntax import tree as syntax
+
+if TYPE_CHECKING:
+    from ...graph.node import Node
+
+CALLED = ("backward", "step", "zero_grad")
+REDUCING = ("sum", "mean")
+BETWEEN = ("pow", "square", "abs", "mul", "div")
+COMPARING = ("sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+MOST = 8  # operations between the loss and the difference in it
+
+
+def slips(tree: syntax.Module | None, loss: Node | None) -> list[Diagnostic]:
+    """The warnings of a program that ran and differentiated `loss`."""
+    found = [] if tree is None else [_not_called(method) for method in _named_only(tree)]
+    difference = _difference(loss)
+    return found if difference is None else [*found, _stretched(difference)]
+
+
+def _named_only(tree: syntax.Module) -> Iterator[syntax.Attribute]:
+    text = tree.span.source.text
+    if any(f".{word}" in text for word in CALLED):
+        for node in syntax.walk(tree):
+            value = node.value if isinstance(node, syntax.ExprStmt) else None
+            if isinstance(value, syntax.Attribute) and value.attr in CALLED:
+                yield value
+
+
+def _not_called(method: syntax.Attribute) -> Diagnostic:
+    text = " ".join(method.span.text.split())
+    return Diagnostic(
+        "W208", f"`{text}` is named and not called: it does nothing", method.span,
+        "no `()` behind it", helps=(f"write `{text}()`",), severity="warning",
+    )  # fmt: skip
+
+
+def _difference(loss: Node | None) -> Node | None:
+    """The comparison of a vector with a column that a loss sums up."""
+    node = loss
+    for _ in range(MOST):
+        if node is None:
+            return None
+        if node.op.key in COMPARING and len(node.inputs) == 2:
+            a, b = sorted((operand.shape for operand in node.inputs), key=len)
+            return node if len(a) == 1 and a[0] > 1 and b == (a[0], 1) else None
+        if node.op.key not in (*REDUCING, *BETWEEN):
+            return None
+        node = next((operand for operand in node.inputs if operand.requires_grad), None)
+    return None
+
+
+def _stretched(node: Node) -> Diagnostic:
+    operands = [x.inputs[0] if x.op.key == "cast" else x for x in node.inputs]
+    column = max(operands, key=lambda operand: len(operand.shape))
+    size = column.shape[0]
+    span = column.span
+    name = "" if span is None else span.assigned or span.text
+    plain = name if name.isidentifier() else f"({name})"
+    return Diagnostic(
+        "W302",
+        f"({size},) and ({size}, 1) broadcast to ({size}, {size}): every number is compared with "
+        "every other",
+        node.span,
+        labels=tuple(
+            Label(x.span, f"{x.shape}") for x in operands if x.span not in (None, node.span)
+        ),
+        helps=(f"make them one shape: `{plain}.squeeze(1)`" if name else "squeeze(1) the column",),
+        severity="warning",
+    )
