@@ -446,14 +446,15 @@ class Program:
         if report.graph is None and self.options.backward:
             done, by_backward = STATE.differentiated
             report.returned = not by_backward
-            results = {n: t for n, t in everything.items() if t.requires_grad and not t.is_leaf}
-            for name, tensor in results.items():
-                newer = report.graph is None or tensor.node.seq > report.graph.seq
-                same = tensor.node is report.graph and name.isidentifier()
-                if done and (newer or same) and (tensor.node.seq == done or is_freed(tensor.node)):
-                    report.objective, report.graph = name, tensor.node
+            shown = {n: t.looked_at for n, t in everything.items() if not t.is_leaf}
+            results = {n: node for n, node in shown.items() if node.requires_grad}
+            for name, node in results.items():
+                newer = report.graph is None or node.seq > report.graph.seq
+                same = node is report.graph and name.isidentifier()
+                if done and (newer or same) and (node.seq == done or is_freed(node)):
+                    report.objective, report.graph = name, node
             if not done and results:
-                report.candidate = max(results, key=lambda n: results[n].looked_at.seq)
+                report.candidate = max(results, key=lambda n: results[n].seq)
         body = [] if self.tree is None else self.tree.body
         silent = not (STATE.python and self.printed)  # what a snippet prints is all that it prints
         if STATE.shown is not None and silent and body and isinstance(body[-1], syntax.ExprStmt):

@@ -85,9 +85,8 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
 
 def has_row(tensor: Tensor) -> bool:
     """Whether a tensor inside another value is reported: it gathers gradients, or may again."""
-    return (
-        tensor.is_parameter or tensor.grad is not None or (tensor.requires_grad and tensor.is_leaf)
-    )
+    gathers = tensor.is_leaf and tensor.looked_at.requires_grad
+    return gathers or tensor.is_parameter or tensor.grad is not None
 
 
 def leaf_names(tensors: dict[str, Tensor]) -> dict[Any, str]:
