@@ -25,8 +25,9 @@ from ..graph.strides import same_strides
 from .batching.examples import Trace
 from .forward import Linearized
 from .reverse import gradients, ones_like
-from .tensor import Tensor, lives
+from .tensor import Tensor, lives, view_steps, wrap_nearest
 from .trees import flatten, tree_map
+from .views import viewed
 
 LEVEL = Op("level", Kind.MOVEMENT)
 LEVEL.declare_params(
@@ -149,8 +150,10 @@ class Opened:
     def settled(self, node: Node) -> Node:
         """A result as it is seen outside: it requires grad when it depends on something that does
         and that is no variable of a transform that is over."""
-        if node.op is LEVEL and node.args[1] is self:
-            return node.args[0]
+        for variable in self.nodes:
+            steps = view_steps(node, variable)
+            if steps is not None:  # a variable or a view of it is that of what it was given for
+                return viewed(variable.args[0], steps)
         if not node.requires_grad or (STATE.grad and lives(node)):
             return node
         return self.unrecorded(node)
@@ -168,7 +171,10 @@ class Opened:
     def settled_tree(self, tree: Any) -> Any:
         """All tensors of a tree as they are seen outside."""
         return tree_map(
-            lambda leaf: Tensor(self.settled(leaf.node)) if isinstance(leaf, Tensor) else leaf, tree
+            lambda leaf: (
+                wrap_nearest(self.settled(leaf.node)) if isinstance(leaf, Tensor) else leaf
+            ),
+            tree,
         )
 
     def linearized(self, outputs: list[Node]) -> Linearized:
@@ -264,3 +270,10 @@ def or_zeros(g: Node | None, out: Node, x: Node) -> Node:
         return g
     check_size((*out.shape, *x.shape), x.dtype)
     return F.zeros((*out.shape, *x.shape), dtype=x.dtype)
+
+
+def repeated_zeros(out: Node, x: Node) -> Node:
+    """Rows of a Jacobian where nothing depends: to PyTorch one row of zeros, repeated."""
+    shape = (*out.shape, *x.shape)
+    check_size(shape, x.dtype)
+    return F.view(F.expand(F.zeros(x.shape, dtype=x.dtype), (out.numel, *x.shape)), shape)

@@ -229,13 +229,17 @@ def written_through(whole: Node, through: Iterable[Step], value: Node) -> Node:
     return value
 
 
+def viewed(node: Node, steps: Iterable[Step]) -> Node:
+    """The view of a node to which steps lead."""
+    for op, rest, index in steps:
+        found = op.apply([node, *rest])
+        node = found if index < 0 else found[index]
+    return node
+
+
 def places_of(whole: Node, steps: Iterable[Step]) -> Node:
     """For each element of a view its number in the whole."""
-    places = F.reshape(constant(np.arange(whole.numel)), whole.shape)
-    for op, rest, index in steps:
-        found = op.apply([places, *rest])
-        places = found if index < 0 else found[index]
-    return places
+    return viewed(F.reshape(constant(np.arange(whole.numel)), whole.shape), steps)
 
 
 def _written_by_places(whole: Node, steps: tuple[Step, ...], value: Node) -> Node:

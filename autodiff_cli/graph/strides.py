@@ -114,8 +114,12 @@ def elementwise_strides(shape: Shape, operands: tuple[Node, ...]) -> Strides:
     known = [(x.shape, x.strides) for x in operands if x.shape]
     if all(s == shape and is_row_major(s, strides) for s, strides in known):  # type: ignore[arg-type]  # known
         return contiguous_strides(shape)
-    spread = [_broadcast_strides(s, strides, shape) for s, strides in known]  # type: ignore[arg-type]  # known
-    order = _iteration_order(shape, spread)
+    return packed_strides(shape, [broadcast_strides(s, strides, shape) for s, strides in known])  # type: ignore[arg-type]  # known
+
+
+def packed_strides(shape: Shape, operands: list[Strides]) -> Strides:
+    """Strides without gaps in the order of dims that operands of these strides decide."""
+    order = _iteration_order(shape, operands)
     strides = [0] * len(shape)
     step = 1
     for dim in order:
@@ -124,7 +128,8 @@ def elementwise_strides(shape: Shape, operands: tuple[Node, ...]) -> Strides:
     return tuple(strides)
 
 
-def _broadcast_strides(shape: Shape, strides: Strides, to: Shape) -> Strides:
+def broadcast_strides(shape: Shape, strides: Strides, to: Shape) -> Strides:
+    """Strides of a tensor expanded to another shape."""
     lead = len(to) - len(shape)
     own = (0 if size == 1 and to[lead + i] != 1 else strides[i] for i, size in enumerate(shape))
     return (0,) * lead + tuple(own)

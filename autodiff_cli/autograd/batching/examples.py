@@ -42,6 +42,21 @@ def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], np.ndarray])
     return node
 
 
+def filled_like(node: Node, value: float) -> Node:
+    """A number in the shape of a node, for each example its own where the node differs by them."""
+    traces = []
+    at = node
+    for trace in reversed(STATE.levels):
+        lifted = trace.lift([at])[0] if isinstance(trace, Trace) else None
+        if lifted is not None:
+            traces.append(trace)
+            at = lifted
+    filled = F.full(at.shape, value, dtype=node.dtype)
+    for trace in reversed(traces):
+        filled = trace.placeholder(filled)
+    return filled
+
+
 class Trace:
     """One batched run: `memo` maps nodes for one example to nodes for all (a tuple of them for a
     node with several results); `plain` are nodes known to be the same for all examples; `scaled`,

@@ -17,13 +17,13 @@ from ...graph.op import leaf as new_leaf
 from ...graph.registry import F
 from ...graph.sizes import shape_text
 from ...graph.state import STATE, grad_mode
-from ..batching.examples import Trace
+from ..batching.examples import Trace, filled_like
 from ..data_mutation import remade
 from ..forward import Linearized, depends
 from ..gradients import grad
-from ..reverse import gradients, ones_like, zeros_like
+from ..reverse import gradients, zeros_like
 from ..tensor import AccumulateGrad, Tensor, wrap_nearest, wrap_view
-from ..transform_levels import Opened, forward_jacobian_of, jacobian_of, or_zeros
+from ..transform_levels import Opened, forward_jacobian_of, jacobian_of, repeated_zeros
 from ..trees import flatten, rebuilt, spec, spread, tree_map, tree_spec
 from ..views import single
 
@@ -103,7 +103,7 @@ class _Run:
 
     def in_shape_of_inputs(self, leaves: list[Node]) -> Any:
         """A tree like that of the variables."""
-        return rebuilt(self.opened.tree, [Tensor(leaf) for leaf in leaves])
+        return rebuilt(self.opened.tree, [wrap_nearest(leaf) for leaf in leaves])
 
 
 _WORDS = {
@@ -151,9 +151,9 @@ def grad_and_value(
     node = output.node
     if node.shape:
         raise fault("E401 needs-function-returns-scalar", name, node, run, len(node.shape))
-    found = _cotangents([(node, ones_like(node))], opened)
+    found = _cotangents([(node, filled_like(node, 1.0))], opened)
     grads = run.in_shape_of_inputs([opened.settled(g) for g in found])
-    return grads, Tensor(opened.settled(node)), opened.settled_tree(run.aux)
+    return grads, opened.settled_tree(output), opened.settled_tree(run.aux)
 
 
 def _cotangents(
@@ -174,8 +174,7 @@ def _cotangents(
             since=opened.since,
         )
     return [
-        F.zeros(x.shape, dtype=x.dtype) if g is None else g
-        for g, x in zip(found, opened.nodes, strict=True)
+        filled_like(x, 0.0) if g is None else g for g, x in zip(found, opened.nodes, strict=True)
     ]
 
 
@@ -262,9 +261,11 @@ def jvp(
     if strict and not all(depends(node, opened.nodes) for node in nodes):
         raise fault("E410 jvp-output-function-independent")
     changes = opened.linearized(nodes).along(moves)
-    change = rebuilt(run.output, [Tensor(opened.settled(c)) for c in changes])
+    change = rebuilt(run.output, [wrap_nearest(opened.settled(c)) for c in changes])
     # PyTorch takes the values out of its dual tensors as views.
-    values = rebuilt(run.output, [Tensor(F.alias(opened.settled(node))) for node in nodes])
+    values = rebuilt(
+        run.output, [wrap_nearest(F.whole_view(opened.settled(node))) for node in nodes]
+    )
     return values, change, opened.settled_tree(run.aux)
 
 
@@ -347,7 +348,10 @@ def jacobian(
     )
     blocks = []
     for out, row in zip(outputs, found, strict=True):
-        filled = [or_zeros(g, out, x) for g, x in zip(row, opened.nodes, strict=True)]
+        filled = [
+            repeated_zeros(out, x) if g is None else g
+            for g, x in zip(row, opened.nodes, strict=True)
+        ]
         blocks.append(run.in_shape_of_inputs([opened.settled(g) for g in filled]))
     rest = iter(blocks)
     return tree_map(lambda leaf: next(rest), run.output), opened.settled_tree(run.aux)
@@ -583,9 +587,7 @@ def _placed(trace: Trace, out: Any, dim: Any, name: str) -> Any:
     lifted = trace.memo.get(node)
     if lifted is None:  # the same for all: PyTorch does not move the dim that it adds in front
         sizes = [*node.shape[:dim], trace.size, *node.shape[dim:]]
-        expanded = F.expand(node, sizes)
-        own = node.op.key == "expand" and single(node)  # of memory of its own to PyTorch
-        return wrap_nearest(F.contiguous(expanded) if own else expanded)
+        return wrap_nearest(F.expand(node, sizes))
     start = trace.dims.get(node)
     if start:  # an argument itself
         source = lifted.args[0]

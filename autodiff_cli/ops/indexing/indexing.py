@@ -30,11 +30,13 @@ from ...graph.registry import op as op_of
 from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import broadcast_shapes
 from ...graph.state import grad_mode, taken_out
+from ...graph.strides import broadcast_strides, packed_strides, strides_of
 from ..kernels.indices import (
     advanced_key,
     check_gather,
     check_indices,
     check_mask,
+    first_indexed,
     flat_places,
     indexed_shape,
     places_of,
@@ -289,10 +291,28 @@ def _indexed(x, indices):
     return np.reshape(out, indexed_shape(x, indices))
 
 
+def _indexed_strides(strides, input, indices):
+    """In the order of dims of the tensor, where that is not indexed, and of the indices."""
+    shape = indexed_shape(input, indices)
+    used = [x for x in indices if x is not None]
+    picked = broadcast_shapes(*(x.shape for x in used))
+    rest = [s for i, s in enumerate(strides) if i >= len(indices) or indices[i] is None]
+    at = first_indexed(indices)
+
+    def placed(inside, outside):
+        return (*outside[:at], *inside, *outside[at:])
+
+    apart = [broadcast_strides(x.shape, strides_of(x), picked) for x in used]
+    none = (0,) * len(rest)
+    operands = [placed((0,) * len(picked), rest), *(placed(own, none) for own in apart)]
+    return packed_strides(shape, operands)
+
+
 @movement(
     _indexed,
     public=False,
     shape=lambda input, indices: (indexed_shape(input, indices), input.dtype),
+    strides_rule=_indexed_strides,
     samples=[S(t(3, 2), (ints(values=[2, 0]),)), S(t(2, 3), (None, ints(values=[[0, 2]])))],
     counterpart=(
         "Tensor.__getitem__",

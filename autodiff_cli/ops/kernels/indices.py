@@ -126,12 +126,18 @@ def places_of(mask: Node, shape: Shape) -> tuple[Node, ...]:
 
 def indexed_shape(input: Any, indices: tuple[Any, ...]) -> Shape:
     """The shape of `input[indices]`, of an array or node; a tensor of integers or None a dim."""
-    used = [i for i, x in enumerate(indices) if x is not None]
-    picked = broadcast_shapes(*(indices[i].shape for i in used))
+    picked = broadcast_shapes(*(x.shape for x in indices if x is not None))
     rest = tuple(n for i, n in enumerate(input.shape) if i >= len(indices) or indices[i] is None)
-    adjacent = used == list(range(used[0], used[-1] + 1)) if used else False
-    first = used[0] if adjacent else 0
+    first = first_indexed(indices)
     return (*rest[:first], *picked, *rest[first:])
+
+
+def first_indexed(indices: tuple[Any, ...]) -> int:
+    """Where the dims of the indices stand in the result: where the indices do, in front when these
+    do not stand together."""
+    used = [i for i, x in enumerate(indices) if x is not None]
+    adjacent = used == list(range(used[0], used[-1] + 1)) if used else False
+    return used[0] if adjacent else 0
 
 
 def advanced_key(indices: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -130,16 +130,16 @@ def einsum(equation: str, operands: TensorList):
     sizes = _sizes(equation, inputs, operands)
     if len({x.dtype for x in operands}) > 1 and set(sizes) - set(result):
         require_same_dtype("einsum", *operands)
-    letters = (*result, *(c for c in sizes if c not in result))
+    rest = sorted(set(sizes) - set(result), key=lambda c: (isinstance(c, str), c))
+    letters = (*result, *rest)
     terms = [_aligned(x, names, letters) for x, names in zip(operands, inputs, strict=True)]
     summed = range(len(result), len(letters))
-    if len(terms) == 1:
-        return F.sum(terms[0], tuple(summed)) if summed else terms[0]
-    found = terms.pop(0)
-    while terms:
-        term = terms.pop(max(range(len(terms)), key=lambda i: _shared(found, terms[i], summed)))
-        done = [d for d in summed if all(other.shape[d] == 1 for other in terms)]
-        found = _pair(found, term, done)
+    found, *rest = terms
+    if not rest:
+        return F.sum(found, tuple(summed)) if summed else found
+    left = [sum(x.shape[d] != 1 for x in terms) for d in range(len(letters))]
+    for term in rest:
+        found = _pair(found, term, summed, left)
     return F.view(found, found.shape[: len(result)]) if summed else found
 
 
@@ -167,11 +167,6 @@ def _letters(node):
     ):
         raise fault("E205 einsum-needs-equation")
     return "".join(ascii_letters[int(i)] for i in numbers)
-
-
-def _shared(a, b, summed):
-    """How many dims to sum two terms have in common; the pair with most is multiplied next."""
-    return sum(a.shape[d] != 1 != b.shape[d] for d in summed)
 
 
 def _parsed(equation, operands):
@@ -236,39 +231,37 @@ def _aligned(x, names, letters):
     return F.permute(x, tuple(names.index(c) for c in letters))
 
 
-def _pair(a, b, done):
-    """The product of two terms of equal rank, summed over the dims `done`, which stay as 1."""
-    a = _sum_alone(a, b, done)
-    b = _sum_alone(b, a, done)
-    if not done:
-        return a * b
-    kept = [d for d in range(a.ndim) if d not in done and a.shape[d] != b.shape[d]]
-    if kept and a.shape[kept[-1]] != 1:  # the last dim of the result comes from the second
-        a, b = b, a
+def _pair(a, b, summed, left):
+    """The product of two terms of equal rank, summed over those dims that no other term needs,
+    which stay as 1; `left` counts the terms that have a dim. The steps are PyTorch's."""
     both = {d for d in range(a.ndim) if a.shape[d] != 1 != b.shape[d]}
+    for d in both:
+        left[d] -= 1
+    done = [d for d in summed if left[d] == 1 and (a.shape[d], b.shape[d]) != (1, 1)]
+    a, b = (_sum_alone(x, [d for d in done if d not in both]) for x in (a, b))
     inner = [d for d in done if d in both]
-    batch = [d for d in range(a.ndim) if d in both and d not in done]
+    for d in done:
+        left[d] = 0
+    if not inner:
+        return a * b
+    batch = [d for d in range(a.ndim) if d in both and d not in inner]
     rows = [d for d in range(a.ndim) if d not in both and a.shape[d] != 1]
     columns = [d for d in range(a.ndim) if d not in both and a.shape[d] == 1]
+    if rows and columns and rows[-1] > columns[-1]:  # the last dim comes from the second
+        a, b, rows, columns = b, a, columns, rows
     ordered = (*batch, *rows, *inner, *columns)
-    left = F.reshape(_permuted(a, ordered), _blocks(a.shape, batch, rows, inner))
-    ordered = (*batch, *inner, *columns, *rows)
-    right = F.reshape(_permuted(b, ordered), _blocks(b.shape, batch, inner, columns))
-    product = F.bmm(left, right) if batch else F.matmul(left, right)
-    ordered = (*batch, *rows, *columns, *inner)
-    sizes = (
-        *(a.shape[d] for d in (*batch, *rows)),
-        *(b.shape[d] for d in columns),
-        *(1 for _ in inner),
-    )
-    return _permuted(F.reshape(product, sizes), tuple(ordered.index(d) for d in range(a.ndim)))
+    first = F.reshape(F.permute(a, ordered), _blocks(a.shape, batch, rows, inner))
+    second = F.permute(b, (*batch, *inner, *columns, *rows))
+    product = F.bmm(first, F.reshape(second, _blocks(b.shape, batch, inner, columns)))
+    ordered = (*batch, *rows, *inner, *columns)
+    sizes = [1 if d in inner else (b if d in columns else a).shape[d] for d in ordered]
+    return F.permute(F.view(product, tuple(sizes)), tuple(map(ordered.index, range(a.ndim))))
 
 
-def _sum_alone(x, other, done):
-    alone = tuple(d for d in done if other.shape[d] == 1 != x.shape[d])
+def _sum_alone(x, dims):
+    alone = tuple(d for d in dims if x.shape[d] != 1)
     return F.sum(x, alone, True) if alone else x
 
 
 def _blocks(shape, *groups):
-    sizes = tuple(count(tuple(shape[d] for d in group)) for group in groups)
-    return sizes if groups[0] else sizes[1:]
+    return tuple(count(tuple(shape[d] for d in group)) for group in groups)

@@ -77,9 +77,12 @@ def std(
 
 @std.vjp
 def _(g, out, input, dim, unbiased, keepdim, correction):
+    return (_variance_slope(_through_root(g, out), input, dim, unbiased, correction),)
+
+
+def _through_root(g, out):
     flat = F.eq(out, 0)
-    to_var = F.where(flat, 0.0, F.div(g, F.mul(F.where(flat, 1.0, out), 2.0)))
-    return (_variance_slope(to_var, input, dim, unbiased, correction),)
+    return F.where(flat, 0.0, F.div(g, F.mul(F.where(flat, 1.0, out), 2.0)))
 
 
 @composite(method=False, samples=DIMS, errors=NO_FLOATS)
@@ -96,7 +99,12 @@ def var_mean(
     return F.var(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
 
 
-@composite(method=False, samples=DIMS, errors=NO_FLOATS)
+@composite(
+    method=False,
+    samples=DIMS,
+    errors=NO_FLOATS,
+    properties=frozenset({"no zero cotangents"}),
+)
 def std_mean(
     input: Tensor,
     dim: Dims | None = None,
@@ -108,6 +116,20 @@ def std_mean(
     """Standard deviation and mean."""
     require_float("std_mean", input, "RuntimeError")
     return F.std(input, dim, unbiased, keepdim, correction=correction), F.mean(input, dim, keepdim)
+
+
+def _mean_slope(g, input, dim):
+    return F.div(spread(g, input, dim), reduced_count(input.shape, dim))
+
+
+@std_mean.vjp
+def _(g, out, input, dim, unbiased, keepdim, correction):
+    to_std, to_mean = g
+    found = None if to_mean is None else _mean_slope(to_mean, input, dim)
+    if to_std is None:
+        return (found,)
+    slope = _variance_slope(_through_root(to_std, out[0]), input, dim, unbiased, correction)
+    return (slope if found is None else F.add(slope, found),)
 
 
 def _declare_unbiased(name):
