@@ -32,8 +32,6 @@ def kernel_of(node: Node) -> Kernel:
     op = node.op
     kernel: Any = op.kernel
     if op.kind is Kind.CONTRACTION:
-        if "matrices" in op.properties and all(len(x.shape) < 3 for x in node.inputs):
-            kernel = np.matmul
         return _threaded(kernel) if multiplications(node) >= BLAS_FROM else kernel
     if "samplewise" in op.properties:
         if _cut(node.inputs[0].shape) and node.shape[:1] == node.inputs[0].shape[:1]:

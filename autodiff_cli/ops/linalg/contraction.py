@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...errors import fault
@@ -15,6 +17,8 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
 from ..kernels.matrices import require_numbers, transposed
+from ..kernels.pytorch_product_order import product as single_product
+from ..kernels.pytorch_product_order import vector_product
 
 
 def needs_dims(name, node, ndim, what):
@@ -51,11 +55,17 @@ def _matmul_shape(input, other):
 
 
 def _matmul(a, b):
+    product: Any = np.matmul
+    if a.dtype.char == "f" and b.ndim < 3:
+        if a.ndim == 1:
+            return vector_product(a, b) if b.ndim == 1 else single_product(a[None], b)[0]
+        if b.ndim == 1:
+            return _matmul(a, np.ascontiguousarray(b)[:, None])[..., 0]
+        product = single_product
     if a.ndim > 2 and b.ndim == 2:
-        return np.matmul(a.reshape(count(a.shape[:-1]), a.shape[-1]), b).reshape(
-            *a.shape[:-1], b.shape[1]
-        )
-    return np.matmul(a, b)
+        rows = a.reshape(count(a.shape[:-1]), a.shape[-1])
+        return product(rows, b).reshape(*a.shape[:-1], b.shape[1])
+    return product(a, b)
 
 
 RANKS = {
@@ -100,7 +110,6 @@ def _row(x):
 
 @contraction(
     _matmul,
-    properties=frozenset({"matrices"}),
     shape=_matmul_shape,
     grad_fn=_matmul_name,
     aliases=["linalg.matmul"],

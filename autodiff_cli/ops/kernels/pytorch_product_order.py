@@ -1,0 +1,184 @@
+"""Products of float32 matrices in the order in which PyTorch's library (MKL) adds their terms.
+
+Matrices of at least 4 rows and 12 columns: with fused multiply-add, one term after the other in
+blocks of 192, and these one after the other. NumPy's library (OpenBLAS) does the same for a product
+of few columns, or of rows by the dozen and some more columns, but not at the edges of larger ones:
+so they are cut. Smaller ones: terms are rounded, then added one after the other, or, where a row
+meets a row (the second matrix is turned), in four lanes; what comes before the first address that
+16 divides and what is left over stands apart. Larger products are NumPy's.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+
+BLOCK = 192  # terms
+DOZEN = 12  # rows
+LANES = 4  # floats of a vector
+MOST_FUSED = 1 << 24  # terms of a product, up to which its order is PyTorch's
+MOST_ROUNDED = 1 << 20  # likewise, of one that is flat
+
+_add = np.add.reduce
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`a @ b` of two matrices of float32."""
+    (m, k), n = a.shape, b.shape[1]
+    terms = m * k * n
+    if m >= LANES and n >= DOZEN:
+        return _fused(_lying(a), _lying(b)) if 0 < terms <= MOST_FUSED else np.matmul(a, b)
+    if not 0 < terms <= MOST_ROUNDED:
+        return np.matmul(a, b)
+    p = np.multiply(a.T[:, :, None], b[:, None, :], order="C")
+    if n == 1:
+        return _columns(p) if (_turned(b) if m == 1 else not _turned(a)) else _in_order(p)
+    if not _turned(b):
+        return _in_order(p) if m == 1 else _rows(p)
+    if m == 1:
+        return _columns(np.ascontiguousarray(p.swapaxes(1, 2))).T
+    return _in_order(p) if _turned(a) else _dots(p)
+
+
+def vector_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product of two vectors of float32: four vectors of lanes, the rest onto the first."""
+    p = a * b
+    left = p.size % 16
+    whole = p.size - left
+    sums = _add(p[:whole].reshape(-1, 16), 0).reshape(4, LANES)
+    if left >= 8:
+        sums[:2] += p[whole : whole + 8].reshape(2, LANES)
+        whole += 8
+    if left % 8 >= LANES:
+        sums[0] += p[whole : whole + LANES]
+        whole += LANES
+    for x in p[whole:]:
+        sums[0, 0] += x
+    lanes = _add(sums, 0)
+    result: np.ndarray = np.asarray((lanes[0] + lanes[2]) + (lanes[1] + lanes[3]))
+    return result
+
+
+def _turned(x: np.ndarray) -> bool:
+    """Whether a matrix lies column by column."""
+    return x.strides[1] != x.itemsize and x.strides[0] == x.itemsize
+
+
+def _lying(x: np.ndarray) -> np.ndarray:
+    """A matrix as BLAS takes it."""
+    return x if x.itemsize in x.strides else np.ascontiguousarray(x)
+
+
+def _fused(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    k = a.shape[1]
+    step = BLOCK if k <= BLOCK or k > 2 * BLOCK else k // 2
+    total = _chain(a[:, :step], b[:step])
+    for at in range(step, k, step):
+        total += _chain(a[:, at : at + step], b[at : at + step])
+    return total
+
+
+def _chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The product, one term after the other; what a cut leaves over goes with its neighbours."""
+    m, n = len(a), b.shape[1]
+    out = np.empty((m, n), a.dtype)
+    cut = m - m % DOZEN
+    width = 8 if cut else 4
+    parts = [slice(0, cut)] if cut else []
+    if cut < m:
+        parts.append(slice(max(0, m - DOZEN), m))
+    whole = n - n % width
+    for rows in parts:
+        np.matmul(a[rows], _cut(b[:, :whole], width), out=_cut(out[rows, :whole], width))
+        if whole < n:
+            np.matmul(a[rows], b[:, n - width :], out=out[rows, n - width :])
+    return out
+
+
+def _cut(x: np.ndarray, width: int) -> np.ndarray:
+    """The columns, so many at a time."""
+    return x.reshape(len(x), -1, width).swapaxes(0, 1)
+
+
+def _in_order(p: np.ndarray) -> np.ndarray:
+    """The sum over the first dim, one after the other."""
+    total: np.ndarray = _add(p, 0) if p[0].size > 1 else np.add.accumulate(p, 0)[-1]
+    return total
+
+
+def _onto(total: np.ndarray, p: np.ndarray) -> np.ndarray:
+    for row in p:
+        total = total + row
+    return total
+
+
+def _in_lanes(p: np.ndarray, head: int, ways: int) -> np.ndarray:
+    """The sum in lanes of `ways` vectors: `head` terms go into the first lane, what is left over
+    is added in the end."""
+    steps = (len(p) - head) // (LANES * ways)
+    if not steps:
+        return _in_order(p)
+    end = head + steps * LANES * ways
+    vectors = p[head:end].reshape(steps, LANES * ways, *p.shape[1:])
+    if head:
+        first = np.zeros_like(vectors[:1])
+        first[0, 0] = _onto(p[0], p[1:head])
+        vectors = np.concatenate((first, vectors))
+    sums = _add(vectors, 0)
+    lanes = sums[:LANES] if ways == 1 else sums[:LANES] + sums[LANES:]
+    return _onto((lanes[0] + lanes[2]) + (lanes[1] + lanes[3]), p[end:])
+
+
+def _classes(m: int, width: int) -> list[tuple[slice, int]]:
+    """Rows whose starts lie alike, and how many elements are before the next vector."""
+    period = LANES // gcd(width, LANES)
+    return [(slice(r, None, period), -r * width % LANES) for r in range(min(period, m))]
+
+
+def _dots(p: np.ndarray) -> np.ndarray:
+    """A row by a row: columns by fours in one vector of lanes, the others in two."""
+    out = np.empty(p.shape[1:], p.dtype)
+    whole = p.shape[2] - p.shape[2] % LANES
+    for rows, head in _classes(p.shape[1], len(p)):
+        if whole:
+            out[rows, :whole] = _in_lanes(p[:, rows, :whole], head, 1)
+        if whole < p.shape[2]:
+            out[rows, whole:] = _in_lanes(p[:, rows, whole:], head, 2)
+    return out
+
+
+def _columns(p: np.ndarray) -> np.ndarray:
+    """A matrix by a column: rows by fours, and up to three that go their own way."""
+    k, m, _ = p.shape
+    whole = m - m % LANES
+    out = np.empty((m, 1), p.dtype)
+    if whole:
+        out[:whole] = _in_lanes(p[:, :whole], (k - 1) % LANES + 1, 1)
+    end = k - (k - LANES) % 8
+    for rows, ways in ((slice(whole, None, 2), 2), (slice(whole + 1, None, 2), 1)):
+        left = p[:, rows]
+        if left.shape[1]:
+            out[rows] = (
+                _onto(_in_lanes(left[:end], LANES, ways), left[end:])
+                if end >= DOZEN
+                else _in_order(left)
+            )
+    return out
+
+
+def _rows(p: np.ndarray) -> np.ndarray:
+    """A row by columns. Terms of elements before a vector are added in fours, every other four
+    by themselves."""
+    out = _in_order(p)
+    n = p.shape[2]
+    for rows, head in _classes(p.shape[1], n):
+        if head and n - head >= LANES:
+            part = p[:, rows, :head]
+            total = _in_order(part[:LANES])
+            for at in range(LANES, len(p), LANES):
+                four = part[at : at + LANES]
+                apart = at % 8 and len(four) == LANES
+                total = total + _in_order(four) if apart else _onto(total, four)
+            out[rows, :head] = total
+    return out
