@@ -414,6 +414,18 @@ def parents(node: Node) -> tuple[Node, ...]:
     return node.inputs
 
 
+def history(node: Node) -> list[Node]:
+    """The node and every node it depends on that requires grad."""
+    seen = {node}
+    found = [node]
+    for current in found:
+        for needed in parents(current):
+            if needed.requires_grad and needed not in seen:
+                seen.add(needed)
+                found.append(needed)
+    return found
+
+
 def _requires_grad(node: Node) -> bool:
     return node.requires_grad
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..autograd.tensor import Tensor
-from ..autograd.transforms.jacobians import history
+from ..autograd.reverse import history
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, fault
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64

@@ -155,12 +155,15 @@ def test_signals_sent_to_the_command(place: Path, number: signal.Signals) -> Non
         [*COMMAND, "run", "long.expr", "--max-steps", "1000000000"],
         cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) and None,
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
     process.send_signal(number)
-    _, err = process.communicate(timeout=PATIENCE)
+    try:
+        _, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
     assert process.returncode == (130 if number == signal.SIGINT else -number)
     assert "Traceback" not in err
 

@@ -17,7 +17,7 @@ from ...ops.kernels.matrices import transposed
 from ..batching.examples import Trace
 from ..batching.factored_batches import unit_vectors
 from ..forward import Linearized
-from ..reverse import gradients, ones_like, parents, zeros_like
+from ..reverse import gradients, history, ones_like, zeros_like
 from ..transform_levels import or_zeros
 
 # Elements of the largest intermediate result of directions followed together: as many as the
@@ -25,18 +25,6 @@ from ..transform_levels import or_zeros
 BATCH, MOST = 1 << 22, 1 << 24
 
 Piece = tuple[int, int, list[Node | None]]
-
-
-def history(node: Node) -> list[Node]:
-    """The node and every node it depends on that requires grad."""
-    seen = {node}
-    found = [node]
-    for current in found:
-        for needed in parents(current):
-            if needed.requires_grad and needed not in seen:
-                seen.add(needed)
-                found.append(needed)
-    return found
 
 
 def _steps(count: int, out: Node, entries: int) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ...autograd.reverse import history
 from ...errors import Ended
 from ...graph.op import LEAF
 
@@ -124,8 +125,6 @@ class Report(Ended):
 
     def connected(self, name: str) -> bool:
         """Whether what was differentiated depends on the leaf of this name."""
-        from ...autograd.transforms.jacobians import history
-
         if self.reached is None:
             nodes = () if self.graph is None else history(self.graph)
             keys = (n.args[0] for n in nodes if n.op is LEAF)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.tensor import Tensor
-from ...autograd.transforms.jacobians import history
+from ...autograd.reverse import history
 from ...errors import Diagnostic, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.node import Node
