@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..autograd.tensor import Tensor
 from ..autograd.reverse import history
+from ..autograd.tensor import Tensor
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, fault
 from ..graph.dtypes import DTYPES, FLOAT32, FLOAT64

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...autograd.reverse import gradients, ones_like
+from ...autograd.reverse import gradients, history, ones_like
 from ...autograd.transforms.jacobians import (
     Piece,
     columns,

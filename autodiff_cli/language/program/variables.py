@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...autograd.tensor import Tensor
 from ...autograd.reverse import history
+from ...autograd.tensor import Tensor
 from ...errors import Diagnostic, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.node import Node
