@@ -17,7 +17,6 @@ from ...autograd.transforms.jacobians import (
     Piece,
     columns,
     goes_forward,
-    history,
     may_go_back,
     rows,
 )
