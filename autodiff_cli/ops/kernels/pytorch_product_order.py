@@ -6,11 +6,14 @@ of few columns, or of rows by the dozen and some more columns, but not at the ed
 so they are cut. Smaller ones: terms are rounded, then added one after the other, or, where a row
 meets a row (the second matrix is turned), in four lanes; what comes before the first address that
 16 divides and what is left over stands apart. Larger products are NumPy's.
+
+Batches of products of few terms PyTorch adds by itself, one after the other; the others are as
+above, but for flat ones, whose order depends on where in the batch they lie.
 """
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
@@ -19,6 +22,7 @@ DOZEN = 12  # rows
 LANES = 4  # floats of a vector
 MOST_FUSED = 1 << 24  # terms of a product, up to which its order is PyTorch's
 MOST_ROUNDED = 1 << 20  # likewise, of one that is flat
+FEW = 400  # terms of a product in a batch, from which on it is the library's
 
 _add = np.add.reduce
 
@@ -39,6 +43,20 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if m == 1:
         return _columns(np.ascontiguousarray(p.swapaxes(1, 2))).T
     return _in_order(p) if _turned(a) else _dots(p)
+
+
+def batched_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`a @ b` of batches of matrices of float32."""
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    if 0 < m * k * n < FEW:
+        total: np.ndarray = a[..., :1] * b[..., :1, :]
+        for at in range(1, k):
+            total += a[..., at : at + 1] * b[..., at : at + 1, :]
+        return total
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if m >= LANES and n >= DOZEN and 0 < prod(lead) * m * k * n <= MOST_FUSED:
+        return _fused(_lying(a), _lying(b))
+    return np.matmul(a, b)
 
 
 def vector_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -66,23 +84,23 @@ def _turned(x: np.ndarray) -> bool:
 
 
 def _lying(x: np.ndarray) -> np.ndarray:
-    """A matrix as BLAS takes it."""
-    return x if x.itemsize in x.strides else np.ascontiguousarray(x)
+    """Matrices as BLAS takes them."""
+    return x if x.itemsize in x.strides[-2:] else np.ascontiguousarray(x)
 
 
 def _fused(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    k = a.shape[1]
+    k = a.shape[-1]
     step = BLOCK if k <= BLOCK or k > 2 * BLOCK else k // 2
-    total = _chain(a[:, :step], b[:step])
+    total = _chain(a[..., :step], b[..., :step, :])
     for at in range(step, k, step):
-        total += _chain(a[:, at : at + step], b[at : at + step])
+        total += _chain(a[..., at : at + step], b[..., at : at + step, :])
     return total
 
 
 def _chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The product, one term after the other; what a cut leaves over goes with its neighbours."""
-    m, n = len(a), b.shape[1]
-    out = np.empty((m, n), a.dtype)
+    m, n = a.shape[-2], b.shape[-1]
+    out = np.empty((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), m, n), a.dtype)
     cut = m - m % DOZEN
     width = 8 if cut else 4
     parts = [slice(0, cut)] if cut else []
@@ -90,15 +108,17 @@ def _chain(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         parts.append(slice(max(0, m - DOZEN), m))
     whole = n - n % width
     for rows in parts:
-        np.matmul(a[rows], _cut(b[:, :whole], width), out=_cut(out[rows, :whole], width))
+        left, to = a[..., rows, :], out[..., rows, :]
+        columns = _cut(b[..., :whole], width)
+        np.matmul(left[..., None, :, :], columns, out=_cut(to[..., :whole], width))
         if whole < n:
-            np.matmul(a[rows], b[:, n - width :], out=out[rows, n - width :])
+            np.matmul(left, b[..., n - width :], out=to[..., n - width :])
     return out
 
 
 def _cut(x: np.ndarray, width: int) -> np.ndarray:
     """The columns, so many at a time."""
-    return x.reshape(len(x), -1, width).swapaxes(0, 1)
+    return x.reshape(*x.shape[:-1], -1, width).swapaxes(-3, -2)
 
 
 def _in_order(p: np.ndarray) -> np.ndarray:

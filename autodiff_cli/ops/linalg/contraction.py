@@ -17,8 +17,8 @@ from ...graph.registry import F
 from ...graph.samples import Bad, S, t
 from ...graph.shapes import broadcast_shapes, count
 from ..kernels.matrices import require_numbers, transposed
+from ..kernels.pytorch_product_order import batched_product, vector_product
 from ..kernels.pytorch_product_order import product as single_product
-from ..kernels.pytorch_product_order import vector_product
 
 
 def needs_dims(name, node, ndim, what):
@@ -56,7 +56,9 @@ def _matmul_shape(input, other):
 
 def _matmul(a, b):
     product: Any = np.matmul
-    if a.dtype.char == "f" and b.ndim < 3:
+    if a.dtype.char == "f" and a.ndim > 2 < b.ndim:
+        product = batched_product
+    elif a.dtype.char == "f" and b.ndim < 3:
         if a.ndim == 1:
             return vector_product(a, b) if b.ndim == 1 else single_product(a[None], b)[0]
         if b.ndim == 1:
@@ -168,7 +170,7 @@ def _matmul_to_other(g, input, other):
 
 
 @contraction(
-    np.matmul,
+    _matmul,
     shape=lambda input, mat2: _bmm_shape("bmm", input, mat2),
     vjp=lambda g, out, input, mat2: (F.bmm(g, transposed(mat2)), F.bmm(transposed(input), g)),
     samples=[S(t(2, 2, 3), t(2, 3, 2)), S(t(0, 2, 3), t(0, 3, 1))],
