@@ -311,6 +311,30 @@ def test_parameters_are_rows(cli, tmp_path: Path):
     assert (again.code, again.err) == (0, "")
 
 
+# What has attributes of the program's own, some of them named as the library's are.
+OWN_ATTRIBUTES = """import torch
+def f(): f.n += 1
+f.n, f.fields, f.modules = 0, {'a': 1}, 3
+class C:
+    fields = {'a': torch.tensor(1.0, requires_grad=True)}
+    modules = 4
+class I(int): pass
+c, i, row = C(), I(3), []
+c.cls, c.fields, i.w = 5, 3, torch.tensor(2.0, requires_grad=True)
+row.append(row)
+row.append(torch.tensor(3.0, requires_grad=True))
+m = torch.nn.Identity()
+m.fields, m.cls, m.extra = 3, 4, [torch.tensor(4.0, requires_grad=True)]
+(i.w * row[1] * m.extra[0]).backward()
+"""
+
+
+def test_attributes_of_the_programs_own(cli):
+    (document,) = documents(cli("-", "--format", "json", stdin=OWN_ATTRIBUTES).out)
+    found = {name: tensor["grad"] for name, tensor in document["tensors"].items()}
+    assert found == {"i.w": 12, "row[1]": 8, "m.extra[0]": 6}
+
+
 @pytest.mark.parametrize(
     ("spelling", "names"),
     [

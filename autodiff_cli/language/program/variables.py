@@ -18,6 +18,7 @@ from ...graph.sizes import not_single
 from ...graph.state import STATE
 from ...suggest import named, suggest
 from ..syntax import tree as syntax
+from ..values.values import Instance
 
 if TYPE_CHECKING:
     from .running import Program
@@ -75,7 +76,7 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
             (f"{name}[{key!r}]", part) for key, part in islice(value.items(), MOST_ELEMENTS)
             if isinstance(key, str | int)
         ]  # fmt: skip
-    fields = getattr(value, "fields", None)
+    fields = getattr(value, "fields", None) if isinstance(value, Instance) else None
     if isinstance(fields, dict) and hasattr(value, "modules"):
         fields = {**value.parameters, **fields, **value.modules}
     elif not isinstance(fields, dict) or value.cls.fixed:
