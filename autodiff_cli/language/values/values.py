@@ -85,10 +85,10 @@ class GradFn(Value):
             elif self.node.op.key not in ("add", "mul", "sub", "div", "where") or inputs[0].weak:
                 inputs = [node for node in inputs if not node.weak]  # numbers are no tensors there
         for node in inputs:
-            while node.op is CAST:
-                node = node.inputs[0]
             if node.dtype.kind != "f":
                 continue
+            while node.op is CAST and node.dtype.kind == "f":
+                node = node.inputs[0]
             if node.requires_grad:
                 found.append((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
             else:
