@@ -7,6 +7,7 @@ only inside `Text`, never as markup.
 from __future__ import annotations
 
 import re
+from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -124,7 +125,11 @@ class Page:
                 self.gradients(report, _with_gradients(report, shown))
             elif part == "gradients" and no_gradients(report) and not show:
                 printed = self._gap(printed)
-                self.line(_title("Gradients", no_gradients(report)))
+                head = "Gradients   "
+                first, *rest = wrap(no_gradients(report), max(20, self.look.width - len(head)))
+                self.line(_title("Gradients", first))
+                for words in rest:
+                    self.line(Text(" " * len(head) + words, DIM))
 
     def _gap(self, printed: bool) -> bool:
         if printed:

@@ -401,6 +401,9 @@ def test_many_parameters_are_summed_up(cli, width: int):
 def test_why_there_is_no_gradient(cli, text: str, words: str):
     shown = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS="120").out
     assert words in shown.partition("Gradients")[2]
+    narrow = cli("-", stdin=text, tty=True, NO_COLOR="1", COLUMNS="44").out
+    assert words in " ".join(narrow.partition("Gradients")[2].split())
+    assert all(len(line) <= 44 for line in narrow.splitlines())
 
 
 def test_other_leaves_than_asked_for_are_not_missing(cli):
