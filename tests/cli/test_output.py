@@ -323,6 +323,17 @@ c, i, row = C(), I(3), []
 c.cls, c.fields, i.w = 5, 3, torch.tensor(2.0, requires_grad=True)
 row.append(row)
 row.append(torch.tensor(3.0, requires_grad=True))
+class L(list):
+    def __getitem__(self, key): raise ValueError(key)
+    def __iter__(self): raise ValueError(self)
+class D(dict):
+    def items(self): raise ValueError(self)
+class K(int):
+    def __repr__(self): raise ValueError(0)
+    def __hash__(self): return 1
+w = torch.tensor(1.0, requires_grad=True)
+lists, maps = L([w]), D(a=w)
+keys = {10**5000: w, K(1): w, "x" * 1000: w, 2: w}
 m = torch.nn.Identity()
 m.fields, m.cls, m.extra = 3, 4, [torch.tensor(4.0, requires_grad=True)]
 (i.w * row[1] * m.extra[0]).backward()
@@ -332,7 +343,7 @@ m.fields, m.cls, m.extra = 3, 4, [torch.tensor(4.0, requires_grad=True)]
 def test_attributes_of_the_programs_own(cli):
     (document,) = documents(cli("-", "--format", "json", stdin=OWN_ATTRIBUTES).out)
     found = {name: tensor["grad"] for name, tensor in document["tensors"].items()}
-    assert found == {"i.w": 12, "row[1]": 8, "m.extra[0]": 6}
+    assert found == {"i.w": 12, "row[1]": 8, "w": None, "m.extra[0]": 6, "lists[0]": None}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_ELEMENTS = 1000  # of one list or dict that get names
 MOST = 100_000  # values that are looked into for them
 LONGEST_TEXT = 60
+LARGEST_KEY = 10**18
 
 
 class Objective(NamedTuple):
@@ -68,13 +69,17 @@ def named_tensors(program: Program) -> dict[str, Tensor]:
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    """What a value holds, by name: `params[0]`, `layers['w']`, `model.0.weight`."""
-    if isinstance(value, list | tuple):
-        return [(f"{name}[{at}]", part) for at, part in enumerate(value[:MOST_ELEMENTS])]
+    """What a value holds, by name: `params[0]`, `layers['w']`, `model.0.weight`. Nothing of the
+    program runs for it, whatever its classes make of lists, dicts and keys."""
+    for kind in (list, tuple):
+        if isinstance(value, kind):
+            held = islice(kind.__iter__(value), MOST_ELEMENTS)
+            return [(f"{name}[{at}]", part) for at, part in enumerate(held)]
     if isinstance(value, dict):
         return [
-            (f"{name}[{key!r}]", part) for key, part in islice(value.items(), MOST_ELEMENTS)
-            if isinstance(key, str | int)
+            (f"{name}[{key!r}]", part) for key, part in islice(dict.items(value), MOST_ELEMENTS)
+            if (type(key) is str and len(key) <= LONGEST_TEXT)
+            or (type(key) in (int, bool) and abs(key) <= LARGEST_KEY)
         ]  # fmt: skip
     fields = getattr(value, "fields", None) if isinstance(value, Instance) else None
     if isinstance(fields, dict) and hasattr(value, "modules"):
