@@ -410,7 +410,11 @@ class Program:
         everything = named_tensors(self)
         if self.options.wrt and self.loss is None:
             self._inside()
-        tensors = {n: v for n, v in everything.items() if n.isidentifier() or has_row(v)}
+        own = {id(v) for n, v in everything.items() if n.isidentifier() and not self.options.wrt}
+        tensors = {
+            n: v for n, v in everything.items()
+            if n.isidentifier() or (has_row(v) and id(v) not in own)
+        }  # fmt: skip
         nodes: list[GraphNode] = []
         for tensor in tensors.values():
             nodes.append(tensor.looked_at)

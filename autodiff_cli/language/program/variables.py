@@ -71,10 +71,9 @@ def named_tensors(program: Program) -> dict[str, Tensor]:
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
     """What a value holds, by name: `params[0]`, `layers['w']`, `model.0.weight`. Nothing of the
     program runs for it, whatever its classes make of lists, dicts and keys."""
-    for kind in (list, tuple):
-        if isinstance(value, kind):
-            held = islice(kind.__iter__(value), MOST_ELEMENTS)
-            return [(f"{name}[{at}]", part) for at, part in enumerate(held)]
+    if isinstance(value, list | tuple):
+        each = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+        return [(f"{name}[{at}]", part) for at, part in enumerate(islice(each, MOST_ELEMENTS))]
     if isinstance(value, dict):
         return [
             (f"{name}[{key!r}]", part) for key, part in islice(dict.items(value), MOST_ELEMENTS)
