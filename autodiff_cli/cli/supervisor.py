@@ -94,6 +94,8 @@ def _supervise(words: list[str]) -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             return
         os.close(alive)
+        if signal.sigtimedwait({signal.SIGINT}, 0) and not _conversation(words):
+            os.kill(worker, signal.SIGINT)  # the one that it should have reached was lost
         status, limit = _wait(worker)
         code = os.waitstatus_to_exitcode(status)
         if code >= 0 and OUTSIDE.numbers[FINISHED]:
@@ -204,6 +206,11 @@ def _printed() -> str:
     return (os.pread(OUTSIDE.printed, size, 0) + rest).decode("utf-8", "replace")
 
 
+def _conversation(words: list[str]) -> bool:
+    """Whether this is a session in a terminal, where an interrupt ends an input only."""
+    return (not words or words[0] == "repl") and os.isatty(0)
+
+
 def _write(descriptor: int, data: memoryview) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
@@ -212,8 +219,7 @@ def _write(descriptor: int, data: memoryview) -> None:
 def _keep_output(words: list[str]) -> None:
     """What is printed is there whatever becomes of the process. A conversation writes at once."""
     stdout: Any = sys.stdout
-    session = (not words or words[0] == "repl") and os.isatty(0)
-    if stdout is None or stdout.write_through or session:
+    if stdout is None or stdout.write_through or _conversation(words):
         return
     kept: Any = Kept(stdout.fileno(), stdout.line_buffering)
     sys.stdout = io.TextIOWrapper(
@@ -257,14 +263,18 @@ def _wait(worker: int) -> tuple[int, str]:
     """Wait for the worker to end: its status, and the limit for which it was ended.
 
     An interrupt of the terminal has reached the worker; one that was sent to this process is passed
-    on. The signals that end a process end this one, and the worker with it.
+    on, and waits for the next worker where this one is lost just then. The signals that end a
+    process end this one, and the worker with it.
     """
     late = 0.0  # since when the worker is overdue
+    interrupted = False
     over = ""
     reliefs = 0
     while True:
         ended, status = os.waitpid(worker, os.WNOHANG)
         if ended:
+            if interrupted:
+                os.kill(os.getpid(), signal.SIGINT)
             return status, over
         now = time.monotonic()
         deadline = OUTSIDE.seconds[DEADLINE]
@@ -281,6 +291,7 @@ def _wait(worker: int) -> tuple[int, str]:
             os.kill(worker, KILLED)
         found = signal.sigtimedwait(SIGNALS, max(pause, 0.001))
         if found is None:
+            interrupted = False
             reliefs += _at_its_limit(worker)
             if reliefs > 2:
                 over = MEMORY
@@ -288,6 +299,7 @@ def _wait(worker: int) -> tuple[int, str]:
         elif found.si_signo == signal.SIGCHLD:
             continue
         elif found.si_signo == signal.SIGINT:
+            interrupted = True
             if found.si_pid:
                 os.kill(worker, signal.SIGINT)
         else:

@@ -179,3 +179,26 @@ def test_the_worker_ends_with_the_command(place: Path) -> None:
     process.kill()
     process.communicate(timeout=PATIENCE)  # its output ends when nobody can write to it any more
     assert process.returncode == -9
+
+
+def test_an_interrupt_between_two_workers(place: Path) -> None:
+    """The one that it should have reached is lost already: the next one ends."""
+    (place / "long.expr").write_text("print('started')\nwhile True: x = 1\n")
+    process = subprocess.Popen(
+        [*COMMAND, "run", "long.expr", "--watch", "--max-steps", "1000000000"], cwd=place,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"}, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    )  # fmt: skip
+    assert process.stdout is not None
+    process.stdout.readline()
+    worker = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+    process.send_signal(signal.SIGSTOP)
+    os.kill(worker, signal.SIGSEGV)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    try:
+        process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 130
