@@ -66,9 +66,14 @@ def _below(top: str, suffix: str = SUFFIX) -> list[str]:
             path = os.path.join(folder, name)
             if not name.endswith(suffix) or name.startswith((".", "_")):
                 continue
-            if not ignored.has(path, False):
+            if not ignored.has(path, False) and _is_text(path):
                 found.append(path if top != "." else os.path.relpath(path, "."))
     return found
+
+
+def _is_text(path: str) -> bool:
+    """Whether reading can end: not of pipes and devices. Of what is not there reading says why."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 class Ignored:
@@ -89,8 +94,11 @@ class Ignored:
 
     def read(self, folder: str) -> None:
         """Add the patterns of one folder."""
+        path = os.path.join(folder, ".gitignore")
+        if not os.path.isfile(path):
+            return
         try:
-            with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as f:
+            with open(path, encoding="utf-8", errors="replace") as f:
                 lines = f.read(1 << 20).splitlines()
         except OSError:
             return

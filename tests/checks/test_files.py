@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,15 @@ def test_collection(folder: Path) -> None:
     assert collect(["x.py", "_helper.expr", "./demo.expr", "demo.expr"]) == [
         "x.py", "_helper.expr", "./demo.expr",
     ]  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_never_ends_is_not_collected(folder: Path) -> None:
+    for name in ("pipe.expr", ".gitignore"):
+        os.mkfifo(folder / name)
+    (folder / "device.expr").symlink_to("/dev/zero")
+    (folder / "broken.expr").symlink_to("nowhere.expr")
+    assert collect(["."]) == ["broken.expr", "demo.expr"]
 
 
 @pytest.mark.parametrize(
