@@ -197,7 +197,7 @@ class Runner:
         """Where the prints of programs go: not into a document that something else reads."""
         if self.form == "json":
             return printing()
-        document = self.form in ("dot", "mermaid") or self.values.get("asserts")
+        document = self.form in ("dot", "mermaid", "svg") or self.values.get("asserts")
         return self.env.aside if document and not self.to_file else self.env.write
 
     # -- one program ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autodiff_cli.render.heat import background, heated, scale_of
-from autodiff_cli.render.pictures import COLUMNS, ROWS, picture
+from autodiff_cli.render.pictures.blocks import COLUMNS, ROWS, picture
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (120, 80, 44, 30)

@@ -1,4 +1,4 @@
-"""`autodiff graph`: the graph of a result as a tree, for Graphviz or Mermaid, or as data."""
+"""`autodiff graph`: the graph of a result as a tree, as a picture, for other tools or as data."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   autodiff graph demo.expr
   autodiff graph demo.expr -f mermaid --values --grads
-  autodiff graph model.expr -o model.dot && dot -Tsvg model.dot -o model.svg
+  autodiff graph demo.expr --values --grads -o demo.svg
   autodiff graph model.expr -f json | jq '.nodes[].text'
 """
 
 OPTIONS = (
-    Option(("-f", "--form"), "graph_form", "tree, dot, mermaid or json; without it what the suffix "
-           "of -o says, else a tree.", "FORM", choice("tree", "dot", "mermaid", "json")),
-    Option(("-o", "--out"), "out", "Write to FILE: .dot, .gv, .mmd, .mermaid, .json, .txt; - is "
-           "stdout.", "FILE"),
+    Option(("-f", "--form"), "graph_form", "tree, svg, dot, mermaid or json; without it what the "
+           "suffix of -o says, else a tree.", "FORM",
+           choice("tree", "svg", "dot", "mermaid", "json")),
+    Option(("-o", "--out"), "out", "Write to FILE: .svg, .dot, .gv, .mmd, .mermaid, .json, .txt; "
+           "- is stdout.", "FILE"),
     Option(("--values",), "values", "Values on the nodes."),
     Option(("--grads",), "grads", "Gradients: of a node on the node, what an operation gave to an "
            "operand on the edge."),
@@ -80,7 +81,7 @@ class Graphs(Runner):
 
     def _most(self) -> int | None:
         values = self.values
-        if values["max_nodes"] is not None or values["all"] or self.form == "json":
+        if values["max_nodes"] is not None or values["all"] or self.form in ("json", "svg"):
             most: int | None = values["max_nodes"]
             return most
         return MOST

@@ -172,7 +172,7 @@ class Run(Runner):
     def _pictures(self, report: Report) -> bool:
         from io import StringIO
 
-        from ...render.pictures import NoPicture, print_pictures
+        from ...render.pictures.blocks import NoPicture, print_pictures
 
         env, text = self.env, StringIO()
         wanted = [name for group in self.values["heat"] for name in group]

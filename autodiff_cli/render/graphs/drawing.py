@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Vertex:
     """One node. `text` is the source expression, empty for leaves; `constants` counts operands
     that carry no gradient and are not drawn, `omitted` those left out because the graph is large;
-    `note` marks where NaN or infinity starts."""
+    `note` marks where NaN or infinity starts; `count` nodes may stand in one place."""
 
     id: str
     kind: str  # leaf, result or constant
@@ -54,17 +54,20 @@ class Vertex:
     note: str = ""
     value: np.ndarray | None = None
     grad: np.ndarray | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """`source` is operand number `operand` of `target`; `grad` is what `target` gave to it."""
+    """`source` is operand number `operand` of `target`; `grad` is what `target` gave to it;
+    `count` edges may go the same way."""
 
     source: str
     target: str
     operand: int
     shape: Shape
     grad: np.ndarray | None = None
+    count: int = 1
 
 
 @dataclass(slots=True)

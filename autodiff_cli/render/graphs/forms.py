@@ -1,4 +1,4 @@
-"""A drawing as text: tree, dot, mermaid, JSON.
+"""A drawing as text: tree, dot, mermaid, SVG, JSON.
 
 Invariant: the same drawing gives the same bytes, and nothing of a program is syntax of the form it
 is written in: labels are escaped.
@@ -19,14 +19,18 @@ from .tree import Bounds, Row, Tree, everything
 
 SCHEMA = "autodiff.graph/1"
 SUFFIXES = {
-    ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".json": "json",
-    ".txt": "tree",
+    ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg",
+    ".json": "json", ".txt": "tree",
 }  # fmt: skip
 _LONGEST = 60
 
 
 def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: int = 6) -> str:
-    """The drawing as dot, mermaid or JSON, with a line end after every line."""
+    """The drawing as dot, mermaid, SVG or JSON, with a line end after every line."""
+    if form == "svg":
+        from ..pictures.svg import graph_svg
+
+        return graph_svg(found, direction=direction, precision=precision)
     if form == "json":
         return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"
     lines = dot(found, direction, precision) if form == "dot" else mermaid(

@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from ..suggest import suggest
-from .heat import background, scale_of
-from .tables import Page, many_colors, terminal
-from .text import format_number, format_shape
+from ...suggest import suggest
+from ..heat import background, scale_of
+from ..tables import Page, many_colors, terminal
+from ..text import format_number, format_shape
 
 if TYPE_CHECKING:
-    from ..session import Report
-    from .values import Look
+    from ...session import Report
+    from ..values import Look
 
 DIM = "dim"
 SHADES = " ·░▒▓█"

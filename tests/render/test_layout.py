@@ -1,0 +1,132 @@
+"""The layered layout: no boxes overlap, edges pass between them, the same places every time."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, pairwise
+
+import pytest
+
+from autodiff_cli.render.pictures.layout import Box, Layout, Size, layout
+
+Graph = tuple[int, list[tuple[int, int]]]
+
+
+def chain(count: int) -> Graph:
+    return count, [(at, at + 1) for at in range(count - 1)]
+
+
+def layers(count: int) -> Graph:
+    """Each step takes a weight of its own and the step before."""
+    return count, [(at - back, at) for at in range(2, count, 2) for back in (2, 1)]
+
+
+def shared(count: int) -> Graph:
+    """Each step takes the step before and the same weight, the first box."""
+    return count, [edge for at in range(2, count) for edge in ((0, at), (at - 1, at))]
+
+
+def leaves(count: int) -> Graph:
+    """One box that takes all others."""
+    return count, [(at, count - 1) for at in range(count - 1)]
+
+
+def mixed(count: int) -> Graph:
+    """Operands among the twelve before, some twice, some edges back."""
+    draw = random.Random(count)
+    edges = [(draw.randrange(max(0, at - 12), at), at) for at in range(1, count) for _ in "ab"]
+    return count, edges + [(at, at - 5) for at in range(5, count, 40)]
+
+
+GRAPHS = [(make, count) for make in (chain, layers, shared, leaves, mixed) for count in (3, 60)]
+GRAPHS += [(chain, 1000), (leaves, 1000), (mixed, 1000), (shared, 300)]
+
+
+def laid_out(make: object, count: int, labels: bool, direction: str) -> tuple[Graph, Layout]:
+    draw = random.Random(7)
+    number, edges = make(count)  # type: ignore[operator]
+    sizes = [Size(draw.randrange(40, 300), draw.randrange(20, 120)) for _ in range(number)]
+    tags = [Size(50.0, 20.0) if labels and draw.random() < 0.8 else None for _ in edges]
+    return (number, edges), layout(sizes, edges, tags, direction)
+
+
+def apart(a: Box, b: Box) -> bool:
+    return (
+        a.x + a.width <= b.x or b.x + b.width <= a.x
+        or a.y + a.height <= b.y or b.y + b.height <= a.y
+    )  # fmt: skip
+
+
+def through(box: Box, p: tuple[float, float], q: tuple[float, float]) -> bool:
+    """Whether the rectangle that p and q span, in which their curve lies, meets the inside of a
+    box."""
+    (x0, x1), (y0, y1) = sorted((p[0], q[0])), sorted((p[1], q[1]))
+    return (
+        x0 < box.x + box.width - 0.2 and x1 > box.x + 0.2
+        and y0 < box.y + box.height - 0.2 and y1 > box.y + 0.2
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("direction", ["BT", "LR"])
+@pytest.mark.parametrize("labels", [False, True], ids=["plain", "labels"])
+@pytest.mark.parametrize("make, count", GRAPHS)
+def test_nothing_overlaps(make: object, count: int, labels: bool, direction: str) -> None:
+    (number, edges), found = laid_out(make, count, labels, direction)
+    assert len(found.boxes) == number and len(found.routes) == len(edges)
+    tags = [route.label for route in found.routes if route.label is not None]
+    boxes = [*found.boxes, *tags]
+    for box in boxes:
+        assert box.x >= 0 and box.x + box.width <= found.size.width + 0.2
+        assert box.y >= 0 and box.y + box.height <= found.size.height + 0.2
+    rows = sorted(boxes, key=lambda box: box.y)
+    for at, box in enumerate(rows):
+        for other in rows[at + 1 :]:
+            if other.y >= box.y + box.height:
+                break
+            assert apart(box, other)
+    if number > 60:
+        return
+    for (source, target), route in zip(edges, found.routes, strict=True):
+        others = [box for box in found.boxes if box is not found.boxes[source]]
+        others = [box for box in others if box is not found.boxes[target]]
+        for p, q in pairwise(route.points):
+            assert not any(through(box, p, q) for box in others)
+
+
+@pytest.mark.parametrize("make, count", GRAPHS)
+def test_edges_join_their_boxes(make: object, count: int) -> None:
+    (_, edges), found = laid_out(make, count, False, "BT")
+    for (source, target), route in zip(edges, found.routes, strict=True):
+        start, end = found.boxes[source], found.boxes[target]
+        for (x, y), box, edge in (
+            (route.points[0], start, start.y if source < target else start.y + start.height),
+            (route.points[-1], end, end.y + end.height if source < target else end.y),
+        ):
+            assert box.x <= x <= box.x + box.width and y == pytest.approx(edge, abs=0.11)
+        if source < target:
+            assert start.y > end.y + end.height  # upwards
+
+
+def test_a_chain_is_straight_and_so_is_the_main_line_of_layers() -> None:
+    """Weights stand beside the line of steps and do not push it to the side."""
+    for make in (chain, layers):
+        count, edges = make(201)
+        found = layout([Size(100, 40)] * count, edges, [None] * len(edges))
+        middles = [box.x + box.width / 2 for box in found.boxes]
+        steps = range(0, count, 2) if make is layers else range(count)
+        turns = [abs(middles[a] - middles[b]) for a, b in pairwise(steps)]
+        assert max(turns[2:]) < 5 and found.size.width < 450
+
+
+def test_trees_have_no_crossings() -> None:
+    """A binary tree of 63 boxes: children stand in the order of their parents."""
+    edges = [(child, at) for at in range(32, 63) for child in (2 * (at - 32), 2 * (at - 32) + 1)]
+    found = layout([Size(60, 30)] * 63, edges, [None] * len(edges))
+    for (a, b), (c, d) in combinations(edges, 2):
+        if found.boxes[a].y == found.boxes[c].y and b != d:
+            left = found.boxes[a].x < found.boxes[c].x
+            assert left == (found.boxes[b].x < found.boxes[d].x)
+
+
+def test_the_same_graph_has_the_same_layout() -> None:
+    assert laid_out(mixed, 60, True, "BT")[1] == laid_out(mixed, 60, True, "BT")[1]
