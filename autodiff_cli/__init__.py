@@ -50,6 +50,10 @@ def __getattr__(name: str) -> Any:
         from .errors import AutodiffError
 
         return AutodiffError
+    if name == "load_ipython_extension":
+        from .cli.notebook import load_ipython_extension
+
+        return load_ipython_extension
     if name in __all__:
         from . import api
 

@@ -22,6 +22,7 @@ A syntax error is raised at once, any other failure of the program by the call, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,19 @@ def source_of(program: str | Path | Source) -> Source:
     return decode(data, str(program))
 
 
+class Results(dict[str, Any]):
+    """What a program did; notebooks show it as a page of values and gradients."""
+
+    def __init__(self, found: dict[str, Any], source: Source):
+        super().__init__(found)
+        self.source = source
+
+    def _repr_html_(self) -> str:
+        notebook = import_module("autodiff_cli.render.report.notebook")  # a layer further up
+        shown: str = notebook.shown(self.source, self)
+        return shown
+
+
 def run(program: str | Path, **options: Any) -> dict[str, Any]:
     """Run a program (text, or a path) and return what it did.
 
@@ -87,10 +101,11 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
         finally:
             function.close()
         return found
-    report = run_source(source_of(program), Options(**options))
+    source = source_of(program)
+    report = run_source(source, Options(**options))
     if report.error is not None:
         raise report.error
-    return {
+    found = {
         "file": report.file,
         "status": report.status,
         "loss": report.loss,
@@ -111,6 +126,7 @@ def run(program: str | Path, **options: Any) -> dict[str, Any]:
         **({"profile": report.profile} if report.profile is not None else {}),
         **({"plan": report.plan} if report.plan is not None else {}),
     }
+    return Results(found, source)
 
 
 Names = str | Sequence[str] | None

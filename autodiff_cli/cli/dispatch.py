@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "The chain rule step by step, with names and numbers."),
     "why": ("why", "Why a gradient is None, zero, NaN or infinite, with a repair."),
     "graph": ("graph", "Draw the graph behind a result: tree, dot, mermaid or JSON."),
+    "report": ("report", "One page of HTML: source, graph and values, to step through."),
     "ops": ("ops", "List the operations, or describe one."),
     "completion": ("completion", "Print the script of a shell that completes command lines."),
     "help": ("help", "Explain a command, an operation, an error code or a topic."),

@@ -102,6 +102,7 @@ class _Builder:
         self.grouped = len(units.list) > MOST_STEPS and not request.every
         self.units = by_statement(units, set(self.names.bound)) if self.grouped else units.list
         self.numbers = {unit: len(self.units) - at for at, unit in enumerate(self.units)}
+        self.makers = {node: unit for unit in self.units for node in unit.nodes}
         self.paths = self._paths()
 
     def _paths(self) -> dict[tuple[Unit, Node], list[int]]:
@@ -168,7 +169,7 @@ class _Builder:
         """All values that are shown, in one plan."""
         self.sums: dict[tuple[Unit, Node, int], Node] = {}
         nodes: list[Node] = [node for node, _ in self.recording.seeds]
-        nodes += [self._arriving(v.node) for v in self.wanted]
+        nodes += [n for v in self.wanted for n in (v.node, self._arriving(v.node))]
         for unit in units:
             nodes += self._made(unit.head)
             nodes += [self._arriving(node) for node in self._entries(unit)]
@@ -220,9 +221,8 @@ class _Builder:
         else:
             name = ", ".join(self.names[n] for n in made)
         value = value_of(first)
-        line = unit.span.line if unit.span is not None else None
         return Forward(
-            self.numbers[unit], name, expression, value.shape, value.dtype.name, value, line,
+            self.numbers[unit], name, expression, value.shape, value.dtype.name, value, unit.span,
             unit.times,
         )  # fmt: skip
 
@@ -285,7 +285,11 @@ class _Builder:
             self.paths[unit, target][at],
             self.counts[target],
             broadcast,
+            made=self._maker(target),
         )
+
+    def _maker(self, node: Node) -> int:
+        return self.numbers[self.makers[node]] if node in self.makers else 0
 
     def _formula(self, unit: Unit, part: list[Given]) -> tuple[Formula, tuple[int, ...] | None]:
         """The cotangents of a path in the names of the program."""
@@ -334,11 +338,13 @@ class _Builder:
                 found.append(Contribution(
                     base, formula, target.shape, value_of(node),
                     self.paths[unit, target][0], self.counts[target], broadcast, times,
+                    made=self._maker(target),
                 ))  # fmt: skip
                 continue
             first, last = (_norm(value_of(given[at][1])) for at in (0, -1))
             found.append(Contribution(
                 base, formula, target.shape, value_of(node), 1, 1, broadcast, times, (first, last),
+                self._maker(target),
             ))  # fmt: skip
         return found
 
@@ -346,8 +352,9 @@ class _Builder:
         node = variable.node
         value = value_of(self._arriving(node))
         return Total(
-            variable.name, value.shape, value, self.counts.get(node, 0), self._hooked(node)
-        )
+            variable.name, value.shape, value, self.counts.get(node, 0), value_of(node),
+            self._hooked(node),
+        )  # fmt: skip
 
 
 def _one_line(text: str) -> str:

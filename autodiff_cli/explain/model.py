@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..errors import AutodiffError, Diagnostic
+    from ..source import Span
 
 Shape = tuple[int, ...]
 
@@ -43,7 +44,7 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """One value of the forward pass. `times`: how often its statement ran."""
+    """One value of the forward pass, and where it stands. `times`: how often its statement ran."""
 
     number: int
     name: str
@@ -51,8 +52,12 @@ class Forward:
     shape: Shape
     dtype: str
     value: np.ndarray
-    line: int | None
+    span: Span | None
     times: int = 1
+
+    @property
+    def line(self) -> int | None:
+        return None if self.span is None else self.span.line
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,9 @@ class Contribution:
     """What one step adds to the gradient of `to`.
 
     It is number `path` of `paths`. `broadcast` is the shape that `to` was broadcast to, when that
-    is undone here. Of a folded loop, `times` contributions are one: their sum when they go to one
-    tensor, else the last one (`norms`: of the last and of the first iteration).
+    is undone here; `made` is the number of the step that made `to`, 0 for a leaf. Of a folded loop,
+    `times` contributions are one: their sum when they go to one tensor, else the last one (`norms`:
+    of the last and of the first iteration).
     """
 
     to: str
@@ -73,6 +79,7 @@ class Contribution:
     broadcast: Shape | None = None
     times: int = 1
     norms: tuple[float, float] | None = None
+    made: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +120,13 @@ class Seed:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The gradient of one name."""
+    """The gradient of one name, and its value `at` which that was found."""
 
     name: str
     shape: Shape
     value: np.ndarray
     paths: int
+    at: np.ndarray
     hooked: bool = False
 
 

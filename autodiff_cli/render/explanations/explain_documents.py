@@ -50,7 +50,7 @@ def markdown(found: Explanation, look: Look, symbolic: bool = False) -> str:
         lines += ["## Total", ""]
         for total in found.totals:
             lines.append(
-                f"* {_code(f'g({total.name})')} = {_inline(total.value, look)}{_added(total)}"
+                f"* {_code(f'g({total.name})')} = {_inline(total.value, look)}{added(total)}"
             )
         lines.append("")
     if found.check is not None and not symbolic:
@@ -75,22 +75,24 @@ def _item(c: Contribution, look: Look, symbolic: bool) -> str:
     shown = _code(f"g({c.to}) {sign} {c.formula.text}")
     if not symbolic:
         shown += f" = {_inline(c.value, look)}"
-    notes = _notes(c)
-    return shown + (f" ({'; '.join(notes)})" if notes else "")
+    said = notes(c)
+    return shown + (f" ({'; '.join(said)})" if said else "")
 
 
-def _notes(c: Contribution) -> list[str]:
-    notes = []
+def notes(c: Contribution) -> list[str]:
+    """What is to be said of a contribution besides its value."""
+    found = []
     if c.broadcast is not None:
-        notes.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
+        found.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
     if c.times > 1:
-        notes.append(f"the last of {c.times}" if c.norms is not None else f"{c.times} added")
+        found.append(f"the last of {c.times}" if c.norms is not None else f"{c.times} added")
     if c.paths > 1:
-        notes.append(f"path {c.path} of {c.paths}")
-    return notes
+        found.append(f"path {c.path} of {c.paths}")
+    return found
 
 
-def _added(total: Total) -> str:
+def added(total: Total) -> str:
+    """How a total came about, behind a space; nothing when it is one contribution."""
     if total.hooked:
         return " (replaced by a hook)"
     return f" ({total.paths} paths added)" if total.paths > 1 else ""
@@ -169,7 +171,7 @@ def latex(found: Explanation, look: Look, symbolic: bool = False) -> str:
             lines += _aligned_rows([
                 (name(f"g({c.to})"), r"\mathrel{+}=" if c.paths > 1 else "=", c.formula,
                  None if symbolic else c.value,
-                 rf"\quad\text{{({escaped('; '.join(_notes(c)))})}}" if _notes(c) else "")
+                 rf"\quad\text{{({escaped('; '.join(notes(c)))})}}" if notes(c) else "")
                 for c in step.contributions
             ], look)  # fmt: skip
     if found.totals and not symbolic:
@@ -183,7 +185,7 @@ def latex(found: Explanation, look: Look, symbolic: bool = False) -> str:
 
 
 def _latex_added(total: Total) -> str:
-    return rf"\quad\text{{{_added(total).strip()}}}" if _added(total) else ""
+    return rf"\quad\text{{{added(total).strip()}}}" if added(total) else ""
 
 
 def _derivative(objective: str, name: str) -> str:

@@ -73,10 +73,10 @@ def _array(report: Report, name: str) -> np.ndarray:
 def picture(name: str, array: np.ndarray, *, color: bool, unicode: bool, width: int) -> list[Text]:
     """A heat map with its title: half blocks of two colours, or shades of magnitudes."""
     shape = format_shape(array.shape)
-    grid = _grid(array)
+    grid = grid_of(array)
     if grid is None:
         return _title(name, ["  nothing to picture", shape], width)
-    cells = _reduced(grid, ROWS, max(1, min(COLUMNS, (width - 2) // (1 if color else 2))))
+    cells = reduced(grid, ROWS, max(1, min(COLUMNS, (width - 2) // (1 if color else 2))))
     unit = "g" if name.endswith(".grad") else "x"
     parts = [f"  {unit} / max" if color else f"  |{unit}| / max", shape]
     parts.append(f"max {format_number(scale_of(grid))}")
@@ -102,7 +102,7 @@ def _title(name: str, parts: list[str], width: int) -> list[Text]:
     return lines
 
 
-def _grid(array: np.ndarray) -> np.ndarray | None:
+def grid_of(array: np.ndarray) -> np.ndarray | None:
     """The tensor as a matrix: a vector is one row, leading dims are stacked."""
     if not array.size or array.dtype.kind not in "fiub":
         return None
@@ -110,7 +110,7 @@ def _grid(array: np.ndarray) -> np.ndarray | None:
     return values.reshape(1, -1) if values.ndim < 2 else values.reshape(-1, values.shape[-1])
 
 
-def _reduced(grid: np.ndarray, rows: int, columns: int) -> np.ndarray:
+def reduced(grid: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """At most so many cells: means of magnitudes, with the sign of the sum."""
     if grid.shape[0] <= rows and grid.shape[1] <= columns:
         return grid
