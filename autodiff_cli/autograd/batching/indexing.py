@@ -54,21 +54,14 @@ def _pick_batches(trace: Trace, indices: tuple[Node | None, ...]) -> tuple[dict[
     return found, picked
 
 
-def indexed(
-    trace: Trace, input: Node, indices: tuple[Any, ...], picks: dict[int, Node], picked: int
-) -> Node:
-    """Examples picked by the index tensors `picks` of all of them."""
-    order, back = _layout(input.ndim, indices, picked)
-    x = F.permute(trace.full(input), tuple(order))
-    chosen = F.index.apply([x, (_examples(trace.size, picked), *picks.values())])
-    return F.permute(chosen, tuple(back))
-
-
 def index(trace: Trace, node: Node) -> Any:
     """`x[i, j]`."""
     input, indices = node.args
     picks, picked = _pick_batches(trace, indices)
-    return indexed(trace, input, indices, picks, picked)
+    order, back = _layout(input.ndim, indices, picked)
+    x = F.permute(trace.full(input), tuple(order))
+    chosen = F.index.apply([x, (_examples(trace.size, picked), *picks.values())])
+    return F.permute(chosen, tuple(back))
 
 
 def index_written(trace: Trace, node: Node) -> Any:
@@ -97,24 +90,9 @@ def _inverse(order: list[int]) -> tuple[int, ...]:
     return tuple(places)
 
 
-def take(trace: Trace, node: Node) -> Any:
-    """`take`: places in the flattened example."""
-    input, index = node.args
-    x = F.reshape(trace.full(input), (trace.size, input.numel))
-    places = F.reshape(trace.full(index), (trace.size, index.numel))
-    places = F.where(F.lt(places, 0), places + input.numel, places)
-    return F.reshape(F.gather(x, 1, places), (trace.size, *node.shape))
-
-
 def embedding(trace: Trace, node: Node) -> Any:
     """Rows of one table for all examples."""
     weight, indices, *rest = node.args
     if weight in trace.memo:
         return None
     return node.op.apply([weight, trace.full(indices), *rest])
-
-
-def in_set(trace: Trace, node: Node) -> Any:
-    """`isin` of one set for all examples."""
-    elements, among, *rest = node.args
-    return None if among in trace.memo else node.op.apply([trace.full(elements), among, *rest])

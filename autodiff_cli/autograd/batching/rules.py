@@ -14,8 +14,8 @@ from ...graph.node import Node
 from ...graph.op import Op, cast
 from ...graph.registry import F
 from ...graph.strides import strides_of, view_strides
-from .indexing import aligned, embedding, in_set, index, index_written, indexed, take
-from .views import copy_slices, embedded, shifted, view_scatter
+from .indexing import aligned, embedding, index, index_written
+from .views import copy_slices, embedded, shifted
 
 if TYPE_CHECKING:
     from .examples import Trace
@@ -121,17 +121,6 @@ def _sourced_by_dim(trace: Trace, node: Node) -> Any:
     return node.op.apply([trace.full(input), dim + 1, index, trace.full(source), *rest])
 
 
-def _index_select(trace: Trace, node: Node) -> Any:
-    input, dim, index = node.args
-    if index not in trace.memo:
-        return _first_by_dim(trace, node)
-    if not input.shape:
-        return None
-    picks = F.reshape(trace.full(index), (trace.size, index.numel))
-    indices = (*(None,) * dim, picks)
-    return _restored(trace, node, indexed(trace, input, indices, {dim: picks}, 1))
-
-
 # -- dims counted from the end ---------------------------------------------------------------------
 
 
@@ -144,15 +133,6 @@ def _from_the_end(trace: Trace, node: Node) -> Any:
         if x is not None and (x in trace.memo or len(node.inputs) == 1):
             args[at] = aligned(trace.full(x), x.ndim, ndim)
     return node.op.apply(args)
-
-
-def _continued(trace: Trace, node: Node) -> Any:
-    """Padding that takes at most two dims in front of those it pads."""
-    x, pad, *rest = node.args
-    if x.ndim < len(pad) // 2 + 2:
-        return _from_the_end(trace, node)
-    folded = F.reshape(trace.full(x), (trace.size * x.shape[0], *x.shape[1:]))
-    return F.reshape(node.op.apply([folded, pad, *rest]), (trace.size, *node.shape))
 
 
 def _as_it_is(trace: Trace, node: Node) -> Any:
@@ -244,28 +224,9 @@ def _concatenated(trace: Trace, node: Node) -> Any:
     return F.cat(tuple(map(trace.full, kept)), dim + 1 if dim >= 0 else dim)
 
 
-def _repeat(trace: Trace, node: Node) -> Any:
-    input, repeats = node.args
-    return F.repeat(aligned(trace.full(input), input.ndim, len(repeats)), (1, *repeats))
-
-
-def _rolled(trace: Trace, node: Node) -> Any:
-    input, shifts, dims = node.args
-    if not dims:
-        return None
-    return node.op.apply([trace.full(input), shifts, tuple(d + 1 for d in dims)])
-
-
 def _diag_embed(trace: Trace, node: Node) -> Any:
     input, offset, *dims = node.args
     return F.diag_embed(trace.full(input), offset, *(d + 1 if d >= 0 else d for d in dims))
-
-
-def _unfold_backward(trace: Trace, node: Node) -> Any:
-    g, shape, dim, size, step = node.args
-    if not shape:
-        return None
-    return node.op.apply([trace.full(g), (trace.size, *shape), dim + 1, size, step])
 
 
 def _cast(trace: Trace, node: Node) -> Any:
@@ -302,7 +263,6 @@ RULES: dict[str, Rule] = {
     ),
     "masked_written": _masked_fill,
     "filled_with": _filled,
-    "continued": _continued,
     **_all(_one_dim, "prod argmax argmin"),
     **_all(
         _by_dim,
@@ -311,9 +271,8 @@ RULES: dict[str, Rule] = {
         "cummax_index cummin_index recurrence argsort scatter_add scatter_tensor scatter_value "
         "scatter_combined scatter_reduce",
     ),
-    **_all(_first_by_dim, "index_fill_number"),
+    **_all(_first_by_dim, "index_fill_number index_select"),
     **_all(_sourced_by_dim, "index_add index_copy index_reduce"),
-    "index_select": _index_select,
     **_all(
         _from_the_end,
         "tril triu constant_pad_nd im2col col2im max_windows max_window_indices resample "
@@ -337,19 +296,13 @@ RULES: dict[str, Rule] = {
     **_all(_transposed, "transpose t"),
     "stack": _joined,
     "cat": _concatenated,
-    "repeat": _repeat,
-    "roll": _rolled,
     "diag_embed": _diag_embed,
-    "unfold_backward": _unfold_backward,
     "cast": _cast,
     **_all(_copy_over, "copy_over fill_over"),
     "copy_slices": copy_slices,
-    "view_scatter": view_scatter,
     "embedded": embedded,
     "index": index,
     "index_written": index_written,
-    "take": take,
     "embedding_rows": embedding,
-    "isin": in_set,
     **_all(_convolved, "convolve convolve_input"),
 }

@@ -70,15 +70,6 @@ def copy_slices(trace: Trace, node: Node) -> Any:
     return F.copy_slices.apply([trace.full(base), trace.full(value), (*found, index)])
 
 
-def view_scatter(trace: Trace, node: Node) -> Any:
-    """`select_scatter` and its kin."""
-    input, src, (op, rest), name = node.args
-    found = _shifted_view(op, rest, input.shape, trace.size)
-    if found is None:
-        return None
-    return F.view_scatter.apply([trace.full(input), trace.full(src), found, name])
-
-
 def embedded(trace: Trace, node: Node) -> Any:
     """A value in zeros, where a view would show it."""
     value, shape, (op, rest) = node.args
