@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import fault
 from ..graph.dtypes import FLOAT64, is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
@@ -73,6 +74,8 @@ class Linearized:
             inputs, _, call = node.args
             with grad_mode(node.requires_grad):
                 return call.moved([memo.get(x) for x in inputs])
+        if self.everywhere and op.no_forward:
+            raise fault("E404 no-forward-formula", op.name, op.no_forward, span=node.span)
         body = node.body
         if op.vjp_rule is None:
             if type(body) is tuple:
@@ -99,7 +102,8 @@ class Linearized:
         times the other, so that the change requires grad as that does; of a Python float beside a
         number in double precision."""
         still = [x for x in node.inputs if memo.get(x) is None]
-        formula = self.everywhere and change is not None and node.op.key in _FORMULAS
+        follows = self.everywhere and self.fixed is None
+        formula = follows and change is not None and node.op.key in _FORMULAS
         if not formula or not still:
             return change
         if node.handle is not None and not node.shape:  # the program's own, not of a body

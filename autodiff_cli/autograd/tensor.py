@@ -6,6 +6,7 @@ they look at, and are made anew from it when it has changed. Nodes themselves ne
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterable
 from sys import getrefcount
 from typing import Any
@@ -91,19 +92,21 @@ class Unkept(AccumulateGrad):
 def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
     """A gradient that comes first, of its own memory."""
     if not create_graph:
-        g = without_history(g)
+        g = F.detach(g) if STATE.dual else without_history(g)
         return Tensor(g if single(g) else F.alias(g))
     return Tensor(copy(g) if g.requires_grad else g)
 
 
 class Counter:
     """How often memory was changed in place, as far as the tensors know that have this counter: a
-    tensor and its views share one, `x.data` has its own."""
+    tensor and its views share one, `x.data` has its own. `inferred`: it is memory of an inference
+    tensor."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "inferred")
 
-    def __init__(self) -> None:
+    def __init__(self, inferred: bool) -> None:
         self.count = 0
+        self.inferred = inferred
 
 
 class Storage:
@@ -310,6 +313,12 @@ class Tensor:
         counter = getattr(self, "counter", None)  # most tensors have none
         return 0 if counter is None else counter.count
 
+    @property
+    def inferred(self) -> bool:
+        """Whether the memory was made in inference mode."""
+        counter = getattr(self, "counter", None)
+        return made_in_inference(self._node) if counter is None else counter.inferred
+
     def count_change(self) -> None:
         """Count a change in place."""
         self.counted().count += 1
@@ -317,7 +326,7 @@ class Tensor:
     def counted(self) -> Counter:
         """The counter of changes, made on first use."""
         if getattr(self, "counter", None) is None:
-            self.counter = Counter()
+            self.counter = Counter(made_in_inference(self._node))
         return self.counter
 
     def numpy(self) -> np.ndarray:
@@ -346,6 +355,8 @@ class Tensor:
         node = self.node
         if flag == node.requires_grad:
             return
+        if flag and STATE.inferred and not STATE.inference and self.inferred:
+            raise fault("E405 inference-tensor-cannot-require")
         if flag and not is_float(node.dtype):
             raise fault(
                 "E306 only-floating-point-tensors",
@@ -452,6 +463,8 @@ class Tensor:
         if self.steps:
             check_view(self, node)
         self.overwrite(node, by)
+        if STATE.inferred and not STATE.inference and self.inferred:
+            raise fault("E405 inference-tensor-cannot-changed")  # PyTorch has written by then
 
     def overwrite(self, node: Node, by: Node | None = None) -> None:
         """`write` without the check for leaves."""
@@ -518,7 +531,8 @@ class Tensor:
                 content.mark().name = "AsStridedBackward0"
         else:
             with grad_mode(False):
-                content = written_through(whole, steps, without_history(node))
+                value = F.detach(node) if cut else without_history(node)
+                content = written_through(whole, steps, value)
             if whole.requires_grad:
                 content = _revalued(whole, content)
         storage.put(content)
@@ -546,6 +560,15 @@ class Tensor:
                 self.storage.set_apart(self.steps.last, node)
         self._node = node
         node.handle = ref(self)
+
+    def beside(self, node: Node) -> Tensor:
+        """A tensor with a history of its own, that of `node`, in the memory of this one."""
+        view = wrap_view(F.detach(self.looked_at), self)
+        assert view.storage is not None
+        view.storage.set_apart(view.steps.last, node)
+        view._node = node
+        node.handle = ref(view)
+        return view
 
     def adopt(self, other: Tensor) -> None:
         """`x.data = y`: look at the memory of another tensor, with the history of this one."""
@@ -592,6 +615,11 @@ def as_array(tensor: Tensor) -> Array:
     tensor.tag = "numpy"
     assert isinstance(tensor, Array)
     return tensor
+
+
+def made_in_inference(node: Node) -> bool:
+    """Whether a node was made while inference mode was on."""
+    return bisect(STATE.inferred, node.seq) % 2 == 1
 
 
 def _leads(node: Node) -> bool:

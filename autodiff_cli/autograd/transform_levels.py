@@ -20,7 +20,7 @@ from ..graph.op import Op, constant
 from ..graph.params import REQUIRED, Param, shown
 from ..graph.registry import F
 from ..graph.sizes import check_size
-from ..graph.state import STATE, grad_mode
+from ..graph.state import STATE, grad_mode, packs
 from ..graph.strides import same_strides
 from .batching.examples import Trace
 from .forward import Linearized
@@ -126,7 +126,7 @@ class Opened:
     def entered(self) -> Iterator[None]:
         """While the function of the variables runs; changes that it made to them in place are made
         to what they were given for."""
-        if self.reverse and STATE.packing:
+        if self.reverse and packs():
             raise fault("E411 transforms-do-not-go", _NO_HOOKS)
         outer, STATE.opened = STATE.opened, self.since
         self.running = True

@@ -51,6 +51,7 @@ class Declared:
         self.grad_fn: str | Callable[..., str] = ""
         self.strides_rule: Callable[..., Any] | None = None
         self.properties: frozenset[str] = frozenset()
+        self.no_forward = ""  # PyTorch's name of it, where forward mode has no formula there
         # What stands for it in PyTorch where its public name does not: a path below `torch` and
         # the function that arranges the arguments, or a body in ops that do have a name there.
         self.counterpart: Any = None

@@ -31,7 +31,8 @@ class Run:
     outermost first; `entered`, how many of them record, `forward`, how many use forward mode and
     may nest; `different`: the traces of `vmap(..., randomness="different")` that are running.
     `dual`: whether forward mode is on, `unmoved`, between which nodes it was switched off,
-    `duals`, what became dual in the level with its tangent (None where a Function says so);
+    `duals`, what became dual in the level, its tangent (None where a Function says so), and the
+    version of that;
     `packing`: what packs the values that nodes save, the innermost last, `unpacked`, why they may
     not be packed; `inference`: whether tensors are made in inference mode, `inferred`, the `seq`
     at which that began and ended in turn; `draws`: whether random numbers may be drawn.
@@ -89,7 +90,7 @@ class Run:
         self.over: AutodiffError | None = None
         self.entered = self.forward = 0
         self.different: list[Any] = []
-        self.duals: list[tuple[Any, Any]] = []
+        self.duals: list[tuple[Any, Any, int]] = []
         self.bare: list[Any] = []
         self.began = self.mark = self.garbage = 0
         self.python = False
@@ -194,6 +195,12 @@ def taken_out(node: Any, value: Any) -> Any:
     for read in STATE.readers:
         value = read(node, value)
     return value
+
+
+def packs() -> bool:
+    """Whether values that nodes save go through hooks; where inference mode was entered, what looks
+    for its tensors among them is first in `packing`."""
+    return len(STATE.packing) > bool(STATE.inferred)
 
 
 class grad_mode:

@@ -39,6 +39,9 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
         for name, tensor in _stored(module):
             whole = keep or type(tensor) is Uninitialized
             found[path + name] = tensor if whole else wrap_view(F.detach(tensor.node), tensor)
+        if module.cls.lookup("get_extra_state") is not None:
+            extra = call_value(module.get_attribute("get_extra_state"), [], {})
+            found[path + "_extra_state"] = extra
         below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
         pending.extend(reversed(below))
         if module.stored:
@@ -89,26 +92,28 @@ def _load_state_dict(
     for path, module in self.named_modules():
         for hook in list(module.loading.values()):
             prefix = f"{path}." if path else ""
-            kept: list[Any] = [{}, truth(strict), [], [], []]
-            call_value(hook, [module, state_dict, prefix, *kept], {})
-    own = {
-        name: tensor
-        for path, module in self.named_modules()
-        for name, tensor in ((f"{path}.{n}" if path else n, t) for n, t in _stored(module))
-    }
+            rest: list[Any] = [{}, truth(strict), [], [], []]
+            call_value(hook, [module, state_dict, prefix, *rest], {})
+    own: dict[str, Any] = {}
+    for path, module in self.named_modules():
+        prefix = f"{path}." if path else ""
+        own.update((prefix + name, tensor) for name, tensor in _stored(module))
+        if module.cls.lookup("set_extra_state") is not None:
+            own[prefix + "_extra_state"] = module.get_attribute("set_extra_state")
     missing = [name for name in own if name not in state_dict]
     unexpected = [name for name in state_dict if name not in own]
-    fitting = [
-        (name, tensor, state_dict[name]) for name, tensor in own.items() if name in state_dict
-    ]
+    given = [(name, kept, state_dict[name]) for name, kept in own.items() if name in state_dict]
+    fitting = [one for one in given if isinstance(one[1], Tensor)]
     _check_sizes(fitting, self.cls.name)
-    for name, tensor, given in fitting:
-        if truth(assign):
-            _assign(self, name, tensor, given)
-            continue
-        with grad_mode(False):
-            value = value_of(F.to_dtype(given.looked_at, tensor.dtype))
-            tensor.overwrite(constant(np.array(value)))
+    for name, kept, stored in given:
+        if not isinstance(kept, Tensor):
+            call_value(kept, [stored], {})
+        elif truth(assign):
+            _assign(self, name, kept, stored)
+        else:
+            with grad_mode(False):
+                value = value_of(F.to_dtype(stored.looked_at, kept.dtype))
+                kept.overwrite(constant(np.array(value)))
     matched = Matched(missing, unexpected)
     for _, module in self.named_modules():
         for hook in list(module.loaded.values()):

@@ -46,6 +46,15 @@ class Info:
             return int(value) if isinstance(value, int | np.integer) else float(value)
         raise fail("E207", f"no field `{name}`", help=f"it has: {', '.join(self.fields)}")
 
+    def describe(self) -> str:
+        """As PyTorch shows it: all numbers with six digits."""
+        found = self.source
+        if found.dtype.kind != "f":
+            return f"iinfo(min={found.min:g}, max={found.max:g}, dtype={found.dtype})"
+        shown = ("min", "max", "eps", "smallest_normal", "tiny")
+        fields = ", ".join(f"{name}={float(getattr(found, name)):g}" for name in shown)
+        return f"finfo(resolution={10.0**-found.precision:g}, {fields}, dtype={found.dtype})"
+
 
 def allclose(
     input: Any, other: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False

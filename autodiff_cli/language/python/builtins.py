@@ -20,7 +20,7 @@ from ..errors.exhaustion import too_many_digits
 from ..runtime.assignment import delete_attribute
 from ..runtime.attributes import ATTRIBUTES, METHODS, get_attribute, set_attribute
 from ..values.dialect import is_numeric_list, kind_of, misfit
-from ..values.formatting import formatted, represent, text
+from ..values.formatting import formatted, in_ascii, represent, text
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
 from ..values.iterators import (
@@ -485,6 +485,7 @@ TYPES: dict[str, TypeName] = {
         lambda v: isinstance(v, frozenset),
         lambda values=(): frozenset(_members(values)),
     ),
+    "slice": TypeName("slice", lambda v: isinstance(v, slice), lambda *parts: slice(*parts)),
     "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
 }
 
@@ -525,9 +526,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "divmod": _divmod,
     "callable": callable,
     "dir": _dir,
-    "slice": lambda *parts: slice(*parts),
     "chr": lambda n: chr(_int(n)),
     "ord": lambda s: ord(s),
+    "ascii": in_ascii,
 }
 
 BUILTINS: dict[str, Any] = {
@@ -543,6 +544,7 @@ BUILTINS: dict[str, Any] = {
             "dict",
             "set",
             "frozenset",
+            "slice",
         )
     },
     **{name: Builtin(name, function) for name, function in FUNCTIONS.items()},

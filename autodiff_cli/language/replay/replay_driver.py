@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ...autograd.tensor import Tensor
 from ...engine.evaluate import evaluate
 from ...graph.op import value_of
-from ...graph.state import STATE
+from ...graph.state import STATE, packs
 from ...graph.symbolic_numbers import layout
 from ..runtime.replay_gate import CONTINUE, Assign, Body, Repeated
 from ..values.housekeeping import HOUSEKEEPING, MOST_MADE
@@ -282,7 +282,7 @@ def replayed(
 ) -> Any:
     """Run steps of a loop that nobody watches, as long as that may be worth it; the signal of one
     that left it."""
-    inside = STATE.batching or STATE.opened or STATE.levels or STATE.dual or STATE.packing
+    inside = STATE.batching or STATE.opened or STATE.levels or STATE.dual or packs()
     busy = inside or STATE.anomaly or STATE.recorder is not None
     watched = STATE.observers or STATE.grad_read or STATE.readers or STATE.overrides or STATE.wrt
     if busy or watched or not HOUSEKEEPING.replays:

@@ -6,7 +6,6 @@ never.
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -260,6 +259,12 @@ def _data(tensor: Tensor) -> Tensor:
     return wrap_view(F.data_alias(tensor.looked_at), tensor)
 
 
+def _version(tensor: Tensor) -> int:
+    if tensor.inferred:
+        raise fault("E405 inference-tensor-counts-no")
+    return tensor.version
+
+
 ATTRIBUTES: dict[str, Getter] = {
     "shape": lambda t: Size(_size_of(t)),
     "dtype": lambda t: t.dtype,
@@ -279,7 +284,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "names": lambda t: (None,) * len(t.shape),
     "retains_grad": lambda t: isinstance(t.accumulator, GradSlot),
     "output_nr": lambda t: t.node.args[1] if t.node.op is OUTPUT else 0,
-    "_version": lambda t: t.version,
+    "_version": _version,
     "_base": lambda t: base_of(t),
 }
 
@@ -732,7 +737,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "resize_": _resize,
     "resize_as_": lambda t, other: _resize(t, *_tensor("resize_as_", other).shape),
     "new_tensor": lambda t, values, **k: _new(values, t, k),
-    "is_inference": lambda t: bisect(STATE.inferred, (base_of(t) or t).node.seq) % 2 == 1,
+    "is_inference": lambda t: t.inferred,
     "_is_view": lambda t: base_of(t) is not None,
     "pin_memory": lambda t: t,
     "share_memory_": lambda t: t,

@@ -16,7 +16,7 @@ from ...source import Span
 from ..errors.operand_labels import placed, placed_comparison, placed_index
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
-from ..values.formatting import formatted, represent, text
+from ..values.formatting import formatted, in_ascii, represent, text
 from ..values.functions import Parameters
 from ..values.operations import compare, iterate, truth, unary
 from ..values.providers import from_above
@@ -401,7 +401,9 @@ def _formatted(tree: syntax.FormattedValue, context: Context) -> Run:
         value = value_run(scope)
         STATE.span = span
         try:
-            if conversion in ("r", "a") or (debug and spec_run is None and conversion is None):
+            if conversion == "a":
+                value = in_ascii(value)
+            elif conversion == "r" or (debug and spec_run is None and conversion is None):
                 value = represent(value)
             elif conversion == "s":
                 value = text(value)

@@ -18,7 +18,7 @@ from ...graph.node import Node, tick
 from ...graph.op import OUTPUT, Op, output
 from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
-from ...graph.state import STATE, grad_mode
+from ...graph.state import STATE, grad_mode, packs
 from ...source import Span
 from ..values.dialect import kind_of
 from ..values.functions import call_value
@@ -69,7 +69,7 @@ class Context:
         self.node = node
         self.saved = tuple(replaced.get(id(t), t) for t in self.saved)
         self.kept = [None if t is None else t.node for t in self.saved]
-        if STATE.packing and node is not None:
+        if packs() and node is not None:
             hooks = STATE.packing[-1].hooks
             before, STATE.packing = STATE.packing, []
             try:

@@ -43,28 +43,33 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
     if tangent_of(tensor) is not None:
         raise fault("E409 tensor-tangent-already")
     opened = Opened((tensor,), "make_dual")
-    opened.nodes[0].requires_grad = tensor.node.requires_grad
-    give(opened.nodes[0], tangent)
-    return opened.tree[0]
+    node = opened.nodes[0]
+    node.requires_grad = tensor.node.requires_grad
+    node.mark().name = "ViewBackward0"  # as PyTorch calls it
+    give(node, tangent)
+    return tensor.beside(node)
 
 
 def give(node: Node, tangent: Tensor | None) -> None:
     """Let a node move like this."""
-    STATE.duals.append((node, tangent))
+    STATE.duals.append((node, tangent, 0 if tangent is None else tangent.version))
 
 
 def tangent_of(tensor: Tensor) -> Tensor | None:
     """How a tensor moves in the level that is entered; None when it does not."""
     node = tensor.node
-    nodes = [dual for dual, _ in STATE.duals]
+    nodes = [dual for dual, _, _ in STATE.duals]
     if node in nodes:
         return STATE.duals[nodes.index(node)][1]
     if not STATE.dual or not depends(node, nodes):
         return None
     start = tick()
-    (change,) = Linearized([node], nodes, True).along(
-        [None if t is None else t.node for _, t in STATE.duals]
-    )
+    moves = []
+    for _, tangent, version in STATE.duals:
+        if tangent is not None and tangent.version != version:
+            raise fault("E203 tangent-changed-place")
+        moves.append(None if tangent is None else tangent.node)
+    (change,) = Linearized([node], nodes, True).along(moves)
     found = Tensor(change if lives(change) else Opened.unrecorded(change))
     STATE.unmoved.append((start, tick()))  # a tangent has none itself
     return found

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
-from ...graph.state import STATE, grad_mode
+from ...graph.state import STATE, grad_mode, packs
 from ..python.builtins import type_of
 from ..python.saving import load, save
 from ..random.generators import default_stream
@@ -93,7 +93,7 @@ def _hooked(self: Object) -> None:
 
 
 def _unhooked() -> None:
-    if STATE.packing:
+    if packs():
         STATE.packing.pop()
 
 
@@ -223,6 +223,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_NO.split(), _constant(False)),
     **dict.fromkeys(_NOTHING_TO_DO.split(), _constant(None)),
     "is_inference_mode_enabled": lambda: STATE.inference,
+    "is_inference": lambda tensor: tensor.inferred,
     "is_anomaly_enabled": lambda: STATE.anomaly,
     "can_cast": _can_cast,
     "get_num_threads": _constant(1),

@@ -71,6 +71,16 @@ def represent(value: Any) -> Any:
     return "".join(parts)
 
 
+def in_ascii(value: Any) -> Any:
+    """`ascii(value)`."""
+    shown = represent(value)
+    return Later(_escaped, shown) if type(shown) is Later else _escaped(shown)
+
+
+def _escaped(shown: str) -> str:
+    return shown.encode("ascii", "backslashreplace").decode()
+
+
 def _add(piece: str, parts: list[str], size: list[int]) -> None:
     size[0] += len(piece) + 1
     if size[0] > MAX_TEXT:
@@ -256,7 +266,7 @@ def _tensor_text(tensor: Tensor) -> str:
     tangent = None
     if STATE.dual and not STATE.levels:
         moves = from_above("torch.duals.tangent_of")(tensor)
-        tangent = None if moves is None else _tensor_text(moves)
+        tangent = None if moves is None else formatted(moves, "")
     options = {} if STATE.print_options is None else {"options": STATE.print_options}
     return format_tensor(
         array,

@@ -78,16 +78,21 @@ class GradFn(Value):
         if self.is_leaf:
             return ()
         found: list[tuple[GradFn | None, int]] = []
-        inputs = self.node.inputs
+        op, inputs = self.node.op, self.node.inputs
         if any(node.weak for node in inputs):
-            if self.node.op.key in ("add", "mul") and inputs[0].weak:
+            if op.key in ("add", "mul") and inputs[0].weak:
                 inputs = inputs[::-1]  # PyTorch puts the tensor first
-            elif self.node.op.key not in ("add", "mul", "sub", "div", "where") or inputs[0].weak:
-                inputs = [node for node in inputs if not node.weak]  # numbers are no tensors there
+            elif op.key not in ("add", "mul", "sub", "div", "where") or inputs[0].weak:
+                inputs = tuple(node for node in inputs if not node.weak)  # no tensors there
+        elif "three edges" in op.properties:  # also of operands that are not given
+            inputs = tuple(self.node.args[at] for at in op.tensor_params[:3])
         for node in inputs:
+            if node is None:
+                found.append((None, 0))
+                continue
             if node.dtype.kind != "f":
                 continue
-            while node.op is CAST and node.dtype.kind == "f":
+            while node.op is CAST and node.handle is None and node.dtype.kind == "f":
                 node = node.inputs[0]
             if node.requires_grad:
                 found.append((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
@@ -254,6 +259,10 @@ class GradMode(Callee):
 def switch(recorded: bool, inference: bool) -> None:
     """Whether operations are recorded, and whether tensors are made in inference mode."""
     if inference is not STATE.inference:
+        if not STATE.inferred:
+            from ...autograd.inference import check_inferred
+
+            STATE.packing.insert(0, check_inferred)
         STATE.inferred.append(Node.counter())
     STATE.grad, STATE.inference = recorded, inference
 

@@ -94,7 +94,7 @@ def bag_highest_rows(weight: Tensor, bags: Any):
     """For each bag and column, the row of the largest entry."""
 
 
-@composite(public=False, grad_fn="EmbeddingBagBackward0")
+@composite(public=False, grad_fn="EmbeddingBagBackward0", no_forward="_embedding_bag")
 def bag_reduced(
     weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: Word, by_frequency: bool
 ):

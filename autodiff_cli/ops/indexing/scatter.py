@@ -512,6 +512,7 @@ def _index_reduce_shape(input, dim, index, source, reduce, include_self):
     inplace=True,
     shape=_index_reduce_shape,
     kink=_to_rival,
+    no_forward="index_reduce",
     samples=[
         S(t(3, 2), 0, ints(values=[0, 0]), t(2, 2), r, include_self=i)
         for r in _INDEX_REDUCE

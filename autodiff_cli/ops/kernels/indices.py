@@ -157,7 +157,7 @@ def check_number(value: bool | int | float, dtype: np.dtype) -> None:
         return
     most = float(np.finfo(dtype).max) if dtype.kind == "f" else np.iinfo(dtype).max
     least = np.iinfo(dtype).min if dtype.kind == "i" else -most
-    if least <= value <= most or (dtype.kind == "f" and math.isinf(value)) or value != value:
+    if least <= value <= most or (dtype.kind == "f" and not math.isfinite(value)):
         return
     raise fault("E307 number-does-not-fit", short(value, 40), dtype, _C_TYPES[dtype.name])
 

@@ -165,6 +165,7 @@ def householder_product(input: Tensor, tau: Tensor):
 @composite(
     samples=[S(t(3, 2), t(2), t(3, 2)), S(t(3, 2), t(2), t(2, 3), left=False, transpose=True)],
     errors=[Bad("E301", t(3, 2), t(2), t(2, 2))],
+    no_forward="ormqr",
 )
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False):
     """`Q @ other` for the whole product Q of reflections.

@@ -121,6 +121,7 @@ def _ctc_slope(g, log_probs, targets, input_lengths, target_lengths, blank, zero
     public=False,
     properties=frozenset({"convention"}),  # the slope takes for granted that log_softmax was before
     grad_fn="CtcLossBackward0",
+    no_forward="_ctc_loss",
     shape=lambda log_probs, *rest: ((log_probs.shape[1],), log_probs.dtype),
 )
 def ctc_loss_elements(

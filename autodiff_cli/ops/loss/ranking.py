@@ -290,6 +290,7 @@ def _(g, out, *args):
     ],
     errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))],
     properties=frozenset({"clamps"}),
+    no_forward="multi_margin_loss",
 )
 def multi_margin_loss(
     input: Tensor,
@@ -332,6 +333,7 @@ def multi_margin_loss(
     ],
     errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))],
     properties=frozenset({"clamps"}),
+    no_forward="multilabel_margin_loss_forward",
 )
 def multilabel_margin_loss(
     input: Tensor,

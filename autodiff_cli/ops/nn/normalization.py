@@ -120,7 +120,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
     aliases=["layer_norm"],
     method=False,
     grad_fn="NativeLayerNormBackward0",
-    properties=frozenset({"row-major", "saves its body", "slope has a name"}),
+    properties=frozenset({"row-major", "saves its body", "slope has a name", "three edges"}),
     samples=[
         S(t(2, 3), (3,)),
         S(t(2, 3), (3,), t(3), t(3)),
@@ -172,7 +172,7 @@ def _channels(op, input):
     aliases=["group_norm"],
     method=False,
     grad_fn="NativeGroupNormBackward0",
-    properties=frozenset({"saves its body"}),
+    properties=frozenset({"saves its body", "three edges"}),
     samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
 )
@@ -206,7 +206,7 @@ def group_norm(
 @composite(
     public=False,
     grad_fn="NativeBatchNormBackward0",
-    properties=frozenset({"saves its body", "slope has a name"}),
+    properties=frozenset({"saves its body", "slope has a name", "three edges"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
 )
 def batch_standardized(

@@ -367,6 +367,7 @@ def _cubic_sample(input, places, padding_mode, align):
     key="grid_sampler",
     public=False,
     grad_fn=lambda input, grid, *rest: f"GridSampler{len(input.shape) - 2}DBackward0",
+    no_forward="grid_sampler_2d",
 )
 def grid_sampler(input: Tensor, grid: Tensor, mode: Word, padding_mode: Word, align_corners: bool):
     """`input` at the places of `grid`."""

@@ -232,7 +232,7 @@ def _to_a_bound(input, low, high):
     ],
     errors=[Bad("E205", t(2))],
     kink=_to_a_bound,
-    properties=frozenset({"clamps"}),
+    properties=frozenset({"clamps", "three edges"}),
 )
 def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None):
     """Elements held between `min` and `max`; the slope at a bound is 1."""

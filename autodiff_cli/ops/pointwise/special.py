@@ -384,6 +384,7 @@ GAMMA_SAMPLES = (S(t(2, 3, low=0.5, grad=False), t(3, low=0.2)),)
     aliases=["special.gammainc"],
     samples=GAMMA_SAMPLES,
     vjp=_gamma_slope(1, "igamma"),
+    no_forward="igamma",
 )
 def igamma(input: Tensor, other: Tensor):
     """Regularized lower incomplete gamma function; differentiable towards `other`."""
@@ -395,6 +396,7 @@ def igamma(input: Tensor, other: Tensor):
     aliases=["special.gammaincc"],
     samples=GAMMA_SAMPLES,
     vjp=_gamma_slope(-1, "igammac"),
+    no_forward="igammac",
 )
 def igammac(input: Tensor, other: Tensor):
     """Regularized upper incomplete gamma function; differentiable towards `other`."""
@@ -407,6 +409,7 @@ def igammac(input: Tensor, other: Tensor):
     method=False,
     inplace=False,
     grad_fn=_overload_name("SpecialZeta"),
+    no_forward="special_zeta",
     samples=[S(2.5, t(3, low=0.5)), S(t(2, low=1.5, grad=False), t(2, low=0.5))],
 )
 def special_zeta(input: Tensor, other: Tensor):

@@ -292,7 +292,12 @@ def _(g, out, x1, x2):
     return to_one, to_two
 
 
-@composite(public=False, grad_fn="CdistBackward0", samples=[S(t(2, 3), t(4, 3), 3.0)])
+@composite(
+    public=False,
+    grad_fn="CdistBackward0",
+    samples=[S(t(2, 3), t(4, 3), 3.0)],
+    no_forward="_cdist_forward",
+)
 def cdist_all(x1: Tensor, x2: Tensor, p: float):
     """Distances of order `p` between all rows, by differences."""
     return F.row_norms(F.sub(F.unsqueeze(x1, -2), F.unsqueeze(x2, -3)), p)
@@ -342,6 +347,7 @@ def cdist(
     method=False,
     samples=[S(t(3, 2)), S(t(3, 2), 1.0)],
     errors=[Bad("E308", t(3)), Bad("E307", ints(2, 2))],
+    no_forward="_pdist_forward",
 )
 def pdist(input: Tensor, p: float = 2.0):
     """Distances of order `p` between all pairs of rows: the upper triangle of `cdist`, in rows."""

@@ -77,8 +77,8 @@ def _filled_shape(size, fill_value, dtype):
 
 
 def _filled(size, fill_value, dtype):
-    value = fill_value if dtype.kind == "f" else np.array(int(fill_value)).astype(dtype)
-    return np.full(size, value, dtype)
+    whole = dtype.kind in "iu"
+    return np.full(size, np.array(int(fill_value)).astype(dtype) if whole else fill_value, dtype)
 
 
 @opaque(
