@@ -286,7 +286,7 @@ class Tensor:
         node = self.looked_at
         if not node.requires_grad or node.op is LEAF:
             return True
-        return not self.requires_grad or _leads(node)
+        return _leads(node) or (bool(STATE.levels) and not self.requires_grad)
 
     @property
     def grad(self) -> Tensor | None:

@@ -111,10 +111,6 @@ class Run:
         self.grad_read: list[Callable[[], None]] = []
 
 
-PLAIN = vars(Run())
-EMPTY = [(name, type(value)) for name, value in PLAIN.items() if value in ([], {}, set())]
-
-
 class State(Run, local):
     """What a program has set; and of those who watch it, for all programs of a call: `runs`, how
     many are inside one another; `readers` are called with the node and the numbers whenever a
@@ -136,10 +132,7 @@ class State(Run, local):
 
     def reset(self) -> None:
         """A program begins; who watches it has said so before."""
-        now = vars(self)
-        now.update(PLAIN)
-        for name, kind in EMPTY:
-            now[name] = kind()
+        vars(self).update(vars(Run()))
 
     def end(self, error: AutodiffError) -> None:
         """A limit ended the program: nothing of it runs any more."""

@@ -26,12 +26,13 @@ class Family(NamedTuple):
 def families(records: list[TensorRecord]) -> list[Family]:
     """Each record alone; parameters of one shape whose names differ in numbers only together when
     there are many."""
+    if sum([record.inside for record in records]) <= MANY:
+        return [Family(record.name, [record]) for record in records]
     found: dict[tuple[object, ...], Family] = {}
-    many = sum(record.inside for record in records) > MANY
     for record in records:
         key: tuple[object, ...] = (record.name,)
         glob = record.name
-        if many and record.inside:
+        if record.inside:
             glob = re.sub(r"(?<=[.[])\d+(?![^].])", "*", record.name)
             key = glob, record.shape, record.dtype, record.requires_grad, record.grad is None
         found.setdefault(key, Family(glob, [])).members.append(record)

@@ -54,11 +54,11 @@ class Run(Runner):
         return "plain" if form == "rich" and self.values["asserts"] else form
 
     def compute(self, source: Source, options: Options) -> Report:
-        from ... import session
+        from ...language.program.running import run_program
 
         if self.values["fix"]:
             return self._corrected(source, options)
-        return session.run(source, options)
+        return run_program(source, options)
 
     def _corrected(self, source: Source, options: Options) -> Report:
         """Run with `--fix`: what was printed on the way to an error that is gone is not shown."""

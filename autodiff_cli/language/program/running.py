@@ -410,11 +410,15 @@ class Program:
         everything = named_tensors(self)
         if self.options.wrt and self.loss is None:
             self._inside()
-        own = {id(v) for n, v in everything.items() if n.isidentifier() and not self.options.wrt}
-        tensors = {
-            n: v for n, v in everything.items()
-            if n.isidentifier() or (has_row(v) and id(v) not in own)
-        }  # fmt: skip
+        tensors = everything
+        inside = {n for n in everything if not n.isidentifier()}
+        if inside:
+            wrt = self.options.wrt
+            own = {id(v) for n, v in everything.items() if not (wrt or n in inside)}
+            tensors = {
+                n: v for n, v in everything.items()
+                if n not in inside or (has_row(v) and id(v) not in own)
+            }  # fmt: skip
         nodes: list[GraphNode] = []
         for tensor in tensors.values():
             nodes.append(tensor.looked_at)
@@ -437,7 +441,7 @@ class Program:
                 value_of(node),
                 None if grad is None else value_of(grad.node),
                 node,
-                not name.isidentifier(),
+                name in inside,
             )
         for name, value in self.scope.names.items():
             if isinstance(value, bool | int | float) and name != "_":

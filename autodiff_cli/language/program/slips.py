@@ -28,7 +28,7 @@ def slips(tree: syntax.Module | None, loss: Node | None) -> list[Diagnostic]:
 
 def _named_only(tree: syntax.Module) -> Iterator[syntax.Attribute]:
     text = tree.span.source.text
-    if any(f".{word}" in text for word in CALLED):
+    if any(text.count(f".{word}") > text.count(f".{word}(") for word in CALLED):
         for node in syntax.walk(tree):
             value = node.value if isinstance(node, syntax.ExprStmt) else None
             if isinstance(value, syntax.Attribute) and value.attr in CALLED:

@@ -56,9 +56,10 @@ def named_tensors(program: Program) -> dict[str, Tensor]:
     while pending and len(seen) < MOST:
         name, value = pending.pop()
         if isinstance(value, Tensor):
-            if value.tag != "numpy" and (name.isidentifier() or id(value) not in seen):
+            inside = not name.isidentifier()
+            if value.tag != "numpy" and not (inside and id(value) in seen):
                 found[name] = value
-            if not name.isidentifier():
+            if inside:
                 seen.add(id(value))
         elif id(value) not in seen:
             parts = _parts(name, value)

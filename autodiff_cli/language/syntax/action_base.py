@@ -27,13 +27,14 @@ def makes(kind: Callable[..., s.Node], *parts: Any) -> Action:
     """An action that makes a node. Of its parts an int counts a value (None where the rule has
     fewer), a `Word` the text of one, `list` is a new list, others are themselves."""
 
-    def part_of(self: Parts, v: Values, part: Any) -> Any:
-        if type(part) is int:
-            return v[part] if part < len(v) else None
-        return self.text(v[part.at]) if type(part) is Word else [] if part is list else part
-
     def action(self: Parts, v: Values, start: int, end: int) -> s.Node:
-        return kind(*[part_of(self, v, part) for part in parts], Span(self.source, start, end))
+        size = len(v)
+        given = [
+            (v[part] if part < size else None) if type(part) is int
+            else self.text(v[part.at]) if type(part) is Word else [] if part is list else part
+            for part in parts
+        ]  # fmt: skip
+        return kind(*given, Span(self.source, start, end))
 
     return action
 

@@ -68,18 +68,24 @@ _RULES: list[tuple[int, int, Callable[..., Any] | None]] = [
     (size, origin, None if name == "-" else getattr(Builder, name))
     for size, origin, name in zip(_SIZES, _ORIGINS, _METHODS, strict=True)
 ]
-_steps: dict[int, int] = {}
-"""The action of a state before a terminal, as in ACTIONS, with what `_ENDING` says: a memo."""
 _ENDING = 1 << 14
 """Added to the state to shift to where the terminal may be a whole symbol, such as a name."""
-_symbols: dict[int, tuple[int, tuple[Callable[..., Any], ...]]] = {}
-"""Of a state, a terminal and the one after it: the state behind the largest symbol that the first
-terminal alone is, and the actions that make it: a memo."""
-_jumps: dict[int, int] = {}
-"""Where a nonterminal leads from a state before a terminal, unit reductions done: a memo."""
+
+
+class _Memo(dict[int, Any]):
+    """What a function finds for a state and one or two symbols, packed in 7 bits each."""
+
+    def __init__(self, find: Callable[[int], Any]):
+        super().__init__()
+        self.find = find
+
+    def __missing__(self, key: int) -> Any:
+        found = self[key] = self.find(key)
+        return found
 
 
 def _step(state: int, kind: int) -> int:
+    """The action of a state before a terminal, as in ACTIONS, with what `_ENDING` says."""
     action = ACTIONS[state].get(kind, 0)
     if action > 0 and any(a < 0 and _SIZES[~a] == 1 for a in ACTIONS[action].values()):
         return action + _ENDING
@@ -87,6 +93,8 @@ def _step(state: int, kind: int) -> int:
 
 
 def _symbol(state: int, kind: int, following: int) -> tuple[int, tuple[Callable[..., Any], ...]]:
+    """Of a state, a terminal and the one after it: the state behind the largest symbol that the
+    first terminal alone is, and the actions that make it."""
     target = ACTIONS[state][kind]
     actions = []
     while (action := ACTIONS[target].get(following, 0)) < 0 and _SIZES[~action] == 1:
@@ -98,6 +106,7 @@ def _symbol(state: int, kind: int, following: int) -> tuple[int, tuple[Callable[
 
 
 def _jump(state: int, nonterminal: int, kind: int) -> int:
+    """Where a nonterminal leads from a state before a terminal, unit reductions done."""
     target = GOTOS[state][nonterminal]
     while True:
         action = ACTIONS[target].get(kind, 0)
@@ -105,6 +114,11 @@ def _jump(state: int, nonterminal: int, kind: int) -> int:
             return target
         nonterminal = _ORIGINS[-1 - action]
         target = GOTOS[state][nonterminal]
+
+
+_steps = _Memo(lambda key: _step(key >> 7, key & 127))
+_symbols = _Memo(lambda key: _symbol(key >> 14, key >> 7 & 127, key & 127))
+_jumps = _Memo(lambda key: _jump(key >> 14, key >> 7 & 127, key & 127))
 
 
 class SyntaxProblem(Exception):
@@ -140,16 +154,18 @@ class Machine:
             while True:
                 kind = kinds[index]
                 while True:
-                    action = steps.get(state << 7 | kind)
-                    if action is None:
-                        action = steps[state << 7 | kind] = _step(state, kind)
+                    action = steps[state << 7 | kind]
                     if action >= 0:
                         break
                     size, origin, method = rules[~action]
-                    arguments = values[-size:] if size else []
-                    if size > 1:
-                        del values[1 - size :], states[1 - size :], begins[1 - size :]
-                    elif size == 0:
+                    if size == 1:
+                        arguments = [values[-1]]
+                    elif size:
+                        arguments = values[-size:]
+                        at = 1 - size
+                        del values[at:], states[at:], begins[at:]
+                    else:
+                        arguments = []
                         values.append(None)
                         states.append(state)
                         begins.append(starts[index])
@@ -160,21 +176,13 @@ class Machine:
                         )
                     if origin == _MODULE:
                         return values[-1]
-                    key = (states[-2] << 7 | origin) << 7 | kind
-                    state = jumps.get(key, -1)
-                    if state < 0:
-                        state = jumps[key] = _jump(states[-2], origin, kind)
-                    states[-1] = state
+                    states[-1] = state = jumps[(states[-2] << 7 | origin) << 7 | kind]
                 if action == 0:
                     raise SyntaxProblem(index)
                 value, start = index, starts[index]
                 index += 1
                 if action >= _ENDING:
-                    key = (state << 7 | kind) << 7 | kinds[index]
-                    found = symbols.get(key)
-                    if found is None:
-                        found = symbols[key] = _symbol(state, kind, kinds[index])
-                    action, actions = found
+                    action, actions = symbols[(state << 7 | kind) << 7 | kinds[index]]
                     for method in actions:
                         value = method(builder, [value], start, ends[index - 1])
                 state = action
