@@ -324,19 +324,29 @@ def _settled(wishes: list[float], weights: list[float], gaps: list[float]) -> li
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """The longest way to each box from what has no sources, and its layer: above all its sources;
-    what has one source or none is moved up to its targets."""
+    """The longest way to each box from what has no sources, and its layer. What has no sources
+    stands as high as the height of the whole allows, everything else right above its sources: a
+    weight is beside its layer, and a penalty on it too. What has one source goes up to its
+    targets, as its line would have to."""
     below: list[list[int]] = [[] for _ in range(count)]
     above: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
         low, high = sorted((source, target))
         below[high].append(low)
         above[low].append(high)
-    depths = [0] * count
-    for box in range(count):
-        depths[box] = max((depths[low] + 1 for low in below[box]), default=0)
-    ranks = list(depths)
+
+    def upwards(starts: list[int]) -> list[int]:
+        ranks = list(starts)
+        for box in range(count):
+            ranks[box] = max((ranks[low] + 1 for low in below[box]), default=starts[box])
+        return ranks
+
+    depths = upwards([0] * count)
+    latest = [max(depths, default=0)] * count
     for box in range(count - 1, -1, -1):
-        if above[box] and len(below[box]) < 2:
+        latest[box] = min((latest[high] - 1 for high in above[box]), default=latest[box])
+    ranks = upwards(latest)
+    for box in range(count - 1, -1, -1):
+        if above[box] and len(set(below[box])) == 1:
             ranks[box] = min(ranks[high] for high in above[box]) - 1
     return depths, ranks

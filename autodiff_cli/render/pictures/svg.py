@@ -26,36 +26,41 @@ _DARK = {
 _FONT = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'
 
 
-def _paint(selector: str, fixed: str = "", **paints: str) -> str:
-    """A rule: the colours of light paper for readers that know no custom properties, then those."""
-    words = [f"{key}: {_LIGHT[name]}; {key}: var(--g-{name});" for key, name in paints.items()]
-    return f"svg.graph {selector} {{ {' '.join([*words, fixed]).strip()} }}"
+_FIXED = f"""\
+svg.graph text {{ font: 12px {_FONT}; }}
+svg.graph .node rect, svg.graph .edge path {{ stroke-width: 1.2; }}
+svg.graph .constant rect {{ stroke-dasharray: 4 3; }}
+svg.graph .root rect, svg.graph .bad rect {{ stroke-width: 2; }}
+svg.graph .edge .line {{ fill: none; }}
+svg.graph .back .line {{ stroke-dasharray: 5 4; }}
+svg.graph .name, svg.graph .note {{ font-weight: bold; }}
+"""
+_PAINTS = (
+    ("text", "fill", "ink"), (".paper", "fill", "paper"), (".node rect", "fill", "box"),
+    (".node rect", "stroke", "rim"), (".leaf rect", "fill", "leaf"),
+    (".leaf rect", "stroke", "leaf-rim"), (".constant rect", "fill", "paper"),
+    (".root rect", "stroke", "root-rim"), (".bad rect", "stroke", "bad"),
+    (".edge rect", "fill", "paper"), (".edge .line", "stroke", "edge"),
+    (".edge .head", "fill", "edge"), ("text .op", "fill", "dim"), ("text .more", "fill", "dim"),
+    ("text .grad", "fill", "grad"), ("text .note", "fill", "bad"),
+)  # fmt: skip
 
 
-def _variables(colors: dict[str, str]) -> str:
-    return " ".join(f"--g-{name}: {color};" for name, color in colors.items())
+def _style() -> str:
+    """Light paper for readers that know no custom properties, and those for all others."""
+    plain = "".join(f"svg.graph {of} {{ {key}: {_LIGHT[name]}; }}\n" for of, key, name in _PAINTS)
+    paints = "".join(f"svg.graph {of} {{ {key}: var(--g-{name}); }}\n" for of, key, name in _PAINTS)
+    light, dark = (
+        " ".join(f"--g-{name}: {color};" for name, color in colors.items())
+        for colors in (_LIGHT, _DARK)
+    )
+    return (
+        f"{_FIXED}{plain}@supports (color: var(--g-ink)) {{\nsvg.graph {{ {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ svg.graph {{ {dark} }} }}\n{paints}}}\n"
+    )
 
 
-STYLE = "\n".join([
-    f"svg.graph {{ {_variables(_LIGHT)} color-scheme: light dark; }}",
-    f"@media (prefers-color-scheme: dark) {{ svg.graph {{ {_variables(_DARK)} }} }}",
-    f"svg.graph text {{ font: 12px {_FONT}; fill: {_LIGHT['ink']}; fill: var(--g-ink); }}",
-    _paint(".paper", fill="paper"),
-    _paint(".node rect", "stroke-width: 1;", fill="box", stroke="rim"),
-    _paint(".leaf rect", fill="leaf", stroke="leaf-rim"),
-    _paint(".constant rect", "stroke-dasharray: 4 3;", fill="paper"),
-    _paint(".root rect", "stroke-width: 2;", stroke="root-rim"),
-    _paint(".bad rect", "stroke-width: 2;", stroke="bad"),
-    _paint(".edge path", "fill: none; stroke-width: 1.25;", stroke="edge"),
-    _paint(".edge .head", "stroke: none;", fill="edge"),
-    _paint(".back path", "stroke-dasharray: 5 4;"),
-    _paint(".edge rect", fill="paper"),
-    _paint("text .op", fill="dim"),
-    _paint("text .more", fill="dim"),
-    _paint("text .grad", fill="grad"),
-    _paint("text .note", "font-weight: bold;", fill="bad"),
-    _paint("text .name", "font-weight: bold;"),
-]) + "\n"  # fmt: skip
+STYLE = _style()
 
 _MARGIN = 16.0
 
