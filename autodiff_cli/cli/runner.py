@@ -197,7 +197,7 @@ class Runner:
         """Where the prints of programs go: not into a document that something else reads."""
         if self.form == "json":
             return printing()
-        document = self.form in ("dot", "mermaid", "svg") or self.values.get("asserts")
+        document = self.form in ("dot", "mermaid", "svg", "html") or self.values.get("asserts")
         return self.env.aside if document and not self.to_file else self.env.write
 
     # -- one program ------------------------------------------------------------------------------
@@ -333,11 +333,15 @@ class Runner:
             return Exit.OK
 
         try:
-            write_text(str(self.out), "".join(self.collected))
+            self.write_file(str(self.out), "".join(self.collected))
         except CannotWrite as problem:
             self.refused(problem)
             return Exit.USAGE
         return Exit.OK
+
+    def write_file(self, path: str, text: str) -> None:
+        """Write what was collected, by default as it is."""
+        write_text(path, text)
 
 
 class Guarded:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ...render.files import check_place
+from ...render.files import CannotWrite, check_place, write_bytes
 from ..options import Command, Option, choice, shared, whole
 from ..runner import Guarded, Runner, run_programs
 from ..streams import Environment
@@ -24,11 +24,11 @@ EXAMPLES = """\
 """
 
 OPTIONS = (
-    Option(("-f", "--form"), "graph_form", "tree, svg, dot, mermaid or json; without it what the "
-           "suffix of -o says, else a tree.", "FORM",
-           choice("tree", "svg", "dot", "mermaid", "json")),
-    Option(("-o", "--out"), "out", "Write to FILE: .svg, .dot, .gv, .mmd, .mermaid, .json, .txt; "
-           "- is stdout.", "FILE"),
+    Option(("-f", "--form"), "graph_form", "tree, svg, png, html, dot, mermaid or json; without "
+           "it what the suffix of -o says, else a tree.", "FORM",
+           choice("tree", "svg", "png", "html", "dot", "mermaid", "json")),
+    Option(("-o", "--out"), "out", "Write to FILE: .svg, .png, .html, .dot, .gv, .mmd, .mermaid, "
+           ".json, .txt; - is stdout.", "FILE"),
     Option(("--values",), "values", "Values on the nodes."),
     Option(("--grads",), "grads", "Gradients: of a node on the node, what an operation gave to an "
            "operand on the edge."),
@@ -40,6 +40,7 @@ OPTIONS = (
     *shared("nan", "precision"),
 )  # fmt: skip
 MOST = 200
+PICTURES = ("svg", "png", "html")
 
 
 def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
@@ -76,12 +77,28 @@ class Graphs(Runner):
             return str(form)
         return "plain" if self.to_file else super()._form()
 
+    def prepared(self, programs: int) -> bool:
+        if self.form == "png":
+            from ...render.pictures.png import needs_pictures
+
+            try:
+                needs_pictures("a PNG", "without it: -f svg, or -f html")
+                if not self.to_file:
+                    raise CannotWrite("a PNG is written to a file", "-o graph.png")
+            except CannotWrite as problem:
+                return self.refused(problem)
+        return super().prepared(programs)
+
     def check_file(self, path: str, programs: int) -> None:
         check_place(path)
+        if programs > 1 and self.form in PICTURES:
+            raise CannotWrite(
+                f"a picture is of one program, not of {programs}", "draw the programs one by one"
+            )
 
     def _most(self) -> int | None:
         values = self.values
-        if values["max_nodes"] is not None or values["all"] or self.form in ("json", "svg"):
+        if values["max_nodes"] is not None or values["all"] or self.form in ("json", *PICTURES):
             most: int | None = values["max_nodes"]
             return most
         return MOST
@@ -108,6 +125,14 @@ class Graphs(Runner):
             direction = self.values["direction"]
             self.emit(forms.graph_text(report, self.form, direction=direction, precision=precision))
         return True
+
+    def write_file(self, path: str, text: str) -> None:
+        if self.form == "png":
+            from ...render.pictures.png import png
+
+            write_bytes(path, png(text))
+        else:
+            super().write_file(path, text)
 
     def _tree(self, report: Drawing, several: bool) -> None:
         from ...render.graphs.forms import tree_of

@@ -1,4 +1,4 @@
-"""A drawing as text: tree, dot, mermaid, SVG, JSON.
+"""A drawing as text: tree, dot, mermaid, SVG, a page, JSON.
 
 Invariant: the same drawing gives the same bytes, and nothing of a program is syntax of the form it
 is written in: labels are escaped.
@@ -20,17 +20,21 @@ from .tree import Bounds, Row, Tree, everything
 SCHEMA = "autodiff.graph/1"
 SUFFIXES = {
     ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg",
+    ".png": "png", ".html": "html", ".htm": "html",
     ".json": "json", ".txt": "tree",
 }  # fmt: skip
 _LONGEST = 60
 
 
 def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: int = 6) -> str:
-    """The drawing as dot, mermaid, SVG or JSON, with a line end after every line."""
-    if form == "svg":
+    """The drawing as dot, mermaid, JSON, a picture or a page with it, with a line end after every
+    line; what becomes PNG is SVG yet."""
+    if form in ("svg", "png", "html"):
+        from ..pictures.page import graph_page
         from ..pictures.svg import graph_svg
 
-        return graph_svg(found, direction=direction, precision=precision)
+        make = graph_page if form == "html" else graph_svg
+        return make(found, direction=direction, precision=precision)
     if form == "json":
         return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"
     lines = dot(found, direction, precision) if form == "dot" else mermaid(

@@ -5,6 +5,8 @@ Invariant: every line of a box fits into it in any font of fixed width.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from .layout import Layout, Size, layout
 FONT, LINE, CELL = 12.0, 16.0, 7.3  # pixels: the font, a line, a character with some room
 PAD = 10.0  # between the border of a box and its text
 _LONGEST = 48  # characters of an expression
-_WIDEST, _TALLEST = 44, 6  # characters and lines of an array
+_WIDEST, _TALLEST = 48, 6  # characters and lines of an array
 
 
 class Line(NamedTuple):
@@ -44,7 +46,12 @@ def picture_of(found: Drawing, direction: str = "BT", precision: int = 6) -> Pic
     """Lay a drawing out; one of many nodes by the lines of its program."""
     found = collapsed(found)
     places = {vertex.id: at for at, vertex in enumerate(found.vertices)}
-    lines = [_said(vertex, vertex.id == found.root, precision) for vertex in found.vertices]
+    uses = Counter(edge.source for edge in found.edges if edge.grad is not None)
+    lines = []
+    for vertex in found.vertices:
+        if vertex.kind == "result" and uses[vertex.id] == 1:
+            vertex = replace(vertex, grad=None)  # it stands on the edge
+        lines.append(_said(vertex, vertex.id == found.root, precision))
     labels = [_label(edge, precision) for edge in found.edges]
     placed = layout(
         [_size(said) for said in lines],

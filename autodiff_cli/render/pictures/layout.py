@@ -168,6 +168,8 @@ class _Slots:
                 break
             near = self.near[1 - sweep % 2]
             for layer in self.layers if sweep % 2 else self.layers[::-1]:
+                if sweep % 4 > 1:
+                    layer.reverse()  # where neighbours have the same mean, the other order
                 self._sort(layer, near)
             crossings = self._crossings()
             if crossings < fewest:

@@ -91,13 +91,12 @@ def svg_text(picture: Picture, *, style: bool = True) -> str:
     """A picture that is laid out as SVG."""
     found, size = picture.drawing, picture.layout.size
     width, height = size.width + 2 * _MARGIN, size.height + 2 * _MARGIN
-    title = printable(f"Graph of {found.of or 'the result'} in {found.file}")
     if found.omitted:
         height += LINE
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" role="img" width="{width:g}" '
         f'height="{height:g}" viewBox="0 0 {width:g} {height:g}">',
-        f"<title>{escape(title)}</title>",
+        f"<title>{escape(title_of(found))}</title>",
         f"<desc>{escape(_description(found))}</desc>",
     ]
     if style:
@@ -134,6 +133,11 @@ def svg_text(picture: Picture, *, style: bool = True) -> str:
             f'<text x="0" y="{size.height + LINE:g}"><tspan class="more">{text}</tspan></text>'
         )
     return "\n".join([*out, "</g>", "</svg>"]) + "\n"
+
+
+def title_of(found: Drawing) -> str:
+    """What a drawing shows, in a line."""
+    return printable(f"Graph of {found.of or 'the result'} in {found.file}")
 
 
 def _description(found: Drawing) -> str:
