@@ -200,7 +200,7 @@ def test_files(cli, tmp_path: Path):
     assert (tmp_path / "g.dot").read_text().startswith("digraph")
     assert cli("graph", "demo.expr", "-f", "mermaid", "-o", "README.md").code == 0
     assert (tmp_path / "README.md").read_text() == DEMO
-    unknown = cli("graph", "demo.expr", "-o", "g.png")
+    unknown = cli("graph", "demo.expr", "-o", "g.gif")
     assert unknown.code == 2 and "-f" in unknown.err
     assert cli("graph", "demo.expr", "-o", "nowhere/g.dot").code == 2
 

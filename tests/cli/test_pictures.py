@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from autodiff_cli.render.graphs.drawing import Drawing, Wanted, drawing
-from autodiff_cli.render.pictures import STYLE, graph_svg
 from autodiff_cli.render.pictures.collapsed import MOST, collapsed
-from autodiff_cli.render.pictures.page import graph_page
+from autodiff_cli.render.pictures.page import picture_text
+from autodiff_cli.render.pictures.svg import STYLE, graph_svg
 from autodiff_cli.render.text import text_width
 from autodiff_cli.session import Options
 from autodiff_cli.source import Source
@@ -96,7 +96,7 @@ def test_text_is_inside_its_box(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ugly", "loop", "stack"])
 def test_nothing_from_outside_and_nothing_that_runs(name: str) -> None:
-    for text in (graph_svg(drawn(ALL[name])), graph_page(drawn(ALL[name]))):
+    for text in (graph_svg(drawn(ALL[name])), picture_text(drawn(ALL[name]), True)):
         bare = text.replace("http://www.w3.org/2000/svg", "").lower()
         for word in ("http:", "https:", "href", "url(", "<script", "style=", "@import"):
             assert word not in bare, word

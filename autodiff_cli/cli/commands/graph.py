@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
 from ...render.files import CannotWrite, check_place, write_bytes
+from ...render.pictures.png import needs_pictures, png
 from ..options import Command, Option, choice, shared, whole
 from ..runner import Guarded, Runner, run_programs
 from ..streams import Environment
@@ -79,8 +80,6 @@ class Graphs(Runner):
 
     def prepared(self, programs: int) -> bool:
         if self.form == "png":
-            from ...render.pictures.png import needs_pictures
-
             try:
                 needs_pictures("a PNG", "without it: -f svg, or -f html")
                 if not self.to_file:
@@ -128,8 +127,6 @@ class Graphs(Runner):
 
     def write_file(self, path: str, text: str) -> None:
         if self.form == "png":
-            from ...render.pictures.png import png
-
             write_bytes(path, png(text))
         else:
             super().write_file(path, text)

@@ -30,11 +30,9 @@ def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: i
     """The drawing as dot, mermaid, JSON, a picture or a page with it, with a line end after every
     line; what becomes PNG is SVG yet."""
     if form in ("svg", "png", "html"):
-        from ..pictures.page import graph_page
-        from ..pictures.svg import graph_svg
+        from ..pictures.page import picture_text
 
-        make = graph_page if form == "html" else graph_svg
-        return make(found, direction=direction, precision=precision)
+        return picture_text(found, form == "html", direction, precision)
     if form == "json":
         return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"
     lines = dot(found, direction, precision) if form == "dot" else mermaid(

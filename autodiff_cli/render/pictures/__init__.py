@@ -1,4 +1,1 @@
-"""Pictures: graphs as SVG, PNG and HTML, arrays and losses as images and blocks."""
-
-from .svg import STYLE as STYLE
-from .svg import graph_svg as graph_svg
+"""Pictures: graphs as SVG, PNG and HTML, arrays as blocks."""

@@ -9,7 +9,7 @@ from html import escape
 from ..graphs.drawing import Drawing
 from ..text import format_shape, printable
 from ..values import brief
-from .boxes import picture_of
+from .boxes import Picture, picture_of
 from .svg import STYLE, svg_text, title_of
 
 _STYLE = """
@@ -24,9 +24,14 @@ td { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; 
 """
 
 
-def graph_page(found: Drawing, *, direction: str = "BT", precision: int = 6) -> str:
-    """The page as text: one file, nothing from outside, no scripts."""
+def picture_text(found: Drawing, page: bool, direction: str = "BT", precision: int = 6) -> str:
+    """A drawing as SVG, or as a page with it: one file, nothing from outside, no scripts."""
     picture = picture_of(found, direction, precision)
+    return _page(picture, precision) if page else svg_text(picture)
+
+
+def _page(picture: Picture, precision: int) -> str:
+    found = picture.drawing
     style = STYLE + _STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     title = escape(title_of(found))
@@ -38,7 +43,7 @@ def graph_page(found: Drawing, *, direction: str = "BT", precision: int = 6) -> 
             *("" if array is None else brief(array, precision)
               for array in (vertex.value, vertex.grad)),
         )
-        for vertex in picture.drawing.vertices
+        for vertex in found.vertices
     ]  # fmt: skip
     return "\n".join([
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
