@@ -232,9 +232,8 @@ def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
     (tmp_path / "cells.html").write_text(f"<!doctype html><title>n</title>{frame}{frame}")
     opened(browser, (tmp_path / "cells.html").as_uri())
     browser.switch_to.frame(1)
-    body = browser.find_element(By.TAG_NAME, "body")
-    body.click()
-    body.send_keys(Keys.ARROW_RIGHT)
+    browser.find_element(By.TAG_NAME, "h1").click()
+    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_RIGHT)
     assert browser.execute_script(SEEN) == ["f1"]
     browser.switch_to.default_content()
     browser.switch_to.frame(0)

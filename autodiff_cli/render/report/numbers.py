@@ -19,6 +19,7 @@ from ..values import finite_range, norm, sparkline
 
 MOST = 64  # elements that are written out
 LEVELS = 6
+LINE = 8  # numbers that stand beside or below one another in full size
 DUST = 1e-14  # of the largest number: what rounding leaves of zeros
 ROWS, COLUMNS = 24, 48  # cells of a picture
 
@@ -49,7 +50,10 @@ def _table(array: np.ndarray, scale: float, precision: int, shape: tuple[int, ..
         "<tr>" + "".join(_cell(x, scale, precision) for x in row) + "</tr>"
         for row in array.tolist()
     )
-    return f'<table class="matrix" aria-label="shape {format_shape(shape)}">{rows}</table>'
+    height, width = array.shape
+    kind = "matrix" + " vector" * (height == 1) + " long" * (height == 1 and width > LINE)
+    kind += " tall" * (height > LINE)
+    return f'<table class="{kind}" aria-label="shape {format_shape(shape)}">{rows}</table>'
 
 
 def _cell(x: object, scale: float, precision: int) -> str:
@@ -91,8 +95,9 @@ def picture(array: np.ndarray, precision: int, rows: int = ROWS, columns: int = 
     drawn = "".join(
         f'<path class="{level}" d="{"".join(paths[level])}"/>' for level in sorted(paths)
     )
-    shown = f"means over {grid.shape[0]}×{grid.shape[1]}" if cells.shape != grid.shape else ""
-    note = f"{words}, {shown}" if shown else words
+    note = words
+    if cells.shape != grid.shape:
+        note += f", means of {-(-grid.shape[0] // height)}×{-(-grid.shape[1] // width)}"
     pixels = max(4, min(22, 440 // width, 320 // height))
     return (
         f'<figure><svg class="heat" role="img" aria-label="{note}" viewBox="0 0 {width} {height}" '

@@ -94,6 +94,7 @@ function go(file, at, quiet) {
     const now = mark.dataset.at.split(" ").includes(stop.node);
     mark.classList.remove("forward", "backward", "seed");
     if (now) mark.classList.add(stop.phase);
+    for (const pane of now ? [".code", "pre.text"] : []) centre(file.article.querySelector(pane), mark);
   }
   if (!quiet) address(stop.id);
 }
@@ -115,17 +116,22 @@ function paint(file, at) {
     }
     add(file.nodes.get(stop.node), forward ? "seen" : "got", ...now);
   });
-  centre(file, file.nodes.get(file.stops[at].node));
+  const [node] = file.nodes.get(file.stops[at].node) || [];
+  centre(file.article.querySelector(".graph"), node);
   for (const key of file.given) add(file.nodes.get(key), "seen");
 }
 
-// A graph that is larger than its pane is moved to the node of the step.
-function centre(file, elements) {
-  const pane = file.article.querySelector(".graph");
-  if (!elements || pane.scrollHeight <= pane.clientHeight) return;
-  const node = elements[0].getBoundingClientRect();
+// What is larger than its pane is moved so that an element is seen.
+function centre(pane, element) {
+  if (!pane || !element) return;
+  const here = element.getBoundingClientRect();
   const there = pane.getBoundingClientRect();
-  pane.scrollTop += node.top + node.height / 2 - there.top - there.height / 2;
+  if (pane.scrollHeight > pane.clientHeight) {
+    pane.scrollTop += here.top + here.height / 2 - there.top - there.height / 2;
+  }
+  if (here.left < there.left || here.right > there.right) {
+    pane.scrollLeft += here.left - there.left - 24;
+  }
 }
 
 // The address of the step, so that it can be linked; not every place where a page is shown has one.

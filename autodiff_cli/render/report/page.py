@@ -325,8 +325,11 @@ class Article:
     def _backward(self, stop: Stop) -> str:
         assert stop.step is not None
         step = stop.step
-        times = f" ({step.times} times)" if step.times > 1 else ""
-        parts = [f'<p class="rule">{_code(step.op)}{times}: {_safe(step.rule)}</p>']
+        found = self.program.explanation
+        words = [] if found is not None and found.grouped else [_code(step.op)]
+        words += [f"{step.times} times"] if step.times > 1 else []
+        rule = f"{', '.join(words)}: {_safe(step.rule)}" if words else _safe(step.rule)
+        parts = [f'<p class="rule">{rule}</p>']
         for incoming in step.incoming:
             said = [f"{incoming.paths} paths added"] if incoming.paths > 1 else []
             said += ["replaced by a hook"] if incoming.hooked else []
@@ -400,6 +403,7 @@ class Article:
             f'<tr class="{item.status}"><td>{STATUS.get(item.status, "·")} {item.status}</td>'
             f'<th scope="row">{_code(item.label)}</th><td>line {item.line}</td></tr>'
             for item in self.program.checks
+            if item.kind != "run"
         )
         return _grid(("", "check", "where"), rows) if rows else ""
 

@@ -106,7 +106,8 @@ class Walk:
             step = steps.get(f.number)
             given = step.incoming if small and step is not None else ()
             value = f.value if small or not f.shape else None
-            op = f"{f.times} times" if f.times > 1 else "" if step is None else step.op
+            op = "" if step is None or self.found.grouped else step.op
+            op = f"{f.times} times" if f.times > 1 else op
             found.vertices.append(Vertex(
                 self._node(f.number), "result", f.name, f.expression.text, op, None, f.shape,
                 f.dtype, f.span, value=value, grad=given[0].value if len(given) == 1 else None,
