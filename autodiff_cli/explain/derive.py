@@ -6,42 +6,50 @@ marked as not verified.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..autograd.tensor import Tensor
+from ..autograd.transforms.jacobians import hessian
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, Ended, fault
 from ..graph.node import Node
-from ..graph.op import LEAF, constant, value_of
+from ..graph.op import CONSTANT, LEAF, constant, value_of
+from ..graph.params import BindError
 from ..graph.state import STATE, grad_mode
+from ..graph.walk import SEQUENCE, walk
 from ..language.runtime.expressions import Context, compile_expression
 from ..language.syntax.parser import parse
 from ..language.syntax.tree import ExprStmt
 from ..language.values.values import Scope
 from ..source import Source
+from ..symbolic.derivation import Formula, formulas
 from ..symbolic.expression import Expression, expression_of, text
 from ..symbolic.latex import latex, name
-from ..symbolic.simplify import NoFormula, Simplifier
+from ..symbolic.lets import cost_of, renamed
+from ..symbolic.terms import NoFormula
 from .choosing import variables
 from .model import Request
 from .naming import Names
-from .record import Seeds, recorded, untouched
+from .record import Recording, Seeds, recorded, untouched
 from .source import Observed, under_observation
 from .units import Units
 from .words import readable
 
 if TYPE_CHECKING:
     from ..language.program.report import Options
+    from ..language.program.variables import Variable
 
 LONGEST = 2000  # characters of a formula
 
 
 @dataclass(frozen=True, slots=True)
 class Derivative:
-    """`d OF / d wrt` as program text and as LaTeX."""
+    """`d OF / d wrt` as program text and as LaTeX; `lets` are the parts of it that have names, as
+    (name, text, LaTeX), in the order in which they are made. `cost` counts operators and calls."""
 
     wrt: str
     text: str
@@ -49,6 +57,8 @@ class Derivative:
     wrt_latex: str
     shape: tuple[int, ...]
     verified: bool
+    lets: tuple[tuple[str, str, str], ...] = ()
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,7 @@ class Derived(Ended):
     file: str
     of: str = ""
     of_latex: str = ""
+    order: int = 1
     derivatives: tuple[Derivative, ...] = ()
     stdout: str = ""
     error: AutodiffError | None = None
@@ -65,13 +76,15 @@ class Derived(Ended):
     warnings: tuple[Diagnostic, ...] = field(default=())
 
 
-def derive_source(source: Source, options: Options, request: Request, raw: bool = False) -> Derived:
+def derive_source(
+    source: Source, options: Options, request: Request, raw: bool = False, order: int = 1
+) -> Derived:
     """Run a program and write down the derivatives of what it differentiates; `raw`: as the rules
-    gave them."""
+    gave them. Of order 2 for every pair of names."""
 
     def make(program: Observed, seeds: Seeds, objective: str) -> Derived:
         with untouched([node for pair in seeds for node in pair]), grad_mode(False):
-            return _derived(program, seeds, objective, request, raw)
+            return _derived(program, seeds, objective, request, raw, order)
 
     return under_observation(
         source, options, request, make, lambda error: Derived(source.name, error=error)
@@ -79,7 +92,7 @@ def derive_source(source: Source, options: Options, request: Request, raw: bool 
 
 
 def _derived(
-    program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool
+    program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, order: int
 ) -> Derived:
     recording = recorded(seeds)
     units = Units(recording)
@@ -87,23 +100,139 @@ def _derived(
     of = objective or " + ".join(names[n] for n, _ in seeds)
     warnings: list[Diagnostic] = []
     wanted = variables(program, recording, names, units, request.wrt, of, warnings)
-    ends = {v.node for v in wanted}
-    known = {
-        node: shown for node, shown in names.of.items()
-        if node.op is LEAF or node in ends or not node.requires_grad
-    }  # fmt: skip
-    short = _shortened(known)
-    evaluate([recording.used[v.node] for v in wanted])
+    context = _Context(program, recording, names, [v.node for v in wanted], of)
     found: list[Derivative] = []
-    for variable in wanted:
-        gradient = recording.used[variable.node]
-        formula, verified = _formula(gradient, short, raw, of, variable.name)
-        called = short.get(variable.node, variable.name)
-        found.append(Derivative(
-            called, text(formula, 0, not raw), latex(formula), name(called),
-            variable.node.shape, verified,
-        ))  # fmt: skip
-    return Derived(program.source.name, of, name(of), tuple(found), warnings=tuple(warnings))
+    if order == 1:
+        evaluate([recording.used[v.node] for v in wanted])
+        for v in wanted:
+            found.append(context.derivative((v,), recording.used[v.node], raw))
+    else:
+        blocks = _second(seeds, [v.node for v in wanted])
+        for i, v in enumerate(wanted):
+            for j, other in enumerate(wanted[i:], i):
+                pair = (v, other) if i != j else (v,)
+                found.append(context.derivative(pair, blocks[i][j], raw, 2))
+    return Derived(
+        program.source.name, of, name(of), order, tuple(found), warnings=tuple(warnings)
+    )
+
+
+def _second(seeds: Seeds, inputs: list[Node]) -> list[list[Node]]:
+    with grad_mode(True):
+        return hessian(seeds[0][0], inputs)
+
+
+class _Context:
+    """What formulas of one program are made of and held against."""
+
+    def __init__(
+        self, program: Observed, recording: Recording, names: Names, wanted: list[Node], of: str
+    ):
+        self.of = of
+        self.seeds = recording.seeds
+        known = {
+            node: shown for node, shown in names.of.items()
+            if node.op is LEAF or node in wanted or not node.requires_grad
+        }  # fmt: skip
+        self.short = _shortened(known)
+        current = {tensor.node: shown for shown, tensor in names.tensors.items()}
+        self.ends = {
+            node: shown for node, shown in (*current.items(), *self.short.items())
+            if node.op in (LEAF, CONSTANT) and node.shape or node.op is LEAF or node in wanted
+        }  # fmt: skip
+        self.values = {
+            node: shown for node, shown in current.items()
+            if node not in self.ends and node.op is not CONSTANT and shown.isidentifier()
+        }  # fmt: skip
+
+    def derivative(
+        self, pair: tuple[Variable, ...], gradient: Node, raw: bool, order: int = 1
+    ) -> Derivative:
+        """The derivative with respect to one name, or the second one to two of them."""
+        nodes = [v.node for v in pair]
+        called = [self.short.get(v.node, v.name) for v in pair]
+        shown = ",".join(called)
+        found, verified = self._found(nodes, gradient, raw, shown, order)
+        rest, lets, cost = found
+        return Derivative(
+            shown, text(rest, 0, not raw), latex(rest), r",\,".join(map(name, called)),
+            gradient.shape, verified,
+            tuple((n, text(part, 0, True), latex(part)) for n, part in lets), cost,
+        )  # fmt: skip
+
+    def _found(
+        self, nodes: list[Node], gradient: Node, raw: bool, wrt: str, order: int
+    ) -> tuple[Formula, bool]:
+        """The formula of a gradient, and whether it was found to give it."""
+        problem: NoFormula | None = None
+        if not raw and len(self.seeds) == 1 and _is_one(self.seeds[0][1]):
+            wanted = nodes * order if len(nodes) < order else nodes
+            try:
+                for formula in formulas(self.seeds[0][0], wanted, self.ends, self.values):
+                    if len(text(formula.shown)) <= LONGEST and self._agrees(formula, gradient):
+                        return formula, True
+            except NoFormula as error:
+                problem = error
+        if order > 1:
+            raise self._none(problem.node if problem else None, gradient, wrt)
+        plain = expression_of(gradient, self.short)
+        if not readable(plain) or len(text(plain)) > LONGEST:
+            raise fault("E505 d-d-too-long", self.of, wrt)
+        formula = Formula(plain, (), cost_of(plain))
+        agrees = self._agrees(formula, gradient)
+        if agrees is False:
+            raise self._none(problem.node if problem else None, gradient, wrt)
+        return formula, agrees is True
+
+    def _none(self, node: Node | None, gradient: Node, wrt: str) -> AutodiffError:
+        node = node or gradient
+        span = node.span
+        what = f"`{' '.join(span.text.split())[:60]}`" if span is not None else f"`{node.op.name}`"
+        return fault("E404 d-d-no-formula", self.of, wrt, what, span=span)
+
+    def _agrees(self, formula: Formula, gradient: Node) -> bool | None:
+        """Whether a formula has the value of the gradient, where the program is and at other
+        values of what it reads; None when it cannot be evaluated here."""
+        names = {**self.values, **self.ends, **self.short}
+        found = _compared(formula, gradient, names)
+        if not found:
+            return found
+        moved = _moved([gradient, *names])
+        if moved is None:
+            return True
+        return _compared(formula, moved[gradient], {moved[n]: names[n] for n in names})
+
+
+def _is_one(seed: Node) -> bool:
+    return bool((value_of(seed) == 1).all()) and seed.numel == 1
+
+
+def _moved(nodes: list[Node]) -> dict[Node, Node] | None:
+    """The same nodes of other leaves: each value a little off; None where they cannot be made."""
+    generator = np.random.default_rng(0)
+    made: dict[Node, Node] = {}
+
+    def other(argument: Any) -> Any:
+        if isinstance(argument, Node):
+            return made[argument]
+        if type(argument) is tuple:
+            return tuple(map(other, argument))
+        return argument
+
+    try:
+        for node in sorted(walk(nodes, lambda n: n.inputs), key=SEQUENCE):
+            if node.op in (LEAF, CONSTANT):
+                value = value_of(node)
+                if value.dtype.kind == "f" and value.size > 1 or node.op is LEAF:
+                    value = value * generator.uniform(0.9, 1.1, value.shape).astype(value.dtype)
+                made[node] = constant(value)
+            else:
+                made[node] = node.op.apply(list(map(other, node.args)))
+                if made[node].shape != node.shape or made[node].dtype != node.dtype:
+                    return None
+    except (AutodiffError, BindError, AttributeError, TypeError, ValueError, KeyError):
+        return None
+    return made
 
 
 def _shortened(known: dict[Node, str]) -> dict[Node, str]:
@@ -118,49 +247,19 @@ def _shortened(known: dict[Node, str]) -> dict[Node, str]:
     }
 
 
-def _formula(
-    gradient: Node, names: dict[Node, str], raw: bool, of: str, wrt: str
-) -> tuple[Expression, bool]:
-    """The formula of a gradient, and whether it was found to give it."""
-    doubted = False
-    try:
-        formula = None if raw else Simplifier(names).expression(gradient)
-    except NoFormula as problem:
-        if problem.node is not None:
-            raise _no_formula(problem.node, of, wrt) from None
-        raise _too_long(of, wrt) from None
-    if formula is not None:
-        agrees = _agrees(text(formula, 0, True), gradient, names)
-        doubted = agrees is False
-        if not doubted:
-            return _short(formula, of, wrt), agrees is True
-    formula = expression_of(gradient, names)
-    if not readable(formula):
-        raise _too_long(of, wrt)
-    agrees = _agrees(text(formula), gradient, names)
-    if agrees is False:
-        raise _no_formula(gradient, of, wrt)
-    return _short(formula, of, wrt), agrees is True
-
-
-def _short(formula: Expression, of: str, wrt: str) -> Expression:
-    if len(text(formula)) > LONGEST:
-        raise _too_long(of, wrt)
-    return formula
-
-
-def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None:
-    """Whether a formula has the value of the gradient; None when it cannot be evaluated here."""
+def _compared(
+    formula: Formula, gradient: Node, names: Mapping[Node, str]
+) -> bool | None:
     scope = Scope(None, True)
+    places: dict[str, str] = {}
     for node, shown in names.items():
-        if shown.isidentifier():
-            scope.names[shown] = Tensor(constant(value_of(node)))
+        place = places.setdefault(shown, f"v{len(places)}_")
+        scope.names[place] = Tensor(constant(value_of(node)))
     before, STATE.python = STATE.python, False  # formulas have the names of native programs
     try:
-        (statement,) = parse(Source(formula, "<derivative>")).body
-        if not isinstance(statement, ExprStmt):
-            return None
-        result = compile_expression(statement.value, Context(True))(scope)
+        for let, part in formula.lets:
+            scope.names[let] = _evaluated(renamed(part, places), scope)
+        result = _evaluated(renamed(formula.shown, places), scope)
     except AutodiffError as error:
         if error.code == "E508":
             raise
@@ -182,11 +281,8 @@ def _agrees(formula: str, gradient: Node, names: dict[Node, str]) -> bool | None
     ))  # fmt: skip
 
 
-def _no_formula(node: Node, of: str, wrt: str) -> AutodiffError:
-    span = node.span
-    what = f"`{' '.join(span.text.split())[:60]}`" if span is not None else f"`{node.op.name}`"
-    return fault("E404 d-d-no-formula", of, wrt, what, span=span)
-
-
-def _too_long(of: str, wrt: str) -> AutodiffError:
-    return fault("E505 d-d-too-long", of, wrt)
+def _evaluated(expression: Expression, scope: Scope) -> Any:
+    (statement,) = parse(Source(text(expression, 0, True), "<derivative>")).body
+    if not isinstance(statement, ExprStmt):
+        raise ValueError
+    return compile_expression(statement.value, Context(True))(scope)

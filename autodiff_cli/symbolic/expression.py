@@ -48,7 +48,7 @@ class Negative(NamedTuple):
 
 class Index(NamedTuple):
     inner: Any
-    at: int
+    at: int | str
 
 
 class Transposed(NamedTuple):
@@ -220,7 +220,8 @@ _ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[.*\]|\([^()]*\)")
 
 
 def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
-    """The expression as program text; `tight` without spaces around what binds tighter than +."""
+    """The expression as program text; `tight` for formulas: powers without spaces, all
+    digits of numbers."""
     match expression:
         case Name(name):
             return name if priority == 0 or _ATOMIC.fullmatch(name) else f"({name})"
@@ -231,12 +232,12 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
             return f"({shown})" if shown.startswith("-") and priority > 1 else shown
         case Infix(key, left, right):
             sign, own = INFIX[key]
-            gap = "" if tight and own > 1 and key != "matmul" else " "
+            gap = "" if tight and key == "pow" else " "
             first = text(left, own + (key == "pow"), tight)  # x**2**3 would be x**(2**3)
             shown = f"{first}{gap}{sign}{gap}{text(right, own + 1, tight)}"
             return f"({shown})" if own < priority else shown
         case Negative(inner):
-            product = isinstance(inner, Infix) and inner.key in ("mul", "div")
+            product = isinstance(inner, Infix) and inner.key in ("mul", "div", "matmul")
             own = 2 if product else NEGATION
             shown = f"-{text(inner, own, tight)}"
             return f"({shown})" if own < priority else shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Exit
-from ..options import Command, Option, shared
+from ..options import Command, Option, shared, whole
 from ..runner import both_given, run_programs
 from ..streams import Environment
 from .explain import Documents
@@ -21,11 +21,13 @@ EXAMPLES = """\
   autodiff derive -e 'x = 2; loss = sin(x)**2 / x' --latex
   autodiff derive model.expr --wrt W --raw
   autodiff derive demo.expr --statements -o demo.txt
+  autodiff derive -e 'w = [1, 2]; loss = sum(w**3)' --order 2
 """
 
 OPTIONS = (
     Option(("--latex",), "latex", "LaTeX, in an align* environment."),
     Option(("--statements",), "statements", "Program text: a statement for each derivative."),
+    Option(("--order",), "order", "1 for gradients, 2 for Hessians.", "N", whole(1, 2), 1),
     Option(("--simplify",), "simplify", "Add like terms and multiply factors (the default)."),
     Option(("--raw",), "raw", "As the derivative rules gave it."),
     *shared("wrt", "grad_output", "format", "out"),
@@ -60,7 +62,7 @@ class Deriver(Documents):
         from ...explain.model import Request
 
         request = Request(self.values["loss"], wrt_of(self.values))
-        return derive_source(source, options, request, self.values["raw"])
+        return derive_source(source, options, request, self.values["raw"], self.values["order"])
 
     def show(self, report: Derived, several: bool) -> bool:
         from ...render.explanations import derive as shown

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from ...symbolic.latex import name as latex_name
 from ..document import enveloped, strict_text
 from ..plain import BOLD, DIM, RESET
 from ..text import broken, printable, text_width
@@ -21,7 +22,7 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
     `width` cells."""
     shown = []
     for d in found.derivatives:
-        head = f"d {printable(found.of)} / d {printable(d.wrt)}"
+        head = _head(found, d.wrt)
         note = "" if d.verified else "   (not verified)"
         margin = text_width(head) + 3
         text = printable(d.text, 100_000)
@@ -31,14 +32,27 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
             head = f"{BOLD}{head}{RESET}"
             note = f"{DIM}{note}{RESET}" if note else ""
         shown.append(f"{head} = {text}{note}\n")
+        for at, (name, part, _) in enumerate(d.lets):
+            word = "where" if at == 0 else "and"
+            shown.append(f"{word:>{margin - 1}} {name} = {printable(part, 100_000)}\n")
     return "".join(shown)
+
+
+def _head(found: Derived, wrt: str) -> str:
+    """`d loss / d x`, `d2 loss / d x d y`."""
+    names = wrt.split(",") if found.order > 1 else [wrt]
+    below = " ".join(f"d {printable(n)}" for n in (names * 2 if len(names) < found.order else names))
+    return f"d{found.order if found.order > 1 else ''} {printable(found.of)} / {below}"
 
 
 def statements(found: Derived) -> str:
     """`dloss_dA = 2*A + B`: to be put below the program."""
-    return "".join(
-        f"d{_identifier(found.of)}_d{_identifier(d.wrt)} = {d.text}\n" for d in found.derivatives
-    )
+    mark = "d" if found.order == 1 else "d2"
+    made = []
+    for d in found.derivatives:
+        made += [f"{name} = {part}\n" for name, part, _ in d.lets]
+        made.append(f"{mark}{_identifier(found.of)}_d{_identifier(d.wrt)} = {d.text}\n")
+    return "".join(made)
 
 
 def _identifier(name: str) -> str:
@@ -47,10 +61,19 @@ def _identifier(name: str) -> str:
 
 def latex(found: Derived) -> str:
     """An `align*` environment; it needs `amsmath`."""
-    rows = [
-        rf"\frac{{\partial {found.of_latex}}}{{\partial {d.wrt_latex}}} &= {d.latex}"
-        for d in found.derivatives
-    ]
+    rows = []
+    for d in found.derivatives:
+        above, below = rf"\partial {found.of_latex}", rf"\partial {d.wrt_latex}"
+        if found.order > 1:
+            above = rf"\partial^{{2}} {found.of_latex}"
+            names = d.wrt_latex.split(r",\,")
+            below = rf"\partial {names[0]} \, \partial {names[-1]}"
+        row = rf"\frac{{{above}}}{{{below}}} &= {d.latex}"
+        if d.lets:
+            row += r" \quad\text{where}\quad " + r",\; ".join(
+                f"{latex_name(name)} = {part}" for name, _, part in d.lets
+            )
+        rows.append(row)
     return "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}\n"
 
 
@@ -62,10 +85,12 @@ def dump(found: Derived) -> str:
 
 def _body(found: Derived) -> dict[str, Any]:
     return {
-        "of": strict_text(found.of),
+        "of": strict_text(found.of), "order": found.order,
         "derivatives": {
             d.wrt: {
-                "text": strict_text(d.text), "latex": strict_text(d.latex),
+                "expr": strict_text(d.text), "text": strict_text(d.text),
+                "lets": [[strict_text(n), strict_text(part)] for n, part, _ in d.lets],
+                "cost": d.cost, "latex": strict_text(d.latex),
                 "shape": list(d.shape), "verified": d.verified,
             }
             for d in found.derivatives

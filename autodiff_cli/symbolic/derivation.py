@@ -1,0 +1,92 @@
+"""From the graph of a result to the formula of its derivative.
+
+    graph -> sum of products -> derivative -> the cheapest way to write it -> names of its parts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import NamedTuple
+
+from ..graph.node import Node
+from .expression import Expression
+from .lets import cost_of, with_lets
+from .matrix_form import Printer
+from .reading import Reader
+from .slopes import Slopes
+from .terms import Algebra, NoFormula, Sum
+
+MOST_NAMED = 4  # values whose names are tried in every combination
+
+
+class Formula(NamedTuple):
+    """A formula, and the parts of it that have names, in the order in which they are made."""
+
+    shown: Expression
+    lets: tuple[tuple[str, Expression], ...]
+    cost: int
+
+
+def formulas(
+    result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str]
+) -> list[Formula]:
+    """Ways to write the derivative with respect to one node after the other, the cheapest first.
+
+    `ends` are names of what is read no further, `wrt` among them; `values` names of what may be.
+    Raises NoFormula.
+    """
+    found: dict[Expression, Formula] = {}
+    problem: NoFormula | None = None
+    taken = {*ends.values(), *values.values()}
+    for kept in _choices(values):
+        try:
+            shown = _formula(result, wrt, ends, values, kept)
+        except NoFormula as error:
+            problem = problem or error
+            continue
+        rest, lets = with_lets(shown, taken)
+        cost = cost_of(rest) + sum(cost_of(part) for _, part in lets)
+        found[shown] = Formula(rest, tuple(lets), cost)
+    if not found and problem is not None:
+        raise problem
+    return sorted(found.values(), key=lambda formula: (formula.cost, len(formula.lets)))
+
+
+def _choices(values: Mapping[Node, str]) -> Iterator[tuple[Node, ...]]:
+    """Which values are names, and not what they were made of."""
+    nodes = list(values)
+    if len(nodes) > MOST_NAMED:
+        yield tuple(nodes)
+        yield ()
+        return
+    for size in range(len(nodes), -1, -1):
+        yield from combinations(nodes, size)
+
+
+def _formula(
+    result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
+    kept: tuple[Node, ...],
+) -> Expression:  # fmt: skip
+    algebra = Algebra()
+    opened = Reader(algebra, ends)
+    meanings: dict[str, Sum] = {}
+    for node in kept:
+        if node is not result:
+            read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}})
+            meanings[values[node]] = read.read(node)
+    reader = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not result}})
+    found = reader.read(result)
+    for node in wrt:
+        name = algebra.atom("name", ends[node], (), node.shape)
+        found = Slopes(algebra, name, meanings).of(found)
+    named: dict[Sum, str] = {}
+    for node, text in values.items():
+        if node not in kept or node is result:
+            try:
+                sum_ = reader.read(node) if kept else opened.read(node)
+            except NoFormula:
+                continue
+            if sum_.terms and sum_.terms[0][0]:
+                named.setdefault(sum_, text)
+    return Printer(algebra, named).form(found).shown

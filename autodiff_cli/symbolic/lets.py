@@ -1,0 +1,160 @@
+"""Parts of a formula that occur more than once, named: `t = tanh(x)`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container
+from typing import Any
+
+from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed
+
+MOST_LETS = 6
+LEAST_SAVED = 3  # operators and calls that a name must save
+LETTERS = {
+    "softmax": "p", "sigmoid": "p", "sub": "r", "tanh": "t", "inv": "M", "norm": "s", "sum": "s",
+    "exp": "e", "outer": "M", "diag": "M", "solve": "u",
+}  # fmt: skip
+SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d")
+
+
+def cost_of(shown: Any) -> int:
+    """The operators and calls of an expression."""
+    own = 0 if isinstance(shown, Name | Number) else 1
+    if isinstance(shown, Negative) and _leads_with_number(shown.inner):
+        own = 0
+    return own + sum(map(cost_of, _parts(shown)))
+
+
+def _leads_with_number(shown: Any) -> bool:
+    while isinstance(shown, Infix) and shown.key in ("mul", "div", "matmul"):
+        shown = shown.left
+    return isinstance(shown, Number)
+
+
+def cost_with_lets(shown: Any, cost: int) -> int:
+    """The cost of an expression that costs `cost` as it is, once its parts are named."""
+    found = _repeated(shown, ())
+    while found is not None:
+        part, uses, own = found
+        cost -= (uses - 1) * own
+        shown = _replaced(shown, part, Name("?"))
+        found = _repeated(shown, (part,))
+    return cost
+
+
+def with_lets(
+    shown: Expression, taken: Container[str]
+) -> tuple[Expression, list[tuple[str, Expression]]]:
+    """An expression, and the parts of it that got names, in an order in which they can be made."""
+    lets: list[tuple[str, Any]] = []
+    names: set[str] = set()
+    for _ in range(MOST_LETS):
+        found = _repeated(shown, ())
+        if found is None:
+            break
+        part = found[0]
+        name = _name(part, taken, names)
+        names.add(name)
+        stands = Name(name)
+        shown = _replaced(shown, part, stands)
+        lets = [(other, _replaced(inner, part, stands)) for other, inner in lets]
+        lets.append((name, part))
+    ordered: list[tuple[str, Expression]] = []
+    while lets:
+        ready = next(
+            (let for let in lets if not any(_mentions(let[1], o) for o, _ in lets if o != let[0])),
+            lets[0],
+        )
+        lets.remove(ready)
+        ordered.append(ready)
+    return shown, ordered
+
+
+def _repeated(shown: Any, without: Container[Any]) -> tuple[Any, int, int] | None:
+    """The part whose name saves most: it, how often it occurs, what it costs."""
+    counts: Counter[Any] = Counter()
+    costs: dict[Any, int] = {}
+
+    def count(part: Any) -> int:
+        own = 0 if isinstance(part, Name | Number) else 1
+        if isinstance(part, Negative) and _leads_with_number(part.inner):
+            own = 0
+        cost = own + sum(map(count, _parts(part)))
+        if cost >= 1 and not isinstance(part, Transposed | Negative):
+            counts[part] += 1
+            costs[part] = cost
+        return cost
+
+    count(shown)
+    best: tuple[int, int, Any] | None = None
+    for part, uses in counts.items():
+        saved = (uses - 1) * costs[part]
+        enough = saved >= LEAST_SAVED or (saved == 2 and costs[part] == 1)
+        if uses > 1 and enough and part not in without:
+            if best is None or (saved, costs[part]) > best[:2]:
+                best = saved, costs[part], part
+    if best is None:
+        return None
+    return best[2], counts[best[2]], best[1]
+
+
+def _parts(shown: Any) -> tuple[Any, ...]:
+    match shown:
+        case Infix(_, left, right):
+            return left, right
+        case Negative(inner) | Transposed(inner) | Index(inner, _):
+            return (inner,)
+        case Call(_, arguments, _):
+            return tuple(
+                part for a in arguments for part in (a if isinstance(a, list) else [a])
+            )
+    return ()
+
+
+def _replaced(shown: Any, part: Any, by: Any) -> Any:
+    if shown == part:
+        return by
+    match shown:
+        case Infix(key, left, right):
+            return Infix(key, _replaced(left, part, by), _replaced(right, part, by))
+        case Negative(inner):
+            return Negative(_replaced(inner, part, by))
+        case Transposed(inner):
+            return Transposed(_replaced(inner, part, by))
+        case Index(inner, at):
+            return Index(_replaced(inner, part, by), at)
+        case Call(function, arguments, keywords):
+            return Call(function, tuple(_replaced(a, part, by) for a in arguments), keywords)
+    return shown
+
+
+def renamed(shown: Any, names: dict[str, str]) -> Any:
+    """With other names."""
+    match shown:
+        case Name(text, shape):
+            return Name(names.get(text, text), shape)
+        case Infix(key, left, right):
+            return Infix(key, renamed(left, names), renamed(right, names))
+        case Negative(inner):
+            return Negative(renamed(inner, names))
+        case Transposed(inner):
+            return Transposed(renamed(inner, names))
+        case Index(inner, at):
+            return Index(renamed(inner, names), at)
+        case Call(function, arguments, keywords):
+            return Call(function, tuple(renamed(a, names) for a in arguments), keywords)
+    return shown
+
+
+def _mentions(shown: Any, name: str) -> bool:
+    if isinstance(shown, Name):
+        return shown.text == name
+    return any(_mentions(part, name) for part in _parts(shown))
+
+
+def _name(part: Any, taken: Container[str], names: set[str]) -> str:
+    key = part.function if isinstance(part, Call) else getattr(part, "key", "")
+    for name in (*([LETTERS[key]] if key in LETTERS else []), *SPARE):
+        if name not in taken and name not in names:
+            return name
+    return next(n for i in range(1, 99) if (n := f"t{i}") not in taken and n not in names)

@@ -1,0 +1,426 @@
+"""A graph of nodes as sums of products.
+
+What an op is in index form is said here for those that are products, sums over axes, movements of
+axes, comparisons and inverses; a function of one element is an atom, whatever its name; a composite
+is what its body is. Names end the reading; `opened` reads on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..graph.kinds import Kind
+from ..graph.node import Node
+from ..graph.op import CONSTANT
+from ..graph.registry import overloads
+from ..graph.walk import bottom_up
+from .terms import Algebra, At, Label, NoFormula, Sum, number_of
+
+MOST_NODES = 400
+COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
+OPPOSITE = {"gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
+
+
+class Reader:
+    """Reads nodes, each once. `names`: what ends the reading."""
+
+    def __init__(self, algebra: Algebra, names: Mapping[Node, str]):
+        self.algebra = algebra
+        self.names = names
+        self.known: dict[Node, Sum] = {}
+
+    def read(self, node: Node) -> Sum:
+        """The sum that a node is; NoFormula where it is none."""
+        for top in bottom_up(node, self._below, self.known):
+            if len(self.known) > MOST_NODES:
+                raise NoFormula
+            self.known[top] = self._made(top)
+        return self.known[node]
+
+    def _below(self, node: Node) -> tuple[Node, ...]:
+        if node in self.names or node.op is CONSTANT:
+            return ()
+        if _is_logdet(node):
+            return (node.args[2],)
+        body = self._body(node)
+        return node.inputs if body is None else (body,)
+
+    def _body(self, node: Node) -> Node | None:
+        """What a composite stands for; None of what is read as it is."""
+        if node.op.key in READERS or not isinstance(node.body, Node):
+            return None
+        return None if _is_function(node) else node.body
+
+    def _made(self, node: Node) -> Sum:
+        name = self.names.get(node)
+        if name is not None:
+            return self.algebra.of_atom(self.algebra.atom("name", name, (), node.shape))
+        if node.op is CONSTANT:
+            flat = node.value.reshape(-1)
+            if flat.size and (flat == flat[0]).all():
+                return self.algebra.number(float(flat[0]), node.shape)
+            raise NoFormula(node)
+        read = READERS.get(node.op.key)
+        if read is not None:
+            return read(self, node, *node.args)
+        if _is_function(node):
+            return self._function(node)
+        body = self._body(node)
+        if body is not None:
+            return self.known[body]
+        raise NoFormula(node)
+
+    def of(self, node: Node) -> Sum:
+        return self.known[node]
+
+    def _function(self, node: Node) -> Sum:
+        """A function of one element. Static arguments are a part of its name."""
+        statics = tuple(None if isinstance(a, Node) else a for a in node.args)
+        atom = self.algebra.atom(
+            "function", (node.op, statics), (self.of(node.inputs[0]),), node.shape
+        )
+        return self.algebra.of_atom(atom)
+
+    # -- what ops are -----------------------------------------------------------------------------
+
+    def same(self, node: Node, *args: Any) -> Sum:
+        return self.algebra.stretched(self.of(node.inputs[0]), node.shape)
+
+    def add(self, node: Node, left: Node, right: Node, *args: Any) -> Sum:
+        return self._added(node, left, right, 1.0)
+
+    def sub(self, node: Node, left: Node, right: Node, *args: Any) -> Sum:
+        return self._added(node, left, right, -1.0)
+
+    def _added(self, node: Node, left: Node, right: Node, sign: float) -> Sum:
+        one = self.algebra.stretched(self.of(left), node.shape)
+        other = self.algebra.stretched(self.of(right), node.shape)
+        return self.algebra.added(one, self.algebra.scaled(other, sign))
+
+    def neg(self, node: Node, inner: Node) -> Sum:
+        return self.algebra.scaled(self.of(inner), -1.0)
+
+    def mul(self, node: Node, left: Node, right: Node) -> Sum:
+        return self.algebra.multiplied(self.of(left), self.of(right), node.shape)
+
+    def div(self, node: Node, left: Node, right: Node, *args: Any) -> Sum:
+        below = self.raised(self.of(right), -1.0)
+        return self.algebra.multiplied(self.of(left), below, node.shape)
+
+    def reciprocal(self, node: Node, inner: Node) -> Sum:
+        return self.raised(self.of(inner), -1.0)
+
+    def sqrt(self, node: Node, inner: Node) -> Sum:
+        return self.algebra.raised(self.of(inner), 0.5)
+
+    def rsqrt(self, node: Node, inner: Node) -> Sum:
+        return self.algebra.raised(self.of(inner), -0.5)
+
+    def pow(self, node: Node, base: Node, exponent: Node) -> Sum:
+        power = number_of(self.of(exponent))
+        if power is None:  # a**b is exp(b * log(a))
+            raise NoFormula(node)
+        return self.algebra.stretched(self.raised(self.of(base), power), node.shape)
+
+    def raised(self, sum_: Sum, power: float) -> Sum:
+        """A power; 1 / (1 + exp(-u)) is a sigmoid."""
+        if power < 0 and len(sum_.terms) == 2:
+            (first, one), (second, other) = sum_.terms
+            product = second if not first else first
+            if one == other and (not first or not second) and len(product) == 1:
+                atom = self.algebra.atoms[product[0].atom]
+                if atom.kind == "function" and atom.data[0].name == "exp" and (
+                    product[0].power == 1
+                    and self.algebra.scaled(self.algebra.of_atom(product[0].atom), one).terms
+                    == ((product, one),)
+                ):  # fmt: skip
+                    turned = self.algebra.scaled(atom.parts[0], -1.0)
+                    found = function(self.algebra, "sigmoid", turned)
+                    found = self.algebra.raised(found, -power)
+                    return self.algebra.scaled(found, one**power)
+        return self.algebra.raised(sum_, power)
+
+    def permute(self, node: Node, inner: Node, dims: tuple[int, ...]) -> Sum:
+        order: list[Label] = [0] * len(dims)
+        for new, old in enumerate(dims):
+            order[old] = new
+        return self._moved(node, inner, order)
+
+    def transpose(self, node: Node, inner: Node, first: int = -2, second: int = -1) -> Sum:
+        order: list[Label] = list(range(node.ndim))
+        if order:
+            order[first], order[second] = order[second], order[first]
+        return self._moved(node, inner, order)
+
+    def t(self, node: Node, inner: Node) -> Sum:
+        return self.transpose(node, inner) if node.ndim == 2 else self.of(inner)
+
+    def _moved(self, node: Node, inner: Node, order: list[Label]) -> Sum:
+        sizes = inner.shape
+        labels = tuple(None if sizes[i] == 1 else label for i, label in enumerate(order))
+        return self.algebra.moved(self.of(inner), labels, node.shape)
+
+    def view(self, node: Node, inner: Node, *args: Any) -> Sum:
+        """Axes of one element come and go."""
+        axes = [axis for axis, size in enumerate(node.shape) if size != 1]
+        if [node.shape[axis] for axis in axes] != [size for size in inner.shape if size != 1]:
+            raise NoFormula(node)
+        left = iter(axes)
+        return self._moved(node, inner, [None if s == 1 else next(left) for s in inner.shape])
+
+    def sum(self, node: Node, inner: Node, dims: Any = None, keepdim: bool = False, *_: Any) -> Sum:
+        axes = tuple(range(inner.ndim)) if dims is None else _axes(dims, inner.ndim)
+        return self.algebra.reduced(self.of(inner), axes, bool(keepdim))
+
+    def mean(self, node: Node, inner: Node, dims: Any = None, keep: bool = False, *_: Any) -> Sum:
+        total = self.sum(node, inner, dims, keep)
+        return self.algebra.scaled(total, max(node.numel, 1) / max(inner.numel, 1))
+
+    def summed_to(self, node: Node, inner: Node, *args: Any) -> Sum:
+        extra = inner.ndim - node.ndim
+        sizes = zip(inner.shape[extra:], node.shape, strict=True)
+        ones = tuple(extra + i for i, (large, small) in enumerate(sizes) if large != small)
+        kept = self.algebra.reduced(self.of(inner), ones, True)
+        return self.algebra.reduced(kept, tuple(range(extra)), False)
+
+    def matmul(self, node: Node, left: Node, right: Node) -> Sum:
+        one: list[Label] = list(range(left.ndim))
+        other: list[Label] = list(range(right.ndim))
+        inner = self.algebra.fresh()
+        batch = node.ndim - (left.ndim > 1) - (right.ndim > 1)
+        for labels, source, last in ((one, left, 1), (other, right, 2)):
+            if source.ndim == 1:
+                labels[0] = inner
+                continue
+            extra = batch - (source.ndim - 2)
+            labels[:-2] = [extra + i for i in range(source.ndim - 2)]
+            labels[-2:] = [batch, inner] if last == 1 else [inner, node.ndim - 1]
+        operands = []
+        for labels, source in ((one, left), (other, right)):
+            found = tuple(None if s == 1 else x for x, s in zip(labels, source.shape, strict=True))
+            operands.append((self.of(source), found))
+        return self.algebra.einsum(operands, node.shape)
+
+    def trace(self, node: Node, inner: Node) -> Sum:
+        label = self.algebra.fresh()
+        return self.algebra.moved(self.of(inner), (label, label), ())
+
+    def diagonal(self, node: Node, inner: Node, offset: int = 0, *args: Any) -> Sum:
+        if offset or inner.ndim != 2 or inner.shape[0] != inner.shape[1] or args not in DIAGONALS:
+            raise NoFormula(node)
+        return self.algebra.moved(self.of(inner), (0, 0), node.shape)
+
+    def diag_embed(self, node: Node, inner: Node, offset: int = 0, *args: Any) -> Sum:
+        if offset or inner.ndim != 1:
+            raise NoFormula(node)
+        return self.algebra.einsum([(self.of(inner), (0,)), (self.identity(node), (0, 1))],
+                                   node.shape)  # fmt: skip
+
+    def identity(self, node: Node, *args: Any) -> Sum:
+        if node.ndim != 2 or node.shape[0] != node.shape[1]:
+            raise NoFormula(node)
+        return self.algebra.of_atom(self.algebra.atom("delta", None, (), node.shape))
+
+    def select(self, node: Node, inner: Node, dim: int, index: int) -> Sum:
+        dim %= inner.ndim
+        order: list[Label] = [axis - (axis > dim) for axis in range(inner.ndim)]
+        order[dim] = At(index % inner.shape[dim])
+        return self._moved(node, inner, order)
+
+    def filled(self, node: Node, *args: Any) -> Sum:
+        values = [a for a in args if isinstance(a, int | float)]
+        if len(values) != 1:
+            raise NoFormula(node)
+        return self.algebra.number(float(values[0]), node.shape)
+
+    def compared(self, node: Node, left: Node, right: Node) -> Sum:
+        one = self.algebra.stretched(self.of(left), node.shape)
+        other = self.algebra.stretched(self.of(right), node.shape)
+        return self.gate(node.op.key, one, other)
+
+    def gate(self, key: str, left: Sum, right: Sum) -> Sum:
+        """1 where a comparison holds, 0 elsewhere."""
+        if key in ("gt", "le") and number_of(right) == 0 and len(left.terms) == 1:
+            ((product, value),) = left.terms
+            atom = self.algebra.atoms[product[0].atom] if len(product) == 1 else None
+            if atom is not None and value > 0 and atom.kind == "function":
+                if atom.data[0].name == "relu" and product[0].power == 1:
+                    left = atom.parts[0]
+        return self.algebra.of_atom(self.algebra.atom("gate", key, (left, right), left.shape))
+
+    def opposite(self, gate: Sum) -> Sum:
+        """1 where a comparison does not hold."""
+        if len(gate.terms) == 1 and len(gate.terms[0][0]) == 1 and gate.terms[0][1] == 1:
+            (factor,) = gate.terms[0][0]
+            atom = self.algebra.atoms[factor.atom]
+            if atom.kind == "gate" and factor.at == tuple(
+                None if size == 1 else axis for axis, size in enumerate(gate.shape)
+            ):
+                return self.gate(OPPOSITE[atom.data], *atom.parts)
+        return self.algebra.added(
+            self.algebra.number(1.0, gate.shape), self.algebra.scaled(gate, -1.0)
+        )
+
+    def where(self, node: Node, condition: Node, yes: Node, no: Node) -> Sum:
+        if _is_logdet(node):
+            return self.of(no)
+        shape = node.shape
+        holds = self.of(condition)
+        return self.algebra.added(
+            self.algebra.multiplied(holds, self.of(yes), shape),
+            self.algebra.multiplied(self.opposite(holds), self.of(no), shape),
+        )
+
+    def maximum(self, node: Node, left: Node, right: Node) -> Sum:
+        return self._larger(node, left, right, "gt")
+
+    def minimum(self, node: Node, left: Node, right: Node) -> Sum:
+        return self._larger(node, left, right, "lt")
+
+    def _larger(self, node: Node, left: Node, right: Node, key: str) -> Sum:
+        one = self.algebra.stretched(self.of(left), node.shape)
+        other = self.algebra.stretched(self.of(right), node.shape)
+        holds = self.gate(key, one, other)
+        return self.algebra.added(
+            self.algebra.multiplied(holds, one, node.shape),
+            self.algebra.multiplied(self.opposite(holds), other, node.shape),
+        )
+
+    def inverse(self, node: Node, inner: Node) -> Sum:
+        if inner.ndim != 2:
+            raise NoFormula(node)
+        return self.inverted(self.of(inner))
+
+    def inverted(self, sum_: Sum) -> Sum:
+        """The inverse of a matrix: of an inverse the matrix, of a transpose the transpose."""
+        algebra = self.algebra
+        number, inner = 1.0, sum_
+        if len(sum_.terms) == 1:
+            ((product, number),) = sum_.terms
+            inner = Sum(((product, 1.0),), sum_.shape)
+            if len(product) == 1 and product[0].power == 1:
+                (factor,) = product
+                atom = algebra.atoms[factor.atom]
+                if factor.at == (1, 0):
+                    turned = self.inverted(algebra.of_atom(factor.atom))
+                    return algebra.scaled(algebra.moved(turned, (1, 0)), 1 / number)
+                if atom.kind == "inverse":
+                    return algebra.scaled(atom.parts[0], 1 / number)
+        return algebra.scaled(
+            algebra.of_atom(algebra.atom("inverse", None, (inner,), inner.shape)), 1 / number
+        )
+
+    def solve(self, node: Node, matrix: Node, right: Node, left: bool = True) -> Sum:
+        if matrix.ndim != 2 or right.ndim > 2 or not left:
+            raise NoFormula(node)
+        inner = self.algebra.fresh()
+        tail = (1,) if right.ndim == 2 else ()
+        at: list[tuple[Label, ...]] = [(0, inner), (inner, *tail)]
+        return self.algebra.einsum(
+            [(self.inverted(self.of(matrix)), at[0]), (self.of(right), at[1])], node.shape
+        )
+
+    def det(self, node: Node, inner: Node) -> Sum:
+        return self._determinant(node, inner, "det")
+
+    def slogdet(self, node: Node, inner: Node) -> Sum:
+        return self._determinant(node, inner, "logdet")
+
+    def _determinant(self, node: Node, inner: Node, kind: str) -> Sum:
+        if inner.ndim != 2:
+            raise NoFormula(node)
+        atom = self.algebra.atom(kind, None, (self.of(inner),), ())
+        return self.algebra.of_atom(atom)
+
+    def output(self, node: Node, source: Node, at: int) -> Sum:
+        if (source.op.key, at) in (("slogdet", 1), ("inv_raw", 0), ("solve_raw", 0)):
+            return self.of(source)
+        raise NoFormula(node)
+
+    def softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
+        axis = dim % inner.ndim
+        atom = self.algebra.atom("softmax", axis, (self.of(inner),), inner.shape)
+        return self.algebra.of_atom(atom)
+
+    def logsumexp(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
+        axes = _axes(dims, inner.ndim)
+        if len(axes) != 1:
+            raise NoFormula(node)
+        found = self._logsumexp(self.of(inner), axes[0])
+        return found if keepdim else self.algebra.reduced(found, axes, False)
+
+    def _logsumexp(self, inner: Sum, axis: int) -> Sum:
+        shape = tuple(1 if i == axis else size for i, size in enumerate(inner.shape))
+        return self.algebra.of_atom(self.algebra.atom("logsumexp", axis, (inner,), shape))
+
+    def log_softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
+        total = self._logsumexp(self.of(inner), dim % inner.ndim)
+        total = self.algebra.stretched(total, inner.shape)
+        return self.algebra.added(self.of(inner), self.algebra.scaled(total, -1.0))
+
+    def detached(self, node: Node, inner: Node) -> Sum:
+        atom = self.algebra.atom("detached", None, (self.of(inner),), inner.shape)
+        return self.algebra.of_atom(atom)
+
+
+def _is_logdet(node: Node) -> bool:
+    """Whether a node is the logarithm of a determinant: nan where that is negative."""
+    if node.op.key != "where" or node.args[2].op.key != "output":
+        return False
+    return node.args[2].args[0].op.key == "slogdet"
+
+
+DIAGONALS = ((), (0, 1), (-2, -1))
+
+READERS: dict[str, Callable[..., Sum]] = {
+    **dict.fromkeys(
+        ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
+         "with_value"], Reader.same
+    ),
+    **dict.fromkeys(["view", "reshape", "unsqueeze", "squeeze", "squeeze_dims"], Reader.view),
+    **dict.fromkeys(COMPARISONS, Reader.compared),
+    **dict.fromkeys(["diagonal", "diagonal_copy"], Reader.diagonal),
+    **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], Reader.matmul),
+    **dict.fromkeys(["solve", "solve_raw"], Reader.solve),
+    **dict.fromkeys(["full", "zeros", "ones"], Reader.filled),
+    **dict.fromkeys(["inv", "inv_raw"], Reader.inverse),
+    **dict.fromkeys(["log_softmax", "log_softmax_node"], Reader.log_softmax),
+    **dict.fromkeys(["softmax", "softmax_node"], Reader.softmax),
+    "add": Reader.add, "sub": Reader.sub, "neg": Reader.neg, "mul": Reader.mul, "div": Reader.div,
+    "reciprocal": Reader.reciprocal, "sqrt": Reader.sqrt, "rsqrt": Reader.rsqrt, "pow": Reader.pow,
+    "permute": Reader.permute, "transpose": Reader.transpose, "t": Reader.t, "sum": Reader.sum,
+    "mean": Reader.mean, "summed_to": Reader.summed_to, "trace": Reader.trace,
+    "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
+    "where": Reader.where, "detach": Reader.detached, "maximum": Reader.maximum, "minimum": Reader.minimum,
+    "det": Reader.det, "slogdet": Reader.slogdet, "output": Reader.output,
+    "logsumexp": Reader.logsumexp,
+}  # fmt: skip
+
+
+def function(algebra: Algebra, name: str, inner: Sum) -> Sum:
+    """A function of one element by its name."""
+    (op, *_) = overloads(name)
+    return algebra.of_atom(algebra.atom("function", (op, (None,)), (inner,), inner.shape))
+
+
+def _is_function(node: Node) -> bool:
+    """Whether a node is a function of one element of one operand, in the names of programs."""
+    if len(node.inputs) != 1 or node.shape != node.inputs[0].shape:
+        return False
+    return node.op.kind is Kind.POINTWISE or node.op.name in SMOOTH
+
+
+SMOOTH = frozenset(
+    ["nn.functional.softplus", "nn.functional.gelu", "nn.functional.silu", "nn.functional.elu",
+     "nn.functional.logsigmoid", "nn.functional.leaky_relu", "relu", "nn.functional.relu"]
+)  # fmt: skip
+
+
+def _axes(dims: Any, ndim: int) -> tuple[int, ...]:
+    if dims is None:
+        return tuple(range(ndim))
+    found = dims if isinstance(dims, tuple | list) else (dims,)
+    return tuple(d % ndim for d in found) if found else tuple(range(ndim))

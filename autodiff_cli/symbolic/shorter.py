@@ -1,0 +1,196 @@
+"""Other ways to say the same sum: a common factor in front, brackets multiplied out, names of values.
+
+Each way is one change; who prints takes the cheapest and asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .terms import Algebra, Factor, Label, NoFormula, Product, Sum, is_summed, renamed
+
+MOST_AXES = 2  # of what is put in brackets
+
+
+def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]]) -> Iterator[Sum]:
+    """Sums equal to this one."""
+    terms = sum_.terms
+    for i, (left, a) in enumerate(terms):
+        for j in range(i + 1, len(terms)):
+            right, b = terms[j]
+            rest = [(v, p) for k, (p, v) in enumerate(terms) if k not in (i, j)]
+            for merged in _merged(algebra, left, a, right, b):
+                yield from _tried(algebra, [*rest, merged], sum_)
+    for i, (product, value) in enumerate(terms):
+        rest = [(v, p) for k, (p, v) in enumerate(terms) if k != i]
+        for opened in _opened(algebra, product, value):
+            yield from _tried(algebra, [*rest, *opened], sum_)
+        for parts, number, name in scalars:
+            left_over = _without(product, parts)
+            if left_over is not None:
+                named = [*left_over, Factor(name, ())]
+                yield from _tried(algebra, [*rest, (value / number, named)], sum_)
+        softened = _softmax(algebra, product)
+        if softened is not None:
+            yield from _tried(algebra, [*rest, (value, softened)], sum_)
+
+
+def opened(algebra: Algebra, sum_: Sum) -> Sum | None:
+    """All brackets of the sum multiplied out."""
+    found = sum_
+    for _ in range(8):
+        terms: list[tuple[float, Any]] = []
+        changed = False
+        for product, value in found.terms:
+            ways_ = next(_opened(algebra, product, value), None)
+            changed = changed or ways_ is not None
+            terms += ways_ if ways_ is not None else [(value, product)]
+        if not changed:
+            return found if found != sum_ else None
+        try:
+            found = algebra.made(terms, sum_.shape)
+        except NoFormula:
+            return None
+    return found
+
+
+def _tried(algebra: Algebra, terms: list[tuple[float, Any]], sum_: Sum) -> Iterator[Sum]:
+    try:
+        yield algebra.made(terms, sum_.shape)
+    except NoFormula:
+        return
+
+
+def _merged(
+    algebra: Algebra, left: Product, a: float, right: Product, b: float
+) -> Iterator[tuple[float, list[Factor]]]:
+    """Two terms as a common factor times what is left of them."""
+    for i, one in enumerate(left):
+        for j, other in enumerate(right):
+            if one.atom != other.atom or (one.power > 0) != (other.power > 0):
+                continue
+            power = min(one.power, other.power, key=abs)
+            turned = other.at[::-1]
+            forms = [other.at]
+            if algebra.atoms[one.atom].symmetric and turned != other.at:
+                forms.append(turned)
+            for at in forms:
+                names = _matched(one.at, at)
+                if names is None:
+                    continue
+                mine = _less(left, i, power)
+                its = _less(right, j, power)
+                for factor in its:
+                    for label in factor.at:
+                        if is_summed(label) and label not in names:
+                            names[label] = algebra.fresh()
+                shared = {x for x in one.at if is_summed(x)}
+                terms = [(a, mine), (b, renamed(its, names))]
+                for number, factors in _brackets(algebra, terms, shared):
+                    yield number, [one._replace(power=power), *factors]
+
+
+def _matched(one: tuple[Label, ...], other: tuple[Label, ...]) -> dict[Any, Label] | None:
+    """The names of summed labels that make two places one."""
+    names: dict[Any, Label] = {}
+    for mine, its in zip(one, other, strict=True):
+        if is_summed(mine) and is_summed(its):
+            if names.setdefault(its, mine) != mine:
+                return None
+        elif mine != its:
+            return None
+    return names if len(set(names.values())) == len(names) else None
+
+
+def _less(product: Product, position: int, power: float) -> list[Factor]:
+    """The factors without one of them to a power."""
+    found = [factor for i, factor in enumerate(product) if i != position]
+    left = product[position].power - power
+    if left:
+        found.append(product[position]._replace(power=left))
+    return found
+
+
+def _brackets(
+    algebra: Algebra, terms: list[tuple[float, list[Factor]]], shared: set[Any]
+) -> Iterator[tuple[float, list[Factor]]]:
+    """A sum of products as one factor, with its axes in either order; `shared`: summed labels that
+    are met outside as well."""
+    sizes: dict[Any, int] = {}
+    for _, factors in terms:
+        for factor in factors:
+            for label, size in zip(factor.at, algebra.atoms[factor.atom].shape, strict=True):
+                if type(label) is int and (label >= 0 or label in shared):
+                    sizes[label] = size
+    if len(sizes) > MOST_AXES:
+        return
+    axes = sorted(sizes, key=lambda label: (label < 0, abs(label)))
+    for order in dict.fromkeys([tuple(axes), tuple(axes[::-1])]):
+        names: dict[Any, Label] = {label: axis for axis, label in enumerate(order)}
+        inner = algebra.made(
+            [(number, renamed(factors, names)) for number, factors in terms],
+            tuple(sizes[label] for label in order),
+        )
+        yield algebra.factor(inner, order)
+
+
+def _opened(
+    algebra: Algebra, product: Product, value: float
+) -> Iterator[list[tuple[float, list[Factor]]]]:
+    """A term with a bracket multiplied out."""
+    for position, (atom, at, power) in enumerate(product):
+        if power != 1 or algebra.atoms[atom].kind != "group":
+            continue
+        rest = list(product[:position] + product[position + 1 :])
+        inner = algebra.atoms[atom].parts[0]
+        if len(inner.terms) > 1:
+            yield [(value * v, rest + algebra.placed(p, at)) for p, v in inner.terms]
+
+
+def _without(product: Product, parts: Product) -> list[Factor] | None:
+    """A product without the factors of another one; None where it does not hold them."""
+    left = list(product)
+    for part in parts:
+        for i, factor in enumerate(left):
+            if factor.atom == part.atom and factor.at == part.at:
+                power = factor.power - part.power
+                if (power > 0) != (factor.power > 0) and power:
+                    return None
+                left[i : i + 1] = [factor._replace(power=power)] if power else []
+                break
+        else:
+            return None
+    return left
+
+
+def _softmax(algebra: Algebra, product: Product) -> list[Factor] | None:
+    """`exp(u) / sum(exp(u))` as a softmax."""
+    for i, below in enumerate(product):
+        atom = algebra.atoms[below.atom]
+        if below.power != -1 or atom.kind != "group" or len(atom.parts[0].terms) != 1:
+            continue
+        (inner, number), *_ = atom.parts[0].terms
+        if len(inner) != 1 or number != 1 or inner[0].power != 1:
+            continue
+        (source,) = inner
+        kind = algebra.atoms[source.atom]
+        if kind.kind != "function" or kind.data[0].name != "exp":
+            continue
+        summed = [axis for axis, label in enumerate(source.at) if is_summed(label)]
+        if len(summed) != 1:
+            continue
+        for j, above in enumerate(product):
+            if above.atom != source.atom or above.power != 1:
+                continue
+            places = [
+                (label, below.at[x])
+                for label, x in zip(above.at, source.at, strict=True)
+                if type(x) is int and x >= 0
+            ]
+            if any(mine != its for mine, its in places):
+                continue
+            p = algebra.atom("softmax", summed[0], kind.parts, kind.shape)
+            rest = [f for k, f in enumerate(product) if k not in (i, j)]
+            return [*rest, Factor(p, above.at)]
+    return None

@@ -1,0 +1,181 @@
+"""Derivatives of sums of products: the product rule, and one rule for each kind of atom.
+
+The derivative of an array of shape S with respect to a name of shape T has the shape S + T; the
+identity matrices that come of it disappear into the labels of what they meet. A second derivative
+is the derivative of a derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..graph.node import Node
+from ..graph.op import Op, constant
+from .reading import Reader, function
+from .terms import Algebra, Factor, Label, NoFormula, Sum
+
+
+class Slopes:
+    """Derivatives with respect to one name. `meanings`: what other names stand for."""
+
+    def __init__(self, algebra: Algebra, name: int, meanings: Mapping[str, Sum]):
+        self.algebra = algebra
+        self.name = name
+        self.tail = algebra.atoms[name].shape
+        self.meanings = meanings
+        self.known: dict[int, Sum | None] = {}
+
+    def of(self, sum_: Sum) -> Sum:
+        """The derivative of a sum."""
+        shape = sum_.shape + self.tail
+        ends = self._labels(len(sum_.shape))
+        terms: list[tuple[float, list[Factor]]] = []
+        for product, number in sum_.terms:
+            for position, (atom, at, power) in enumerate(product):
+                slope = self.of_atom(atom)
+                if slope is None:
+                    continue
+                rest = list(product[:position] + product[position + 1 :])
+                if power != 1:
+                    rest.append(Factor(atom, at, power - 1))
+                terms += [
+                    (number * power * value, rest + self.algebra.placed(inner, at + ends))
+                    for inner, value in slope.terms
+                ]
+        return self.algebra.made(terms, shape)
+
+    def _labels(self, first: int) -> tuple[Label, ...]:
+        return tuple(None if s == 1 else first + i for i, s in enumerate(self.tail))
+
+    def of_atom(self, number: int) -> Sum | None:
+        """The derivative of an atom; None where it has none."""
+        if number not in self.known:
+            found = self._of_atom(number)
+            self.known[number] = found if found is not None and found.terms else None
+        return self.known[number]
+
+    def _of_atom(self, number: int) -> Sum | None:
+        algebra = self.algebra
+        atom = algebra.atoms[number]
+        if number == self.name:
+            factors = [
+                Factor(algebra.atom("delta", None, (), (size, size)), (axis, len(self.tail) + axis))
+                for axis, size in enumerate(self.tail)
+                if size != 1
+            ]
+            return algebra.made([(1.0, factors)], self.tail + self.tail)
+        if atom.kind == "name":
+            meaning = self.meanings.get(atom.data)
+            return None if meaning is None else self.of(meaning)
+        if atom.kind in ("delta", "gate", "detached"):
+            return None
+        (inner,) = atom.parts
+        slope = self.of(inner)
+        if not slope.terms:
+            return None
+        if atom.kind == "group":
+            return slope
+        shape = atom.shape + self.tail
+        labels = tuple(None if s == 1 else i for i, s in enumerate(atom.shape))
+        ends = self._labels(len(atom.shape))
+        own = algebra.of_atom(number)
+        if atom.kind == "function":
+            local = self._of_function(number)
+            return self._product(local, labels, slope, labels + ends, shape)
+        if atom.kind in ("softmax", "logsumexp"):
+            return self._of_softmax(number, slope, labels, ends, shape)
+        first, second = algebra.fresh(), algebra.fresh()
+        if atom.kind == "inverse":  # d inv(X) = -inv(X) dX inv(X)
+            found = algebra.einsum(
+                [(own, (0, first)), (slope, (first, second, *ends)), (own, (second, 1))], shape
+            )
+            return algebra.scaled(found, -1.0)
+        # d log det X = trace(inv(X) dX)
+        inverse = Reader(algebra, {}).inverted(inner)
+        parts = [(inverse, (first, second)), (slope, (second, first, *ends))]
+        return algebra.einsum([(own, ()), *parts] if atom.kind == "det" else parts, shape)
+
+    def _product(
+        self, left: Sum, at: tuple[Label, ...], right: Sum, ends: tuple[Label, ...],
+        shape: tuple[int, ...],
+    ) -> Sum:  # fmt: skip
+        """A product, distributed over the terms of the right."""
+        terms = []
+        for product, value in right.terms:
+            number, factors = self.algebra.factor(left, at)
+            terms.append((number * value, factors + self.algebra.placed(product, ends)))
+        return self.algebra.made(terms, shape)
+
+    def _of_softmax(
+        self, number: int, slope: Sum, labels: tuple[Label, ...], ends: tuple[Label, ...],
+        shape: tuple[int, ...],
+    ) -> Sum:  # fmt: skip
+        """`p * (d - sum(p * d))` along the axis; of logsumexp only that sum."""
+        algebra = self.algebra
+        atom = algebra.atoms[number]
+        axis = atom.data
+        size = atom.parts[0].shape[axis]
+        p = algebra.atom("softmax", axis, atom.parts, atom.parts[0].shape)
+        if size == 1:
+            return None if atom.kind == "softmax" else slope  # type: ignore[return-value]
+        label = algebra.fresh()
+        along = tuple(label if i == axis else x for i, x in enumerate(labels))
+        summed = [
+            (value, [Factor(p, along), *algebra.placed(product, along + ends)])
+            for product, value in slope.terms
+        ]
+        if atom.kind == "logsumexp":
+            return algebra.made(summed, shape)
+        own = Factor(p, labels)
+        terms = [(-value, [own, *factors]) for value, factors in summed]
+        for product, value in slope.terms:
+            terms.append((value, [own, *algebra.placed(product, labels + ends)]))
+        return algebra.made(terms, shape)
+
+    def _of_function(self, number: int) -> Sum:
+        """The slope of a function of one element, by the rule of its op."""
+        atom = self.algebra.atoms[number]
+        op, statics = atom.data
+        (inner,) = atom.parts
+        plain = PLAIN.get(op.name)
+        if plain is not None:
+            return plain(self.algebra, inner, self.algebra.of_atom(number))
+        return self._by_rule(op, statics, inner, self.algebra.of_atom(number))
+
+    def _by_rule(self, op: Op, statics: tuple[object, ...], inner: Sum, own: Sum) -> Sum:
+        if op.vjp_rule is None:
+            raise NoFormula
+        operand = constant(np.full(inner.shape, 0.5))
+        args = [operand if a is None else a for a in statics]
+        result = op.apply(args)
+        g = constant(np.ones(inner.shape))
+        found = op.vjp_rule(g, result, *result.args)
+        slope = found[0] if isinstance(found, tuple) else found
+        if not isinstance(slope, Node):
+            raise NoFormula
+        reader = Reader(self.algebra, {})
+        reader.known.update({operand: inner, result: own})
+        reader.known[g] = self.algebra.number(1.0, inner.shape)
+        return self.algebra.stretched(reader.read(slope), inner.shape)
+
+
+def _sigmoid(algebra: Algebra, inner: Sum) -> Sum:
+    return function(algebra, "sigmoid", inner)
+
+
+def _gate(algebra: Algebra, inner: Sum, own: Sum) -> Sum:
+    return Reader(algebra, {}).gate("gt", inner, algebra.number(0.0, inner.shape))
+
+
+PLAIN = {
+    "relu": _gate,
+    "nn.functional.relu": _gate,
+    "nn.functional.softplus": lambda algebra, inner, own: _sigmoid(algebra, inner),
+    "nn.functional.logsigmoid": lambda algebra, inner, own: _sigmoid(
+        algebra, algebra.scaled(inner, -1.0)
+    ),
+    "abs": lambda algebra, inner, own: function(algebra, "sign", inner),
+    "sign": lambda algebra, inner, own: Sum((), inner.shape),
+}
