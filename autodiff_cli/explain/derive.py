@@ -6,7 +6,7 @@ marked as not verified.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +138,7 @@ class _Context:
         current = {tensor.node: shown for shown, tensor in names.tensors.items()}
         self.ends = {
             node: shown for node, shown in (*current.items(), *self.short.items())
-            if node.op in (LEAF, CONSTANT) and node.shape or node.op is LEAF or node in wanted
+            if node.op is LEAF or node.op is CONSTANT and not node.weak or node in wanted
         }  # fmt: skip
         self.values = {
             node: shown for node, shown in current.items()
@@ -197,7 +197,7 @@ class _Context:
         found = _compared(formula, gradient, names)
         if not found:
             return found
-        moved = _moved([gradient, *names])
+        moved = _moved([gradient, *names], names)
         if moved is None:
             return True
         return _compared(formula, moved[gradient], {moved[n]: names[n] for n in names})
@@ -207,7 +207,7 @@ def _is_one(seed: Node) -> bool:
     return bool((value_of(seed) == 1).all()) and seed.numel == 1
 
 
-def _moved(nodes: list[Node]) -> dict[Node, Node] | None:
+def _moved(nodes: list[Node], named: Container[Node]) -> dict[Node, Node] | None:
     """The same nodes of other leaves: each value a little off; None where they cannot be made."""
     generator = np.random.default_rng(0)
     made: dict[Node, Node] = {}
@@ -223,7 +223,7 @@ def _moved(nodes: list[Node]) -> dict[Node, Node] | None:
         for node in sorted(walk(nodes, lambda n: n.inputs), key=SEQUENCE):
             if node.op in (LEAF, CONSTANT):
                 value = value_of(node)
-                if value.dtype.kind == "f" and value.size > 1 or node.op is LEAF:
+                if value.dtype.kind == "f" and node in named:
                     value = value * generator.uniform(0.9, 1.1, value.shape).astype(value.dtype)
                 made[node] = constant(value)
             else:

@@ -8,7 +8,7 @@ from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import CAST
 from ..graph.registry import overloads
-from ..symbolic.expression import INFIX, Call, Index, Infix, Left, Negative, Transposed
+from ..symbolic.expression import INFIX, Call, Index, Infix, Left, Listed, Negative, Transposed
 
 HELPERS = frozenset(["ones", "zeros", "sum", "sum_to_size"])  # what the printer itself writes
 
@@ -63,9 +63,8 @@ def readable(expression: Any) -> bool:
         case Call(function, arguments):
             if function not in HELPERS and not overloads(function):
                 return False
-            parts: list[Any] = []
-            for argument in arguments:
-                parts.extend(argument if isinstance(argument, list) else [argument])
+            return all(map(readable, arguments))
+        case Listed(parts):
             return all(map(readable, parts))
         case Infix(_, left, right):
             return readable(left) and readable(right)

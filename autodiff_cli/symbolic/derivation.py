@@ -71,16 +71,18 @@ def _formula(
     algebra = Algebra()
     opened = Reader(algebra, ends)
     meanings: dict[str, Sum] = {}
+    named: dict[Sum, str] = {}
     for node in kept:
         if node is not result:
             read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}})
-            meanings[values[node]] = read.read(node)
+            meaning = meanings[values[node]] = read.read(node)
+            if meaning.terms and meaning.terms[0][0]:
+                named.setdefault(meaning, values[node])
     reader = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not result}})
     found = reader.read(result)
     for node in wrt:
         name = algebra.atom("name", ends[node], (), node.shape)
         found = Slopes(algebra, name, meanings).of(found)
-    named: dict[Sum, str] = {}
     for node, text in values.items():
         if node not in kept or node is result:
             try:

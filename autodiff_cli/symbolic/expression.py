@@ -55,8 +55,14 @@ class Transposed(NamedTuple):
     inner: Any
 
 
+class Listed(NamedTuple):
+    """A list of expressions."""
+
+    parts: tuple[Any, ...]
+
+
 class Call(NamedTuple):
-    """`function(arguments, keyword=text)`; an argument is an expression or a list of them."""
+    """`function(arguments, keyword=text)`."""
 
     function: str
     arguments: tuple[Any, ...]
@@ -67,7 +73,7 @@ class Left(NamedTuple):
     """What was left out."""
 
 
-Expression = Name | Number | Infix | Negative | Index | Transposed | Call | Left
+Expression = Name | Number | Infix | Negative | Index | Transposed | Listed | Call | Left
 
 
 class _Builder:
@@ -151,7 +157,8 @@ def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
         if isinstance(value, Node):
             arguments.append(shown(value))
         elif _operands(value):
-            arguments.append([shown(v) if isinstance(v, Node) else Name(str(v)) for v in value])
+            parts = (shown(v) if isinstance(v, Node) else Name(str(v)) for v in value)
+            arguments.append(Listed(tuple(parts)))
         elif at < last:  # what stands before an operand is no keyword
             arguments.append(Name(static_text(value)))
         elif value != param.default:
@@ -245,14 +252,10 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
             return f"{text(inner, ATOM, tight)}[{at}]"
         case Transposed(inner):
             return f"{text(inner, ATOM, tight)}.T"
+        case Listed(parts):
+            return f"[{', '.join(text(part, 0, tight) for part in parts)}]"
         case Call(function, arguments, keywords):
-            parts = [
-                _listed(a, tight) if isinstance(a, list) else text(a, 0, tight) for a in arguments
-            ]
+            parts = [text(a, 0, tight) for a in arguments]
             parts += [f"{key}={value}" for key, value in keywords]
             return f"{function.removeprefix('nn.functional.')}({', '.join(parts)})"
     return "..."
-
-
-def _listed(parts: list[Any], tight: bool) -> str:
-    return f"[{', '.join(text(part, 0, tight) for part in parts)}]"

@@ -17,6 +17,7 @@ from .expression import (
     Call,
     Index,
     Infix,
+    Listed,
     Name,
     Negative,
     Number,
@@ -137,6 +138,8 @@ def latex(expression: Any, priority: int = 0) -> str:
             return f"{{{latex(inner, ATOM)}}}_{{{at}}}"
         case Transposed(inner):
             return f"{{{latex(inner, ATOM)}}}^{{\\top}}"
+        case Listed(parts):
+            return rf"\left[{', '.join(map(latex, parts))}\right]"
         case Call():
             return _call(expression)
     return r"\ldots"
@@ -162,10 +165,7 @@ def _call(call: Call) -> str:
         sizes = r" \times ".join(str(a.value) for a in call.arguments)
         return rf"\mathbf{{1}}_{{{sizes}}}"
     head = _FUNCTIONS.get(function) or rf"\operatorname{{{escaped(function)}}}"
-    parts = [
-        r"\left[" + ", ".join(map(latex, a)) + r"\right]" if isinstance(a, list) else latex(a)
-        for a in call.arguments
-    ]
+    parts = [latex(a) for a in call.arguments]
     parts += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in call.keywords]
     return rf"{head}\left({', '.join(parts)}\right)"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed
+from .expression import Call, Expression, Index, Infix, Listed, Name, Negative, Number, Transposed
 
 MOST_LETS = 6
 LEAST_SAVED = 3  # operators and calls that a name must save
@@ -19,13 +19,16 @@ SPARE = ("u", "v", "w", "z", "h", "q", "a", "b", "c", "d")
 
 def cost_of(shown: Any) -> int:
     """The operators and calls of an expression."""
-    own = 0 if isinstance(shown, Name | Number) else 1
-    if isinstance(shown, Negative) and _leads_with_number(shown.inner):
-        own = 0
-    return own + sum(map(cost_of, _parts(shown)))
+    return _own_cost(shown) + sum(map(cost_of, _parts(shown)))
 
 
-def _leads_with_number(shown: Any) -> bool:
+def _own_cost(shown: Any) -> int:
+    if isinstance(shown, Name | Number | Listed):
+        return 0
+    return int(not (isinstance(shown, Negative) and leads_with_number(shown.inner)))
+
+
+def leads_with_number(shown: Any) -> bool:
     while isinstance(shown, Infix) and shown.key in ("mul", "div", "matmul"):
         shown = shown.left
     return isinstance(shown, Number)
@@ -76,11 +79,8 @@ def _repeated(shown: Any, without: Container[Any]) -> tuple[Any, int, int] | Non
     costs: dict[Any, int] = {}
 
     def count(part: Any) -> int:
-        own = 0 if isinstance(part, Name | Number) else 1
-        if isinstance(part, Negative) and _leads_with_number(part.inner):
-            own = 0
-        cost = own + sum(map(count, _parts(part)))
-        if cost >= 1 and not isinstance(part, Transposed | Negative):
+        cost = _own_cost(part) + sum(map(count, _parts(part)))
+        if cost >= 1 and not isinstance(part, Transposed | Negative | Listed):
             counts[part] += 1
             costs[part] = cost
         return cost
@@ -105,44 +105,44 @@ def _parts(shown: Any) -> tuple[Any, ...]:
         case Negative(inner) | Transposed(inner) | Index(inner, _):
             return (inner,)
         case Call(_, arguments, _):
-            return tuple(
-                part for a in arguments for part in (a if isinstance(a, list) else [a])
-            )
+            return arguments
+        case Listed(parts):
+            return parts
     return ()
 
 
 def _replaced(shown: Any, part: Any, by: Any) -> Any:
-    if shown == part:
-        return by
-    match shown:
-        case Infix(key, left, right):
-            return Infix(key, _replaced(left, part, by), _replaced(right, part, by))
-        case Negative(inner):
-            return Negative(_replaced(inner, part, by))
-        case Transposed(inner):
-            return Transposed(_replaced(inner, part, by))
-        case Index(inner, at):
-            return Index(_replaced(inner, part, by), at)
-        case Call(function, arguments, keywords):
-            return Call(function, tuple(_replaced(a, part, by) for a in arguments), keywords)
-    return shown
+    return mapped(shown, lambda found: by if found == part else None)
 
 
-def renamed(shown: Any, names: dict[str, str]) -> Any:
+def renamed(shown: Any, names: Mapping[str, str]) -> Any:
     """With other names."""
+    return mapped(
+        shown,
+        lambda found: found._replace(text=names.get(found.text, found.text))
+        if isinstance(found, Name)
+        else None,
+    )
+
+
+def mapped(shown: Any, change: Callable[[Any], Any]) -> Any:
+    """With the parts, from the whole on, for which `change` gives something replaced by that."""
+    found = change(shown)
+    if found is not None:
+        return found
     match shown:
-        case Name(text, shape):
-            return Name(names.get(text, text), shape)
         case Infix(key, left, right):
-            return Infix(key, renamed(left, names), renamed(right, names))
+            return Infix(key, mapped(left, change), mapped(right, change))
         case Negative(inner):
-            return Negative(renamed(inner, names))
+            return Negative(mapped(inner, change))
         case Transposed(inner):
-            return Transposed(renamed(inner, names))
+            return Transposed(mapped(inner, change))
         case Index(inner, at):
-            return Index(renamed(inner, names), at)
+            return Index(mapped(inner, change), at)
+        case Listed(parts):
+            return Listed(tuple(mapped(part, change) for part in parts))
         case Call(function, arguments, keywords):
-            return Call(function, tuple(renamed(a, names) for a in arguments), keywords)
+            return Call(function, tuple(mapped(a, change) for a in arguments), keywords)
     return shown
 
 

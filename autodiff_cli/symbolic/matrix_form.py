@@ -14,13 +14,14 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from ..graph.node import Shape
-from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed
-from .lets import cost_with_lets
+from .expression import Call, Expression, Index, Infix, Listed, Name, Negative, Number, Transposed
+from .lets import cost_with_lets, leads_with_number
 from .shorter import opened, ways
 from .terms import Algebra, At, Factor, Label, NoFormula, Product, Sum, is_summed
 
 Layout = tuple[Label, ...]  # the label of every axis
 MOST_TRIES = 4000  # sums that are written to find the shortest
+MOST_STACKED = 8  # elements of a vector that are written one by one
 MOST_TOGETHER = 7  # factors with axes of one product
 
 
@@ -106,7 +107,31 @@ class Printer:
                 best = min(best, _numbered(form, common), key=_price)
         return best
 
+    def _stacked(self, sum_: Sum) -> Form | None:
+        """The derivative with respect to a vector of which places are read: an element each."""
+        places: dict[int, list[tuple[float, list[Factor]]]] = {}
+        for product, value in sum_.terms:
+            for position, factor in enumerate(product):
+                if self.algebra.atoms[factor.atom].kind == "delta" and 0 in factor.at:
+                    (other,) = [x for x in factor.at if x != 0]
+                    if isinstance(other, At):
+                        rest = list(product[:position] + product[position + 1 :])
+                        places.setdefault(other.place, []).append((value, rest))
+                        break
+            else:
+                return None
+        parts = [
+            self.form(self.algebra.made(places.get(place, []), ()))
+            for place in range(sum_.shape[0])
+        ]
+        cost = 1 + sum(part.cost for part in parts)
+        return Form(cost, 0, Call("stack", (Listed(tuple(_tensor(part.shown) for part in parts)),)))
+
     def _added(self, sum_: Sum) -> Form:
+        if len(sum_.shape) == 1 and 1 < sum_.shape[0] <= MOST_STACKED:
+            stacked = self._stacked(sum_)
+            if stacked is not None:
+                return stacked
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
         terms = []
         met: set[Label] = set()
@@ -116,6 +141,9 @@ class Printer:
                        if not below and _fits(layout, want)]  # fmt: skip
             if not fitting:
                 raise NoFormula
+            whole = [found for found in fitting if len(found[1]) == len(want)]
+            if want and want[0] is None and whole:
+                fitting = whole
             form, layout = min(fitting, key=lambda found: _price(found[0]))
             met.update(layout)
             terms.append((value, product, form))
@@ -227,10 +255,7 @@ class Printer:
         """The ways to write one factor; what is nowhere else is summed."""
         atom = self.algebra.atoms[factor.atom]
         form, below = self._powered(factor)
-        layout = factor.at
-        places = [x for x in layout if isinstance(x, At)]
-        if places:
-            form, layout = _placed(form, layout)
+        layout = tuple(x for x in factor.at if not isinstance(x, At))
         plain = [x for x in layout if x is not None]
         if len(set(plain)) < len(plain):
             if len(layout) != 2:
@@ -352,6 +377,8 @@ class Printer:
                 exponent = Form(0, 0, Number(int(doubled)))
                 return _infix("pow", root, exponent), below
         form = self._atom(factor.atom)
+        if any(isinstance(label, At) for label in factor.at):
+            form = _placed(form, factor.at)
         if power == 0.5:
             form = _call("sqrt", form)
         elif power != 1:
@@ -472,6 +499,8 @@ def _times(left: Form, right: Form) -> Form:
             if inner.arguments[1:] == (Number(1.0), Number(0.0)):
                 shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
                 return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
+    if leads_with_number(right.shown) and not leads_with_number(left.shown):
+        left, right = right, left
     cost = left.cost + right.cost + 1
     return Form(cost, left.marks + right.marks, _before(left.shown, right.shown))
 
@@ -515,6 +544,10 @@ def _turned(form: Form) -> Form:
     return Form(form.cost + 1, form.marks + 1, Transposed(shown))
 
 
+def _tensor(shown: Expression) -> Expression:
+    return Call("tensor", (shown,)) if isinstance(shown, Number) else shown
+
+
 def _filled(value: int, shape: Shape) -> Form:
     if not shape:
         return Form(0, 0, Number(float(value)))
@@ -523,14 +556,8 @@ def _filled(value: int, shape: Shape) -> Form:
 
 def _negative(form: Form) -> Form:
     """With a minus, which is a part of a number where one leads."""
-    cost = form.cost + (not _leads_with_number(form.shown))
+    cost = form.cost + (not leads_with_number(form.shown))
     return Form(cost, form.marks, Negative(form.shown))
-
-
-def _leads_with_number(shown: Any) -> bool:
-    while isinstance(shown, Infix) and shown.key in ("mul", "div", "matmul"):
-        shown = shown.left
-    return isinstance(shown, Number)
 
 
 def _numbered(form: Form, number: float) -> Form:
@@ -561,9 +588,8 @@ def _fraction(number: float) -> tuple[float, float]:
     return number, 1.0
 
 
-def _placed(form: Form, layout: Layout) -> tuple[Form, Layout]:
+def _placed(form: Form, at: tuple[Label, ...]) -> Form:
     """With fixed places on axes: `A[0, 1]`, `A[:, 2]`."""
-    last = max(i for i, x in enumerate(layout) if isinstance(x, At))
-    places = ", ".join(str(x.place) if isinstance(x, At) else ":" for x in layout[: last + 1])
-    left = tuple(x for x in layout if not isinstance(x, At))
-    return Form(form.cost + 1, form.marks, Index(form.shown, places)), left
+    last = max(i for i, x in enumerate(at) if isinstance(x, At))
+    places = ", ".join(str(x.place) if isinstance(x, At) else ":" for x in at[: last + 1])
+    return Form(form.cost + 1, form.marks, Index(form.shown, places))

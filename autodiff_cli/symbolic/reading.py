@@ -320,7 +320,7 @@ class Reader:
         tail = (1,) if right.ndim == 2 else ()
         at: list[tuple[Label, ...]] = [(0, inner), (inner, *tail)]
         return self.algebra.einsum(
-            [(self.inverted(self.of(matrix)), at[0]), (self.of(right), at[1])], node.shape
+            [(self.inverted(self.of(matrix)), at[0]), (self.of(right), at[1])], right.shape
         )
 
     def det(self, node: Node, inner: Node) -> Sum:

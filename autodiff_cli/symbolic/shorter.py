@@ -65,7 +65,16 @@ def _tried(algebra: Algebra, terms: list[tuple[float, Any]], sum_: Sum) -> Itera
 def _merged(
     algebra: Algebra, left: Product, a: float, right: Product, b: float
 ) -> Iterator[tuple[float, list[Factor]]]:
-    """Two terms as a common factor times what is left of them."""
+    """Two terms as a common factor times what is left of them, or as one sum over an axis."""
+    for label, mine_size in _summed(algebra, left).items():
+        for other, its_size in _summed(algebra, right).items():
+            if mine_size == its_size:
+                names: dict[Any, Label] | None = {other: label}
+                for x in _summed(algebra, right):
+                    if x != other:
+                        names[x] = algebra.fresh()  # type: ignore[index]
+                terms = [(a, list(left)), (b, renamed(right, names or {}))]
+                yield from _brackets(algebra, terms, {label})
     for i, one in enumerate(left):
         for j, other in enumerate(right):
             if one.atom != other.atom or (one.power > 0) != (other.power > 0):
@@ -89,6 +98,16 @@ def _merged(
                 terms = [(a, mine), (b, renamed(its, names))]
                 for number, factors in _brackets(algebra, terms, shared):
                     yield number, [one._replace(power=power), *factors]
+
+
+def _summed(algebra: Algebra, product: Product) -> dict[Any, int]:
+    """The labels that are summed, and their sizes."""
+    return {
+        label: size
+        for factor in product
+        for label, size in zip(factor.at, algebra.atoms[factor.atom].shape, strict=True)
+        if is_summed(label)
+    }
 
 
 def _matched(one: tuple[Label, ...], other: tuple[Label, ...]) -> dict[Any, Label] | None:
@@ -145,7 +164,8 @@ def _opened(
         rest = list(product[:position] + product[position + 1 :])
         inner = algebra.atoms[atom].parts[0]
         if len(inner.terms) > 1:
-            yield [(value * v, rest + algebra.placed(p, at)) for p, v in inner.terms]
+            found = [(v, rest + algebra.placed(p, at)) for p, v in inner.terms]
+            yield [(value * v * algebra.repeats(product, f), f) for v, f in found]
 
 
 def _without(product: Product, parts: Product) -> list[Factor] | None:

@@ -8,13 +8,14 @@ is the derivative of a derivative.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
 from ..graph.node import Node
 from ..graph.op import Op, constant
 from .reading import Reader, function
-from .terms import Algebra, Factor, Label, NoFormula, Sum
+from .terms import Algebra, Factor, Label, NoFormula, Sum, is_summed
 
 
 class Slopes:
@@ -40,10 +41,10 @@ class Slopes:
                 rest = list(product[:position] + product[position + 1 :])
                 if power != 1:
                     rest.append(Factor(atom, at, power - 1))
-                terms += [
-                    (number * power * value, rest + self.algebra.placed(inner, at + ends))
-                    for inner, value in slope.terms
-                ]
+                for inner, value in slope.terms:
+                    factors = rest + self.algebra.placed(inner, at + ends)
+                    value *= number * power * self.algebra.repeats(product, factors)
+                    terms.append((value, factors))
         return self.algebra.made(terms, shape)
 
     def _labels(self, first: int) -> tuple[Label, ...]:
@@ -83,29 +84,36 @@ class Slopes:
         own = algebra.of_atom(number)
         if atom.kind == "function":
             local = self._of_function(number)
-            return self._product(local, labels, slope, labels + ends, shape)
+            return self._times([(local, labels)], slope, labels + ends, shape)
         if atom.kind in ("softmax", "logsumexp"):
             return self._of_softmax(number, slope, labels, ends, shape)
         first, second = algebra.fresh(), algebra.fresh()
         if atom.kind == "inverse":  # d inv(X) = -inv(X) dX inv(X)
-            found = algebra.einsum(
-                [(own, (0, first)), (slope, (first, second, *ends)), (own, (second, 1))], shape
-            )
+            beside = [(own, (0, first)), (own, (second, 1))]
+            found = self._times(beside, slope, (first, second, *ends), shape)
             return algebra.scaled(found, -1.0)
         # d log det X = trace(inv(X) dX)
-        inverse = Reader(algebra, {}).inverted(inner)
-        parts = [(inverse, (first, second)), (slope, (second, first, *ends))]
-        return algebra.einsum([(own, ()), *parts] if atom.kind == "det" else parts, shape)
+        beside = [(Reader(algebra, {}).inverted(inner), (first, second))]
+        if atom.kind == "det":
+            beside.append((own, ()))
+        return self._times(beside, slope, (second, first, *ends), shape)
 
-    def _product(
-        self, left: Sum, at: tuple[Label, ...], right: Sum, ends: tuple[Label, ...],
+    def _times(
+        self, beside: list[tuple[Sum, tuple[Label, ...]]], slope: Sum, at: tuple[Label, ...],
         shape: tuple[int, ...],
     ) -> Sum:  # fmt: skip
-        """A product, distributed over the terms of the right."""
+        """The product of some factors and of each term of a slope."""
+        number, factors = 1.0, []
+        for sum_, labels in beside:
+            value, more = self.algebra.factor(sum_, labels)
+            number *= value
+            factors += more
         terms = []
-        for product, value in right.terms:
-            number, factors = self.algebra.factor(left, at)
-            terms.append((number * value, factors + self.algebra.placed(product, ends)))
+        for product, value in slope.terms:
+            found = factors + self.algebra.placed(product, at)
+            sizes = zip(at, slope.shape, strict=True)
+            repeated = {x: s for x, s in sizes if is_summed(x) and not any(x in f.at for f in found)}
+            terms.append((number * value * prod(repeated.values()), found))
         return self.algebra.made(terms, shape)
 
     def _of_softmax(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import permutations
+from math import prod
 from typing import Any, NamedTuple
 
 from ..graph.node import Node, Shape
@@ -152,10 +153,12 @@ class Algebra:
                     ]
         if len(factors) > MOST_FACTORS:
             raise NoFormula
-        return [(number, self._ordered(self._scalars_apart(factors, shape)))]
+        apart = self._scalars_apart(factors, shape)
+        return [] if apart is None else [(number, self._ordered(apart))]
 
     def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """Powers added, identities and inverses gone where they can."""
+        before = factors
         powers: dict[tuple[int, tuple[Label, ...]], float] = {}
         for atom, at, power in factors:
             if self.atoms[atom].symmetric:
@@ -165,6 +168,7 @@ class Algebra:
             Factor(atom, at, 1.0 if self.atoms[atom].kind in ("gate", "delta") else power)
             for (atom, at), power in powers.items() if power
         ]  # fmt: skip
+        number *= self.repeats(before, factors)
         for position, (atom, at, _) in enumerate(factors):
             if self.atoms[atom].kind != "delta":
                 continue
@@ -185,6 +189,13 @@ class Algebra:
                 rest = renamed(rest, {second: first})
                 return self._merged(number, [*rest, factors[position]])
         factors = [f for f in factors if not self._is_idle(f, factors)]
+        for position, one in enumerate(factors):
+            if self._is_whole(one, factors):
+                return self._merged(number, factors[:position] + factors[position + 1 :])
+            other = self._complement(one, factors)
+            if other is not None:
+                rest = [f for f in factors if f is not one and f is not other[0]]
+                return self._merged(number, [*rest, *other[1]])
         return self._without_inverses(number, factors)
 
     def _is_idle(self, gate: Factor, factors: list[Factor]) -> bool:
@@ -200,6 +211,32 @@ class Algebra:
             and self.atoms[other.atom].parts[0] == atom.parts[0]
             for other in factors
         )
+
+    def _is_whole(self, one: Factor, factors: list[Factor]) -> bool:
+        """Whether a softmax is summed along its axis."""
+        atom = self.atoms[one.atom]
+        if atom.kind != "softmax" or one.power != 1 or not is_summed(one.at[atom.data]):
+            return False
+        return sum(factor.at.count(one.at[atom.data]) for factor in factors) == 1
+
+    def _complement(
+        self, one: Factor, factors: list[Factor]
+    ) -> tuple[Factor, list[Factor]] | None:
+        """`exp(u)` beside `sigmoid(-u)`, which together are `sigmoid(u)`."""
+        atom = self.atoms[one.atom]
+        if atom.kind != "function" or atom.data[0].name != "exp" or one.power <= 0:
+            return None
+        turned = self.scaled(atom.parts[0], -1.0)
+        for other in factors:
+            beside = self.atoms[other.atom]
+            if beside.kind == "function" and beside.data[0].name == "sigmoid":
+                if beside.parts[0] == turned and other.at == one.at and other.power >= one.power:
+                    p = self.atom("function", beside.data, atom.parts, atom.shape)
+                    found = [Factor(p, one.at, one.power)]
+                    if other.power > one.power:
+                        found.append(other._replace(power=other.power - one.power))
+                    return other, found
+        return None
 
     def _without_inverses(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
         """`inv(M) @ M` is the identity."""
@@ -247,11 +284,24 @@ class Algebra:
                 continue
             placed = self.placed(product, at)
             inner = [f._replace(power=f.power * power) for f in placed]
-            return value**power, factors[:position] + inner + factors[position + 1 :]
+            found = factors[:position] + inner + factors[position + 1 :]
+            return value**power * self.repeats(factors, found), found
         return None
 
-    def _scalars_apart(self, factors: list[Factor], shape: Shape) -> list[Factor]:
-        """Numbers that are summed up, such as `x @ y`, as factors of their own."""
+    def repeats(self, before: Iterable[Factor], after: Iterable[Factor]) -> float:
+        """How often a product is summed over labels that it had and has no more."""
+        left = {label for factor in after for label in factor.at}
+        gone = {
+            label: size
+            for factor in before
+            for label, size in zip(factor.at, self.atoms[factor.atom].shape, strict=True)
+            if is_summed(label) and label not in left
+        }
+        return float(prod(gone.values()))
+
+    def _scalars_apart(self, factors: list[Factor], shape: Shape) -> list[Factor] | None:
+        """Numbers that are summed up, such as `x @ y`, as factors of their own; None where one is
+        0, as the sum of `x - mean(x)` is."""
         parts = components(factors)
         if len(parts) == 1 and not shape:
             return factors
@@ -260,6 +310,8 @@ class Algebra:
             labels = [label for factor in part for label in factor.at]
             free = any(type(x) is int and x >= 0 for x in labels)
             if not free and any(is_summed(x) for x in labels):
+                if len(part) == 1 and part[0].power == 1 and self._is_zero(part[0]):
+                    return None
                 inner = self.made([(1.0, part)], ())
                 found.append(Factor(self.group(inner), ()))
             else:
@@ -268,6 +320,13 @@ class Algebra:
         for atom, at, power in found:
             powers[atom, at] = powers.get((atom, at), 0.0) + power
         return [Factor(atom, at, power) for (atom, at), power in powers.items() if power]
+
+    def _is_zero(self, factor: Factor) -> bool:
+        """Whether the sum over all elements of a group is 0."""
+        atom = self.atoms[factor.atom]
+        if atom.kind != "group" or len(atom.parts[0].terms) < 2:
+            return False
+        return not self.reduced(atom.parts[0], tuple(range(len(atom.shape))), False).terms
 
     def group(self, inner: Sum) -> int:
         """A sum as an atom."""
