@@ -112,9 +112,7 @@ def _derived(
             for j, other in enumerate(wanted[i:], i):
                 pair = (v, other) if i != j else (v,)
                 found.append(context.derivative(pair, blocks[i][j], raw, 2))
-    return Derived(
-        program.source.name, of, name(of), order, tuple(found), warnings=tuple(warnings)
-    )
+    return Derived(program.source.name, of, name(of), order, tuple(found), warnings=tuple(warnings))
 
 
 def _second(seeds: Seeds, inputs: list[Node]) -> list[list[Node]]:
@@ -138,7 +136,7 @@ class _Context:
         current = {tensor.node: shown for shown, tensor in names.tensors.items()}
         self.ends = {
             node: shown for node, shown in (*current.items(), *self.short.items())
-            if node.op is LEAF or node.op is CONSTANT and not node.weak or node in wanted
+            if node.op is LEAF or (node.op is CONSTANT and not node.weak) or node in wanted
         }  # fmt: skip
         self.values = {
             node: shown for node, shown in current.items()
@@ -177,6 +175,8 @@ class _Context:
             raise self._none(problem.node if problem else None, gradient, wrt)
         plain = expression_of(gradient, self.short)
         if not readable(plain) or len(text(plain)) > LONGEST:
+            if problem is not None and problem.node is not None:
+                raise self._none(problem.node, gradient, wrt)
             raise fault("E505 d-d-too-long", self.of, wrt)
         formula = Formula(plain, (), cost_of(plain))
         agrees = self._agrees(formula, gradient)
@@ -247,9 +247,7 @@ def _shortened(known: dict[Node, str]) -> dict[Node, str]:
     }
 
 
-def _compared(
-    formula: Formula, gradient: Node, names: Mapping[Node, str]
-) -> bool | None:
+def _compared(formula: Formula, gradient: Node, names: Mapping[Node, str]) -> bool | None:
     scope = Scope(None, True)
     places: dict[str, str] = {}
     for node, shown in names.items():

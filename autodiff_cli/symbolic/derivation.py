@@ -1,6 +1,6 @@
 """From the graph of a result to the formula of its derivative.
 
-    graph -> sum of products -> derivative -> the cheapest way to write it -> names of its parts
+graph -> sum of products -> derivative -> the cheapest way to write it -> names of its parts
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .reading import Reader
 from .slopes import Slopes
 from .terms import Algebra, NoFormula, Sum
 
+MOST_WORK = 5_000  # steps after which no more names are tried
 MOST_NAMED = 4  # values whose names are tried in every combination
 
 
@@ -39,9 +40,13 @@ def formulas(
     found: dict[Expression, Formula] = {}
     problem: NoFormula | None = None
     taken = {*ends.values(), *values.values()}
-    for kept in _choices(values):
+    work = 0
+    for kept in _choices([node for node in values if node is not result]):
+        if work > MOST_WORK and found:
+            break
         try:
-            shown = _formula(result, wrt, ends, values, kept)
+            shown, steps = _formula(result, wrt, ends, values, kept)
+            work += steps
         except NoFormula as error:
             problem = problem or error
             continue
@@ -53,9 +58,8 @@ def formulas(
     return sorted(found.values(), key=lambda formula: (formula.cost, len(formula.lets)))
 
 
-def _choices(values: Mapping[Node, str]) -> Iterator[tuple[Node, ...]]:
+def _choices(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
     """Which values are names, and not what they were made of."""
-    nodes = list(values)
     if len(nodes) > MOST_NAMED:
         yield tuple(nodes)
         yield ()
@@ -67,7 +71,7 @@ def _choices(values: Mapping[Node, str]) -> Iterator[tuple[Node, ...]]:
 def _formula(
     result: Node, wrt: list[Node], ends: Mapping[Node, str], values: Mapping[Node, str],
     kept: tuple[Node, ...],
-) -> Expression:  # fmt: skip
+) -> tuple[Expression, int]:  # fmt: skip
     algebra = Algebra()
     opened = Reader(algebra, ends)
     meanings: dict[str, Sum] = {}
@@ -91,4 +95,5 @@ def _formula(
                 continue
             if sum_.terms and sum_.terms[0][0]:
                 named.setdefault(sum_, text)
-    return Printer(algebra, named).form(found).shown
+    shown = Printer(algebra, named).form(found).shown
+    return shown, algebra.work

@@ -255,7 +255,7 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
         case Listed(parts):
             return f"[{', '.join(text(part, 0, tight) for part in parts)}]"
         case Call(function, arguments, keywords):
-            parts = [text(a, 0, tight) for a in arguments]
-            parts += [f"{key}={value}" for key, value in keywords]
-            return f"{function.removeprefix('nn.functional.')}({', '.join(parts)})"
+            given = [text(a, 0, tight) for a in arguments]
+            given += [f"{key}={value}" for key, value in keywords]
+            return f"{function.removeprefix('nn.functional.')}({', '.join(given)})"
     return "..."

@@ -34,15 +34,23 @@ def leads_with_number(shown: Any) -> bool:
     return isinstance(shown, Number)
 
 
-def cost_with_lets(shown: Any, cost: int) -> int:
-    """The cost of an expression that costs `cost` as it is, once its parts are named."""
-    found = _repeated(shown, ())
-    while found is not None:
-        part, uses, own = found
-        cost -= (uses - 1) * own
-        shown = _replaced(shown, part, Name("?"))
-        found = _repeated(shown, (part,))
-    return cost
+def cost_with_lets(shown: Any) -> int:
+    """The operators and calls of an expression once what is repeated is named."""
+    rest, lets = with_lets(shown, ())
+    return cost_of(rest) + sum(cost_of(part) for _, part in lets)
+
+
+def distinct_cost(shown: Any) -> int:
+    """The operators and calls of an expression, equal parts counted once."""
+    seen: set[Any] = set()
+
+    def count(part: Any) -> int:
+        if part in seen:
+            return 0
+        seen.add(part)
+        return _own_cost(part) + sum(map(count, _parts(part)))
+
+    return count(shown)
 
 
 def with_lets(
@@ -52,10 +60,9 @@ def with_lets(
     lets: list[tuple[str, Any]] = []
     names: set[str] = set()
     for _ in range(MOST_LETS):
-        found = _repeated(shown, ())
-        if found is None:
+        part = _repeated(shown)
+        if part is None:
             break
-        part = found[0]
         name = _name(part, taken, names)
         names.add(name)
         stands = Name(name)
@@ -73,8 +80,8 @@ def with_lets(
     return shown, ordered
 
 
-def _repeated(shown: Any, without: Container[Any]) -> tuple[Any, int, int] | None:
-    """The part whose name saves most: it, how often it occurs, what it costs."""
+def _repeated(shown: Any) -> Any:
+    """The part whose name saves most; None where none saves enough."""
     counts: Counter[Any] = Counter()
     costs: dict[Any, int] = {}
 
@@ -90,12 +97,9 @@ def _repeated(shown: Any, without: Container[Any]) -> tuple[Any, int, int] | Non
     for part, uses in counts.items():
         saved = (uses - 1) * costs[part]
         enough = saved >= LEAST_SAVED or (saved == 2 and costs[part] == 1)
-        if uses > 1 and enough and part not in without:
-            if best is None or (saved, costs[part]) > best[:2]:
-                best = saved, costs[part], part
-    if best is None:
-        return None
-    return best[2], counts[best[2]], best[1]
+        if uses > 1 and enough and (best is None or (saved, costs[part]) > best[:2]):
+            best = saved, costs[part], part
+    return None if best is None else best[2]
 
 
 def _parts(shown: Any) -> tuple[Any, ...]:
@@ -119,9 +123,11 @@ def renamed(shown: Any, names: Mapping[str, str]) -> Any:
     """With other names."""
     return mapped(
         shown,
-        lambda found: found._replace(text=names.get(found.text, found.text))
-        if isinstance(found, Name)
-        else None,
+        lambda found: (
+            found._replace(text=names.get(found.text, found.text))
+            if isinstance(found, Name)
+            else None
+        ),
     )
 
 

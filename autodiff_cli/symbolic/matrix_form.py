@@ -1,4 +1,4 @@
-"""Sums of products in index form as people write them: matrix products, transposes, `outer`, `diag`.
+"""Sums of products in index form as people write them, with `@`, `.T`, `outer` and `diag`.
 
 A product of factors is printed in the cheapest way there is: for every set of its factors, what can
 be written with the axes in which order, made of the ways of two smaller sets. The cost is the
@@ -9,31 +9,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from fractions import Fraction
 from functools import reduce
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 from ..graph.node import Shape
-from .expression import Call, Expression, Index, Infix, Listed, Name, Negative, Number, Transposed
-from .lets import cost_with_lets, leads_with_number
+from .expression import Call, Expression, Index, Infix, Listed, Name, Number
+from .forms import (
+    Form,
+    Forms,
+    Layout,
+    add,
+    broadcast,
+    call,
+    constant_array,
+    final,
+    first,
+    fits,
+    infix,
+    inverted,
+    is_label,
+    literal,
+    negative,
+    placed,
+    price,
+    promise,
+    tensor,
+    times,
+    turned,
+    with_number,
+)
 from .shorter import opened, ways
-from .terms import Algebra, At, Factor, Label, NoFormula, Product, Sum, is_summed
+from .terms import Algebra, At, Factor, Label, NoFormula, Product, Sum, is_summed, number_of
 
-Layout = tuple[Label, ...]  # the label of every axis
-MOST_TRIES = 4000  # sums that are written to find the shortest
+MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
 MOST_TOGETHER = 7  # factors with axes of one product
 
 
-class Form(NamedTuple):
-    """A way to write something: `cost`, then how it looks (fewer marks are better)."""
-
-    cost: int
-    marks: int
-    shown: Expression
-
-
-Forms = dict[tuple[Layout, bool], Form]  # by layout, and whether it is what is divided by
+Sizes = dict[Any, int]  # of labels
 
 
 class Printer:
@@ -44,18 +58,18 @@ class Printer:
         self.named = named
         self.scalars = [
             (product, value, algebra.atom("name", name, (), ()))
-            for sum_, name in named.items() if not sum_.shape
-            for product, value in algebra.made([(1.0, f) for _, f in [algebra.factor(sum_, ())]],
-                                               (2,)).terms
-            if product and len(sum_.terms) == 1
-        ]  # fmt: skip
+            for sum_, name in named.items()
+            if not sum_.shape and len(sum_.terms) == 1
+            for product, value in algebra.stretched(sum_, (2,)).terms
+            if product
+        ]
         self.named_atoms = {
             product[0].atom: name
             for sum_, name in named.items()
             for product, value in sum_.terms
             if len(product) == 1 and value == 1 and algebra.of_atom(product[0].atom) == sum_
         }
-        self.tries = MOST_TRIES
+        self.counts: dict[Expression, int] = {}  # of elements that a sum adds
         self.known: dict[Sum, Form] = {}
         self.products: dict[tuple[Product, Shape], Forms] = {}
 
@@ -68,34 +82,35 @@ class Printer:
             if wide is not None:
                 with suppress(NoFormula):
                     other = self._shortest(wide, self._form(wide))
-                    found = min(found, other, key=_shared)
+                    found = min(found, other, key=final)
             self.known[sum_] = found
         return found
 
-    def _shortest(self, sum_: Sum, best: Form) -> Form:
-        """The cheapest form to be had by changes that each make it cheaper."""
+    def _shortest(self, sum_: Sum, form: Form) -> Form:
+        """The cheapest form on a way of changes that each make it cheaper."""
+        best = form
         while True:
             found: tuple[Form, Sum] | None = None
             for other in ways(self.algebra, sum_, self.scalars):
-                self.tries -= 1
-                if self.tries < 0:
+                if self.algebra.work > MOST_WORK:
                     return best
                 try:
-                    form = self._form(other)
+                    shown = self._form(other)
                 except NoFormula:
                     continue
-                if _shared(form) < _shared(best if found is None else found[0]):
-                    found = form, other
+                if promise(shown) < promise(form if found is None else found[0]):
+                    found = shown, other
             if found is None:
                 return best
-            best, sum_ = found
+            form, sum_ = found
+            best = min(best, form, key=final)
 
     def _form(self, sum_: Sum) -> Form:
         name = self.named.get(sum_)
         if name is not None:
             return Form(0, 0, Name(name, sum_.shape))
         if not sum_.terms:
-            return _filled(0, sum_.shape)
+            return constant_array(0, sum_.shape)
         best = self._added(sum_)
         values = [value for _, value in sum_.terms]
         if len(values) > 1:
@@ -104,7 +119,7 @@ class Printer:
                     continue
                 inner = Sum(tuple((p, v / common) for p, v in sum_.terms), sum_.shape)
                 form = self._added(inner)
-                best = min(best, _numbered(form, common), key=_price)
+                best = min(best, self._numbered(form, common), key=price)
         return best
 
     def _stacked(self, sum_: Sum) -> Form | None:
@@ -125,7 +140,7 @@ class Printer:
             for place in range(sum_.shape[0])
         ]
         cost = 1 + sum(part.cost for part in parts)
-        return Form(cost, 0, Call("stack", (Listed(tuple(_tensor(part.shown) for part in parts)),)))
+        return Form(cost, 0, Call("stack", (Listed(tuple(tensor(part.shown) for part in parts)),)))
 
     def _added(self, sum_: Sum) -> Form:
         if len(sum_.shape) == 1 and 1 < sum_.shape[0] <= MOST_STACKED:
@@ -138,41 +153,59 @@ class Printer:
         for product, value in sum_.terms:
             forms = self._product(product, sum_.shape)
             fitting = [(form, layout) for (layout, below), form in forms.items()
-                       if not below and _fits(layout, want)]  # fmt: skip
+                       if not below and fits(layout, want)]  # fmt: skip
             if not fitting:
                 raise NoFormula
             whole = [found for found in fitting if len(found[1]) == len(want)]
             if want and want[0] is None and whole:
                 fitting = whole
-            form, layout = min(fitting, key=lambda found: _price(found[0]))
+            form, layout = min(fitting, key=lambda found: price(found[0]))
             met.update(layout)
             terms.append((value, product, form))
         missing = [axis for axis in want if axis is not None and axis not in met]
-        order = sorted(terms, key=lambda term: (term[0] < 0, term[1] == (), _first(term[1])))
+        order = sorted(terms, key=lambda term: (term[0] < 0, term[1] == (), first(term[1])))
         if order[0][1] == () and len(order) > 1 and order[1][0] > 0:
             order = [*order[1:], order[0]]
         shown: Form | None = None
         stretched = missing and len(order) == 1 and order[0][1]
         for value, product, form in order:
             if stretched:
-                form = _times(_filled(1, self._sizes(sum_, missing)), form)
-            one = _numbered(form, abs(value)) if product else Form(0, 0, _number(abs(value)))
+                form = times(constant_array(1, self._sizes(sum_, missing)), form)
+            one = self._numbered(form, abs(value)) if product else Form(0, 0, literal(abs(value)))
             if shown is None:
-                shown = _negative(one) if value < 0 else one
+                shown = negative(one) if value < 0 else one
             else:
-                shown = _infix("sub" if value < 0 else "add", shown, one)
+                shown = infix("sub" if value < 0 else "add", shown, one)
         assert shown is not None
         if missing and not stretched:
             if len(sum_.terms) == 1 and not sum_.terms[0][0]:
                 value = sum_.terms[0][1]
                 if abs(value) == 1:
-                    filled = _filled(1, sum_.shape)
-                    return _negative(filled) if value < 0 else filled
-                return _numbered(_filled(1, sum_.shape), value)
-            shown = _times(_filled(1, self._sizes(sum_, missing)), shown)
+                    filled = constant_array(1, sum_.shape)
+                    return negative(filled) if value < 0 else filled
+                return with_number(constant_array(1, sum_.shape), value)
+            shown = times(constant_array(1, self._sizes(sum_, missing)), shown)
         return shown
 
-    def _sizes(self, sum_: Sum, missing: list[int]) -> Shape:
+    def _numbered(self, form: Form, number: float) -> Form:
+        """A form with its coefficient: of a sum over n elements 1/n makes the mean."""
+        plain = with_number(form, number)
+        found = self._mean(form.shown)
+        if found is None:
+            return plain
+        return min(plain, with_number(form._replace(shown=found[0]), number * found[1]), key=price)
+
+    def _mean(self, shown: Any) -> tuple[Expression, int] | None:
+        """A product with a sum in it as one with a mean, and the number of elements."""
+        if isinstance(shown, Call) and shown in self.counts:
+            return shown._replace(function="mean"), self.counts[shown]
+        if isinstance(shown, Infix) and shown.key in ("mul", "div"):
+            found = self._mean(shown.left)
+            if found is not None:
+                return shown._replace(left=found[0]), found[1]
+        return None
+
+    def _sizes(self, sum_: Sum, missing: list[Any]) -> Shape:
         return tuple(s if a in missing else 1 for a, s in enumerate(sum_.shape))
 
     # -- products ---------------------------------------------------------------------------------
@@ -186,7 +219,7 @@ class Printer:
 
     def _made(self, product: Product, shape: Shape) -> Forms:
         free = {axis for axis, size in enumerate(shape) if size != 1}
-        scalars = [f for f in product if all(not _is_label(x) for x in f.at)]
+        scalars = [f for f in product if all(not is_label(x) for x in f.at)]
         rest = [f for f in product if f not in scalars]
         above: list[Form] = []
         below: list[Form] = []
@@ -197,14 +230,14 @@ class Printer:
         found: Forms = {}
         for (layout, is_below), form in forms.items():
             if is_below:
-                form = _infix("div", Form(0, 0, Number(1)), form)
+                form = infix("div", Form(0, 0, Number(1)), form)
             shown: Form | None = form if rest else None
             for scalar in reversed(above):
-                shown = scalar if shown is None else _times(scalar, shown)
+                shown = scalar if shown is None else times(scalar, shown)
             if shown is None:
                 shown = Form(0, 0, Number(1))
             if below:
-                shown = _infix("div", shown, reduce(_times, below))
+                shown = infix("div", shown, reduce(times, below))
             found[layout, False] = shown
         return found
 
@@ -217,7 +250,12 @@ class Printer:
         if len(factors) > MOST_TOGETHER:
             raise NoFormula
         count = len(factors)
-        labels = [{x for x in f.at if _is_label(x)} for f in factors]
+        labels = [{x for x in f.at if is_label(x)} for f in factors]
+        sizes = {
+            label: size
+            for f in factors
+            for label, size in zip(f.at, self.algebra.atoms[f.atom].shape, strict=True)
+        }
         table: list[Forms] = [{} for _ in range(1 << count)]
         for subset in range(1, 1 << count):
             inside = [i for i in range(count) if subset >> i & 1]
@@ -227,13 +265,13 @@ class Printer:
                     outside |= labels[i]
             forms = table[subset]
             if len(inside) == 1:
-                self._single(factors[inside[0]], outside, forms)
+                self._single(factors[inside[0]], outside, sizes, forms)
             else:
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
                     if part & (1 << inside[0]):
-                        self._joined(table[part], table[other], outside, forms)
+                        self._joined(table[part], table[other], outside, sizes, forms)
                     part = (part - 1) & subset
             self._turned(forms)
         return table[-1]
@@ -248,10 +286,10 @@ class Printer:
             form = forms.get(((first,), False))
             if form is None:
                 raise NoFormula
-            shown = _call("diag", form)
+            shown = call("diag", form)
         return {((first, second), False): shown, ((second, first), False): shown}
 
-    def _single(self, factor: Factor, outside: set[Any], forms: Forms) -> None:
+    def _single(self, factor: Factor, outside: set[Any], sizes: Sizes, forms: Forms) -> None:
         """The ways to write one factor; what is nowhere else is summed."""
         atom = self.algebra.atoms[factor.atom]
         form, below = self._powered(factor)
@@ -261,68 +299,77 @@ class Printer:
             if len(layout) != 2:
                 raise NoFormula
             if layout[0] not in outside and not below and factor.power == 1:
-                _add(forms, (), False, _call("trace", form))
+                add(forms, (), False, call("trace", form))
                 return
-            form, layout = _call("diag", form), layout[:1]
+            form, layout = call("diag", form), layout[:1]
         if atom.kind == "logsumexp" and not below and factor.power == 1:
             kept = [x for i, x in enumerate(layout) if i != atom.data]
-            _add(forms, tuple(kept), below, self._logsumexp(factor, False))
-        closing = {x for x in layout if _is_label(x)} - outside
+            add(forms, tuple(kept), below, self._logsumexp(factor, False))
+        closing = {x for x in layout if is_label(x)} - outside
         if factor.power == 2 and not below and set(layout) == closing and len(layout) == 1:
             base, _ = self._powered(factor._replace(power=1.0))
-            _add(forms, (), False, _infix("matmul", base, base))
-        self._closed(form, layout, below, closing, forms)
+            add(forms, (), False, infix("matmul", base, base))
+        self._closed(form, layout, below, closing, sizes, forms)
         if atom.symmetric and len(layout) == 2:
-            self._closed(form, layout[::-1], below, closing, forms)
+            self._closed(form, layout[::-1], below, closing, sizes, forms)
 
     def _closed(
-        self, form: Form, layout: Layout, below: bool, closing: set[Any], forms: Forms
-    ) -> None:
+        self, form: Form, layout: Layout, below: bool, closing: set[Any], sizes: Sizes,
+        forms: Forms,
+    ) -> None:  # fmt: skip
         """A form with the labels that are met nowhere else summed."""
         if not closing:
-            _add(forms, layout, below, form)
+            add(forms, layout, below, form)
             return
         if below:
-            form = _infix("div", Form(0, 0, Number(1)), form)
+            form = infix("div", Form(0, 0, Number(1)), form)
         axes = [i for i, label in enumerate(layout) if label in closing]
+        count = prod(sizes[label] for label in closing)
         left = tuple(x for x in layout if x not in closing)
-        if not any(_is_label(x) for x in left) and len(left) + len(axes) == len(layout):
-            _add(forms, (), False, _call("sum", form))
+        if not any(is_label(x) for x in left) and len(left) + len(axes) == len(layout):
+            self._add_sum(forms, (), call("sum", form), count)
             return
         if len(axes) != 1:
             dims = Name(f"({', '.join(map(str, axes))})")
-            _add(forms, left, False, _call("sum", form, dims))
+            self._add_sum(forms, left, call("sum", form, dims), count)
             return
-        _add(forms, left, False, _call("sum", form, Number(axes[0])))
+        self._add_sum(forms, left, call("sum", form, Number(axes[0])), count)
         kept = tuple(None if x in closing else x for x in layout)
         shown = Call("sum", (form.shown, Number(axes[0])), (("keepdim", "True"),))
-        _add(forms, kept, False, Form(form.cost + 1, form.marks + 1, shown))
+        self._add_sum(forms, kept, Form(form.cost + 1, form.marks + 1, shown), count)
 
-    def _joined(self, left: Forms, right: Forms, outside: set[Any], forms: Forms) -> None:
+    def _add_sum(self, forms: Forms, layout: Layout, form: Form, count: int) -> None:
+        self.counts[form.shown] = count
+        add(forms, layout, False, form)
+
+    def _joined(
+        self, left: Forms, right: Forms, outside: set[Any], sizes: Sizes, forms: Forms
+    ) -> None:
         """The ways to write a product of two parts."""
+        self.algebra.work += 1
         for (one, below), a in left.items():
             for (other, under), b in right.items():
-                labels = {x for x in (*one, *other) if _is_label(x)}
+                labels = {x for x in (*one, *other) if is_label(x)}
                 closing = labels - outside
                 if not below and not under:
                     if len(closing) == 1:
                         (label,) = closing
                         self._chained(a, one, b, other, label, forms)
                         self._chained(b, other, a, one, label, forms)
-                    if len(one) == len(other) == 1 and one != other and not closing:
-                        if one[0] is not None and other[0] is not None:
-                            _add(forms, one + other, False, _call("outer", a, b))
-                            _add(forms, other + one, False, _call("outer", b, a))
-                layout = _broadcast(one, other)
+                    vectors = len(one) == len(other) == 1 and None not in one + other
+                    if vectors and one != other and not closing:
+                        add(forms, one + other, False, call("outer", a, b))
+                        add(forms, other + one, False, call("outer", b, a))
+                layout = broadcast(one, other)
                 if layout is None:
                     continue
                 if below == under:
-                    form, is_below = _times(a, b), below
+                    form, is_below = times(a, b), below
                     if len(one) != len(other):
                         form = form._replace(marks=form.marks + 1)
                 else:
-                    form, is_below = _infix("div", *((b, a) if below else (a, b))), False
-                self._closed(form, layout, is_below, closing, forms)
+                    form, is_below = infix("div", *((b, a) if below else (a, b))), False
+                self._closed(form, layout, is_below, closing, sizes, forms)
 
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
@@ -335,30 +382,22 @@ class Printer:
         layout = one[:-1] + other[1:]
         if len(layout) == 2 and layout[0] == layout[1]:
             return
-        _add(forms, layout, False, _infix("matmul", a, b))
-        matrix: Any = a.shown
-        if len(one) != 2:
-            matrix = b.shown
-            if len(other) == 2 and isinstance(matrix, Call) and matrix.function == "inv":
-                turned = _turned(Form(b.cost - 1, b.marks, matrix.arguments[0]))
-                _add(forms, layout, False, _call("solve", turned, a))
-            return
-        if isinstance(matrix, Call) and matrix.function == "inv":
-            inner = Form(a.cost - 1, a.marks, matrix.arguments[0])
-            _add(forms, layout, False, _call("solve", inner, b))
-        elif isinstance(matrix, Transposed) and isinstance(matrix.inner, Call):
-            if matrix.inner.function == "inv":
-                inner = _turned(Form(a.cost - 2, a.marks - 1, matrix.inner.arguments[0]))
-                _add(forms, layout, False, _call("solve", inner, b))
+        add(forms, layout, False, infix("matmul", a, b))
+        if len(one) == 2:
+            inner, right = inverted(a), b
+        else:  # a @ inv(M) is inv(M).T @ a
+            inner, right = inverted(turned(b)) if len(other) == 2 else None, a
+        if inner is not None:
+            add(forms, layout, False, call("solve", inner, right))
 
     def _turned(self, forms: Forms) -> None:
         """Transposes, and columns of vectors."""
         for (layout, below), form in list(forms.items()):
             if len(layout) == 2 and None not in layout:
-                _add(forms, layout[::-1], below, _turned(form))
+                add(forms, layout[::-1], below, turned(form))
             elif len(layout) == 1 and layout[0] is not None:
                 shown = Index(form.shown, ":, None")
-                _add(forms, (*layout, None), below, Form(form.cost + 1, form.marks + 2, shown))
+                add(forms, (*layout, None), below, Form(form.cost + 1, form.marks + 2, shown))
 
     # -- factors ----------------------------------------------------------------------------------
 
@@ -375,15 +414,15 @@ class Printer:
                 return root, below
             elif root.cost < self._atom(factor.atom).cost + 1:
                 exponent = Form(0, 0, Number(int(doubled)))
-                return _infix("pow", root, exponent), below
+                return infix("pow", root, exponent), below
         form = self._atom(factor.atom)
         if any(isinstance(label, At) for label in factor.at):
-            form = _placed(form, factor.at)
+            form = placed(form, factor.at)
         if power == 0.5:
-            form = _call("sqrt", form)
+            form = call("sqrt", form)
         elif power != 1:
-            exponent = Form(0, 0, _number(power))
-            form = _infix("pow", form, exponent)
+            exponent = Form(0, 0, literal(power))
+            form = infix("pow", form, exponent)
         return form, below
 
     def _norm(self, factor: Factor) -> Form | None:
@@ -397,7 +436,7 @@ class Printer:
         (inner,) = product
         if len(set(inner.at)) < len(inner.at) or not all(is_summed(x) for x in inner.at):
             return None
-        return _call("norm", self._atom(inner.atom))
+        return call("norm", self._atom(inner.atom))
 
     def _logsumexp(self, factor: Factor, keep: bool) -> Form:
         atom = self.algebra.atoms[factor.atom]
@@ -405,6 +444,11 @@ class Printer:
         keywords = (("keepdim", "True"),) if keep else ()
         shown = Call("logsumexp", (form.shown, Number(atom.data)), keywords)
         return Form(form.cost + 1, form.marks, shown)
+
+    def _side(self, sum_: Sum) -> Form:
+        """An operand that is broadcast: a number as it is."""
+        value = number_of(sum_)
+        return self.form(sum_) if value is None else Form(0, 0, literal(value))
 
     def _atom(self, number: int) -> Form:
         atom = self.algebra.atoms[number]
@@ -415,20 +459,21 @@ class Printer:
         if atom.kind == "delta":
             return Form(1, 0, Call("eye", (Number(atom.shape[0]),)))
         if atom.kind == "gate":
-            one, other = (self.form(part) for part in atom.parts)
-            right: Any = other.shown
-            if isinstance(right, Call) and right.function == "zeros":
-                other = Form(0, 0, Number(0))
-            condition = _infix(atom.data, one, other)
+            one, other = map(self._side, atom.parts)
+            condition = infix(atom.data, one, other)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
-        form = self.form(atom.parts[0])
+        if atom.kind == "power":
+            return infix("pow", *map(self._side, atom.parts))
+        form = self._side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])
+        if atom.kind == "one_hot":
+            return call("one_hot", form, Number(atom.data))
         if atom.kind in ("group", "detached"):
             return form
         if atom.kind == "logsumexp":
             return self._logsumexp(Factor(number, ()), len(atom.shape) > 1)
         if atom.kind == "softmax":
-            return _call("softmax", form, Number(atom.data))
+            return call("softmax", form, Number(atom.data))
         if atom.kind == "function":
             op, statics = atom.data
             keywords = tuple(
@@ -438,158 +483,4 @@ class Printer:
             )
             name = op.name.removeprefix("nn.functional.")
             return Form(form.cost + 1, form.marks, Call(name, (form.shown,), keywords))
-        return _call({"inverse": "inv"}.get(atom.kind, atom.kind), form)
-
-
-def _is_label(label: Label) -> bool:
-    return type(label) is int
-
-
-def _fits(layout: Layout, want: Layout) -> bool:
-    """Whether an array with these axes broadcasts to the wanted ones."""
-    if len(layout) > len(want):
-        return False
-    tail = want[len(want) - len(layout) :]
-    return all(x is None or x == y for x, y in zip(layout, tail, strict=True))
-
-
-def _broadcast(one: Layout, other: Layout) -> Layout | None:
-    """The axes of an elementwise product; None where they do not broadcast."""
-    size = max(len(one), len(other))
-    found = []
-    for a, b in zip((None,) * (size - len(one)) + one, (None,) * (size - len(other)) + other,
-                    strict=True):  # fmt: skip
-        if a is not None and b is not None and a != b:
-            return None
-        found.append(b if a is None else a)
-    labels = [x for x in found if x is not None]
-    return tuple(found) if len(set(labels)) == len(labels) else None
-
-
-def _add(forms: Forms, layout: Layout, below: bool, form: Form) -> None:
-    known = forms.get((layout, below))
-    if known is None or _price(form) < _price(known):
-        forms[layout, below] = form
-
-
-def _price(form: Form) -> tuple[int, int]:
-    return form.cost, form.marks
-
-
-def _shared(form: Form) -> tuple[int, int, int]:
-    """The price where what is repeated is named once."""
-    return cost_with_lets(form.shown, form.cost), form.cost, form.marks
-
-
-def _first(product: Product) -> tuple[Any, ...]:
-    return tuple(sorted(factor.atom for factor in product))
-
-
-def _infix(key: str, left: Form, right: Form) -> Form:
-    return Form(
-        left.cost + right.cost + 1, left.marks + right.marks, Infix(key, left.shown, right.shown)
-    )
-
-
-def _times(left: Form, right: Form) -> Form:
-    """`left * right`: a number goes to the front of a product, a condition around it."""
-    for gate, other in ((left, right), (right, left)):
-        inner: Any = gate.shown
-        if isinstance(inner, Call) and inner.function == "where":
-            if inner.arguments[1:] == (Number(1.0), Number(0.0)):
-                shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
-                return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
-    if leads_with_number(right.shown) and not leads_with_number(left.shown):
-        left, right = right, left
-    cost = left.cost + right.cost + 1
-    return Form(cost, left.marks + right.marks, _before(left.shown, right.shown))
-
-
-def _before(factor: Expression, product: Any) -> Expression:
-    """A factor in front of a product, within it: `2 * A @ x`."""
-    if isinstance(product, Infix) and product.key in ("mul", "div"):
-        return Infix(product.key, _before(factor, product.left), product.right)
-    if isinstance(product, Infix) and product.key == "matmul" and _is_scalar(factor):
-        return Infix("matmul", _before(factor, product.left), product.right)
-    if product == Number(1):
-        return factor
-    return Infix("mul", factor, product)
-
-
-def _is_scalar(shown: Any) -> bool:
-    return isinstance(shown, Number) or (isinstance(shown, Name) and shown.shape == ())
-
-
-def _call(function: str, *arguments: Form | Expression) -> Form:
-    cost, marks = 1, 0
-    shown = []
-    for argument in arguments:
-        if isinstance(argument, Form):
-            cost += argument.cost
-            marks += argument.marks
-            argument = argument.shown
-        shown.append(argument)
-    return Form(cost, marks, Call(function, tuple(shown)))
-
-
-def _turned(form: Form) -> Form:
-    """The transpose."""
-    shown: Any = form.shown
-    if isinstance(shown, Transposed):
-        return Form(form.cost - 1, form.marks - 1, shown.inner)
-    if isinstance(shown, Call) and shown.function == "outer":
-        return form._replace(shown=Call("outer", shown.arguments[::-1]))
-    if isinstance(shown, Call) and shown.function in ("diag", "eye"):
-        return form
-    return Form(form.cost + 1, form.marks + 1, Transposed(shown))
-
-
-def _tensor(shown: Expression) -> Expression:
-    return Call("tensor", (shown,)) if isinstance(shown, Number) else shown
-
-
-def _filled(value: int, shape: Shape) -> Form:
-    if not shape:
-        return Form(0, 0, Number(float(value)))
-    return Form(1, 0, Call("ones" if value else "zeros", tuple(map(Number, shape))))
-
-
-def _negative(form: Form) -> Form:
-    """With a minus, which is a part of a number where one leads."""
-    cost = form.cost + (not leads_with_number(form.shown))
-    return Form(cost, form.marks, Negative(form.shown))
-
-
-def _numbered(form: Form, number: float) -> Form:
-    """A form with its coefficient."""
-    top, bottom = _fraction(abs(number))
-    if top != 1:
-        cost = form.cost + (form.shown != Number(1))
-        form = Form(cost, form.marks, _before(_number(top), form.shown))
-    if bottom != 1:
-        form = Form(form.cost + 1, form.marks, Infix("div", form.shown, _number(bottom)))
-    return _negative(form) if number < 0 else form
-
-
-def _number(value: float) -> Number:
-    return Number(int(value) if value == int(value) and abs(value) < 1e15 else value)
-
-
-def _fraction(number: float) -> tuple[float, float]:
-    """1/3 as a fraction, 0.25 as the number that it is."""
-    if len(repr(number)) <= 8 or not 1e-6 < abs(number) < 1e6:
-        return number, 1.0
-    close = Fraction(number).limit_denominator(1000)
-    if abs(close.numerator / close.denominator - number) <= 1e-14 * abs(number):
-        short = round(number, 12)
-        if len(repr(short)) <= 8:
-            return short, 1.0
-        return float(close.numerator), float(close.denominator)
-    return number, 1.0
-
-
-def _placed(form: Form, at: tuple[Label, ...]) -> Form:
-    """With fixed places on axes: `A[0, 1]`, `A[:, 2]`."""
-    last = max(i for i, x in enumerate(at) if isinstance(x, At))
-    places = ", ".join(str(x.place) if isinstance(x, At) else ":" for x in at[: last + 1])
-    return Form(form.cost + 1, form.marks, Index(form.shown, places))
+        return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)

@@ -17,11 +17,10 @@ from ..graph.node import Node
 from ..graph.op import CONSTANT
 from ..graph.registry import overloads
 from ..graph.walk import bottom_up
-from .terms import Algebra, At, Label, NoFormula, Sum, number_of
+from .terms import OPPOSITE, Algebra, At, Label, NoFormula, Sum, number_of
 
 MOST_NODES = 400
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
-OPPOSITE = {"gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
 
 
 class Reader:
@@ -121,15 +120,20 @@ class Reader:
 
     def pow(self, node: Node, base: Node, exponent: Node) -> Sum:
         power = number_of(self.of(exponent))
-        if power is None:  # a**b is exp(b * log(a))
-            raise NoFormula(node)
+        if power is None:
+            return self._raised(node, base, exponent)
         return self.algebra.stretched(self.raised(self.of(base), power), node.shape)
+
+    def _raised(self, node: Node, base: Node, exponent: Node) -> Sum:
+        """`a**b` as an atom of both."""
+        parts = tuple(self.algebra.stretched(self.of(n), node.shape) for n in (base, exponent))
+        return self.algebra.of_atom(self.algebra.atom("power", None, parts, node.shape))
 
     def raised(self, sum_: Sum, power: float) -> Sum:
         """A power; 1 / (1 + exp(-u)) is a sigmoid."""
         if power < 0 and len(sum_.terms) == 2:
             (first, one), (second, other) = sum_.terms
-            product = second if not first else first
+            product = first or second
             if one == other and (not first or not second) and len(product) == 1:
                 atom = self.algebra.atoms[product[0].atom]
                 if atom.kind == "function" and atom.data[0].name == "exp" and (
@@ -246,9 +250,9 @@ class Reader:
         if key in ("gt", "le") and number_of(right) == 0 and len(left.terms) == 1:
             ((product, value),) = left.terms
             atom = self.algebra.atoms[product[0].atom] if len(product) == 1 else None
-            if atom is not None and value > 0 and atom.kind == "function":
-                if atom.data[0].name == "relu" and product[0].power == 1:
-                    left = atom.parts[0]
+            relu = atom is not None and atom.kind == "function" and atom.data[0].name == "relu"
+            if atom is not None and relu and value > 0 and product[0].power == 1:
+                left = atom.parts[0]
         return self.algebra.of_atom(self.algebra.atom("gate", key, (left, right), left.shape))
 
     def opposite(self, gate: Sum) -> Sum:
@@ -288,6 +292,56 @@ class Reader:
             self.algebra.multiplied(holds, one, node.shape),
             self.algebra.multiplied(self.opposite(holds), other, node.shape),
         )
+
+    def clamp(self, node: Node, inner: Node, low: Any = None, high: Any = None) -> Sum:
+        """Between bounds what it was, and a bound outside."""
+        algebra, shape = self.algebra, node.shape
+        own = algebra.stretched(self.of(inner), shape)
+        found = own
+        for bound, key in ((low, "ge"), (high, "le")):
+            if bound is None:
+                continue
+            edge = self.of(bound) if isinstance(bound, Node) else algebra.number(bound)
+            edge = algebra.stretched(edge, shape)
+            holds = self.gate(key, own, edge)
+            found = algebra.added(
+                algebra.multiplied(holds, found, shape),
+                algebra.multiplied(self.opposite(holds), edge, shape),
+            )
+        return found
+
+    def _averaged(self, node: Node, losses: Sum, reduction: str) -> Sum:
+        """A loss from the losses of all elements."""
+        if reduction == "none":
+            return losses
+        total = self.algebra.reduced(losses, tuple(range(len(losses.shape))), False)
+        count = float(np.prod(losses.shape))
+        return self.algebra.scaled(total, 1 / count if reduction == "mean" else 1.0)
+
+    def logistic_loss(self, node: Node, score: Node, target: Node, *args: Any) -> Sum:
+        """`softplus(z) - y * z`."""
+        if any(isinstance(a, Node) for a in args):
+            raise NoFormula(node)
+        algebra, shape = self.algebra, score.shape
+        z = self.of(score)
+        product = algebra.multiplied(z, self.of(target), shape)
+        losses = algebra.added(
+            function(algebra, "nn.functional.softplus", z), algebra.scaled(product, -1.0)
+        )
+        return self._averaged(node, losses, next(a for a in args if isinstance(a, str)))
+
+    def nll_loss(self, node: Node, scores: Node, classes: Node, *args: Any) -> Sum:
+        """Minus the score of every row's class."""
+        if scores.ndim != 2 or any(isinstance(a, Node) for a in args) or args[1] != -100:
+            raise NoFormula(node)
+        algebra, shape = self.algebra, scores.shape
+        hot = algebra.of_atom(algebra.atom("one_hot", shape[1], (self.of(classes),), shape))
+        rows = algebra.reduced(algebra.multiplied(self.of(scores), hot, shape), (1,), False)
+        return self._averaged(node, algebra.scaled(rows, -1.0), args[2])
+
+    def xlogy(self, node: Node, left: Node, right: Node) -> Sum:
+        logarithm = function(self.algebra, "log", self.of(right))
+        return self.algebra.multiplied(self.of(left), logarithm, node.shape)
 
     def inverse(self, node: Node, inner: Node) -> Sum:
         if inner.ndim != 2:
@@ -394,9 +448,11 @@ READERS: dict[str, Callable[..., Sum]] = {
     "permute": Reader.permute, "transpose": Reader.transpose, "t": Reader.t, "sum": Reader.sum,
     "mean": Reader.mean, "summed_to": Reader.summed_to, "trace": Reader.trace,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
-    "where": Reader.where, "detach": Reader.detached, "maximum": Reader.maximum, "minimum": Reader.minimum,
-    "det": Reader.det, "slogdet": Reader.slogdet, "output": Reader.output,
-    "logsumexp": Reader.logsumexp,
+    "clamp": Reader.clamp, "xlogy": Reader.xlogy, "where": Reader.where,
+    "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
+    "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.maximum,
+    "minimum": Reader.minimum, "det": Reader.det, "slogdet": Reader.slogdet,
+    "output": Reader.output, "logsumexp": Reader.logsumexp,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Other ways to say the same sum: a common factor in front, brackets multiplied out, names of values.
+"""Other ways to say a sum: a common factor in front, brackets multiplied out, names of values.
 
 Each way is one change; who prints takes the cheapest and asks again.
 """

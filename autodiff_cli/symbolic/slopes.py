@@ -7,7 +7,7 @@ is the derivative of a derivative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -70,8 +70,10 @@ class Slopes:
         if atom.kind == "name":
             meaning = self.meanings.get(atom.data)
             return None if meaning is None else self.of(meaning)
-        if atom.kind in ("delta", "gate", "detached"):
+        if atom.kind in ("delta", "gate", "detached", "one_hot"):
             return None
+        if atom.kind == "power":
+            return self._of_power(number)
         (inner,) = atom.parts
         slope = self.of(inner)
         if not slope.terms:
@@ -93,13 +95,32 @@ class Slopes:
             found = self._times(beside, slope, (first, second, *ends), shape)
             return algebra.scaled(found, -1.0)
         # d log det X = trace(inv(X) dX)
-        beside = [(Reader(algebra, {}).inverted(inner), (first, second))]
+        parts: list[tuple[Sum, tuple[Label, ...]]]
+        parts = [(Reader(algebra, {}).inverted(inner), (first, second))]
         if atom.kind == "det":
-            beside.append((own, ()))
-        return self._times(beside, slope, (second, first, *ends), shape)
+            parts.append((own, ()))
+        return self._times(parts, slope, (second, first, *ends), shape)
+
+    def _of_power(self, number: int) -> Sum:
+        """`b * a**(b - 1) * da + a**b * log(a) * db`."""
+        algebra = self.algebra
+        atom = algebra.atoms[number]
+        base, exponent = atom.parts
+        shape = atom.shape
+        labels = tuple(None if s == 1 else i for i, s in enumerate(shape))
+        lower = algebra.added(exponent, algebra.number(-1.0, shape))
+        less = algebra.of_atom(algebra.atom("power", None, (base, lower), shape))
+        found = []
+        for slope, beside in (
+            (self.of(base), [exponent, less]),
+            (self.of(exponent), [algebra.of_atom(number), function(algebra, "log", base)]),
+        ):
+            at = labels + self._labels(len(shape))
+            found.append(self._times([(x, labels) for x in beside], slope, at, shape + self.tail))
+        return algebra.added(*found)
 
     def _times(
-        self, beside: list[tuple[Sum, tuple[Label, ...]]], slope: Sum, at: tuple[Label, ...],
+        self, beside: Sequence[tuple[Sum, tuple[Label, ...]]], slope: Sum, at: tuple[Label, ...],
         shape: tuple[int, ...],
     ) -> Sum:  # fmt: skip
         """The product of some factors and of each term of a slope."""
@@ -111,9 +132,10 @@ class Slopes:
         terms = []
         for product, value in slope.terms:
             found = factors + self.algebra.placed(product, at)
-            sizes = zip(at, slope.shape, strict=True)
-            repeated = {x: s for x, s in sizes if is_summed(x) and not any(x in f.at for f in found)}
-            terms.append((number * value * prod(repeated.values()), found))
+            met = {label for factor in found for label in factor.at}
+            gone = {x: s for x, s in zip(at, slope.shape, strict=True) if is_summed(x)}
+            times = prod(size for label, size in gone.items() if label not in met)
+            terms.append((number * value * times, found))
         return self.algebra.made(terms, shape)
 
     def _of_softmax(

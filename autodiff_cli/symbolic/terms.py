@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ..graph.node import Node, Shape
 
+OPPOSITE = {"gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
 MOST_TERMS = 40  # of one sum
 MOST_ATOMS = 600
 MOST_FACTORS = 9  # of one term
@@ -79,6 +80,7 @@ class Algebra:
         self.atoms: list[Atom] = []
         self.ids: dict[tuple[Any, ...], int] = {}
         self.labels = -1000
+        self.work = 0
 
     # -- making -----------------------------------------------------------------------------------
 
@@ -129,6 +131,7 @@ class Algebra:
     def _normal(
         self, number: float, factors: list[Factor], shape: Shape
     ) -> list[tuple[float, Product]]:
+        self.work += 1
         while True:
             number, factors = self._merged(number, factors)
             if not number:
@@ -142,15 +145,13 @@ class Algebra:
             (factor,) = factors
             atom = self.atoms[factor.atom]
             plain = [label for label in factor.at if label is not None]
-            if atom.kind == "group" and all(type(x) is int and x >= 0 for x in plain):
-                if len(set(plain)) == len(plain):  # a sum within a sum
-                    return [
-                        (number * value, product)
-                        for inner, value in atom.parts[0].terms
-                        for value, product in self._normal(
-                            value, self.placed(inner, factor.at), shape
-                        )
-                    ]
+            free = all(type(x) is int and x >= 0 for x in plain)
+            if atom.kind == "group" and free and len(set(plain)) == len(plain):
+                return [  # a sum within a sum
+                    (number * value, product)
+                    for inner, value in atom.parts[0].terms
+                    for value, product in self._normal(value, self.placed(inner, factor.at), shape)
+                ]
         if len(factors) > MOST_FACTORS:
             raise NoFormula
         apart = self._scalars_apart(factors, shape)
@@ -189,6 +190,9 @@ class Algebra:
                 rest = renamed(rest, {second: first})
                 return self._merged(number, [*rest, factors[position]])
         factors = [f for f in factors if not self._is_idle(f, factors)]
+        gates = {(f.at, *self.atoms[f.atom]) for f in factors if self.atoms[f.atom].kind == "gate"}
+        if any((at, kind, OPPOSITE[key], *rest) in gates for at, kind, key, *rest in gates):
+            return 0.0, []
         for position, one in enumerate(factors):
             if self._is_whole(one, factors):
                 return self._merged(number, factors[:position] + factors[position + 1 :])
@@ -213,15 +217,14 @@ class Algebra:
         )
 
     def _is_whole(self, one: Factor, factors: list[Factor]) -> bool:
-        """Whether a softmax is summed along its axis."""
+        """Whether a softmax, or a one among zeros, is summed along its axis."""
         atom = self.atoms[one.atom]
-        if atom.kind != "softmax" or one.power != 1 or not is_summed(one.at[atom.data]):
+        if atom.kind not in ("softmax", "one_hot") or one.power != 1:
             return False
-        return sum(factor.at.count(one.at[atom.data]) for factor in factors) == 1
+        label = one.at[atom.data if atom.kind == "softmax" else 1]
+        return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
 
-    def _complement(
-        self, one: Factor, factors: list[Factor]
-    ) -> tuple[Factor, list[Factor]] | None:
+    def _complement(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
         """`exp(u)` beside `sigmoid(-u)`, which together are `sigmoid(u)`."""
         atom = self.atoms[one.atom]
         if atom.kind != "function" or atom.data[0].name != "exp" or one.power <= 0:
@@ -229,13 +232,14 @@ class Algebra:
         turned = self.scaled(atom.parts[0], -1.0)
         for other in factors:
             beside = self.atoms[other.atom]
-            if beside.kind == "function" and beside.data[0].name == "sigmoid":
-                if beside.parts[0] == turned and other.at == one.at and other.power >= one.power:
-                    p = self.atom("function", beside.data, atom.parts, atom.shape)
-                    found = [Factor(p, one.at, one.power)]
-                    if other.power > one.power:
-                        found.append(other._replace(power=other.power - one.power))
-                    return other, found
+            if beside.kind != "function" or beside.data[0].name != "sigmoid":
+                continue
+            if beside.parts[0] == turned and other.at == one.at and other.power >= one.power:
+                p = self.atom("function", beside.data, atom.parts, atom.shape)
+                found = [Factor(p, one.at, one.power)]
+                if other.power > one.power:
+                    found.append(other._replace(power=other.power - one.power))
+                return other, found
         return None
 
     def _without_inverses(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
@@ -350,10 +354,10 @@ class Algebra:
             keys = {label: tuple(sorted(marks)) for label, marks in seen.items()}
             ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
             colors = {label: ranks[keys[label]] for label in summed}
-        classes: dict[Any, list[int]] = {}
-        for label in sorted(summed):
+        classes: dict[Any, list[Any]] = {}
+        for label in sorted(summed, key=_label_key):
             classes.setdefault(colors[label], []).append(label)
-        orders: list[list[int]] = [[]]
+        orders: list[list[Any]] = [[]]
         for color in sorted(classes):
             alike = classes[color]
             ways = list(permutations(alike)) if len(alike) < 6 else [tuple(alike)]
@@ -437,7 +441,7 @@ class Algebra:
     def moved(self, sum_: Sum, order: tuple[Label, ...], shape: Shape | None = None) -> Sum:
         """The array whose old axis `i` has the label `order[i]`."""
         if shape is None:
-            sizes = {label: size for label, size in zip(order, sum_.shape, strict=True)}
+            sizes = dict(zip(order, sum_.shape, strict=True))
             shape = tuple(sizes[axis] for axis in range(len(order)))
         return self.made([(v, self.placed(p, order)) for p, v in sum_.terms], shape)
 
@@ -546,7 +550,7 @@ def components(factors: list[Factor]) -> list[list[Factor]]:
     """Factors that share no label that is summed are apart; those with free labels are together."""
     groups: list[tuple[set[Any], list[Factor]]] = []
     for factor in factors:
-        labels = {x for x in factor.at if is_summed(x)}
+        labels: set[Any] = {x for x in factor.at if is_summed(x)}
         if any(type(x) is int and x >= 0 for x in factor.at):
             labels.add("free")
         labels = labels or {id(factor), factor}

@@ -24,18 +24,18 @@ def derived(text: str, raw: bool = False) -> Derived:
     ("text", "formulas"),
     [
         ("A = [[1, 2], [3, 4]]; B = [[5, 6], [7, 8]]; loss = sum((A + B) * A)",
-         {"A": "2*A + B", "B": "A"}),
-        ("x = 2; loss = x**3 - 2*x", {"x": "3*x**2 - 2"}),
-        ("x = [1, 2]; w = 3; loss = sum(w*x)", {"x": "w*ones(2)", "w": "sum(x)"}),
+         {"A": "2 * A + B", "B": "A"}),
+        ("x = 2; loss = x**3 - 2*x", {"x": "3 * x**2 - 2"}),
+        ("x = [1, 2]; w = 3; loss = sum(w*x)", {"x": "ones(2) * w", "w": "sum(x)"}),
         ("x = [1, 2]; loss = sum(tanh(x))", {"x": "1 - tanh(x)**2"}),
-        ("x = [1, 2]; y = [3, 4]; loss = sum(x / y)", {"x": "1/y", "y": "-x/y**2"}),
+        ("x = [1, 2]; y = [3, 4]; loss = sum(x / y)", {"x": "1 / y", "y": "-x / y**2"}),
         ("W = [[1, 2], [3, 4]]; x = [[1], [2]]; loss = sum(W @ x)",
-         {"W": "ones(2, 1) @ x.T", "x": "W.T @ ones(2, 1)"}),
+         {"W": "ones(2, 1) @ x.T", "x": "sum(W, 0)[:, None]"}),
         ("x = [3, 1]; k = const([2.5, 5]); loss = sum(x * k)", {"x": "k"}),
-        ("x = [1, 2, 4]; loss = mean(x)", {"x": "1/3*ones(3)"}),
+        ("x = [1, 2, 4]; loss = mean(x)", {"x": "ones(3) / 3"}),
         ("x = [1, 2]; loss = sum(sort(x)[0] * const([3.5, 5]))",
-         {"x": "scatter_add(zeros(2), 0, argsort(x, dim=0), const([3.5, 5]))"}),
-        ("x = 2; loss = 0.1*x**3/3", {"x": "0.1*x**2"}),
+         {"x": "scatter_add(zeros(2), 0, argsort(x, dim=0), ones(2) * const([3.5, 5]))"}),
+        ("x = 2; loss = 0.1*x**3/3", {"x": "0.1 * x**2"}),
         ("import torch\nx = torch.tensor([1., 2.], requires_grad=True)\nloss = torch.exp(x).sum()\n"
          "loss.backward()", {"x": "exp(x)"}),
         ("x = -2; loss = (x*x)**0.5", {"x": "x/sqrt(x**2)"}),
@@ -63,7 +63,10 @@ def test_formulas_are_the_gradients(text: str) -> None:
             assert found.error.code in ("E404", "E505")
             continue
         assert all(d.verified for d in found.derivatives)
-        lines = source + "".join(f"d_{d.wrt} = detach({d.text})\n" for d in found.derivatives)
+        lines = source
+        for d in found.derivatives:
+            lines += "".join(f"{name} = {part}\n" for name, part, _ in d.lets)
+            lines += f"d_{d.wrt} = detach({d.text})\n"
         report = run(Source(lines, "test.expr"), Options(loss="loss"))
         assert report.error is None
         for d in found.derivatives:
@@ -75,23 +78,23 @@ def test_formulas_are_the_gradients(text: str) -> None:
 
 
 def test_the_command(cli) -> None:
-    assert cli("derive", "demo.expr").out == "d loss / d A = 2*A + B\nd loss / d B = A\n"
+    assert cli("derive", "demo.expr").out == "d loss / d A = 2 * A + B\nd loss / d B = A\n"
     assert cli("derive", "demo.expr", "--wrt", "B").out == "d loss / d B = A\n"
     raw = cli("derive", "demo.expr", "--raw").out
     assert "d loss / d B = ones(2, 2) * A\n" in raw
     statements = cli("derive", "demo.expr", "--statements").out
-    assert statements == "dloss_dA = 2*A + B\ndloss_dB = A\n"
+    assert statements == "dloss_dA = 2 * A + B\ndloss_dB = A\n"
     latex = cli("derive", "demo.expr", "--latex").out
     assert latex.startswith("\\begin{align*}\n\\frac{\\partial \\mathit{loss}}{\\partial A} &= 2")
     document = json.loads(cli("derive", "demo.expr", "--format", "json").out)
-    assert document["derivatives"]["A"]["text"] == "2*A + B"
+    assert document["derivatives"]["A"]["text"] == "2 * A + B"
     assert "\x1b[1md loss / d A\x1b[0m" in cli("derive", "demo.expr", "--color", "always").out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "exit_code"),
     [
-        (["-e", "x = [1, 2]; loss = softmax(x, 0)[0]"], "E404", 3),
+        (["-e", "x = [1, 2]; loss = prod(x)"], "E404", 3),
         (["-e", "x = 0.5\nfor i in range(500):\n    x = sin(x) * x\nloss = x"], "E505", 4),
         (["-e", "x = [1, 2]; y = x*2"], "E401", 3),
         (["demo.expr", "--wrt", "Q"], "E201", 3),

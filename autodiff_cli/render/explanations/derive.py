@@ -41,7 +41,9 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
 def _head(found: Derived, wrt: str) -> str:
     """`d loss / d x`, `d2 loss / d x d y`."""
     names = wrt.split(",") if found.order > 1 else [wrt]
-    below = " ".join(f"d {printable(n)}" for n in (names * 2 if len(names) < found.order else names))
+    below = " ".join(
+        f"d {printable(n)}" for n in (names * 2 if len(names) < found.order else names)
+    )
     return f"d{found.order if found.order > 1 else ''} {printable(found.of)} / {below}"
 
 

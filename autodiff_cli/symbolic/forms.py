@@ -1,0 +1,194 @@
+"""Ways to write a part of a formula, and how they are put together."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from ..graph.node import Shape
+from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed
+from .lets import cost_with_lets, distinct_cost, leads_with_number
+from .terms import At, Label, Product
+
+Layout = tuple[Label, ...]  # the label of every axis
+
+
+class Form(NamedTuple):
+    """A way to write something: `cost`, then how it looks (fewer marks are better)."""
+
+    cost: int
+    marks: int
+    shown: Expression
+
+
+Forms = dict[tuple[Layout, bool], Form]  # by layout, and whether it is what is divided by
+
+
+def is_label(label: Label) -> bool:
+    return type(label) is int
+
+
+def fits(layout: Layout, want: Layout) -> bool:
+    """Whether an array with these axes broadcasts to the wanted ones."""
+    if len(layout) > len(want):
+        return False
+    tail = want[len(want) - len(layout) :]
+    return all(x is None or x == y for x, y in zip(layout, tail, strict=True))
+
+
+def broadcast(one: Layout, other: Layout) -> Layout | None:
+    """The axes of an elementwise product; None where they do not broadcast."""
+    size = max(len(one), len(other))
+    found = []
+    for a, b in zip((None,) * (size - len(one)) + one, (None,) * (size - len(other)) + other,
+                    strict=True):  # fmt: skip
+        if a is not None and b is not None and a != b:
+            return None
+        found.append(b if a is None else a)
+    labels = [x for x in found if x is not None]
+    return tuple(found) if len(set(labels)) == len(labels) else None
+
+
+def add(forms: Forms, layout: Layout, below: bool, form: Form) -> None:
+    known = forms.get((layout, below))
+    if known is None or price(form) < price(known):
+        forms[layout, below] = form
+
+
+def price(form: Form) -> tuple[int, int]:
+    return form.cost, form.marks
+
+
+def promise(form: Form) -> tuple[int, int]:
+    """What a search goes down: the cost, and that of the parts that differ."""
+    return form.cost + distinct_cost(form.shown), form.marks
+
+
+def final(form: Form) -> tuple[int, int, int]:
+    """The price where what is repeated is named once."""
+    return cost_with_lets(form.shown), form.cost, form.marks
+
+
+def first(product: Product) -> tuple[Any, ...]:
+    return tuple(sorted(factor.atom for factor in product))
+
+
+def infix(key: str, left: Form, right: Form) -> Form:
+    return Form(
+        left.cost + right.cost + 1, left.marks + right.marks, Infix(key, left.shown, right.shown)
+    )
+
+
+def times(left: Form, right: Form) -> Form:
+    """`left * right`: a number goes to the front of a product, a condition around it."""
+    for gate, other in ((left, right), (right, left)):
+        inner: Any = gate.shown
+        if isinstance(inner, Call) and inner.arguments[1:] == (Number(1.0), Number(0.0)):
+            shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
+            return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
+    if leads_with_number(right.shown) and not leads_with_number(left.shown):
+        left, right = right, left
+    cost = left.cost + right.cost + 1
+    return Form(cost, left.marks + right.marks, before(left.shown, right.shown))
+
+
+def before(factor: Expression, product: Any) -> Expression:
+    """A factor in front of a product, within it: `2 * A @ x`."""
+    if isinstance(product, Infix) and product.key in ("mul", "div"):
+        return Infix(product.key, before(factor, product.left), product.right)
+    if isinstance(product, Infix) and product.key == "matmul" and is_scalar(factor):
+        return Infix("matmul", before(factor, product.left), product.right)
+    if product == Number(1):
+        return factor
+    return Infix("mul", factor, product)
+
+
+def is_scalar(shown: Any) -> bool:
+    return isinstance(shown, Number) or (isinstance(shown, Name) and shown.shape == ())
+
+
+def call(function: str, *arguments: Form | Expression) -> Form:
+    cost, marks = 1, 0
+    shown = []
+    for argument in arguments:
+        if isinstance(argument, Form):
+            cost += argument.cost
+            marks += argument.marks
+            argument = argument.shown
+        shown.append(argument)
+    return Form(cost, marks, Call(function, tuple(shown)))
+
+
+def turned(form: Form) -> Form:
+    """The transpose."""
+    shown: Any = form.shown
+    if isinstance(shown, Transposed):
+        return Form(form.cost - 1, form.marks - 1, shown.inner)
+    if isinstance(shown, Call) and shown.function == "outer":
+        return form._replace(shown=Call("outer", shown.arguments[::-1]))
+    if isinstance(shown, Call) and shown.function in ("diag", "eye"):
+        return form
+    return Form(form.cost + 1, form.marks + 1, Transposed(shown))
+
+
+def tensor(shown: Expression) -> Expression:
+    return Call("tensor", (shown,)) if isinstance(shown, Number) else shown
+
+
+def inverted(form: Form) -> Form | None:
+    """The matrix of which a form is the inverse."""
+    shown: Any = form.shown
+    is_turned = isinstance(shown, Transposed)
+    if is_turned:
+        form, shown = Form(form.cost - 1, form.marks - 1, shown.inner), shown.inner
+    if not isinstance(shown, Call) or shown.function != "inv":
+        return None
+    inner = Form(form.cost - 1, form.marks, shown.arguments[0])
+    return turned(inner) if is_turned else inner
+
+
+def constant_array(value: int, shape: Shape) -> Form:
+    if not shape:
+        return Form(0, 0, Number(float(value)))
+    return Form(1, 0, Call("ones" if value else "zeros", tuple(map(Number, shape))))
+
+
+def negative(form: Form) -> Form:
+    """With a minus, which is a part of a number where one leads."""
+    cost = form.cost + (not leads_with_number(form.shown))
+    return Form(cost, form.marks, Negative(form.shown))
+
+
+def with_number(form: Form, number: float) -> Form:
+    """A form with its coefficient."""
+    top, bottom = fraction(abs(number))
+    if top != 1:
+        cost = form.cost + (form.shown != Number(1))
+        form = Form(cost, form.marks, before(literal(top), form.shown))
+    if bottom != 1:
+        form = Form(form.cost + 1, form.marks, Infix("div", form.shown, literal(bottom)))
+    return negative(form) if number < 0 else form
+
+
+def literal(value: float) -> Number:
+    return Number(int(value) if value == int(value) and abs(value) < 1e15 else value)
+
+
+def fraction(number: float) -> tuple[float, float]:
+    """1/3 as a fraction, 0.25 as the number that it is."""
+    if len(repr(number)) <= 8 or not 1e-6 < abs(number) < 1e6:
+        return number, 1.0
+    close = Fraction(number).limit_denominator(1000)
+    if abs(close.numerator / close.denominator - number) <= 1e-14 * abs(number):
+        short = round(number, 12)
+        if len(repr(short)) <= 8:
+            return short, 1.0
+        return float(close.numerator), float(close.denominator)
+    return number, 1.0
+
+
+def placed(form: Form, at: tuple[Label, ...]) -> Form:
+    """With fixed places on axes: `A[0, 1]`, `A[:, 2]`."""
+    last = max(i for i, x in enumerate(at) if isinstance(x, At))
+    places = ", ".join(str(x.place) if isinstance(x, At) else ":" for x in at[: last + 1])
+    return Form(form.cost + 1, form.marks, Index(form.shown, places))
