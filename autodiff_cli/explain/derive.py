@@ -136,11 +136,12 @@ class _Context:
         current = {tensor.node: shown for shown, tensor in names.tensors.items()}
         self.ends = {
             node: shown for node, shown in (*current.items(), *self.short.items())
-            if node.op is LEAF or (node.op is CONSTANT and not node.weak) or node in wanted
+            if node.op is LEAF or node in wanted or _is_given(node)
         }  # fmt: skip
         self.values = {
             node: shown for node, shown in current.items()
-            if node not in self.ends and node.op is not CONSTANT and shown.isidentifier()
+            if node not in self.ends and node.op is not CONSTANT
+            and shown.isidentifier() and shown not in self.ends.values()
         }  # fmt: skip
 
     def derivative(
@@ -174,14 +175,15 @@ class _Context:
         if order > 1:
             raise self._none(problem.node if problem else None, gradient, wrt)
         plain = expression_of(gradient, self.short)
+        node = problem.node if problem is not None else None
+        if node is not None and (node.op is CONSTANT or not readable(plain)):
+            raise self._none(node, gradient, wrt)
         if not readable(plain) or len(text(plain)) > LONGEST:
-            if problem is not None and problem.node is not None:
-                raise self._none(problem.node, gradient, wrt)
             raise fault("E505 d-d-too-long", self.of, wrt)
         formula = Formula(plain, (), cost_of(plain))
         agrees = self._agrees(formula, gradient)
         if agrees is False:
-            raise self._none(problem.node if problem else None, gradient, wrt)
+            raise self._none(node, gradient, wrt)
         return formula, agrees is True
 
     def _none(self, node: Node | None, gradient: Node, wrt: str) -> AutodiffError:
@@ -201,6 +203,13 @@ class _Context:
         if moved is None:
             return True
         return _compared(formula, moved[gradient], {moved[n]: names[n] for n in names})
+
+
+def _is_given(node: Node) -> bool:
+    """Whether a node is data of the program, in whichever dtype."""
+    while node.op.key == "cast":
+        node = node.inputs[0]
+    return node.op is CONSTANT and not node.weak
 
 
 def _is_one(seed: Node) -> bool:

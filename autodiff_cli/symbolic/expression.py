@@ -233,7 +233,7 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
         case Name(name):
             return name if priority == 0 or _ATOMIC.fullmatch(name) else f"({name})"
         case Number(value):
-            shown = f"{value:g}" if isinstance(value, int | float) else str(value)
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
             if tight and isinstance(value, float) and float(shown) != value:
                 shown = repr(value)  # formulas to be computed with
             return f"({shown})" if shown.startswith("-") and priority > 1 else shown

@@ -45,7 +45,7 @@ class Reader:
         if _is_logdet(node):
             return (node.args[2],)
         body = self._body(node)
-        return node.inputs if body is None else (body,)
+        return node.inputs[::-1] if body is None else (body,)  # the first is read first
 
     def _body(self, node: Node) -> Node | None:
         """What a composite stands for; None of what is read as it is."""

@@ -199,7 +199,7 @@ def test_formulas_and_remarks_fit_the_terminal(cli, tmp_path: Path, words: list[
     assert all(len(line) <= width for line in shown.splitlines())
     if words == ["derive"]:
         piped = cli(*words, "p.expr").out
-        assert len(piped.splitlines()) == 3
+        assert len(piped.splitlines()) == 6  # each with a name for its sigmoid
         assert shown.split() == piped.split()
 
 

@@ -165,7 +165,7 @@ def test_names_of_values_and_of_parts() -> None:
     assert [d.text for d in found.derivatives] == ["p * (x - loss)"]
     found = derived(DATA + "loss = sum((sigmoid(w * x) - lam)**2)\n", "w")
     (d,) = found.derivatives
-    assert [(name, part) for name, part, _ in d.lets] == [("p", "sigmoid(x * w)")]
+    assert [(name, part) for name, part, _ in d.lets] == [("p", "sigmoid(w * x)")]
     assert sorted(d.text.split(" * ")) == ["(1 - p)", "(p - lam)", "2", "p", "x"]
 
 

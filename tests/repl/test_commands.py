@@ -120,7 +120,7 @@ def test_explain_why_graph_derive(demo: Any) -> None:
     assert Path("it.mmd").read_text().startswith("flowchart")
     assert ".dot" in demo.fails(":graph it.png")
     assert demo.fails(":graph missing/it.dot")
-    assert "d loss / d A = 2*A + B" in demo(":derive")
+    assert "d loss / d A = 2 * A + B" in demo(":derive")
     assert "W403" not in demo(":jac loss")
 
 

@@ -18,7 +18,7 @@ SCHEMA = "autodiff.derive/1"
 
 
 def lines(found: Derived, *, color: bool = False, width: int | None = None) -> str:
-    """`d loss / d A = 2*A + B`, one a line; long ones go on below themselves in a terminal of
+    """`d loss / d A = 2 * A + B`, one a line; long ones go on below themselves in a terminal of
     `width` cells."""
     shown = []
     for d in found.derivatives:
@@ -33,22 +33,25 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
             note = f"{DIM}{note}{RESET}" if note else ""
         shown.append(f"{head} = {text}{note}\n")
         for at, (name, part, _) in enumerate(d.lets):
-            word = "where" if at == 0 else "and"
-            shown.append(f"{word:>{margin - 1}} {name} = {printable(part, 100_000)}\n")
+            start = f"{'where' if at == 0 else 'and':>{margin - 1}} {name} = "
+            text = printable(part, 100_000)
+            if width is not None:
+                pieces = broken(text, max(width - len(start), 20))
+                text = f"\n{' ' * len(start)}".join(pieces)
+            shown.append(f"{start}{text}\n")
     return "".join(shown)
 
 
 def _head(found: Derived, wrt: str) -> str:
     """`d loss / d x`, `d2 loss / d x d y`."""
-    names = wrt.split(",") if found.order > 1 else [wrt]
-    below = " ".join(
-        f"d {printable(n)}" for n in (names * 2 if len(names) < found.order else names)
-    )
-    return f"d{found.order if found.order > 1 else ''} {printable(found.of)} / {below}"
+    if found.order == 1:
+        return f"d {printable(found.of)} / d {printable(wrt)}"
+    names = wrt.split(",")
+    return f"d2 {printable(found.of)} / d {printable(names[0])} d {printable(names[-1])}"
 
 
 def statements(found: Derived) -> str:
-    """`dloss_dA = 2*A + B`: to be put below the program."""
+    """`dloss_dA = 2 * A + B`: to be put below the program."""
     mark = "d" if found.order == 1 else "d2"
     made = []
     for d in found.derivatives:
