@@ -226,6 +226,8 @@ RUN_OPTIONS = (
     Option(("--all",), "all", "Print every name and the whole graph."),
     Option(("--heat",), "heat", "Print only a picture of the magnitudes in NAME, or NAME.grad.",
            "NAME,...", names, repeat=True),
+    Option(("--plot",), "plot", "Draw values and gradients as images, and the loss over steps as a "
+           "curve: to -o FILE.png or .svg, else on the terminal."),
     Option(("--profile",), "profile", "Measure time and bytes of each expression, forward and "
            "backward."),
     Option(("--plan",), "plan", "Show how the last big evaluation was run: groups, tiles, threads, "

@@ -198,6 +198,7 @@ class Runner:
         if self.form == "json":
             return printing()
         document = self.form in ("dot", "mermaid", "svg", "html") or self.values.get("asserts")
+        document = document or bool(self.values.get("plot"))
         return self.env.aside if document and not self.to_file else self.env.write
 
     # -- one program ------------------------------------------------------------------------------

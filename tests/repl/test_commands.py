@@ -118,7 +118,8 @@ def test_explain_why_graph_derive(demo: Any) -> None:
     assert "<SumBackward0>" in demo(":graph")
     assert demo(":graph it.mmd") == "written: it.mmd\n"
     assert Path("it.mmd").read_text().startswith("flowchart")
-    assert ".dot" in demo.fails(":graph it.png")
+    assert demo(":graph it.svg") == "written: it.svg\n"
+    assert ".dot" in demo.fails(":graph it.gif")
     assert demo.fails(":graph missing/it.dot")
     assert "d loss / d A = 2 * A + B" in demo(":derive")
     assert "W403" not in demo(":jac loss")
@@ -128,6 +129,8 @@ def test_tools_leave_the_session(demo: Any) -> None:
     demo("torch.manual_seed(1)")
     demo("r = rand(2)")
     before = demo.state()
+    assert demo(":plot A.grad").startswith("A.grad  |g| / max   (2, 2)   max 9\n ░░▒▒\n ▓▓██\n")
+    assert "there are: A, A.grad" in demo.fails(":plot Q")
     for command in (":explain", ":why A", ":graph", ":derive", ":check", ":jac", ":hess"):
         demo(command)
     assert demo.state() == before

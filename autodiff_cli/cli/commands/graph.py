@@ -42,14 +42,16 @@ OPTIONS = (
 )  # fmt: skip
 MOST = 200
 PICTURES = ("svg", "png", "html")
+SUFFIXES = {
+    ".svg": "svg", ".png": "png", ".html": "html", ".htm": "html", ".dot": "dot", ".gv": "dot",
+    ".mmd": "mermaid", ".mermaid": "mermaid", ".json": "json", ".txt": "tree",
+}  # fmt: skip
 
 
 def graph(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """The graphs of all programs of a command line; the worst exit code."""
     suffix = os.path.splitext(values["out"] or "")[1].lower()
     if values["graph_form"] is None:
-        from ...render.graphs.forms import SUFFIXES
-
         if values["out"] not in (None, "-") and suffix not in SUFFIXES:
             env.complain(
                 "cannot tell the form of the graph from the name of its file",

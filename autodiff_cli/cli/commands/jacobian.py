@@ -25,8 +25,8 @@ SHARED = tuple(
     option
     for option in RUN_OPTIONS
     if option.key not in (
-        "no_backward", "grad_output", "only", "show", "all", "asserts", "heat", "fix",
-        "watch",
+        "no_backward", "grad_output", "only", "show", "all", "asserts", "heat", "plot",
+        "fix", "watch",
     )
 )  # fmt: skip
 OPTIONS = (

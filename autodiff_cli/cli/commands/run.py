@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...render.files import CannotWrite, write_arrays, write_bytes
@@ -48,6 +49,8 @@ class Run(Runner):
         super().__init__(values, env)
         self.only = tuple(part for group in values["only"] for part in group)
         self.globs = tuple(glob for group in values["show"] for glob in group)
+        self.losses: list[float] = []
+        self.drawn = b""
 
     def _form(self) -> str:
         form = super()._form()
@@ -58,7 +61,28 @@ class Run(Runner):
 
         if self.values["fix"]:
             return self._corrected(source, options)
+        if self.values["plot"]:
+            report, self.losses = self._plotting.observed(source, options)
+            return report
         return run_program(source, options)
+
+    @cached_property
+    def _plotting(self) -> Any:
+        from ...render.pictures import plots
+
+        return plots
+
+    def check_file(self, path: str, programs: int) -> None:
+        if self.values["plot"]:
+            self._plotting.check_file(path, programs)
+        else:
+            super().check_file(path, programs)
+
+    def write_file(self, path: str, text: str) -> None:
+        if self.values["plot"]:
+            write_bytes(path, self.drawn)
+        else:
+            super().write_file(path, text)
 
     def _corrected(self, source: Source, options: Options) -> Report:
         """Run with `--fix`: what was printed on the way to an error that is gone is not shown."""
@@ -117,8 +141,10 @@ class Run(Runner):
         return self._results(report, several) and self._measured(report)
 
     def _results(self, report: Report, several: bool) -> bool:
+        if self.values["plot"]:
+            return self._plots(report)
         if self.values["heat"]:
-            return self._pictures(report)
+            return self._pictures(report, [n for group in self.values["heat"] for n in group])
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
             return self._arrays(report)
         if self.globs and not self.values["quiet"]:
@@ -169,13 +195,27 @@ class Run(Runner):
             return self.refused(problem)
         return True
 
-    def _pictures(self, report: Report) -> bool:
+    def _plots(self, report: Report) -> bool:
+        plots, look = self._plotting, self.look()
+        try:
+            arrays = plots.chosen(report, self.globs)
+            if self.to_file:
+                self.drawn = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
+                self.emit(report.file)
+                return True
+        except CannotWrite as problem:
+            return self.refused(problem)
+        name = report.objective or "loss"
+        lines = plots.curve_lines(self.losses, name, look.unicode, look.width)
+        self.emit("".join(f"{line}\n" for line in lines))
+        return self._pictures(report, list(arrays)[: plots.MOST])
+
+    def _pictures(self, report: Report, wanted: list[str]) -> bool:
         from io import StringIO
 
         from ...render.pictures.blocks import NoPicture, print_pictures
 
         env, text = self.env, StringIO()
-        wanted = [name for group in self.values["heat"] for name in group]
         try:
             print_pictures(report, wanted, text, self.look(), self.plain_color, dict(env.variables))
         except NoPicture as problem:

@@ -18,11 +18,6 @@ from .drawing import Drawing, Vertex
 from .tree import Bounds, Row, Tree, everything
 
 SCHEMA = "autodiff.graph/1"
-SUFFIXES = {
-    ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid", ".svg": "svg",
-    ".png": "png", ".html": "html", ".htm": "html",
-    ".json": "json", ".txt": "tree",
-}  # fmt: skip
 _LONGEST = 60
 
 

@@ -17,7 +17,7 @@ _SIDE = 30_000
 
 
 def needs_pictures(what: str, otherwise: str) -> None:
-    """Refuse what is not installed, before anything runs."""
+    """Refuse what needs the extra before anything runs, if a package of it is missing."""
     if all(find_spec(name) for name in ("matplotlib", "resvg_py")):
         return
     raise CannotWrite(

@@ -110,6 +110,8 @@ _TABLE = (
     Command("why", "NAME", "why a gradient is None, zero, NaN or infinite", tools.why, "names"),
     Command("graph", "[FILE]", "the graph of the loss as a tree, or into a file", tools.graph,
             "files"),
+    Command("plot", "[NAME...] [FILE]", "values and gradients as images, losses as a curve",
+            tools.plot, "names"),
     Command("derive", "[WRT]", "the derivative as a formula", tools.derive, "names"),
     Command("check", "", "gradients against differences, and assertions", tools.check),
     Command("jac", "[OF] [WRT...]", "the Jacobian, in named blocks", tools.jacobian, "names"),

@@ -91,12 +91,12 @@ def graph(loop: Loop, words: str) -> None:
     if given and not given[0].startswith("-"):
         suffix = given[0].rpartition(".")[2].lower()
         forms = {"mmd": "mermaid", "md": "mermaid", "json": "json", "txt": "tree", "dot": "dot",
-                 "gv": "dot"}  # fmt: skip
+                 "gv": "dot", "svg": "svg", "png": "png", "html": "html"}  # fmt: skip
         form = forms.get(suffix)
         if form is None:
             raise Problem(
                 f"cannot tell the form of the graph from `{given[0]}`",
-                "name it with one of .dot, .gv, .mmd, .md, .json, .txt",
+                "name it with one of .svg, .png, .html, .dot, .gv, .mmd, .md, .json, .txt",
             )
         given = ["-f", form, "-o", given[0], *given[1:]]
         _run(loop, ["graph", *given])
@@ -104,6 +104,17 @@ def graph(loop: Loop, words: str) -> None:
             loop.say(f"written: {given[3]}")
         return
     _run(loop, ["graph", *given])
+
+
+def plot(loop: Loop, words: str) -> None:
+    """`:plot [NAME...] [FILE.png]`."""
+    given = _words(words)
+    files = [word for word in given if word.endswith((".png", ".svg"))]
+    names = [word for word in given if word not in files]
+    options = [option for name in names for option in ("--show", name)]
+    _run(loop, ["run", "--plot", *options, *(o for file in files for o in ("-o", file))])
+    if files and loop.code == Exit.OK:
+        loop.say(f"written: {files[-1]}")
 
 
 def check(loop: Loop, words: str) -> None:

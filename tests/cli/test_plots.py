@@ -1,0 +1,83 @@
+"""`--plot`: what is drawn, the curve of losses, files that are the same every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from autodiff_cli.render.pictures.plots import chosen, curve_lines, observed
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source
+
+# Halving: w is 8, 4, 2, ... before each of six passes, the loss its square.
+STEPS = """\
+import torch
+w = torch.tensor([8.0, 0.0], requires_grad=True)
+m = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD([w], lr=0.25)
+for _ in range(6):
+    optimizer.zero_grad()
+    loss = (w * w).sum()
+    loss.backward()
+    optimizer.step()
+    print("step")
+torch.autograd.grad((w * w).sum(), w)
+"""
+
+
+def test_losses_are_what_backward_was_called_on() -> None:
+    report, losses = observed(Source(STEPS, "steps.py"), Options())
+    assert report.error is None
+    assert losses == [64.0, 16.0, 4.0, 1.0, 0.25, 0.0625]
+    assert list(chosen(report, ())) == ["w", "w.grad"]
+    np.testing.assert_array_equal(chosen(report, ("w.grad",))["w.grad"], [0.5, 0.0])
+
+
+def test_curves() -> None:
+    head, line, _ = curve_lines([3.0, 2.0, 1.0], "loss", True, 80)
+    assert head == "loss over 3 steps: 3 to 1" and line == " █▅▁"
+    head, line, _ = curve_lines([1000.0, 10.0, 0.1], "loss", True, 80)
+    assert head == "loss over 3 steps (log): 1000 to 0.1" and line == " █▅▁"
+    assert curve_lines([2.0, float("nan"), 2.0], "y", True, 80)[1] == " ▁!▁"
+    assert curve_lines([1.0, 2.0], "y", False, 80) == ["y over 2 steps: 1 to 2"]
+    assert curve_lines([1.0], "y", True, 80) == []
+    assert len(curve_lines([float(at) for at in range(5000)], "y", True, 40)[1]) == 39
+
+
+def test_on_the_terminal(cli) -> None:
+    done = cli("-", "--plot", stdin=STEPS)
+    assert done.code == 0 and "step" not in done.out.replace("6 steps", "")
+    assert done.out.startswith("loss over 6 steps (log): 64 to 0.0625\n █")
+    assert "w.grad  |g| / max   (2,)   max 0.5\n ██\n" in done.out
+    shown = cli("demo.expr", "--plot", "--show", "loss")
+    assert shown.out.startswith("loss  |x| / max   ()   max 100")
+    unknown = cli("demo.expr", "--plot", "--show", "los")
+    assert unknown.code == 2 and "did you mean `loss`" in unknown.err
+
+
+def test_into_files(cli, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `pictures` is not installed")
+    pytest.importorskip("resvg_py", reason="the extra `pictures` is not installed")
+    (tmp_path / "steps.py").write_text(STEPS)
+    for name in ("a.png", "b.png", "a.svg", "b.svg"):
+        assert cli("steps.py", "--plot", "-o", name).code == 0
+    for form in ("png", "svg"):
+        assert (tmp_path / f"a.{form}").read_bytes() == (tmp_path / f"b.{form}").read_bytes()
+    assert (tmp_path / "a.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    texts = list(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
+    assert {"w  (2,)", "w.grad  (2,)", "backward pass"} <= {text.strip() for text in texts}
+    assert cli("demo.expr", "demo.expr", "--plot", "-o", "two.png").code == 2
+    assert cli("demo.expr", "--plot", "-o", "demo.npz").code == 2
+    nothing = cli("-e", "x = const(2)", "--plot", "-o", "none.png")
+    assert nothing.code == 2 and "nothing to draw" in nothing.err
+    assert not (tmp_path / "none.png").exists()
+
+
+def test_a_missing_extra_is_said(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autodiff_cli.render.pictures.png.find_spec", lambda name: None)
+    done = cli("demo.expr", "--plot", "-o", "demo.png")
+    assert done.code == 2 and "pip install 'autodiff-cli[pictures]'" in done.err
+    assert cli("demo.expr", "--plot").code == 0
