@@ -128,7 +128,7 @@ def test_internal_errors_are_one_diagnostic(cli, monkeypatch, tmp_path):
     def broken(*_: object) -> None:
         raise ZeroDivisionError("really")
 
-    monkeypatch.setattr("autodiff_cli.session.run", broken)
+    monkeypatch.setattr("autodiff_cli.language.program.running.run_program", broken)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = cli("run", "--format", "json", "demo.expr")
