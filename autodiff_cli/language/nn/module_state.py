@@ -144,7 +144,9 @@ def _check_sizes(given: list[tuple[str, Tensor, Any]], owner: str) -> None:
     differing = []
     for name, tensor, value in given:
         if not isinstance(value, Tensor):
-            raise misfit(f"`{name}` must be a tensor, not", value, "store tensors")
+            raise misfit(
+                f"`{name}` must be a tensor, not", value, "store tensors", raises="RuntimeError"
+            )
         there, here = value.looked_at.shape, tensor.looked_at.shape
         if there != here:
             differing.append(f"{name} has shape {there} there, {here} here")

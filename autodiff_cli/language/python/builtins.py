@@ -294,7 +294,7 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _getattr(value: Any, name: Any, *default: Any) -> Any:
-    from ..values.exceptions import EXCEPTIONS, caught
+    from ..values.exceptions import is_missing
 
     if not isinstance(name, str):
         raise fail("E208", "getattr() needs a string", help="write `x.name`")
@@ -303,7 +303,7 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
     try:
         return get_attribute(value, name)
     except AutodiffError as error:
-        if default and caught(error, [EXCEPTIONS["AttributeError"]]) is not None:
+        if default and is_missing(error):
             return default[0]
         raise
 

@@ -12,7 +12,7 @@ from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.functions import call_value
-from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
+from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, no_options, special
 from ..values.values import Instance, Scope, TypeName
 from .assignment import name_target
 from .expressions import Context, compile_expression
@@ -91,8 +91,8 @@ def make_class(
     )
     if own is not None:
         call_value(bind(own, None, cls), [], options)
-    elif options:
-        raise fault("E205 init_subclass-takes-no-keyword", name=name, span=span)
+    else:
+        no_options(name, options, span)
     return cls if cls.finish is None else cls.finish(cls)
 
 

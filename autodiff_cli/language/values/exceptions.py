@@ -199,6 +199,11 @@ def is_stop(error: AutodiffError) -> bool:
     return bool(found) and EXCEPTIONS["StopIteration"] in found[0].line
 
 
+def is_missing(error: AutodiffError) -> bool:
+    """Whether an error is an AttributeError."""
+    return any(EXCEPTIONS["AttributeError"] in kind.line for kind in kinds(error))
+
+
 def _words(error: AutodiffError, kind: str) -> Any:
     """The exception's message, in the words of PyTorch where they are known."""
     for note in error.diagnostic.notes:

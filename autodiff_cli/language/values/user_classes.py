@@ -375,7 +375,13 @@ class Object(Instance):
         hook = cls.flat["__getattribute__"]
         if hook is _READ:
             return self.read(name)
-        return call_value(bind(hook, self), [name], {})
+        try:
+            return call_value(bind(hook, self), [name], {})
+        except AutodiffError as error:
+            further = cls.flat.get("__getattr__")
+            if further is None or not from_above("values.exceptions.is_missing")(error):
+                raise
+        return call_value(bind(further, self), [name], {})
 
     def read(self, name: str) -> Any:
         """`object.__getattribute__`, and `__getattr__` after it."""
@@ -392,7 +398,7 @@ class Object(Instance):
             try:
                 return bind(found, self, cls)
             except AutodiffError as error:
-                if error.code != "E207":
+                if not from_above("values.exceptions.is_missing")(error):
                     raise
         return call_value(bind(hook, self), [name], {})
 
@@ -546,7 +552,7 @@ class Super:
                     return bind(found, None, instance)
                 return bind(found, instance)
         if name == "__init_subclass__":
-            return Builtin(name, lambda **kwargs: None)
+            return Builtin(name, lambda **options: no_options(instance.name, options))
         raise fault("E207 super-object-no-attribute", self.cls.name, name=name)
 
     def set_attribute(self, name: str, value: Any) -> None:
@@ -554,6 +560,12 @@ class Super:
 
     def describe(self) -> str:
         return f"<super: <class '{self.cls.name}'>, <{self.cls.name} object>>"
+
+
+def no_options(name: str, options: dict[str, Any], span: Any = None) -> None:
+    """`object.__init_subclass__` for a class that has these keywords."""
+    if options:
+        raise fault("E205 init_subclass-takes-no-keyword", name=name, span=span)
 
 
 def make_super(scope: Scope, args: list[Any]) -> Super:

@@ -332,8 +332,6 @@ def gaussian_nll_loss(
     """Negative log-likelihood of normal distributions; variances below `eps` count as `eps`, with
     their own slope."""
     mode = reduction_of(reduction)
-    if eps <= 0:
-        raise fault("E504 gaussian_nll_loss-needs-eps", eps)
     var = _variance(input, var)
     var = F.with_value(var, F.where(var < eps, eps, var))
     difference = input - target
