@@ -334,7 +334,17 @@ def test_open_shows_the_file_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mo
     assert said("report", "-e", DEMO, "-o", str(out), "--open")[0] == 0
     assert shown == [out.resolve().as_uri()]
     assert said("report", "-e", DEMO, "-o", str(tmp_path / "no" / "a.html"), "--open")[0] == 2
+    assert said("report", "-e", DEMO, "-o", "-", "--open")[0] == 2
     assert len(shown) == 1
+
+
+def test_checks_that_could_not_run_as_the_program_did_are_left_out(tmp_path: Path) -> None:
+    """Checks read nothing outside of the program's folder."""
+    np.save(tmp_path / "x.npy", np.ones(2))
+    text = f"x = tensor(load({str(tmp_path / 'x.npy')!r}), requires_grad=True)\nloss = sum(x * x)\n"
+    page = parsed(report(text, "--allow-read", str(tmp_path)))
+    assert page.one("section", id="b1") and not page.all("section", _class="checks")
+    assert not page.all("section", _class="messages")
 
 
 # -- colours --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from ...checks.model import Settings
+from ...checks.model import KINK, Settings
 from ...checks.runner import check_source
 from ...errors import Ended
 from ...explain.derive import derive_source
@@ -91,10 +91,12 @@ def gathered(source: Source, options: Options, path: str | None = None) -> Progr
         else:
             found.missing = explanation.error.diagnostic
     errors = [] if report.error is None else [report.error, *report.more_errors]
-    found.checks = check_source(source, _settings(options), path).items
+    items = check_source(source, _settings(options), path).items
+    if report.error is not None or not any(i.bad for i in items if i.kind == "run"):
+        found.checks = [item for item in items if item.kind != "run"]
     said = [error.diagnostic for error in errors] + report.warnings
     said += found.explanation.warnings if found.explanation is not None else ()
-    said += [i.diagnostic for i in found.checks if i.diagnostic is not None]
+    said += [i.diagnostic for i in found.checks if i.diagnostic and i.status != KINK]
     found.said = list({render(d): d for d in said}.values())
     return found
 

@@ -348,7 +348,7 @@ class Article:
                 shown = [self._value(array) for array in (given.before, c.value, given.together)]
                 parts.append(_line(
                     f"so far {_code(f'g({c.to})')} =",
-                    '<span class="sum">{}<b>+</b>{}<b>=</b>{}</span>'.format(*shown), "", "adds",
+                    '<div class="sum">{}<b>+</b>{}<b>=</b>{}</div>'.format(*shown), "", "adds",
                 ))  # fmt: skip
         return "".join(parts)
 
@@ -376,7 +376,7 @@ class Article:
                 f'<tr><th scope="row">{_code(total.name)}</th>'
                 f"<td>{self._value(total.at)}</td>"
                 f"<td>{self._value(total.value)}{numbers.histogram(total.value)}"
-                f"<small>{added(total)}</small></td><td>{shown}</td></tr>"
+                f"{_note(added(total))}</td><td>{shown}</td></tr>"
             )
         gradient = f"d {_safe(found.objective)} / d name"
         return _grid(("name", "value", gradient, "as a formula"), "".join(rows))
@@ -403,7 +403,6 @@ class Article:
             f'<tr class="{item.status}"><td>{STATUS.get(item.status, "·")} {item.status}</td>'
             f'<th scope="row">{_code(item.label)}</th><td>line {item.line}</td></tr>'
             for item in self.program.checks
-            if item.kind != "run"
         )
         return _grid(("", "check", "where"), rows) if rows else ""
 
@@ -414,8 +413,11 @@ class Article:
 
 
 def _line(label: str, value: str, note: str = "", kind: str = "") -> str:
-    note = f'<small class="note">{_safe(note)}</small>' if note else ""
-    return f'<div class="{f"row {kind}".strip()}"><span>{label}</span>{value}{note}</div>'
+    return f'<div class="{f"row {kind}".strip()}"><span>{label}</span>{value}{_note(note)}</div>'
+
+
+def _note(text: str) -> str:
+    return f'<small class="note">{_safe(text)}</small>' if text else ""
 
 
 def _grid(heads: tuple[str, ...], rows: str) -> str:
