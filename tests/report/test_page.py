@@ -207,7 +207,16 @@ def test_gradients_are_those_of_the_run() -> None:
     np.testing.assert_array_equal(before, [[6, 8], [10, 12]])
     np.testing.assert_array_equal(added, [[1, 2], [3, 4]])
     np.testing.assert_array_equal(together, tensors["A"]["grad"])
-    assert [cell.text for cell in body.all("code")] == ["A", "2*A + B", "B", "A"]
+    assert [cell.text for cell in body.all("code")] == ["A", "2 * A + B", "B", "A"]
+
+
+def test_formulas_come_with_what_their_names_mean() -> None:
+    program = "x = [0.1, 0.2]\nloss = sum(exp(sin(x * x)) * cos(exp(sin(x * x)) * x))\n"
+    (found,) = document("derive", program)["derivatives"].values()
+    assert found["lets"]
+    cell = parsed(report(program)).one("section", _class="gradients").all("td")[-1]
+    texts = [found["text"], *(f"{name} = {text}" for name, text in found["lets"])]
+    assert [code.text for code in cell.all("code")] == texts
 
 
 def test_steps_tell_the_script_their_nodes_and_edges() -> None:

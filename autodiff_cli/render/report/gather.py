@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...checks.model import KINK, Settings
 from ...checks.runner import check_source
 from ...errors import Ended
-from ...explain.derive import derive_source
+from ...explain.derive import Derivative, derive_source
 from ...explain.model import Explanation, Request
 from ...explain.source import explain_source
 from ...graph.state import own_state
@@ -42,7 +42,7 @@ class Program(Ended):
     run: Report
     explanation: Explanation | None = None
     missing: Diagnostic | None = None
-    formulas: dict[str, str] = field(default_factory=dict)
+    formulas: dict[str, Derivative] = field(default_factory=dict)
     jacobian: Derivatives | None = None
     checks: list[Item] = field(default_factory=list)
     said: list[Diagnostic] = field(default_factory=list)
@@ -86,7 +86,7 @@ def gathered(source: Source, options: Options, path: str | None = None) -> Progr
         if explanation.error is None:
             found.explanation = explanation
             derived = _alone(lambda: derive_source(source, options, request))
-            found.formulas = {d.wrt: d.text for d in derived.derivatives}
+            found.formulas = {d.wrt: d for d in derived.derivatives}
             found.jacobian = _jacobian(source, options, report, explanation)
         else:
             found.missing = explanation.error.diagnostic
