@@ -154,12 +154,18 @@ def _forget(module: Module, name: str) -> None:
     module._forget(name)
 
 
-def _await_values(module: Module, begins: Any = True) -> dict[str, Tensor | None]:
-    """Parameters and running statistics have no values until the first input; the parameters."""
-    for tensor in (*module.parameters.values(), *module.buffers.values()):
-        if tensor is not None and is_float(tensor.dtype):
+def _await_values(module: Module, begins: Any = True) -> list[tuple[str, Tensor, bool]]:
+    """Parameters and running statistics have no values until the first input, or until they are
+    loaded; what is stored, and whether it has waited until now."""
+    stored = [
+        (name, tensor, type(tensor) is Uninitialized)
+        for name, tensor in (module.parameters | module.buffers).items()
+        if tensor is not None
+    ]
+    for _, tensor, waits in stored:
+        if waits or (begins and is_float(tensor.dtype)):
             tensor.__class__ = Uninitialized if begins else Tensor
-    return dict(module.parameters)
+    return stored
 
 
 def _computed(module: Module, name: str, part: Module) -> None:

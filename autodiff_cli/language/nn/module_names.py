@@ -172,7 +172,7 @@ PATHS: dict[str, str] = {
         if name.endswith("Transform") and not name.startswith("_")
     },
     **{f"nn.{name}": name for name in ("Module", *CONTAINERS)},
-    **{f"optim.{name}": name for name in OPTIMIZERS},
+    **{f"optim.{name}": name for name in (*OPTIMIZERS, "required")},
     "optim.lr_scheduler._LRScheduler": "LRScheduler",
 }
 
@@ -182,7 +182,7 @@ def library_member(path: str) -> Any:
     name = PATHS.get(path, "").rpartition(".")[2]
     if not name:
         return None
-    if path.startswith("optim.") and name in OPTIMIZERS:
+    if path == f"optim.{name}":
         from .optimizers import CLASSES
 
         return CLASSES[name]

@@ -104,6 +104,11 @@ def _load_state_dict(
     unexpected = [name for name in state_dict if name not in own]
     given = [(name, kept, state_dict[name]) for name, kept in own.items() if name in state_dict]
     fitting = [one for one in given if isinstance(one[1], Tensor)]
+    for _, kept, stored in fitting:
+        waits = type(kept) is Uninitialized
+        if waits and isinstance(stored, Tensor):  # it learns its size here
+            kept.__class__ = Tensor
+            kept.adopt(new_leaf(np.zeros(stored.shape, kept.dtype)))
     _check_sizes(fitting, self.cls.name)
     for name, kept, stored in given:
         if not isinstance(kept, Tensor):

@@ -16,7 +16,7 @@ from ...autograd.optim import rules
 from ...autograd.optim.rules import real
 from ...autograd.tensor import GradSlot, Tensor
 from ...engine.evaluate import evaluate, release
-from ...errors import fault
+from ...errors import fail, fault
 from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.registry import F
@@ -30,6 +30,18 @@ from ..values.housekeeping import HOUSEKEEPING
 from ..values.operations import items_of, truth
 from ..values.user_classes import Object, UserClass, library_class
 from .optimizer_options import SIGNATURES, options_of
+
+
+class _Needed:
+    """`torch.optim.optimizer.required`: stands for an option that every group must give."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return "<required parameter>"
+
+
+NEEDED = _Needed()
 
 
 def _states(values: Any = ()) -> defaultdict[Any, Any]:
@@ -75,7 +87,13 @@ def add_group(self: Object, param_group: Any) -> None:
         _check_parameter(tensor, known, truth(self.fields["defaults"].get("differentiable")))
     param_group["params"] = params
     for name, value in self.fields["defaults"].items():
-        param_group.setdefault(name, value)
+        if param_group.setdefault(name, value) is NEEDED:
+            raise fail(
+                "E205",
+                f"parameter group didn't specify a value of required optimization parameter {name}",
+                help=f"give `{name}`",
+                raises="ValueError",
+            )
     self.fields["param_groups"].append(param_group)
 
 
@@ -355,6 +373,6 @@ def _class(name: str) -> UserClass:
     return library_class(name, [base], {"__init__": _constructor(name), "step": step})
 
 
-CLASSES: dict[str, UserClass] = {"Optimizer": OPTIMIZER}
+CLASSES: dict[str, Any] = {"Optimizer": OPTIMIZER, "required": NEEDED}
 for _name in sorted(SIGNATURES):
     CLASSES[_name] = _class(_name)

@@ -18,7 +18,7 @@ from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Later, Varying, like, whole
 from ..errors.exhaustion import too_many_digits
 from ..runtime.assignment import delete_attribute
-from ..runtime.attributes import ATTRIBUTES, METHODS, get_attribute, set_attribute
+from ..runtime.attributes import get_attribute, set_attribute
 from ..values.dialect import is_numeric_list, kind_of, misfit
 from ..values.formatting import formatted, in_ascii, represent, text
 from ..values.functions import call_value
@@ -36,7 +36,6 @@ from ..values.iterators import (
 from ..values.operations import binary, compare, count_nested, items_of, iterate, pairs_of, truth
 from ..values.providers import from_above
 from ..values.user_classes import DECORATORS, OBJECT, Object, UserClass, special
-from ..values.value_attributes import table_of
 from ..values.values import (
     Builtin,
     Device,
@@ -346,11 +345,9 @@ def _dir(value: Any) -> list[str]:
     method = special(value, "__dir__")
     if method is not None:
         return sorted(items_of(call_value(method, [], {})))
-    if isinstance(value, Object):
+    if isinstance(value, Object) and not any(base.fixed for base in value.cls.line[:-1]):
         return sorted({*value.fields, *value.cls.flat})
-    if isinstance(value, Tensor):
-        return sorted({*ATTRIBUTES, *METHODS})
-    return sorted(table_of(value) or ())
+    raise misfit("dir() knows the names of a program's classes, not those of", value, "vars(x)")
 
 
 def _type(value: Any, *parts: Any) -> Any:

@@ -21,7 +21,7 @@ from ..values.exceptions import caught
 from ..values.functions import call_value
 from ..values.iterators import CHAIN, ITERTOOLS, iterator, pick
 from ..values.operations import COMPARISONS, binary, compare, items_of, truth, unary
-from ..values.providers import Names
+from ..values.providers import Names, from_above
 from ..values.python_operators import OPERATORS
 from ..values.user_classes import library_class
 from ..values.values import Builtin, TypeName, UserFunction
@@ -247,6 +247,8 @@ def _member(path: str) -> Any:
         )
     if module in _TABLE:
         return _TABLE[module].get(name)
+    if module in ("json", "pprint", "re"):
+        return from_above("python.text_modules.MEMBERS").get(path)
     from .system_modules import member as system
 
     return system(path)

@@ -109,6 +109,8 @@ class Recorder:
         self.changes = changes
         self.texts: list[Later] = []
         self.leaves = 0
+        self.looked = 0  # nodes that were computed for numbers, as often as they were
+        self.since = Node.counter()
         self.draws = False
         self.stood = drawn()
         self.generator = STATE.default_generator
@@ -238,6 +240,9 @@ class Recorder:
             return value_of(node).item()
         if any("draw" in n.op.properties for n in order):
             raise Aside
+        self.looked += len(order)
+        if self.looked > 1000 + 5 * (Node.counter() - self.since):
+            raise Aside  # each number is computed from the start: many in a long step take long
         found = Recording(order, arguments, [node]).run([n.args[0].array for n in arguments])
         return self.tape.result(node, found[0].item())
 

@@ -343,6 +343,8 @@ def augmented(symbol: str, current: Any, operand: Any) -> Any:
         if not literal:
             current.check_writable()
             result = binary(symbol, current, operand)
+            if type(current) is Array and not current.shape:  # a number of NumPy's
+                return result
             _check_in_place(symbol, current, result)
             current.write(result.node, result.node)
             return current

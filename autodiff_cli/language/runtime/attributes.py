@@ -24,7 +24,7 @@ from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
 from ...graph.params import to_int, to_size, to_tensor
 from ...graph.registry import F
 from ...graph.sizes import check_size
-from ...graph.state import STATE, taken_out
+from ...graph.state import STATE, grad_mode, taken_out
 from ...graph.strides import is_contiguous
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest
@@ -636,6 +636,11 @@ class StorageView:
 
     def get_item(self, key: Any) -> Any:
         return index(self.flat().tolist(), key)
+
+    def set_item(self, key: Any, value: Any) -> None:
+        place = index(range(len(self)), key)
+        with grad_mode(False):
+            as_strided(self.tensor, (), (), place).overwrite(F.full((), value))
 
     def methods(self) -> dict[str, Callable[..., Any]]:
         return {

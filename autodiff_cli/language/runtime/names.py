@@ -123,6 +123,7 @@ def _member(namespace: Namespace, name: str) -> Any:
 UNDERSCORED = frozenset(
     {
         "__version__",
+        "version.__version__",
         "np.__version__",
         "optim.lr_scheduler._LRScheduler",
         "autograd.forward_ad._set_fwd_grad_enabled",

@@ -22,7 +22,7 @@ PREDEFINED: dict[str, str] = {
 UNUSED = """
     pdb json pickle glob shutil logging inspect traceback platform tempfile csv datetime textwrap
     pprint heapq bisect statistics fractions numbers types threading multiprocessing urllib
-    urllib.request zipfile tarfile hashlib re
+    urllib.request zipfile tarfile hashlib re struct
 """
 
 _PYTHON = """
@@ -36,6 +36,7 @@ MODULES: dict[str, str] = {
     "math": "math",
     "torch.nn": "nn",
     "torch.nn.functional": "nn.functional",
+    "torch.functional": "",
     "torch.nn.init": "nn.init",
     "torch.nn.utils": "nn.utils",
     "torch.linalg": "linalg",
@@ -77,6 +78,7 @@ MODULES: dict[str, str] = {
 }
 
 NAMESPACES = frozenset(MODULES.values()) | {
+    "accelerator",
     "np.random",
     "autograd.function",
     "backends.cudnn",

@@ -187,11 +187,13 @@ def _fork(*args: Any, **kwargs: Any) -> Manager:
 
 _NO = """
     cuda.is_available backends.mps.is_available backends.cudnn.is_available mps.is_available
-    are_deterministic_algorithms_enabled is_autocast_enabled is_complex set_flush_denormal
+    accelerator.is_available are_deterministic_algorithms_enabled is_autocast_enabled is_complex
+    set_flush_denormal
 """
 _NOTHING_TO_DO = """
     cuda.manual_seed cuda.manual_seed_all cuda.empty_cache cuda.synchronize backends.cudnn.version
     set_num_interop_threads set_float32_matmul_precision set_warn_always
+    accelerator.current_accelerator
 """
 
 
@@ -242,6 +244,7 @@ SERVICES: dict[str, Any] = {
     "amp.GradScaler": SCALER,
     "cuda.amp.GradScaler": SCALER,
     "__version__": TORCH_VERSION,
+    "version.__version__": TORCH_VERSION,
     "backends.cudnn.deterministic": False,
     "backends.cudnn.benchmark": False,
     "backends.cudnn.enabled": True,

@@ -25,6 +25,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, taken_out
 from ...graph.symbolic_numbers import Aside
 from .functions import guarded
+from .providers import from_above
 from .values import Builtin, TypeName
 
 
@@ -92,8 +93,13 @@ def _fill(array: Array, value: Any) -> None:
     array.overwrite(F.full(array.shape, value, dtype=array.dtype))
 
 
+def _resize(array: Array, *size: Any, refcheck: Any = True) -> None:
+    from_above("runtime.attributes.METHODS")["resize_"](array, *size)
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
+    "resize": _resize,
     "transpose": _transpose,
     "astype": lambda array, dtype, **options: Tensor(
         F.copied(F.to_dtype(array.node, dtype_of(dtype)))
@@ -139,8 +145,10 @@ def result(value: Any) -> Any:
     """What an array's method gives: an array, or a number."""
     if not isinstance(value, Tensor):
         return value
-    if value.shape or value.dtype.name == "float32":
+    if value.shape:
         return as_array(value)
+    if value.dtype.name == "float32":
+        return as_array(Tensor(value.node))  # a number looks at no memory
     if STATE.recorder is not None:
         return value.item()
     return given_back(value_of(value.node)[()])

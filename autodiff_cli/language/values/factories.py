@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,8 @@ def _numbers(data: Any) -> Any:
         return taken_out(data.node, value_of(data.node).tolist())
     if isinstance(data, bool | int | float):
         return data
-    if isinstance(data, range):
-        return list(iterate(data))
+    if isinstance(data, range | deque):
+        return _numbers(list(iterate(data)))
     raise no_number(data)
 
 

@@ -77,6 +77,12 @@ def _join(separator: str, parts: Any) -> str:
     return separator.join(found)
 
 
+def _number_as(value: Any, dtype: Any) -> Any:
+    """`np.floor(2.5).astype(int)`: a number of NumPy's in another dtype."""
+    kind = from_above("values.arrays.dtype_of")(dtype)
+    return from_above("values.arrays.given_back")(np.asarray(value).astype(kind)[()])
+
+
 def _append(values: list[Any], item: Any) -> None:
     bound_length(len(values) + 1, list)
     values.append(item)
@@ -307,7 +313,7 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
         **_FLOATS,
         "dtype": lambda v: "float64",
         "shape": lambda v: (),
-        **_methods(round=lambda v, decimals=0: v.round(decimals)),
+        **_methods(round=lambda v, decimals=0: v.round(decimals), astype=_number_as),
     },
     int: {
         **_plain("bit_length bit_count"),
@@ -315,7 +321,7 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
         "imag": lambda v: 0,
         "numerator": lambda v: v,
         "denominator": lambda v: 1,
-        **_methods(item=lambda v: v),
+        **_methods(item=lambda v: v, astype=_number_as),
     },
     slice: _facts("start stop step"),
     range: {**_facts("start stop step"), **_plain("index count")},

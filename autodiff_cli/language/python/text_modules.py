@@ -1,0 +1,129 @@
+"""What programs use of `json`, `re` and `pprint`: functions of texts and of Python's own values."""
+
+from __future__ import annotations
+
+import json
+import pprint
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...errors import fail
+from ...graph.state import STATE
+from ..values.dialect import misfit
+from ..values.exceptions import EXCEPTIONS, Raised
+from ..values.formatting import MAX_TEXT, represent, too_long
+from ..values.housekeeping import count_step
+from ..values.values import Builtin
+
+
+class _Printer(pprint.PrettyPrinter):
+    """Lays out the containers; what they hold is written as it is everywhere."""
+
+    def _repr(self, value: Any, context: Any, level: int) -> str:
+        return str(represent(value))
+
+
+def _bounded(value: Any, indent: Any) -> None:
+    """E505 for a value whose text would have no end, however it is laid out."""
+    represent(value)
+    if indent is not None and not (isinstance(indent, int) and 0 <= indent <= 100):
+        raise misfit("an indent is a number of 0 to 100 spaces, not", indent, "indent=4")
+
+
+def _pretty(value: Any, *, indent: Any = 1, width: Any = 80, sort_dicts: Any = True) -> str:
+    _bounded(value, indent)
+    return _Printer(indent, width, sort_dicts=sort_dicts).pformat(value)
+
+
+def _pretty_print(value: Any, **layout: Any) -> None:
+    STATE.write(_pretty(value, **layout) + "\n")
+
+
+# -- json -----------------------------------------------------------------------------------------
+
+
+def _loads(text: Any) -> Any:
+    if not isinstance(text, str):
+        raise misfit("json.loads() takes a string, not", text, "a string")
+    return _guarded(json.loads, text)
+
+
+def _dumps(value: Any, *, indent: Any = None, sort_keys: Any = False) -> Any:
+    _bounded(value, indent)
+    return _guarded(json.dumps, value, indent=indent, sort_keys=sort_keys, default=_no_json)
+
+
+def _no_json(value: Any) -> Any:
+    raise misfit("JSON has no form for", value, "lists, dicts, numbers, strings: `x.tolist()`")
+
+
+def _guarded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A call of Python's; it fails as the program would see it fail."""
+    try:
+        return function(*args, **kwargs)
+    except (ValueError, re.error, OverflowError) as error:
+        raise Raised(EXCEPTIONS["ValueError"](str(error)), None) from None
+    except TypeError as error:
+        raise Raised(EXCEPTIONS["TypeError"](str(error)), None) from None
+    except RecursionError:
+        raise fail("E505", "text of too many levels", help="nest less deeply") from None
+
+
+# -- re -------------------------------------------------------------------------------------------
+
+
+def _matches(pattern: Any, string: Any) -> Iterator[re.Match[str]]:
+    """Where a pattern is found; together they are no endless text."""
+    for part in (pattern, string):
+        if not isinstance(part, str):
+            raise misfit("patterns and what they are looked for in are strings, not", part, "text")
+    found = 0
+    for match in _guarded(re.compile, pattern).finditer(string):
+        found += sum(len(part or "") for part in (match.group(), *match.groups()))
+        if found > MAX_TEXT:
+            raise too_long()
+        count_step()
+        yield match
+
+
+def _find(pattern: Any, string: Any) -> list[Any]:
+    return [
+        match.group() if not parts else parts[0] if len(parts) == 1 else parts
+        for match in _matches(pattern, string)
+        for parts in [match.groups("")]
+    ]
+
+
+def _split(pattern: Any, string: Any) -> list[Any]:
+    pieces: list[Any] = []
+    end = 0
+    for match in _matches(pattern, string):
+        pieces += [string[end : match.start()], *match.groups()]
+        end = match.end()
+    return [*pieces, string[end:]]
+
+
+def _substitute(pattern: Any, by: Any, string: Any) -> str:
+    if not isinstance(by, str):
+        raise misfit("re.sub() puts strings in place, not", by, "a string")
+    pieces, end, size = [], 0, 0
+    for match in _matches(pattern, string):
+        if len(by) * len(string) > 10 * MAX_TEXT or size > MAX_TEXT:
+            raise too_long()
+        pieces += [string[end : match.start()], _guarded(match.expand, by)]
+        size += len(pieces[-1])
+        end = match.end()
+    return "".join([*pieces, string[end:]])
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "json.dumps": _dumps,
+    "json.loads": _loads,
+    "pprint.pformat": _pretty,
+    "pprint.pprint": _pretty_print,
+    "re.findall": _find,
+    "re.split": _split,
+    "re.sub": _substitute,
+}
+MEMBERS = {path: Builtin(path.rpartition(".")[2], f) for path, f in _FUNCTIONS.items()}
