@@ -108,8 +108,11 @@ class Runner:
     """One command line: settings, what goes where, and the texts collected for `-o`.
 
     A command says in `compute` what it makes of a program and in `show` how that looks; what it
-    makes has `file`, `status`, `error`, `more_errors`, `warnings` and `exit_code`.
+    makes has `file`, `status`, `error`, `more_errors`, `warnings` and `exit_code`. What a program
+    prints stands in the output before results in one of the forms `beside_prints`.
     """
+
+    beside_prints: tuple[str, ...] = ("rich",)
 
     def __init__(self, values: dict[str, Any], env: Environment):
         self.values = {**DEFAULTS, **values}
@@ -197,7 +200,7 @@ class Runner:
         """Where the prints of programs go: not into a document that something else reads."""
         if self.form == "json":
             return printing()
-        document = self.form in ("dot", "mermaid", "svg", "html") or self.values.get("asserts")
+        document = self.form not in self.beside_prints or self.values.get("asserts")
         document = document or bool(self.values.get("plot"))
         return self.env.aside if document and not self.to_file else self.env.write
 

@@ -141,6 +141,11 @@ def test_all_unknown_names_are_told() -> None:
     assert report.error is not None
     found = [error.span and error.span.text for error in (report.error, *report.more_errors)]
     assert found == ["xx", "yyy", "mystery"]
+    text = "x = a + b * c\nd = b + nothing\n"
+    report = run(Source(text, "wrong.expr"))
+    assert report.error is not None
+    found = [error.span and error.span.text for error in (report.error, *report.more_errors)]
+    assert found == ["a", "b", "c", "nothing"]
 
 
 # Products of integers and floats in a native program, by hand; (5, 6) are the integers.

@@ -91,6 +91,7 @@ class Explainer(Documents):
     """Explains programs and shows it in the form that is asked for."""
 
     forms = ("markdown", "latex")
+    beside_prints = ("rich", "plain")
 
     def compute(self, source: Source, options: Options) -> Explanation:
         from ...explain.model import Request

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...render.files import CannotWrite, write_arrays, write_bytes
 from ...render.text import printable
-from ...suggest import did_you_mean, suggest
+from ...suggest import did_you_mean, named, suggest
 from ..options import RUN_OPTIONS, Command
 from ..runner import Runner, run_programs
 from ..streams import Environment
@@ -44,6 +44,8 @@ WIDTH = 120  # cells of plans and profiles where there is no terminal
 
 class Run(Runner):
     """Evaluates and differentiates; shows values, graph and gradients."""
+
+    beside_prints = ("rich", "plain")
 
     def __init__(self, values: dict[str, Any], env: Environment):
         super().__init__(values, env)
@@ -224,11 +226,9 @@ class Run(Runner):
         return True
 
     def _unmatched(self, report: Report) -> None:
-        from fnmatch import fnmatchcase
-
         for glob in self.globs:
             wanted = glob.removesuffix(".grad")
-            if not any(fnmatchcase(name, wanted) for name in report.tensors):
+            if not named(wanted, report.tensors):
                 self.env.complain(
                     f"--show {printable(glob, 100)} matches nothing",
                     *did_you_mean(suggest(wanted, report.tensors, 1)),

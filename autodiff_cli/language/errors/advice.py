@@ -49,6 +49,8 @@ def _own_words(
         return f"write `{text[:-1]}{'' if text.endswith('(') else ', '}dim=-1)`"
     if code == "E307" and "needs floating point" in message:
         return _as_float(tree, name, text)
+    if code in ("E306", "E307", "E308") and (fits := _fitting(message, tree, args)):
+        return fits
     if code == "E301":
         if tree.func.span.text.endswith("linear"):
             return ""
@@ -64,13 +66,24 @@ def _own_words(
         return f"it is a value, not a method: write `{text[:-2]}`"
     if owner is None:
         made = tree.func.span.text
-        if (
-            code == "E408"
-            and made.rpartition(".")[2][:1].isupper()
-            and args
-            and type(args[0]) is Tensor
-        ):
-            return f"make it first, then call it: `{made}(){text[len(made) :]}`"
+        if message.startswith("an optimizer takes") and tree.args:
+            given = tree.args[0].span.text
+            right = f"[{given}]" if isinstance(args[0], Tensor) else f"{given}.parameters()"
+            return f"write `{right}` for `{given}`"
+        is_class = made.rpartition(".")[2][:1].isupper()
+        if is_class and code == "E205":  # rows of the library share constructors
+            names = [error.message, *error.diagnostic.helps]
+            message, *helps = [re.sub(r"`_\w+(?=[`(])", f"`{made}", text) for text in names]
+            error.amend(message=message, helps=tuple(helps))
+        if code in ("E205", "E408") and is_class and args and type(args[0]) is Tensor:
+            options = ", ".join(k.span.text for k in tree.keywords)
+            operands = ", ".join(a.span.text for a in tree.args)
+            return f"make it first, then call it: `{made}({options})({operands})`"
+        if code == "E401" and tree.args and isinstance(args[0], Tensor):
+            given = syntax.operand(tree.args[0])
+            return f"reduce it: `{given}.sum()` for `{given}`; or give a gradient of that shape"
+        if code == "E408" and message.endswith("cannot become one number") and len(args) == 1:
+            return f"reduce it first: `{made}({syntax.operand(tree.args[0])}.sum())`"
         return ""
     if code == "E408" and text.endswith(".item()"):
         return f"reduce it first: `{name}.sum().item()`, or use `{name}.tolist()`"
@@ -84,6 +97,26 @@ def _own_words(
         )
     if code == "E303":
         return _reshaped(message, tree, name)
+    return ""
+
+
+def _fitting(message: str, tree: syntax.Call, args: list[Any]) -> str:
+    """The operand of a loss in the dtype or shape that it needs."""
+    given = [
+        (syntax.operand(part), value)
+        for part, value in zip(tree.args, args, strict=False)
+        if isinstance(value, Tensor)
+    ]
+    floats = "needs floats, not " in message
+    if floats or "as int64" in message or "needs an integer index" in message:
+        for name, value in given:
+            if value.dtype.kind == "f" if not floats else value.dtype.kind != "f":
+                last = name if floats or "index" in message else given[-1][0]
+                return f"write `{last}.{'float' if floats else 'long'}()` for `{last}`"
+    if "of one shape, got" in message and len(given) > 1:
+        (first, x), (second, y) = given[:2]
+        if x.node.numel == y.node.numel:
+            return f"write `{second}.view_as({first})` for `{second}`"
     return ""
 
 

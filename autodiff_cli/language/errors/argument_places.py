@@ -15,6 +15,7 @@ from ..syntax import tree as syntax
 
 _UNKNOWN = re.compile(r"unexpected keyword argument `(\w+)`")
 _NAMED = re.compile(r"\bargument `(\w+)`")
+_DTYPE = re.compile(r"must be a dtype .* not str '((?:float|int|uint)\d+|bool)'$")
 _COUNT = re.compile(r"takes (\d+) (?:positional )?arguments? but (\d+) (?:were|was) given")
 _SIGNATURE = re.compile(r"`[\w.]+\((.*?)\)`")
 
@@ -38,6 +39,9 @@ def marked(error: AutodiffError, tree: syntax.Call, before: int) -> AutodiffErro
     if named is not None and "misses" not in error.message:
         if "must be a list or tuple of tensors, not a tensor" in error.message:
             _in_a_list(error, tree)
+        dtype = _DTYPE.search(error.message)
+        if dtype is not None:
+            error.amend(helps=(f"write `torch.{dtype[1]}`",))
         place = _keyword(tree, named[1], False)
         if place is None:
             place = _positional(error, tree, named[1], before)
@@ -67,6 +71,8 @@ def _names(error: AutodiffError) -> list[str]:
         found = _SIGNATURE.search(text)
         if found is not None:
             return re.findall(r"(?:^|, )\*{0,2}(\w+)", re.sub(r"=\([^)]*\)", "", found[1]))
+        if text.startswith("it takes"):
+            return re.findall(r"(\w+)=", text)
     return []
 
 
@@ -85,7 +91,8 @@ def _positional(error: AutodiffError, tree: syntax.Call, name: str, before: int)
 
 def _in_a_list(error: AutodiffError, tree: syntax.Call) -> None:
     """`torch.cat(x, y)` was meant to be `torch.cat([x, y])`."""
-    names = [a.span.text for a in tree.args if isinstance(a, syntax.Name | syntax.Attribute)]
+    tensors = syntax.Name | syntax.Attribute | syntax.Call | syntax.BinOp | syntax.Subscript
+    names = [a.span.text for a in tree.args if isinstance(a, tensors)]
     if len(names) > 1:
         rest = "".join(f", {a.span.text}" for a in tree.args[len(names) :])
         call = f"`{tree.func.span.text}([{', '.join(names)}]{rest})`"

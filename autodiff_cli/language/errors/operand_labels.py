@@ -6,11 +6,15 @@ Invariant: an error that has a place already is passed on as it is.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from ...autograd.calls import Results
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label
 from ...graph.sizes import shape_text
+from ...graph.state import STATE
+from ...source import Source
 from ..syntax import tree as syntax
 
 LONGEST_NAME = 30
@@ -26,7 +30,29 @@ _SUBJECTS = {
 
 def placed(error: AutodiffError, span: Any) -> AutodiffError:
     """Give an error a place when it has none."""
-    return error if error.span is not None else error.amend(span=span)
+    if error.span is not None:
+        return error
+    unclear = error.code == "E408" and error.message.startswith("the truth of")
+    if unclear and type(span.source) is Source and "\n" not in span.text:
+        text = span.text if re.fullmatch(r"[\w.]+", span.text) else f"({span.text})"
+        error.amend(helps=(f"reduce it: `{text}.any()` or `{text}.all()`",))
+    return error.amend(span=span)
+
+
+def placed_attribute(error: AutodiffError, tree: syntax.Attribute, value: Any) -> AutodiffError:
+    """Give an attribute's error its place; what is no tensor yet becomes one by a call or index."""
+    if error.span is None and error.code == "E207":
+        error = _not_yet(error, tree.value, value)
+    return placed(error, tree.attr_span if error.code in ("E207", "E203") else tree.span)
+
+
+def _not_yet(error: AutodiffError, tree: syntax.Node, value: Any) -> AutodiffError:
+    name = syntax.operand(tree) if shown_name(tree) else ""
+    if name and type(value) in (list, tuple) and value and isinstance(value[0], Tensor):
+        error.amend(helps=(f"it has {len(value)} items: the first is `{name}[0]`",))
+    elif name and error.message.startswith("the function "):
+        error.amend(helps=(f"call it: `{name}()`",))
+    return error
 
 
 def shown_name(tree: syntax.Node) -> str:
@@ -48,6 +74,13 @@ def placed_operator(
     """Give an operator's error its place and label both operands with their shapes."""
     if error.span is not None:
         return error
+    for part, value in ((tree.left, left), (tree.right, right)):
+        name = shown_name(part)
+        if error.code == "E208" and name and value is None and isinstance(part, syntax.Call):
+            error.amend(helps=(f"`{name}` gives None: end its function with `return`",))
+        elif error.code == "E208" and name and isinstance(value, Results):
+            fields = " or ".join(f"`{syntax.operand(part)}.{field}`" for field in value.fields)
+            error.amend(helps=(f"it is several tensors: write {fields}",))
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if not tensors or not (error.code[:2] == "E3" or error.code == "E208"):
         error = with_subject(error, tree.left)
@@ -58,6 +91,11 @@ def placed_operator(
         if isinstance(value, Tensor)
     ]
     error.amend(span=tree.op_span, labels=(*labels, *error.diagnostic.labels))
+    if error.code == "E307" and len(labels) == 2 and left.dtype != right.dtype and STATE.python:
+        whole = left.dtype.kind != "f"  # whole numbers become floats
+        name = syntax.operand(tree.left if whole else tree.right)
+        dtype = (right if whole else left).dtype.name
+        error.amend(helps=(f"write `{name}.to(torch.{dtype})` for `{name}`",))
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         if error.code == "E302":
             _explain_broadcast(error, tree, left.shape, right.shape)
@@ -120,7 +158,7 @@ def placed_index(error: AutodiffError, tree: syntax.Subscript, value: Any) -> Au
     if error.span is None and isinstance(value, Tensor):
         error.amend(labels=(labelled(tree.value, value, error.code),))
         return error.amend(span=tree.index.span)
-    return placed(error, tree.span)
+    return placed(_not_yet(error, tree.value, value), tree.span)
 
 
 def with_subject(error: AutodiffError, tree: syntax.Node) -> AutodiffError:

@@ -56,7 +56,7 @@ def _initialize(self: Object, params: Any, defaults: Any) -> None:
     self.fields["defaults"] = defaults
     self.fields["state"] = _states()
     self.fields["param_groups"] = []
-    if isinstance(params, Tensor):
+    if isinstance(params, Tensor | Object):
         raise fault("E205 optimizer-takes-list-parameters", kind_of(params))
     found = list(items_of(params))
     if not found:

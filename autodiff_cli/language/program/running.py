@@ -128,10 +128,11 @@ class Program:
         known = module_names(self.tree) | set(self.scope.names) if self.tree and body else set()
         found: dict[str, AutodiffError] = {}
         for statement in body:
-            read = names_read(statement) if statement.span.start > first.start else ()
+            read = names_read(statement) if statement.span.end > first.end else ()
             called = {id(n.func) for n in syntax.walk(statement) if isinstance(n, syntax.Call)}
-            for name in read:
+            for name in sorted(read, key=lambda n: n.span.start):
                 fresh = name.id not in known and name.id not in found and name.id != first.text
+                fresh = fresh and name.span.start > first.start
                 if fresh and len(found) < MOST_UNKNOWN and builtin(name.id) is None:
                     say = unknown_op if id(name) in called else unknown_name
                     found[name.id] = say(name.id, name.span, self.scope)

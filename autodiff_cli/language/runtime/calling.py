@@ -10,7 +10,7 @@ from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, fault
 from ...graph.op import Op
 from ...graph.state import STATE
-from ..errors.operand_labels import placed, placed_call
+from ..errors.operand_labels import placed, placed_attribute, placed_call
 from ..syntax import tree as syntax
 from ..values.functions import call_op, call_value, guarded
 from ..values.plain_operands import refuse_plain
@@ -140,7 +140,6 @@ def attribute_reader(tree: syntax.Attribute) -> Callable[[Any], Any]:
     """`read(value)` of an attribute."""
     name = tree.attr
     span = tree.span
-    attr_span = tree.attr_span
     op: OpFunction | None = None  # `torch.exp` of the namespace at `path`, once it was asked
     path = ""
 
@@ -157,6 +156,6 @@ def attribute_reader(tree: syntax.Attribute) -> Callable[[Any], Any]:
                 op, path = found, value.path
             return found
         except AutodiffError as error:
-            raise placed(error, attr_span if error.code in ("E207", "E203") else span) from None
+            raise placed_attribute(error, tree, value) from None
 
     return read

@@ -7,10 +7,12 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import AutodiffError, Label, fail, fault
+from ...graph.state import STATE
 from ...source import Span
 from ...suggest import suggest, synonym
-from ..values.values import Scope
-from .names import builtin, known_names
+from ..values.values import Namespace, Scope
+from .names import builtin, known_names, names_of
+from .namespaces import MODULES
 
 # How other libraries are called in programs, without their import.
 _LIBRARIES = {
@@ -32,6 +34,10 @@ _WITHHELD = {
         ["breakpoint", "help"], "look with `print(...)`, or in a session: autodiff repl FILE"
     ),
 }
+# What modules are called in programs.
+_SHORT = {
+    "np": "numpy", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim",
+}  # fmt: skip
 # Other languages' constants.
 _CONSTANTS = {
     "true": "True", "false": "False", "null": "None", "nil": "None", "none": "None",
@@ -43,16 +49,14 @@ _COMPARED = re.compile(r"\s*==\s*([^#\n]+)")
 
 def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
     """E201 with similar names and where they were defined."""
-    visible: dict[str, Any] = {}
-    at: Scope | None = scope
-    while at is not None:
-        visible.update({k: v for k, v in at.names.items() if k not in visible and k})
-        at = at.outer
+    visible = _visible(scope)
     help = (
         _of_library(name, span)
         or _meant_assignment(name, span)
         or _WITHHELD.get(name, "")
         or _of_other_languages(name)
+        or _member_of(name, visible)
+        or _imported(name, span)
     )
     close = [] if help else suggest(name, [*visible, *known_names()])
     labels = []
@@ -77,6 +81,36 @@ def unknown_name(name: str, span: Any, scope: Scope) -> AutodiffError:
         labels=tuple(labels),
         help=help,
     )
+
+
+def _visible(scope: Scope) -> dict[str, Any]:
+    """What all names mean that code in a scope can read."""
+    found: dict[str, Any] = {}
+    at: Scope | None = scope
+    while at is not None:
+        found.update({k: v for k, v in at.names.items() if k not in found and k})
+        at = at.outer
+    return found
+
+
+def _member_of(name: str, visible: dict[str, Any]) -> str:
+    """For `fc` where `self.fc` is, and for `relu` where `torch.relu` is."""
+    kept = ("fields", "modules", "parameters", "buffers")
+    if any(name in getattr(visible.get("self"), table, ()) for table in kept):
+        return f"write `self.{name}`"
+    for alias, value in visible.items():
+        if STATE.python and isinstance(value, Namespace) and name in names_of(value):
+            return f"write `{alias}.{name}`"
+    return ""
+
+
+def _imported(name: str, span: Any) -> str:
+    """For `math.pi` where `import math` is missing."""
+    if not STATE.python or not isinstance(span, Span) or span.source.text[span.end :][:1] != ".":
+        return ""
+    module = _SHORT.get(name, name)
+    line = f"import {module}" + (f" as {name}" if name != module else "")
+    return f"begin the program with `{line}`" if module in MODULES else ""
 
 
 def _of_library(name: str, span: Any) -> str:
@@ -115,6 +149,9 @@ def unknown_op(name: str, span: Any, scope: Scope) -> AutodiffError:
     """E202: a name that was called."""
     other = synonym(name)
     close = suggest(name, known_names())
+    meant = _member_of(name, _visible(scope))
+    if meant:
+        return fault("E202 unknown-operation", meant, name=name, span=span)
     if other is not None:
         return fault(
             "E202 unknown-operation",

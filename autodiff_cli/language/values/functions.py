@@ -238,7 +238,7 @@ def guarded(
     except tuple(_COMPLAINTS) as error:
         if isinstance(error, RecursionError | NotImplementedError) or _from_below(error):
             raise
-        raise _complaint(name, error, [*args, *kwargs.values()]) from None
+        raise _complaint(name, error, [*args, *kwargs.values()], function) from None
 
 
 def _from_below(error: Exception) -> bool:
@@ -250,8 +250,15 @@ def _from_below(error: Exception) -> bool:
     return module.startswith(_BELOW) and not module.endswith(".symbolic_numbers")
 
 
-def _complaint(name: str, error: Exception, given: list[Any]) -> AutodiffError:
+def _complaint(
+    name: str, error: Exception, given: list[Any], function: Callable[..., Any]
+) -> AutodiffError:
     code, help = next(found for kind, found in _COMPLAINTS.items() if isinstance(error, kind))
+    made_of = getattr(function, "__code__", None)
+    if made_of is not None and " argument" in str(error):
+        names = made_of.co_varnames[: made_of.co_argcount + made_of.co_kwonlyargcount]
+        shown = ", ".join(f"{n}=" for n in names if n != "self" and not n.startswith("_"))
+        help = f"it takes {shown or 'no arguments with names'}"
     if isinstance(error, AttributeError):
         words = f" cannot take {', '.join(map(kind_of, given[:4]))}"
     elif isinstance(error, KeyError):

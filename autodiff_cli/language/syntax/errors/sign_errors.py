@@ -87,6 +87,12 @@ def no_else(context: Context) -> AutodiffError | None:
     )
 
 
+# What is written without parentheses in formulas.
+FUNCTIONS = frozenset(
+    ["sin", "cos", "tan", "exp", "log", "ln", "sqrt", "abs", "tanh", "sinh", "cosh", "sum", "mean"]
+)
+
+
 def side_by_side(context: Context) -> AutodiffError | None:
     """Two values with nothing between them."""
     if context.previous not in OPERAND_ENDS or context.kind not in VALUE_STARTS:
@@ -106,7 +112,8 @@ def side_by_side(context: Context) -> AutodiffError | None:
         return context.fault("E102 stand-side-side-nothing-between", left=left, right=right)
     if not context.brackets and context.text(context.index + 1) == "=":
         return context.fault("E102 begins-line-another-statement", right=right)
-    product = f"`{left} * {right}`"
+    operator = left in FUNCTIONS and right.isidentifier()
+    product = f"`{left}({right})`" if operator else f"`{left} * {right}`"
     choice = f"`{left}, {right}` or {product}" if context.brackets else product
     return context.fault(
         "E102 stand-side-side-nothing",

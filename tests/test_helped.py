@@ -1,0 +1,63 @@
+"""Helps are tried: what an error says to type is typed, and the program runs or gets further."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from autodiff_cli.session import run
+from autodiff_cli.source import Source
+from tests.helped import better, names_code
+from tests.oracles import error_samples
+
+FIXTURES = Path(__file__).parent / "fixtures"
+HELPED = (FIXTURES / "helped_programs.txt").read_text("utf-8").split("=====\n")
+WRONG = (FIXTURES / "wrong_programs.txt").read_text("utf-8").split("=====\n")
+WRONG += [
+    path.read_text("utf-8", "replace")
+    for path in error_samples.programs()
+    if not error_samples.arguments(path)
+]
+
+# Helps that say where something goes in more words than its code, or that leave a choice.
+IN_WORDS = (
+    "indent the lines", "write `x, y` or", "the first time, or", "write `and`", "write `i += 1`",
+    "`a if condition else b`", "begin a new line", "did you mean 'steps'", "write `@staticmethod",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HELPED, ids=range(len(HELPED)))
+def test_the_help_of_a_students_program_helps(text: str) -> None:
+    assert better(text)
+
+
+@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
+def test_every_help_that_is_code_helps(text: str) -> None:
+    error = run(Source(text, "wrong.py")).error
+    if error is None or not names_code(error.diagnostic):
+        return
+    helps = error.diagnostic.helps
+    assert better(text) or any(words in help for words in IN_WORDS for help in helps), helps
+
+
+def test_a_help_that_does_not_help_is_seen() -> None:
+    from dataclasses import replace
+
+    from tests.helped import applied
+
+    text = "x = 3\nloss = y\n"
+    error = run(Source(text, "wrong.py")).error
+    assert error is not None
+    useless = replace(error.diagnostic, helps=("did you mean `z`?",))
+    assert all(run(Source(t, "wrong.py")).error for t in applied(text, useless))
+
+
+def test_no_private_name_of_the_library_is_told() -> None:
+    text = "import torch\nfrom torch import nn\ny = nn.Softmax(torch.ones(2, 3), dim=1)\n"
+    error = run(Source(text, "wrong.py")).error
+    assert error is not None
+    assert error.message.startswith("`nn.Softmax` got several values")
+    assert error.diagnostic.helps == (
+        "make it first, then call it: `nn.Softmax(dim=1)(torch.ones(2, 3))`",
+    )
