@@ -6,17 +6,21 @@ import io
 import os
 import shlex
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..render.report.notebook import framed
 from .main import main
 from .streams import Environment
 
 
-class Frame(NamedTuple):
+class Frame:
     """What a notebook shows as HTML."""
 
-    document: str
+    def __init__(self, document: str):
+        self.document = document
+
+    def __repr__(self) -> str:
+        return "<a page of autodiff>"
 
     def _repr_html_(self) -> str:
         return framed(self.document)
@@ -25,7 +29,7 @@ class Frame(NamedTuple):
 def autodiff(line: str, cell: str) -> Frame | None:
     """The cell as `autodiff report` shows it; the line holds options of that command."""
     page, said = io.StringIO(), io.StringIO()
-    words = ["report", *shlex.split(line), f"--expr={cell}", "-o", "-"]
+    words = ["report", *shlex.split(line), "--expr=" + cell.rstrip("\n"), "-o", "-"]
     main(words, Environment(None, page, said, os.environ))
     if page.getvalue().startswith("<!doctype html>"):
         return Frame(page.getvalue())

@@ -33,6 +33,12 @@ SEEN = """
     const steps = [...document.querySelectorAll('.step')];
     return steps.filter(e => e.checkVisibility()).map(e => e.id);
 """
+COLORS = """
+    const wanted = getComputedStyle(document.querySelector(arguments[0])).color;
+    const parts = ['[data-node=n1] rect', '[data-from=n1][data-to=n4] .line'];
+    const strokes = parts.map(p => getComputedStyle(document.querySelector('.graph ' + p)).stroke);
+    return strokes.map(stroke => stroke === wanted);
+"""
 HIDDEN = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -136,6 +142,8 @@ def test_paths_to_a_shared_leaf_arrive_one_by_one(browser: Any, page: str) -> No
         assert has in browser.execute_script(classes)
         assert browser.execute_script(flowing) == edges
         assert browser.execute_script(shown) == seen
+        phase = ".forward .phase" if has == "seen" else ".backward .phase"
+        assert browser.execute_script(COLORS, phase) == [True, True]
 
 
 def test_buttons_the_slider_and_clicks_on_the_graph(browser: Any, page: str) -> None:

@@ -207,7 +207,16 @@ def test_gradients_are_those_of_the_run() -> None:
     np.testing.assert_array_equal(before, [[6, 8], [10, 12]])
     np.testing.assert_array_equal(added, [[1, 2], [3, 4]])
     np.testing.assert_array_equal(together, tensors["A"]["grad"])
-    assert [cell.text for cell in body.all("code")] == ["A", "2*A + B", "B", "A"]
+    assert [cell.text for cell in body.all("code")] == ["A", "2 * A + B", "B", "A"]
+
+
+def test_formulas_come_with_what_their_names_mean() -> None:
+    program = "x = [0.1, 0.2]\nloss = sum(exp(sin(x * x)) * cos(exp(sin(x * x)) * x))\n"
+    (found,) = document("derive", program)["derivatives"].values()
+    assert found["lets"]
+    cell = parsed(report(program)).one("section", _class="gradients").all("td")[-1]
+    texts = [found["text"], *(f"{name} = {text}" for name, text in found["lets"])]
+    assert [code.text for code in cell.all("code")] == texts
 
 
 def test_steps_tell_the_script_their_nodes_and_edges() -> None:
@@ -334,7 +343,17 @@ def test_open_shows_the_file_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mo
     assert said("report", "-e", DEMO, "-o", str(out), "--open")[0] == 0
     assert shown == [out.resolve().as_uri()]
     assert said("report", "-e", DEMO, "-o", str(tmp_path / "no" / "a.html"), "--open")[0] == 2
+    assert said("report", "-e", DEMO, "-o", "-", "--open")[0] == 2
     assert len(shown) == 1
+
+
+def test_checks_that_could_not_run_as_the_program_did_are_left_out(tmp_path: Path) -> None:
+    """Checks read nothing outside of the program's folder."""
+    np.save(tmp_path / "x.npy", np.ones(2))
+    text = f"x = tensor(load({str(tmp_path / 'x.npy')!r}), requires_grad=True)\nloss = sum(x * x)\n"
+    page = parsed(report(text, "--allow-read", str(tmp_path)))
+    assert page.one("section", id="b1") and not page.all("section", _class="checks")
+    assert not page.all("section", _class="messages")
 
 
 # -- colours --------------------------------------------------------------------------------------

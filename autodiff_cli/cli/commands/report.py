@@ -27,7 +27,8 @@ EXAMPLES = """\
 
 DIGITS = 4
 OPTIONS = (
-    Option(("-o", "--out"), "out", "The file to write; - is stdout.", "FILE", str, "report.html"),
+    Option(("-o", "--out"), "out", "The file to write, report.html if not given; - is stdout.",
+           "FILE", str, "report.html"),
     Option(("--open",), "open", "Show it in a browser."),
     Option(("--title",), "title", "What is above it, instead of the names of the programs.",
            "TEXT", str, ""),
@@ -40,6 +41,9 @@ OPTIONS = (
 
 def report(values: dict[str, Any], files: list[str], env: Environment) -> int:
     """Write the page of all programs of a command line; the worst exit code."""
+    if values["open"] and values["out"] == "-":
+        env.complain("--open needs a file to show", "name it: -o report.html")
+        return Exit.USAGE
     return run_programs(
         values, files, env, lambda: Pages(values, files, env), "report", "show on a page"
     )

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, TypeVar
 
-from ...checks.model import Settings
+from ...checks.model import KINK, Settings
 from ...checks.runner import check_source
 from ...errors import Ended
-from ...explain.derive import derive_source
+from ...explain.derive import Derivative, derive_source
 from ...explain.model import Explanation, Request
 from ...explain.source import explain_source
 from ...graph.state import own_state
@@ -42,7 +42,7 @@ class Program(Ended):
     run: Report
     explanation: Explanation | None = None
     missing: Diagnostic | None = None
-    formulas: dict[str, str] = field(default_factory=dict)
+    formulas: dict[str, Derivative] = field(default_factory=dict)
     jacobian: Derivatives | None = None
     checks: list[Item] = field(default_factory=list)
     said: list[Diagnostic] = field(default_factory=list)
@@ -86,15 +86,17 @@ def gathered(source: Source, options: Options, path: str | None = None) -> Progr
         if explanation.error is None:
             found.explanation = explanation
             derived = _alone(lambda: derive_source(source, options, request))
-            found.formulas = {d.wrt: d.text for d in derived.derivatives}
+            found.formulas = {d.wrt: d for d in derived.derivatives}
             found.jacobian = _jacobian(source, options, report, explanation)
         else:
             found.missing = explanation.error.diagnostic
     errors = [] if report.error is None else [report.error, *report.more_errors]
-    found.checks = check_source(source, _settings(options), path).items
+    items = check_source(source, _settings(options), path).items
+    if report.error is not None or not any(i.bad for i in items if i.kind == "run"):
+        found.checks = [item for item in items if item.kind != "run"]
     said = [error.diagnostic for error in errors] + report.warnings
     said += found.explanation.warnings if found.explanation is not None else ()
-    said += [i.diagnostic for i in found.checks if i.diagnostic is not None]
+    said += [i.diagnostic for i in found.checks if i.diagnostic and i.status != KINK]
     found.said = list({render(d): d for d in said}.values())
     return found
 

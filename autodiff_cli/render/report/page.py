@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
+from itertools import chain, repeat
 from math import prod
 from pathlib import Path
 from string import Template
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'  # an address, and of no use inside of HTML
-SHORT = 90  # characters of a formula that is shown at once
+LONG = 400  # characters of a formula that is not shown at once
 CLASSES = ((Comment, "comment"), (String, "string"), (Number, "digits"), (Keyword, "keyword"))
 BUTTONS = (
     ("first", "first step", "M2 3h2v10H2zM14 3v10L5 8z"),
@@ -348,7 +349,7 @@ class Article:
                 shown = [self._value(array) for array in (given.before, c.value, given.together)]
                 parts.append(_line(
                     f"so far {_code(f'g({c.to})')} =",
-                    '<span class="sum">{}<b>+</b>{}<b>=</b>{}</span>'.format(*shown), "", "adds",
+                    '<div class="sum">{}<b>+</b>{}<b>=</b>{}</div>'.format(*shown), "", "adds",
                 ))  # fmt: skip
         return "".join(parts)
 
@@ -368,18 +369,26 @@ class Article:
     def _gradients(self, found: Explanation) -> str:
         rows = []
         for total in found.totals:
-            formula = self.program.formulas.get(total.name, "")
-            shown = _code(formula) if formula else ""
-            if len(formula) > SHORT:
-                shown = f"<details><summary>formula</summary>{shown}</details>"
             rows.append(
                 f'<tr><th scope="row">{_code(total.name)}</th>'
                 f"<td>{self._value(total.at)}</td>"
                 f"<td>{self._value(total.value)}{numbers.histogram(total.value)}"
-                f"<small>{added(total)}</small></td><td>{shown}</td></tr>"
+                f"{_note(added(total))}</td><td>{self._formula(total.name)}</td></tr>"
             )
         gradient = f"d {_safe(found.objective)} / d name"
         return _grid(("name", "value", gradient, "as a formula"), "".join(rows))
+
+    def _formula(self, name: str) -> str:
+        """The gradient as a formula, and what the names in it mean; a long one is folded."""
+        found = self.program.formulas.get(name)
+        if found is None:
+            return ""
+        shown = _code(found.text)
+        for word, (part, text, _) in zip(chain(["where"], repeat("and")), found.lets, strict=False):
+            shown += f"<br>{word} {_code(f'{part} = {text}')}"
+        if len(shown) > LONG:
+            return f"<details><summary>formula</summary>{shown}</details>"
+        return shown
 
     def _jacobian(self) -> str:
         found = self.program.jacobian
@@ -403,7 +412,6 @@ class Article:
             f'<tr class="{item.status}"><td>{STATUS.get(item.status, "·")} {item.status}</td>'
             f'<th scope="row">{_code(item.label)}</th><td>line {item.line}</td></tr>'
             for item in self.program.checks
-            if item.kind != "run"
         )
         return _grid(("", "check", "where"), rows) if rows else ""
 
@@ -414,8 +422,11 @@ class Article:
 
 
 def _line(label: str, value: str, note: str = "", kind: str = "") -> str:
-    note = f'<small class="note">{_safe(note)}</small>' if note else ""
-    return f'<div class="{f"row {kind}".strip()}"><span>{label}</span>{value}{note}</div>'
+    return f'<div class="{f"row {kind}".strip()}"><span>{label}</span>{value}{_note(note)}</div>'
+
+
+def _note(text: str) -> str:
+    return f'<small class="note">{_safe(text)}</small>' if text else ""
 
 
 def _grid(heads: tuple[str, ...], rows: str) -> str:
