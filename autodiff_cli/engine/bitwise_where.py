@@ -37,8 +37,6 @@ def chosen(mask: np.ndarray, x: Any, y: Any, out: np.ndarray) -> np.ndarray:
     used up."""
     a, b, bits = x.view(mask.dtype), y.view(mask.dtype), out.view(mask.dtype)
     if np.may_share_memory(out, y):
-        if np.may_share_memory(out, x):  # all three are the same
-            return out
         np.bitwise_not(mask, out=mask)
         a, b = b, a
     np.bitwise_xor(a, b, out=bits)

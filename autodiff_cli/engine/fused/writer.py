@@ -40,13 +40,12 @@ def cost_of(function: Any) -> float:
 
 class Member(NamedTuple):
     """A node of a group as plans remember it: `seq` tells when it was made, `cost` are nanoseconds
-    of one thread, `flops` elements that ufuncs work on."""
+    of one thread."""
 
     name: str
     span: Any
     seq: int
     cost: float
-    flops: int
 
 
 class Ref:
@@ -97,10 +96,9 @@ class Writer:
         self.flops = 0
         self.members: list[Member] = []
         for node in group.members:
-            cost, flops = self.cost, self.flops
+            cost = self.cost
             self._write(node)
-            spent = self.cost - cost, self.flops - flops
-            self.members.append(Member(node.op.name, node.span, node.seq, *spent))
+            self.members.append(Member(node.op.name, node.span, node.seq, self.cost - cost))
 
     def _spend(self, cost: float, elements: int) -> None:
         self.cost += cost * elements

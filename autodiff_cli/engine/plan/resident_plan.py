@@ -155,10 +155,7 @@ class _Builder:
             raise Unfit
         like = np.empty(step.shape, step.dtype) if step.draws else step.kernel(*args)
         made = self._new(like, step.result)
-        if hasattr(step.kernel, "nout"):  # a ufunc, or called like one
-            self._call(step, step.kernel, (*args, made))
-        else:
-            self._call(step, _assign, (made, step.kernel, tuple(args)))
+        self._call(step, _assign, (made, step.kernel, tuple(args)))
         self._release(n)
         self._own(step.result, made)
 
