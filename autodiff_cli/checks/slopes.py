@@ -120,8 +120,9 @@ class Line:
         candidates = [(s.central, s.step) for s in usable]
         for large, small in pairwise(usable):
             ratio = (large.step / small.step) ** 2
-            better = (ratio * small.central - large.central) / (ratio - 1)
-            candidates.append((better, small.step))
+            if ratio > 2:  # two steps that are nearly one say nothing more
+                better = (ratio * small.central - large.central) / (ratio - 1)
+                candidates.append((better, small.step))
         best, at = min(candidates, key=lambda c: abs(c[0] - claimed))
         if math.isfinite(claimed) and abs(best - claimed) <= self._allowed(claimed, best):
             return Verdict(RIGHT, claimed, best, self._allowed(claimed, best), at)

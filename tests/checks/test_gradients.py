@@ -15,6 +15,7 @@ from autodiff_cli.checks import replay as replays
 from autodiff_cli.checks.analytic import ANALYTIC
 from autodiff_cli.checks.model import FileResult, Item, Settings
 from autodiff_cli.checks.runner import check_file, check_source
+from autodiff_cli.checks.slopes import WRONG, Line
 from autodiff_cli.graph.op import constant
 from autodiff_cli.graph.registry import F, op
 from autodiff_cli.source import Source
@@ -355,3 +356,10 @@ def test_a_gradient_that_the_program_changed_later_is_no_fault() -> None:
 def test_an_op_that_refuses_a_step_has_no_slope_there() -> None:
     text = "x = [0.5, 1.0]\nloss = binary_cross_entropy(x, const([1.0, 1.0]))"
     assert item(text).status == "noisy"
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.01, float(np.float32(0.1))])
+def test_a_step_that_is_there_twice_says_nothing_more(scale: float) -> None:
+    """The step for an element of this size is one of the others: no slope between them."""
+    verdict = Line(lambda t: complex(t).real * 2, 0.0, scale).examine(3.0)
+    assert (verdict.kind, verdict.measured) == (WRONG, pytest.approx(2))

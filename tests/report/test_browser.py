@@ -39,6 +39,10 @@ COLORS = """
     const strokes = parts.map(p => getComputedStyle(document.querySelector('.graph ' + p)).stroke);
     return strokes.map(stroke => stroke === wanted);
 """
+CUT = """
+    const panes = [...document.querySelectorAll('.panes > section, .code, pre')];
+    return panes.filter(e => e.scrollHeight > e.clientHeight + 2).map(e => e.className);
+"""
 HIDDEN = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -183,6 +187,7 @@ def test_without_scripts_and_on_paper_everything_is_there(browser: Any, page: st
     look(browser, media="print")
     everything = browser.execute_script(SEEN)
     assert set(IDS) < set(everything) and "2-total" in everything
+    assert browser.execute_script(CUT) == []
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     assert base64.b64decode(printed["data"]).startswith(b"%PDF")
     look(browser)
