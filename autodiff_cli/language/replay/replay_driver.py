@@ -29,6 +29,7 @@ from .recorded_step import Recorded, State, record
 
 MOST_TRIES = 6  # recordings of one run of a loop
 MOST_LOOKS = 12  # at what steps leave without a recording that holds
+MOST_IDLE = 12  # runs in a row that replayed nothing
 MOST_LEFT = 4  # departures, where fewer than twice as many steps were replayed
 
 
@@ -158,6 +159,8 @@ class Run:
             return None
         finally:
             self._settle()
+            loop.idle = 0 if self.replayed else loop.idle + 1
+            loop.refused = loop.refused or loop.idle > MOST_IDLE
             if self.kept is not None:
                 loop.kept[:] = [self.kept]
 

@@ -683,6 +683,8 @@ def _resize(tensor: Tensor, *size: Any) -> Tensor:
     check_size(shape, tensor.dtype)
     if count > tensor.node.numel:
         flat = F.cat((flat, F.zeros((count - tensor.node.numel,), dtype=tensor.dtype)), 0)
+    if shape != tuple(tensor.shape):
+        tensor.count_change()
     tensor.adopt(Tensor(F.reshape(F.narrow(flat, 0, 0, count), shape)))
     return tensor
 

@@ -30,16 +30,16 @@ OUTSIDE = (
 class Repeated:
     """A `for` and what was found out about it: the names that its body reads, and those that it
     assigns; `kept` holds a recording of its step that no run is using, `entries` how often it
-    began."""
+    began, `idle` how many runs in a row replayed nothing."""
 
-    __slots__ = ("assigned", "entries", "kept", "read", "refused")
+    __slots__ = ("assigned", "entries", "idle", "kept", "read", "refused")
 
     def __init__(self, tree: syntax.For):
         self.read = {name for part in (tree.target, *tree.body) for name in read_by(part)}
         self.assigned = assigned_names([tree])[0]
         self.refused = False
         self.kept: list[Any] = []
-        self.entries = 0
+        self.entries = self.idle = 0
 
     def run(
         self, scope: Scope, source: Any, items: Iterator[Any], assign: Assign, body: Body
