@@ -78,8 +78,7 @@ def cell_lines(array: np.ndarray, look: Look, *, signs: bool = False) -> list[st
 def brief(array: np.ndarray, precision: int = 6) -> str:
     """An array on one line: itself when it has few elements, else its norm and range."""
     if array.size <= _FEW and array.ndim <= 2:
-        rows = [line.strip() for line in matrix_lines(array.tolist(), precision)]
-        return re.sub(r"([\[,]) +", r"\1", " ".join(rows)).replace(",", ", ")
+        return joined(matrix_lines(array.tolist(), precision))
     if array.dtype.kind == "b":
         return f"{int(array.sum())} of {array.size} True"
     low, high = finite_range(array)
@@ -87,6 +86,12 @@ def brief(array: np.ndarray, precision: int = 6) -> str:
         return "nothing finite" if array.size else "empty"
     numbers = [format_number(n, precision) for n in (norm(array), low.item(), high.item())]
     return "norm {} min {} max {}".format(*numbers)
+
+
+def joined(lines: list[str]) -> str:
+    """Lines of an array as one, without the spaces that align them."""
+    rows = " ".join(line.strip() for line in lines)
+    return re.sub(r"([\[,]) +", r"\1", rows).replace(",", ", ")
 
 
 def corner(array: np.ndarray, look: Look) -> list[str]:

@@ -135,6 +135,16 @@ def test_large_graphs_are_drawn_by_lines() -> None:
     assert len(back) == 1 and "".join(back[0].itertext()) == "249x"
 
 
+def test_a_leaf_that_is_used_everywhere_takes_little_room() -> None:
+    """Its line runs straight beside the steps, whatever their number."""
+    steps = "".join(f"y{at + 1} = y{at} + x\n" for at in range(280))
+    svg = graph_svg(drawn(f"x = [0.5, 0.2]\ny0 = x * 2\n{steps}loss = sum(y280)\n"))
+    nodes = parts(svg, "node")
+    assert len(nodes) == 283 < MOST and len(svg) < 1000 * len(nodes)
+    width = float(ElementTree.fromstring(svg).get("width", ""))
+    assert width < 400
+
+
 # ------------------------------------------------------------------ colours
 
 

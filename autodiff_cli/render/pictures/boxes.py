@@ -14,7 +14,7 @@ import numpy as np
 from ...numerals import matrix_lines
 from ..graphs.drawing import Drawing, Edge, Vertex
 from ..text import clip, format_count, format_shape, printable, text_width
-from ..values import brief
+from ..values import brief, joined
 from .collapsed import collapsed
 from .layout import Layout, Size, layout
 
@@ -108,6 +108,7 @@ def array_lines(word: str, array: np.ndarray, precision: int) -> list[str]:
     """A word and an array: a small matrix row by row, else on one line."""
     if array.ndim <= 2 and 0 < array.size <= 8 * _TALLEST and len(array.shape or (1,)):
         rows = matrix_lines(array.tolist(), min(precision, 4))
+        rows = rows if len(rows) > 1 else [joined(rows)]
         if len(rows) <= _TALLEST and max(map(len, rows)) <= _WIDEST:
             margin = " " * len(word)
             return [f"{margin if at else word}{row}" for at, row in enumerate(rows)]

@@ -138,8 +138,9 @@ class _Slots:
         above: list[dict[int, float]] = [{} for _ in self.sizes]
         for way in self.ways:
             for a, b in pairwise(way):
-                passes = (a >= self.boxes) + (b >= self.boxes)  # what only passes is straight
-                pull = ((depths[way[0]] + 0.5) / (depths[way[-1]] - 0.5)) ** 4 * (1 + 2 * passes)
+                pull = ((depths[way[0]] + 0.5) / (depths[way[-1]] - 0.5)) ** 4
+                if a >= self.boxes and b >= self.boxes:
+                    pull = 2.0  # what only passes is straight
                 above[a][b] = below[b][a] = pull
         return [list(d.items()) for d in below], [list(d.items()) for d in above]
 
@@ -263,8 +264,10 @@ class _Slots:
             start, end = round(lows[number], 1), round(highs[number], 1)
             points = [(start, boxes[low].y), (start, round(tops[self.ranks[low]], 1))]
             for slot in way[1:-1]:
-                rank = self.ranks[slot]
-                points += [(xs[slot], bottoms[rank]), (xs[slot], round(tops[rank], 1))]
+                rank, x = self.ranks[slot], points[-1][0]
+                if slot == way[1] or abs(xs[slot] - x) >= 2:  # else as good as straight
+                    x = xs[slot]
+                points += [(x, bottoms[rank]), (x, round(tops[rank], 1))]
             points += [(end, bottoms[self.ranks[high]]),
                        (end, boxes[high].y + boxes[high].height)]  # fmt: skip
             label = self.labels[number]

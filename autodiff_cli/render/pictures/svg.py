@@ -200,6 +200,8 @@ def _line(route: Route, lying: bool) -> str:
                 middle = (p[1] + q[1]) / 2
                 steps.append(f"C{_at((p[0], middle))} {_at((q[0], middle))} {_at(q)}")
         else:
+            if steps[-1][0] == "L":
+                steps.pop()  # the same line goes on
             steps.append(f"L{_at(q)}")
     along = 1 if (points[-1] > points[0] if lying else y > points[0][1]) else -1
     dx, dy = (7 * along, 0) if lying else (0, 7 * along)
