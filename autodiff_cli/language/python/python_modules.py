@@ -33,7 +33,7 @@ from .copying import COPIES
 
 def _wraps(wrapped: Any, **options: Any) -> Builtin:
     def rename(function: Any) -> Any:
-        name = getattr(wrapped, "name", None)
+        name = getattr(getattr(wrapped, "__wrapped__", wrapped), "name", None)
         if name is not None and hasattr(function, "name"):
             function.name = name
         return function

@@ -11,7 +11,7 @@ from ...autograd.reverse import changed_since, freed, overwritten_at, zeros_like
 from ...autograd.tensor import Tensor, wrap_view
 from ...autograd.transform_levels import Opened
 from ...autograd.views import base_of
-from ...errors import fault
+from ...errors import fault, refused
 from ...graph.dtypes import is_float
 from ...graph.kinds import Kind
 from ...graph.node import Node, tick
@@ -292,8 +292,8 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         maps = function_maps.rule(cls)
         if maps is not None and not isinstance(STATE.levels[-1], Opened):
             return function_maps.mapped(maps, lambda *given: apply(cls, given, kwargs), args)
-    if setup is not None:
-        args = _with_defaults(forward, args)
+    if setup is not None or kwargs:
+        args, kwargs = _in_order(forward, args, kwargs, setup is None), {}
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     context = Context(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
     inputs = [args[i].node for i in places]  # as they were before forward changes any
@@ -337,13 +337,24 @@ def apply(cls: UserClass, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return tuple(outputs) if type(result) is tuple else outputs[0]
 
 
-def _with_defaults(forward: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of `forward`, with the defaults of those that are not given."""
+def _in_order(
+    forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any], context: bool
+) -> tuple[Any, ...]:
+    """The arguments of `forward` after its `context`, if it takes one, in the order of its
+    parameters, with the defaults of those that are not given."""
     function = getattr(forward, "__func__", forward)
     if not isinstance(function, UserFunction):
         return args
-    missing = len(function.params.positional) - len(args) - (function is not forward)
-    return (*args, *function.defaults[-missing:]) if missing > 0 else args
+    params = function.params
+    bound: dict[str, Any] = {}
+    before = context + (function is not forward)
+    for name in kwargs:
+        if name not in params.positional:
+            words = f"forward() got an unexpected keyword argument '{name}'"
+            raise refused("E205", words, words, "let it be a positional parameter", "TypeError")
+    params.bind(function, [None] * before + list(args), kwargs, bound)
+    rest = () if params.rest is None else bound[params.rest]
+    return (*[bound[name] for name in params.positional[before:]], *rest)
 
 
 def _check_returned(context: Context, args: tuple[Any, ...], result: Any) -> None:
