@@ -94,7 +94,12 @@ def bag_highest_rows(weight: Tensor, bags: Any):
     """For each bag and column, the row of the largest entry."""
 
 
-@composite(public=False, grad_fn="EmbeddingBagBackward0", no_forward="_embedding_bag")
+@composite(
+    public=False,
+    grad_fn="EmbeddingBagBackward0",
+    no_forward="_embedding_bag",
+    phrase="each row of a bag gets the gradient of its bag",
+)
 def bag_reduced(
     weight: Tensor, per_sample_weights: Tensor | None, bags: Any, mode: Word, by_frequency: bool
 ):

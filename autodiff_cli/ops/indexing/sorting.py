@@ -86,6 +86,7 @@ def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool
     ),
     properties=frozenset({"selects"}),
     strides_rule=like_input,
+    phrase="each gradient goes back to where its element came from",
 )
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | None = None):
     """Elements in order along `dim`, and their indices."""
@@ -98,6 +99,7 @@ def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool | 
     samples=[S(t(2, 3), 2), S(t(2, 4), 2, 0, False), S(t(), 1)],
     errors=[Bad("E308", t(3), 4, words="4")],
     properties=frozenset({"selects"}),
+    phrase="the elements that were chosen get the upstream gradient",
 )
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True):
     """The `k` largest (or smallest) elements along `dim` in order, and their indices."""

@@ -225,7 +225,11 @@ def dot(input: Tensor, tensor: Tensor):
     return F.matmul(input, tensor)
 
 
-@composite(samples=[S(t(3), t(3))], errors=[Bad("E301", t(2), t(3))])
+@composite(
+    samples=[S(t(3), t(3))],
+    errors=[Bad("E301", t(2), t(3))],
+    phrase="each vector gets upstream times the other",
+)
 def vdot(input: Tensor, other: Tensor):
     """Sum of the products of two vectors; for real numbers the same as `dot`."""
     return F.dot(input, other)
@@ -264,6 +268,7 @@ def _sum_of(name, input, product, beta, alpha):
         S(t(), t(2, 3), t(3, 2), beta=0),
     ],
     errors=[Bad("E301", t(2, 2), t(2, 3), t(2, 2)), Bad("E302", t(3), t(2, 3), t(3, 2))],
+    phrase="the sum passes on times beta; product rule of matrices times alpha",
 )
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * (mat1 @ mat2)`; `input` broadcasts."""
@@ -274,6 +279,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha:
     inplace=True,
     samples=[S(t(2), t(2, 3), t(3)), S(t(1), t(2, 3), t(3), beta=0.5, alpha=2)],
     errors=[Bad("E301", t(2), t(2, 3), t(2))],
+    phrase="the sum passes on times beta; product rule of matrices times alpha",
 )
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * (mat @ vec)`; `input` broadcasts."""
@@ -284,6 +290,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: S
     inplace=True,
     samples=[S(t(2, 3), t(2), t(3)), S(t(3), t(2), t(3), beta=0.5, alpha=2)],
     errors=[Bad("E308", t(2, 3), t(2, 1), t(3))],
+    phrase="the sum passes on times beta; product rule of the outer product times alpha",
 )
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * outer(vec1, vec2)`; `input` broadcasts."""
@@ -299,6 +306,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: 
         S(t(1), t(3, 2, 3), t(3, 3, 2), beta=0.5, alpha=2),
     ],
     errors=[Bad("E301", t(2, 2), t(3, 2, 3), t(3, 2, 3))],
+    phrase="the sum passes on times beta; product rule of matrices times alpha",
 )
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * (sum of the products of two batches of matrices)`."""
@@ -312,6 +320,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, a
         S(t(2), t(3, 2, 3), t(3, 3, 2), beta=0.5, alpha=2),
     ],
     errors=[Bad("E301", t(3, 2, 2), t(3, 2, 3), t(3, 2, 3))],
+    phrase="the sum passes on times beta; product rule of matrices times alpha",
 )
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1):
     """`beta * input + alpha * bmm(batch1, batch2)`; `input` broadcasts."""

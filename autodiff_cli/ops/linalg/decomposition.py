@@ -66,6 +66,7 @@ def _qr_shape(A, mode):
     properties=COLUMNS,
     samples=[S(t(3, 3)), S(t(3, 2)), S(t(2, 3)), S(t(2, 3), mode="complete")],
     errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), mode="full")],
+    phrase="(gQ + Q * the lower part of what Q and R get) R**-T",
 )
 def linalg_qr(A: Tensor, mode: str = "reduced"):
     """Q with orthonormal columns and an upper triangular R with `A = Q @ R`."""
@@ -150,6 +151,7 @@ def _reflectors(name, A, tau):
     properties=COLUMNS,
     samples=[S(t(3, 2), t(2)), S(t(3, 3), t(2))],
     errors=[Bad("E308", t(2, 3), t(2)), Bad("E308", t(3, 2), t(3))],
+    phrase="product rule through the reflections",
 )
 def householder_product(input: Tensor, tau: Tensor):
     """The first columns of the product of Householder reflections `I - tau_i v_i v_i.mT`."""
@@ -166,6 +168,7 @@ def householder_product(input: Tensor, tau: Tensor):
     samples=[S(t(3, 2), t(2), t(3, 2)), S(t(3, 2), t(2), t(2, 3), left=False, transpose=True)],
     errors=[Bad("E301", t(3, 2), t(2), t(2, 2))],
     no_forward="ormqr",
+    phrase="product rule through the reflections",
 )
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False):
     """`Q @ other` for the whole product Q of reflections.
@@ -247,6 +250,7 @@ def _svd_shape(A, full_matrices=True):
     samples=[S(t(2, 2)), S(t(3, 2), full_matrices=False), S(t(2, 2, 3), full_matrices=False)],
     errors=[Bad("E308", t(2)), Bad("E503", t(values=[[1.0, float("nan")], [2.0, 1.0]]))],
     kink=lambda A, *rest: _to_crossing(F.svdvals(A), True),
+    phrase="U (diag(gS) + what turns U and V, over differences of squares of S) V.T",
 )
 def linalg_svd(A: Tensor, full_matrices: bool = True):
     """U, S and Vh with `A = U @ diag(S) @ Vh`, S descending; signs of the vectors are not unique.
@@ -359,6 +363,7 @@ def _directed_eigh(a, uplo):
     samples=[S(positive(2)), S(positive(3), UPLO="U")],
     errors=[Bad("E308", t(2, 3)), Bad("E205", t(2, 2), UPLO="x")],
     kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
+    phrase="V (diag(g) + (V.T gV) / (differences of eigenvalues)) V.T",
 )
 def eigh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix; one triangle is read.
@@ -393,6 +398,7 @@ def _(g, out, input, UPLO):
     shape=lambda input, UPLO: _eigh_shape("linalg.eigvalsh", input, UPLO)[0],
     samples=[S(positive(2)), S(positive(3), UPLO="U")],
     kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
+    phrase="V diag(g) V.T, where V has the eigenvectors",
 )
 def eigvalsh(input: Tensor, UPLO: str = "L"):
     """Eigenvalues of a symmetric matrix, ascending."""

@@ -29,6 +29,7 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
     errors=SQUARE_ONLY,
     properties=frozenset({"saves its factors"}),
     vjp=lambda g, out, A: (F.reshape(g, (*g.shape, 1, 1)) * F.cofactors(A),),
+    phrase="upstream times the cofactors: det(A) * inv(A).T",
 )
 def det(A: Tensor):
     """The determinant; its slope is the matrix of cofactors, also where the matrix is singular."""
@@ -130,6 +131,7 @@ def _(g, out, grad, A):
     properties=frozenset({"no zero cotangents", "saves its factors"}),
     samples=[S(t(2, 2)), S(t(2, 3, 3))],
     errors=SQUARE_ONLY,
+    phrase="upstream times inv(A).T",
 )
 def slogdet(A: Tensor):
     """Sign and logarithm of the absolute value of the determinant."""

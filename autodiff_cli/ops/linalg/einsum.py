@@ -91,7 +91,9 @@ def _tensordot_dims(a, b, dims):
 
 
 @composite(
-    grad_fn="UnsafeViewBackward0", samples=[S(t(2, 2), t(1, 3)), S(t(2), t(2, 3)), S(t(), t(2))]
+    grad_fn="UnsafeViewBackward0",
+    samples=[S(t(2, 2), t(1, 3)), S(t(2), t(2, 3)), S(t(), t(2))],
+    phrase="product rule, summed over the blocks of the other",
 )
 def kron(input: Tensor, other: Tensor):
     """Kronecker product: blocks of `other`, scaled by the elements of `input`."""

@@ -106,6 +106,7 @@ def system_shape(name, a, b, left):
         Bad("E308", t(2, 3), t(2, 1), upper=True),
         Bad("E307", t(2, 2), t(2, 2, dtype="float32"), upper=True),
     ],
+    phrase="the solution of the transposed system for g; the matrix minus its product",
 )
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
@@ -131,6 +132,7 @@ def _(g, out, input, B, upper, left, unitriangular):
         S(t(3, 1), t(3, 3, low=0.5), upper=False, transpose=True),
     ],
     errors=[Bad("E301", t(3, 1), t(2, 2)), Bad("E308", t(2), t(2, 2))],
+    phrase="the solution of the transposed system for g; the matrix minus its product",
 )
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
@@ -199,6 +201,7 @@ def _cholesky_slope(g, factor, upper):
     properties=COLUMNS,
     samples=[S(positive(2)), S(positive(3), True)],
     counterpart="linalg.cholesky_ex",
+    phrase="L.T g, its lower half, between two inverses of L",
 )
 def cholesky_factor(input: Tensor, upper: bool = False):
     """The Cholesky factor, and 0 or the order of the leading minor that is not positive."""
@@ -244,6 +247,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False):
 @composite(
     samples=[S(positive(3)), S(positive(2), upper=True)],
     errors=[Bad("E503", t(values=[[0.0, 2.0], [2.0, 1.0]]), words="leading minor of order 1")],
+    phrase="solves with the factor: L.T g, its lower half, between two inverses of L",
 )
 def cholesky(input: Tensor, upper: bool = False):
     """The Cholesky factor of a positive-definite matrix; `linalg.cholesky` is the newer name."""
@@ -288,6 +292,7 @@ def _to_factor(common, factor, upper):
     properties=COLUMNS,
     samples=[S(lower(3)), S(upper(2), upper=True)],
     errors=[Bad("E503", t(values=[[0.0, 0.0], [2.0, 1.0]]), words="singular")],
+    phrase="-(A**-1) (g + g.T) (A**-1) L, where A = L L.T",
 )
 def cholesky_inverse(L: Tensor, upper: bool = False):
     """The inverse of the matrix whose Cholesky factor is `L`."""
@@ -299,6 +304,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False):
     properties=COLUMNS,
     samples=[S(t(3, 2), lower(3)), S(t(2, 2, 1), upper(2), upper=True)],
     errors=[Bad("E301", t(2, 1), t(3, 3))],
+    phrase="the right side gets the solution for g, the factor what that makes of it",
 )
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False):
     """The X of `A X = B` by the Cholesky factor `L` of A."""
@@ -351,6 +357,7 @@ def _lu_shape(A, pivot):
     properties=COLUMNS,
     samples=[S(t(3, 3))],
     counterpart="linalg.lu_factor_ex",
+    phrase="triangular parts of what the factors get, between their inverses",
 )
 def lu_factor_raw(A: Tensor, pivot: bool = True):
     """The factors L and U in one matrix, the exchanges of rows, and an info."""
@@ -455,6 +462,7 @@ def lu_permutation(pivots: Mask, m: int, dtype: Any):
     ],
     errors=[Bad("E307", t(2, 2), t(2)), Bad("E308", t(2, 2), t(values=[1], dtype="int32"))],
     method=False,
+    phrase="each gradient goes back to where its element came from",
 )
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Mask, unpack_data: bool = True, unpack_pivots: bool = True
@@ -493,6 +501,7 @@ def require_pivots(name, LU, pivots):
     fields=("P", "L", "U"),
     samples=[S(t(2, 2)), S(t(3, 2)), S(t(2, 3))],
     errors=[Bad("E308", t(3))],
+    phrase="triangular parts of what the factors get, between their inverses",
 )
 def linalg_lu(A: Tensor, *, pivot: bool = True):
     """P, L and U with `A = P @ L @ U`: a permutation, a unit lower and an upper triangle."""
@@ -512,6 +521,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True):
         Bad("E301", t(2, 2), t(values=[1, 2], dtype="int32"), t(3, 1)),
         Bad("E308", t(2, 3), t(values=[1, 2], dtype="int32"), t(3, 1)),
     ],
+    phrase="the solution of the transposed system for g; the factors what it makes",
 )
 def linalg_lu_solve(
     LU: Tensor, pivots: Mask, B: Tensor, *, left: bool = True, adjoint: bool = False

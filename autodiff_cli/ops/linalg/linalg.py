@@ -61,6 +61,7 @@ def _solve(a, b):
     properties=COLUMNS,
     samples=[S(REGULAR)],
     counterpart="linalg.inv_ex",
+    phrase="-(A**-1).T g (A**-1).T",
 )
 def inv_raw(A: Tensor):
     """The inverse, and 0 or the place of a zero pivot."""
@@ -161,6 +162,7 @@ def _solve_kernel(a, b, left):
     properties=COLUMNS | {"saves its factors"},
     samples=[S(REGULAR, t(2, 3)), S(REGULAR, t(3, 2), False)],
     counterpart="linalg.solve_ex",
+    phrase="the solution of the transposed system for g; minus its product with the result",
 )
 def solve_raw(A: Tensor, B: Tensor, left: bool = True):
     """X of `A X = B` (`X A = B`), and 0 or the place of a zero pivot."""
@@ -237,6 +239,7 @@ def _matrix_exp(a):
     shape=lambda input: _with_info("matrix_exp", input)[0],
     samples=[S(t(2, 2)), S(t(2, 2, 2))],
     errors=SQUARE_ONLY,
+    phrase="a block of the exponential of [[A.T, g], [0, A.T]]",
 )
 def matrix_exp(input: Tensor):
     """The exponential of a square matrix."""
@@ -262,6 +265,7 @@ def _(g, out, input):
     shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: F.zeros_like(input),
     samples=[S(t(2, 2))],
+    phrase="power rule",
 )
 def power_zero(input: Tensor):
     """A matrix to the power 0: the identity, with slope 0."""

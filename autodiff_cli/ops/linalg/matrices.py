@@ -25,7 +25,11 @@ from ..kernels.matrices import require_matrices, require_numbers
 from ..kernels.rules import require_float
 
 
-@composite(samples=[S(t(3, 3)), S(t(2, 3))], errors=[Bad("E308", t(3)), Bad("E308", t(2, 2, 2))])
+@composite(
+    samples=[S(t(3, 3)), S(t(2, 3))],
+    errors=[Bad("E308", t(3)), Bad("E308", t(2, 2, 2))],
+    phrase="upstream on the diagonal, zero elsewhere",
+)
 def trace(input: Tensor):
     """The sum of the diagonal of a matrix."""
     if input.ndim != 2:
@@ -47,6 +51,7 @@ def trace(input: Tensor):
         Bad("E308", t(3), t(2, 3)),
         Bad("E302", t(2, 3), t(4, 3)),
     ],
+    phrase="cross products: the first gets other x g, the second g x input",
 )
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     """The cross product of vectors with 3 elements along `dim`."""
@@ -371,6 +376,7 @@ def cond(input: Tensor, p: Any = None):
     grad_fn="ReshapeAliasBackward0",
     samples=[S(t(4, 2, 2), ind=1)],
     errors=[Bad("E308", t(2, 3), ind=1), Bad("E309", t(2, 2), ind=0)],
+    phrase="-(A**-1).T g (A**-1).T",
 )
 def tensorinv(input: Tensor, ind: int = 2):
     """The inverse of a tensor as a map from its last dims to its first `ind` dims."""

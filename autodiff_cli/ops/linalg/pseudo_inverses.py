@@ -68,6 +68,7 @@ def _pinv_shape(input, atol, rtol, hermitian):
     vjp=lambda g, out, input, *rest: (_pinv_slope(g, out, input), None, None),
     samples=[S(t(3, 2)), S(t(2, 3)), S(t(2, 2, 2))],
     errors=[Bad("E308", t(3)), Bad("E308", t(2, 3), hermitian=True)],
+    phrase="the differential of the pseudo-inverse: -P.T g P.T and the parts outside of its range",
 )
 def pinv(
     input: Tensor, *, atol: Mask | None = None, rtol: Mask | None = None, hermitian: bool = False
@@ -198,6 +199,7 @@ def _(g, out, A, B, rcond, driver):
         Bad("E205", t(2, 2), t(2, 1), driver="fast"),
         Bad("E308", t(3), t(3)),
     ],
+    phrase="product rule of the pseudo-inverse and the right side",
 )
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None):
     """The X with the smallest `A X - B`, the squared residuals, A's rank and singular values."""

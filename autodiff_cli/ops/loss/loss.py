@@ -90,6 +90,7 @@ def reduction_word(reduction: Word, size_average: Flag | None = None, reduce: Fl
     grad_fn="DivBackward1",
     vjp=lambda g, out, input, number: F.div(g, number),
     samples=[S(t(2, 3), 4)],
+    phrase="upstream divided by the number",
 )
 def div_by(input: Tensor, number: Scalar):
     """A tensor over a Python number."""
@@ -126,6 +127,7 @@ def l1_loss(
     name=NN + "mse_loss",
     samples=MODES,
     errors=[Bad("E302", t(2, 3), t(2)), Bad("E307", ints(2), ints(2))],
+    phrase="2 * (input - target), divided by their number for the mean",
 )
 def mse_loss(
     input: Tensor,
@@ -203,6 +205,7 @@ def smooth_l1_loss(
     grad_fn="SmoothL1LossBackward0",
     public=False,
     samples=[S(t(3), t(3), reduction="mean", beta=1.0)],
+    phrase="the difference over beta, cut at -1 and 1, divided by their number for the mean",
 )
 def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: Word, beta: float):
     """Squared differences below `beta`, absolute beyond."""
@@ -215,6 +218,7 @@ def smooth_l1_loss_curved(input: Tensor, target: Tensor, *, reduction: Word, bet
     name=NN + "huber_loss",
     samples=(*MODES, S(t(2, 3), t(2, 3), delta=0.5)),
     errors=[Bad("E504", t(2), t(2), delta=0.0)],
+    phrase="the difference, cut at -delta and delta, divided by their number for the mean",
 )
 def huber_loss(input: Tensor, target: Tensor, reduction: Word = "mean", delta: float = 1.0):
     """Half squared differences below `delta`, `delta (|d| - delta / 2)` beyond."""
@@ -392,6 +396,7 @@ P = t(2, 3, low=0.1, high=0.9)
         S(t(values=0.3), t(values=0.9)),
     ],
     errors=[Bad("E504", t(2, low=1.5), t(2)), Bad("E308", P, t(3, low=0.1, high=0.9))],
+    phrase="(p - y) / (p * (1 - p)), divided by their number for the mean",
 )
 def binary_cross_entropy(
     input: Tensor,
@@ -452,6 +457,7 @@ def _fit(g, x):
     ],
     errors=[Bad("E308", t(2, 3), t(3))],
     properties=frozenset({"saturates"}),
+    phrase="sigmoid(x) - y, divided by their number for the mean",
 )
 def binary_cross_entropy_with_logits(
     input: Tensor,

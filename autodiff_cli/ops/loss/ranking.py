@@ -190,6 +190,7 @@ def _soft_elements(product):
         S(t(2, 3), _signs(2, 3), reduction="sum"),
         S(t(2), _signs(2), reduction="none"),
     ],
+    phrase="-y * sigmoid(-y * x), divided by their number for the mean",
 )
 def soft_margin_loss(
     input: Tensor,
@@ -291,6 +292,7 @@ def _(g, out, *args):
     errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))],
     properties=frozenset({"clamps"}),
     no_forward="multi_margin_loss",
+    phrase="the classes inside of the margin, against that of the target",
 )
 def multi_margin_loss(
     input: Tensor,
@@ -334,6 +336,7 @@ def multi_margin_loss(
     errors=[Bad("E308", t(2, 3), ints(2, 2)), Bad("E305", t(3), ints(3, values=[0, 4, -1]))],
     properties=frozenset({"clamps"}),
     no_forward="multilabel_margin_loss_forward",
+    phrase="the classes inside of the margin, against those of the targets",
 )
 def multilabel_margin_loss(
     input: Tensor,

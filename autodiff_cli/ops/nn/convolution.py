@@ -135,7 +135,12 @@ def _with_bias(out, bias):
     return out + F.reshape(bias, (-1,) + (1,) * (len(out.shape) - 2))
 
 
-@composite(public=False, grad_fn="ConvolutionBackward0", properties=frozenset({"three edges"}))
+@composite(
+    public=False,
+    grad_fn="ConvolutionBackward0",
+    properties=frozenset({"three edges"}),
+    phrase="the input: g convolved back; the weight: the input correlated with g",
+)
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, steps: Any, sizes: Size, transposed: bool
 ):

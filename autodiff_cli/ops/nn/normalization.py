@@ -127,6 +127,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
         S(t(2, 2, 3), (2, 3), t(2, 3), eps=0.5),
     ],
     errors=[Bad("E308", t(2, 3), (2,)), Bad("E308", t(2, 3), (3,), t(2))],
+    phrase="(g*w - mean(g*w) - y * mean(g*w * y)) / std, where y is the normalised input",
 )
 def layer_norm(
     input: Tensor,
@@ -175,6 +176,7 @@ def _channels(op, input):
     properties=frozenset({"saves its body", "three edges"}),
     samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(2, 4), 2, t(3))],
+    phrase="as layer_norm, in each group",
 )
 def group_norm(
     input: Tensor,
@@ -208,6 +210,7 @@ def group_norm(
     grad_fn="NativeBatchNormBackward0",
     properties=frozenset({"saves its body", "slope has a name", "three edges"}),
     samples=[S(t(3, 2), t(2), t(2), None, None, 1e-5)],
+    phrase="(g - mean(g) - y * mean(g * y)) / std of each channel, where y is the result",
 )
 def batch_standardized(
     input: Tensor,

@@ -151,6 +151,7 @@ def _max_name(input, rules):
     samples=[S(t(2, 5), (("max", 2, 2, 2, 0, 1),))],
     properties=frozenset({"selects", "samplewise"}),
     kink=lambda input, rules: F.gaps_of_last(input, len(rules)),
+    phrase="the largest element of each window gets the upstream gradient",
 )
 def max_windows(input: Tensor, rules: Any):
     """The maximum of each window of the last dims; the first of equal ones gets the gradient."""
@@ -337,7 +338,11 @@ def _declare_adaptive(n):
     mean_pool.doc = f"Means of windows that cover the last {n} dims with `output_size` results."
 
 
-@composite(public=False, grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0")
+@composite(
+    public=False,
+    grad_fn=lambda input, rules: f"AdaptiveAvgPool{len(rules)}DBackward0",
+    phrase="every element of a window gets an equal share of the upstream gradient",
+)
 def adaptive_mean(input: Tensor, rules: Any):
     """The mean of each window of the last dims."""
     return F.resample(input, rules)
@@ -347,7 +352,9 @@ def adaptive_mean(input: Tensor, rules: Any):
 
 
 @composite(
-    public=False, grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0"
+    public=False,
+    grad_fn=lambda input, rules, divisor=None: f"AvgPool{len(rules)}DBackward0",
+    phrase="every element of a window gets an equal share of the upstream gradient",
 )
 def mean_windows(input: Tensor, rules: Any, divisor: float | None = None):
     """The mean of each window, or its sum over `divisor`."""

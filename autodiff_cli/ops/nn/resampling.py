@@ -91,7 +91,11 @@ def _upsample_name(input, rules):
     return f"Upsample{word}{n}D{'Aa' if kind.endswith('-aa') else ''}Backward0"
 
 
-@composite(public=False, grad_fn=_upsample_name)
+@composite(
+    public=False,
+    grad_fn=_upsample_name,
+    phrase="each source gets its shares of the interpolation",
+)
 def upsampled(input: Tensor, rules: Any):
     """The last dims interpolated to other sizes."""
     return F.resample(input, rules)
@@ -368,6 +372,7 @@ def _cubic_sample(input, places, padding_mode, align):
     public=False,
     grad_fn=lambda input, grid, *rest: f"GridSampler{len(input.shape) - 2}DBackward0",
     no_forward="grid_sampler_2d",
+    phrase="each corner gets its share of the interpolation, the grid the slope between them",
 )
 def grid_sampler(input: Tensor, grid: Tensor, mode: Word, padding_mode: Word, align_corners: bool):
     """`input` at the places of `grid`."""

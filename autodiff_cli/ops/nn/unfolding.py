@@ -37,6 +37,7 @@ def _fold(columns, kernel, steps, sizes, kept):
         (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
         input.dtype,
     ),
+    phrase="each element gets the sum over the windows it is in",
 )
 def im2col(input: Tensor, kernel: Size, steps: Any, sizes: Size):
     """The windows of images (..., C, H, W) as columns."""

@@ -19,6 +19,7 @@ NN = "nn.functional."
     grad_fn=lambda input, indices, sizes: f"MaxUnpool{len(sizes)}DBackward0",
     samples=[S(t(1, 2), ints(values=[[0, 3]]), (4,))],
     properties=frozenset({"selects"}),
+    phrase="each element gets the gradient of the place it was put to",
 )
 def unpool_max(input: Tensor, indices: Tensor, sizes: Any):
     """Zeros of the given sizes with `input` written at flat positions."""

@@ -60,6 +60,7 @@ def _to_bounds(input, low, high):
     ),
     samples=[*KINKS, S(t(3), 0.2)],
     kink=lambda input, *rest: F.abs(input),
+    phrase="passes where the input is positive, times negative_slope below",
 )
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: Flag = False):
     """`input` above 0, `negative_slope * input` elsewhere."""
@@ -92,6 +93,7 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
     samples=[*KINKS, S(t(3), 0.5)],
     kink=lambda input, *rest: F.abs(input),
     properties=frozenset({"saturates", "slope has a name"}),
+    phrase="passes where the input is positive, times alpha * exp(x) below",
 )
 def elu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     """`input` above 0, `alpha * (exp(input) - 1)` elsewhere."""
@@ -111,6 +113,7 @@ SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
     samples=KINKS,
     kink=lambda input, *rest: F.abs(input),
     properties=frozenset({"saturates", "slope has a name"}),
+    phrase="elu's slope times the scale",
 )
 def selu(input: Tensor, inplace: Flag = False):
     """The elu of self-normalizing networks: alpha 1.6733, all times 1.0507."""
@@ -126,6 +129,7 @@ def selu(input: Tensor, inplace: Flag = False):
     samples=[*KINKS, S(t(3), 2.0)],
     errors=[Bad("E205", t(2), 0.0)],
     properties=frozenset({"saturates"}),
+    phrase="passes where the input is positive, times exp(x / alpha) below",
 )
 def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     """`input` above 0, `alpha * (exp(input / alpha) - 1)` elsewhere."""
@@ -143,6 +147,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     inplace=True,
     samples=KINKS,
     kink=lambda input, *rest: F.abs(input),
+    phrase="passes where the input is positive, times the drawn slope below",
 )
 def rrelu(
     input: Tensor,
@@ -174,6 +179,7 @@ def _prelu_vjp(g, out, input, weight):
     properties=frozenset({"broadcasts"}),
     samples=[S(t(2, 3), t(1, 3))],
     kink=lambda input, *rest: F.abs(input),
+    phrase="passes where the input is positive, times the weight below",
 )
 def prelu_kernel(input: Tensor, weight: Tensor):
     """`input` above 0, `weight * input` elsewhere."""
@@ -217,6 +223,7 @@ def prelu(input: Tensor, weight: Tensor):
     ],
     kink=lambda input, threshold, *rest: F.abs(input - threshold),
     properties=frozenset({"clamps"}),
+    phrase="passes where the input is above the threshold",
 )
 def threshold(input: Tensor, threshold: float, value: float, inplace: Flag = False):
     """`input` above `threshold`, `value` elsewhere."""
@@ -250,6 +257,7 @@ def _within(input, bound):
     ),
     kink=lambda input, low, high, *rest: _to_bounds(input, low, high),
     properties=frozenset({"clamps"}),
+    phrase="passes between the bounds",
 )
 def hardtanh(input: Tensor, min_val: Scalar = -1.0, max_val: Scalar = 1.0, inplace: Flag = False):
     """`input` held between the bounds; the slope at a bound is 0."""
@@ -280,6 +288,7 @@ def relu6(input: Tensor, inplace: Flag = False):
     ],
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
     properties=frozenset({"clamps"}),
+    phrase="a sixth between -3 and 3, nothing outside",
 )
 def hardsigmoid(input: Tensor, inplace: Flag = False):
     """`input / 6 + 1/2` held between 0 and 1; the slope at the bounds is 0."""
@@ -300,6 +309,7 @@ def _hardswish_vjp(g, out, input, inplace):
     vjp=_hardswish_vjp,
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
     properties=frozenset({"clamps", "slope has a name"}),
+    phrase="(2x + 3) / 6 between -3 and 3, passes above",
 )
 def hardswish(input: Tensor, inplace: Flag = False):
     """`input` times hardsigmoid; slope 0 at -3, 1 at 3."""
@@ -321,6 +331,7 @@ def _shrunk_vjp(name):
     errors=[Bad("E205", t(2), -1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
     properties=frozenset({"clamps"}),
+    phrase="passes where the input is outside of the band",
 )
 def softshrink(input: Tensor, lambd: float = 0.5):
     """Moved towards 0 by `lambd`, 0 between the bounds; the slope at the bounds is 0."""
@@ -337,6 +348,7 @@ def softshrink(input: Tensor, lambd: float = 0.5):
     samples=[*KINKS, S(t(3), 1.0)],
     kink=lambda input, lambd: _to_bounds(input, -lambd, lambd),
     properties=frozenset({"clamps"}),
+    phrase="passes where the input is outside of the band",
 )
 def hardshrink(input: Tensor, lambd: float = 0.5):
     """0 between `-lambd` and `lambd`, `input` elsewhere; the slope at the bounds is 0."""
@@ -368,6 +380,7 @@ def softsign(input: Tensor):
         S(t(values=[-50.0, 9.9, 10.1]), 2.0, 20.0, order=1, because="cancellation"),
     ],
     properties=frozenset({"saturates", "slope has a name"}),
+    phrase="upstream times sigmoid(beta * x)",
 )
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     """`log(1 + exp(beta * input)) / beta`, `input` itself where `beta * input > threshold`."""
@@ -383,6 +396,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20):
     grad_fn="LogSigmoidBackward0",
     samples=[*ALL, S(t(values=[0.0, -800.0, 800.0]), order=0, because="large values")],
     properties=frozenset({"saturates", "slope has a name", "row-major", "saves its body"}),
+    phrase="upstream times sigmoid(-x)",
 )
 def logsigmoid(input: Tensor):
     """`log(sigmoid(input))` without overflow."""
@@ -411,6 +425,7 @@ def log_of_sigmoid(input: Tensor, small: Tensor):
     grad_fn="SiluBackward0",
     samples=ALL,
     properties=frozenset({"saturates"}),
+    phrase="upstream times s * (1 + x * (1 - s)), where s is sigmoid(x)",
 )
 def silu(input: Tensor, inplace: Flag = False):
     """`input * sigmoid(input)`."""
@@ -423,6 +438,7 @@ def silu(input: Tensor, inplace: Flag = False):
     grad_fn="MishBackward0",
     samples=ALL,
     properties=frozenset({"saturates"}),
+    phrase="product rule of x * tanh(softplus(x))",
 )
 def mish(input: Tensor, inplace: Flag = False):
     """`input * tanh(softplus(input))`."""
@@ -436,6 +452,7 @@ def mish(input: Tensor, inplace: Flag = False):
     samples=[*ALL, S(t(3), approximate="tanh")],
     errors=[Bad("E205", t(2), approximate="erf")],
     properties=frozenset({"saturates", "slope has a name"}),
+    phrase="upstream times Phi(x) + x * phi(x), of the normal distribution",
 )
 def gelu(input: Tensor, *, approximate: str = "none"):
     """`input` times the normal distribution function of `input`, exactly or by tanh."""
@@ -454,6 +471,7 @@ def gelu(input: Tensor, *, approximate: str = "none"):
     grad_fn="GluBackward0",
     samples=[S(t(2, 4)), S(t(4, 3), 0)],
     errors=[Bad("E308", t(2, 3))],
+    phrase="product rule: one half times the sigmoid of the other",
 )
 def glu(input: Tensor, dim: Dim = -1):
     """First half along `dim` times sigmoid of the second half."""

@@ -83,6 +83,7 @@ def _times(other, factor, like):
     errors=[Bad("E307", ints(2), ints(2), alpha=0.5)],
     properties=frozenset({"broadcasts"}),
     vjp=lambda g, out, input, other, alpha: (g, F.mul(g, alpha)),
+    phrase="each side gets the upstream gradient, the second times alpha",
 )
 def add_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input + alpha * other`."""
@@ -120,6 +121,7 @@ def sub(input: Tensor, other: Tensor):
     samples=[S(t(2, 3), t(3), alpha=2), S(t(2), 1.1, alpha=0.1)],
     properties=frozenset({"broadcasts"}),
     vjp=lambda g, out, input, other, alpha: (g, F.mul(F.neg(g), alpha)),
+    phrase="the first side gets the upstream gradient, the second its negative times alpha",
 )
 def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     """`input - alpha * other`."""
@@ -133,6 +135,7 @@ def sub_scaled(input: Tensor, other: Tensor, *, alpha: Scalar):
     grad_fn=lambda input, other, alpha: "RsubBackward1" if other.weak else "RsubBackward0",
     samples=[S(t(2, 3), t(3)), S(t(2), 1.0, alpha=2)],
     counterpart="rsub",
+    phrase="the second side gets the upstream gradient, the first its negative",
 )
 def rsub(input: Tensor, other: Tensor, alpha: Scalar = 1):
     """`other - alpha * input`."""
@@ -283,7 +286,11 @@ def square(input: Tensor):
     return F.pow(input, 2)
 
 
-@composite(inplace=True, samples=[S(t(2, 3), ints(3)), S(t(2), t(2))])
+@composite(
+    inplace=True,
+    samples=[S(t(2, 3), ints(3)), S(t(2), t(2))],
+    phrase="upstream times 2**other",
+)
 def ldexp(input: Tensor, other: Tensor):
     """`input * 2 ** other`."""
     if input.dtype.kind == "f" and other.dtype.kind != "f":
@@ -300,7 +307,11 @@ def _same_kind(name, first, *others):
             raise fault("E307 needs-operands-dtype", name, first, x)
 
 
-@composite(inplace=True, samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)])
+@composite(
+    inplace=True,
+    samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)],
+    phrase="the sum passes on; product rule times value",
+)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
     whole_factor("value", value, input, tensor1, tensor2)
@@ -315,6 +326,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
     inplace=True,
     samples=[S(t(2, 3), t(3), t(2, 1, low=0.5)), S(t(2), t(2), t(2, low=0.5), value=0.5)],
     errors=[Bad("E307", ints(2), ints(2), ints(2, low=1))],
+    phrase="the sum passes on; quotient rule times value",
 )
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 / tensor2`."""
@@ -354,6 +366,7 @@ def _lerp_slopes(g, out, input, end, weight):
     samples=[S(t(2, 3), t(3), 0.3), S(t(3), t(3), t(2, 3)), S(SINGLE, SINGLE, 0.4)],
     errors=[Bad("E307", t(2), t(2, dtype="float32"), 0.5)],
     counterpart=("lerp", lambda *args: ((*args[:2], cast(args[2], args[0].dtype)), {})),
+    phrase="1 - weight to the start, weight to the end, end - start to the weight, times g",
 )
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """The point between `input` (weight 0) and `end` (weight 1)."""

@@ -315,6 +315,7 @@ def _frexp_shape(input):
     shape=_frexp_shape,
     kink=_to_power_of_two,
     vjp=lambda g, out, input: g[0] / F.exp2(out[1]),
+    phrase="upstream divided by the power of two",
 )
 def frexp(input: Tensor):
     """Mantissa in [0.5, 1) and exponent of 2."""

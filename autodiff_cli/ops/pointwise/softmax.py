@@ -93,6 +93,7 @@ def _(g, out, input, dim):
     properties=frozenset({"saturates", "row-major"}),
     counterpart="log_softmax",
     vjp=lambda g, out, input, dim: g - F.exp(out) * F.sum(g, dim, keepdim=True),
+    phrase="g - softmax(x) * sum(g)",
 )
 def log_softmax_node(input: Tensor, dim: Dim):
     """Logarithms of softmax along `dim`."""

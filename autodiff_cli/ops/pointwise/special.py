@@ -242,6 +242,7 @@ def polygamma_method(input: Tensor, n: int):
     inplace=True,
     samples=[S(t(2, 3, low=1.2, high=4.0), 2), S(t(3, low=0.5), 1)],
     errors=[Bad("E205", t(2), 0)],
+    phrase="upstream times the sum of digammas",
 )
 def mvlgamma(input: Tensor, p: int):
     """Logarithm of the multivariate gamma function of dimension `p`."""
@@ -259,6 +260,7 @@ def mvlgamma(input: Tensor, p: int):
     grad_fn="MulBackward1",
     samples=ALL,
     properties=frozenset({"saturates"}),
+    phrase="upstream times the density of the normal distribution",
 )
 def special_ndtr(input: Tensor):
     """The normal distribution function."""

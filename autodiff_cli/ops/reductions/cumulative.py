@@ -44,6 +44,7 @@ def _running(ufunc):
     inplace=True,
     samples=[*ALONG, S(ints(3), 0)],
     errors=[Bad("E304", t(2, 3), 2, words="dim 2")],
+    phrase="the sum of upstream from each place to the end",
 )
 def cumsum(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running sums along `dim`."""
@@ -93,6 +94,7 @@ def backwards(decay, g, dim):
     shape=_running_shape,
     inplace=True,
     samples=[*ALONG, S(t(4, values=[2.0, 0.0, 3.0, 0.0]), 0)],
+    phrase="products of the others, summed from each place to the end",
 )
 def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
     """Running products along `dim`; slopes are right at zeros, too."""
@@ -135,6 +137,7 @@ def _declare_running_extreme(name, ufunc, beats, word):
         """Where a running extreme was last attained."""
 
     @composite(
+        phrase="the elements that were chosen get the upstream gradient",
         key=name,
         fields=("values", "indices"),
         samples=[*ALONG, S(TIES, 0, order=0, because="the slope jumps at ties")],
@@ -161,6 +164,7 @@ _declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
     shape=lambda input, dim: (input.shape, input.dtype),
     samples=ALONG,
     properties=frozenset({"saturates"}),
+    phrase="upstream times the share of each element in the sums it is in",
 )
 def logcumsumexp(input: Tensor, dim: Dim):
     """Logarithms of the running sums of exponentials along `dim`, without overflow."""
@@ -184,7 +188,13 @@ def _(g, out, input, dim):
 # -- differences and areas -------------------------------------------------------------------------
 
 
-@composite(public=False, grad_fn="CopyBackwards", vjp=lambda g, out, input: g, samples=[S(t(2, 3))])
+@composite(
+    public=False,
+    grad_fn="CopyBackwards",
+    vjp=lambda g, out, input: g,
+    samples=[S(t(2, 3))],
+    phrase="the upstream gradient",
+)
 def copied(input: Tensor):
     """The same values, written into a new tensor."""
     return F.clone(input)
@@ -195,6 +205,7 @@ def copied(input: Tensor):
     grad_fn="MulBackward1",
     vjp=lambda g, out, input, number: F.mul(g, number),
     samples=[S(t(2, 3), 2.5)],
+    phrase="upstream times the number",
 )
 def mul_by(input: Tensor, number: Scalar):
     """A tensor times a Python number."""

@@ -74,6 +74,7 @@ VECTORS = [
     samples=VECTORS,
     errors=[Bad("E308", t(0), inf), Bad("E307", ints(3))],
     kink=lambda x, ord, dim, *rest: F.vector_norm(x, 2, dim),
+    phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
 )
 def vector_norm(
     x: Tensor,
@@ -111,7 +112,12 @@ def frobenius_norm(input: Tensor, dim: Dims, keepdim: bool = False):
     return F.vector_norm(input, 2, dim, keepdim)
 
 
-@composite(public=False, grad_fn="NormBackward1", samples=[S(t(2, 3), 3.0, 1, False)])
+@composite(
+    public=False,
+    grad_fn="NormBackward1",
+    samples=[S(t(2, 3), 3.0, 1, False)],
+    phrase="upstream times x / norm for the Euclidean norm, sign(x) * (|x| / norm)**(p - 1) else",
+)
 def norm_along(x: Tensor, p: Scalar, dim: Dim, keepdim: bool):
     """`vector_norm` as the distances record it."""
     return F.vector_norm(x, p, (dim,), keepdim)
@@ -146,7 +152,10 @@ def norm(
 # -- pairs of vectors ------------------------------------------------------------------------------
 
 
-@composite(samples=[S(t(2, 3), t(2, 3)), S(t(2, 3), t(3), 1), S(t(3), t(3), inf)])
+@composite(
+    samples=[S(t(2, 3), t(2, 3)), S(t(2, 3), t(3), 1), S(t(3), t(3), inf)],
+    phrase="upstream times (x - y) / distance for p=2, to the second its negative",
+)
 def dist(input: Tensor, other: Tensor, p: Scalar = 2):
     """Norm of order `p` of the difference."""
     return F.vector_norm(F.sub(input, other), p)
@@ -220,6 +229,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1):
     properties=frozenset({"row-major"}),
     samples=[S(t(2, 3), 2, 0, 0.5), S(t(2, 3), 1, 1, 1.5)],
     errors=[Bad("E308", t(3), 2, 0, 1.0)],
+    phrase="scaled like the rows that were too long, less what their norm takes",
 )
 def renorm(input: Tensor, p: Scalar, dim: Dim, maxnorm: Scalar):
     """Slices along `dim` with a norm above `maxnorm` are scaled down to it."""
@@ -297,6 +307,7 @@ def _(g, out, x1, x2):
     grad_fn="CdistBackward0",
     samples=[S(t(2, 3), t(4, 3), 3.0)],
     no_forward="_cdist_forward",
+    phrase="upstream times (x - y) / distance of each pair, for p=2",
 )
 def cdist_all(x1: Tensor, x2: Tensor, p: float):
     """Distances of order `p` between all rows, by differences."""
@@ -348,6 +359,7 @@ def cdist(
     samples=[S(t(3, 2)), S(t(3, 2), 1.0)],
     errors=[Bad("E308", t(3)), Bad("E307", ints(2, 2))],
     no_forward="_pdist_forward",
+    phrase="upstream times (x - y) / distance of each pair, for p=2",
 )
 def pdist(input: Tensor, p: float = 2.0):
     """Distances of order `p` between all pairs of rows: the upper triangle of `cdist`, in rows."""

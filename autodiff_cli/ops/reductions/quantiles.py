@@ -60,6 +60,7 @@ def _declare_median(name, skip_nan, text):
 
     @composite(
         name=name,
+        phrase="shared evenly by the elements that are it",
         key=name,
         grad_fn=f"{kind}Backward0",
         vjp=_slope_to_all_equal,
@@ -75,6 +76,7 @@ def _declare_median(name, skip_nan, text):
     @composite(
         name=name,
         key=f"{name}_dim",
+        phrase="the elements that were chosen get the upstream gradient",
         grad_fn=f"{kind}Backward1",
         fields=("values", "indices"),
         samples=[S(t(2, 5), 1), S(t(2, 3), 0, True), S(t(), 0)],
@@ -97,6 +99,7 @@ _declare_median("nanmedian", True, "Median of the elements that are not nan")
     samples=[S(t(5), 2), S(t(2, 3), 1, 0, True), S(t(), 1)],
     errors=[Bad("E308", t(3), 4, words="4"), Bad("E308", t(3), 0)],
     properties=frozenset({"selects"}),
+    phrase="the elements that were chosen get the upstream gradient",
 )
 def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
     """The `k`-th smallest element along `dim` (from 1) and its index."""
@@ -122,6 +125,7 @@ def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False):
         S(t()),
     ],
     properties=frozenset({"selects"}),
+    phrase="the elements that were chosen get the upstream gradient",
 )
 def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False):
     """The most frequent element along `dim` (the smallest of them), and the index of its last."""

@@ -117,7 +117,10 @@ def _(g, out, input, dim, keepdim, dtype):
     return (share,)
 
 
-@composite(samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))])
+@composite(
+    samples=[S(t(2, 3)), S(t(2, 3), dim=1), S(t(3, values=[1.0, np.nan, 2.0]))],
+    phrase="every element that is a number gets the upstream gradient",
+)
 def nansum(
     input: Tensor, dim: Dims | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
 ):
@@ -160,6 +163,7 @@ ZEROS = S(t(2, 3, values=[[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), 1)
     ),
     grad_fn=_name("ProdBackward0", "ProdBackward1"),
     samples=[S(t(2, 3)), S(t(2, 3), 1, True), S(t()), ZEROS],
+    phrase="upstream times the product of the other elements",
 )
 def prod(
     input: Tensor, dim: Dim | None = None, keepdim: bool = False, *, dtype: Dtype | None = None
@@ -277,6 +281,7 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
     @composite(
         name=name,
         key=f"{name}_full",
+        phrase="shared evenly by the elements that are it",
         grad_fn=f"{name.capitalize()}Backward1",
         samples=FULL,
         errors=EMPTY[:1],
@@ -293,6 +298,7 @@ def _declare_extreme(name, extreme, place, pairwise, superlative, comparative):
     @composite(
         name=name,
         key=f"{name}_dim",
+        phrase="the elements that were chosen get the upstream gradient",
         grad_fn=f"{name.capitalize()}Backward0",
         fields=("values", "indices"),
         samples=BY_DIM,
@@ -329,6 +335,7 @@ _declare_extreme("min", "amin", "argmin", "minimum", "Smallest", "smaller")
         S(TIES, dim=1, keepdim=True, order=0, because=JUMP),
     ],
     properties=frozenset({"selects"}),
+    phrase="the elements that were chosen get the upstream gradient",
 )
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False):
     """Smallest and largest elements together; ties share the slope evenly."""
@@ -408,6 +415,7 @@ def count_nonzero(input: Tensor, dim: Dims | None = None):
     aliases=["special.logsumexp"],
     samples=[S(t(2, 3), 1), S(t(2, 3), (0, 1), keepdim=True), S(t(), 0)],
     properties=frozenset({"saturates"}),
+    phrase="upstream times softmax(x)",
 )
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False):
     """Logarithm of the sum of exponentials over `dim`, without overflow."""

@@ -27,7 +27,11 @@ def _freedom(input, dim, unbiased, correction):
     return max(reduced_count(input.shape, dim) - lost, 0)
 
 
-@composite(samples=DIMS, errors=NO_FLOATS)
+@composite(
+    samples=DIMS,
+    errors=NO_FLOATS,
+    phrase="upstream times 2 * (x - mean) / (n - correction)",
+)
 def var(
     input: Tensor,
     dim: Dims | None = None,
@@ -61,6 +65,7 @@ def _(g, out, input, dim, unbiased, keepdim, correction):
     samples=[*DIMS, S(t(3, values=[1.0, 1.0, 1.0]), order=0, because="no slope at 0")],
     errors=NO_FLOATS,
     kink=lambda input, dim, *rest: F.std(input, dim, False),
+    phrase="upstream times (x - mean) / ((n - correction) * std)",
 )
 def std(
     input: Tensor,
@@ -85,7 +90,12 @@ def _through_root(g, out):
     return F.where(flat, 0.0, F.div(g, F.mul(F.where(flat, 1.0, out), 2.0)))
 
 
-@composite(method=False, samples=DIMS, errors=NO_FLOATS)
+@composite(
+    method=False,
+    samples=DIMS,
+    errors=NO_FLOATS,
+    phrase="the rules of var and of mean, added",
+)
 def var_mean(
     input: Tensor,
     dim: Dims | None = None,
@@ -104,6 +114,7 @@ def var_mean(
     samples=DIMS,
     errors=NO_FLOATS,
     properties=frozenset({"no zero cotangents"}),
+    phrase="the rules of std and of mean, added",
 )
 def std_mean(
     input: Tensor,

@@ -33,7 +33,12 @@ def to_dtype(input: Tensor, dtype: Dtype):
     return cast(input, dtype)
 
 
-@composite(public=False, grad_fn="ToCopyBackward0", samples=[S(t(2))])
+@composite(
+    public=False,
+    grad_fn="ToCopyBackward0",
+    samples=[S(t(2))],
+    phrase="the gradient in the dtype of the operand",
+)
 def to_copy(input: Tensor):
     """A copy made by a conversion."""
     return F.clone(input)

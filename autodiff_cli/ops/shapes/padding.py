@@ -179,6 +179,7 @@ def _positive(name: str, what: str, value: int) -> None:
     vjp=lambda g, out, input, factor: F.pixel_unshuffle(g, factor),
     samples=[S(t(4, 2, 3), 2), S(t(2, 9, 1, 1), 3)],
     errors=[Bad("E303", t(3, 2, 2), 2), Bad("E303", t(2, 2), 1)],
+    phrase="each gradient goes back to where its element came from",
 )
 def pixel_shuffle(input: Tensor, upscale_factor: int):
     """Groups of `upscale_factor ** 2` channels as pixels of a larger picture."""
@@ -202,6 +203,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
     vjp=lambda g, out, input, factor: F.pixel_shuffle(g, factor),
     samples=[S(t(1, 4, 2), 2), S(t(2, 1, 3, 3), 3)],
     errors=[Bad("E303", t(1, 3, 2), 2)],
+    phrase="each gradient goes back to where its element came from",
 )
 def pixel_unshuffle(input: Tensor, downscale_factor: int):
     """Squares of `downscale_factor ** 2` pixels as channels of a smaller picture."""
@@ -225,6 +227,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
     vjp=lambda g, out, input, groups: F.channel_shuffle(g, input.shape[1] // groups),
     samples=[S(t(1, 4, 2), 2), S(t(2, 6, 1, 2), 3)],
     errors=[Bad("E303", t(1, 3, 2), 2)],
+    phrase="each gradient goes back to where its element came from",
 )
 def channel_shuffle(input: Tensor, groups: int):
     """Channels of all groups in turn instead of group after group."""
