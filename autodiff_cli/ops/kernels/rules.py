@@ -37,6 +37,12 @@ def flat(g: Node, on: Node, name: str) -> Node:
     return result
 
 
+def without_zeros(input):
+    """Whether there is a 0, and what PyTorch divides by where there is none."""
+    zeros = F.any(F.eq(input, 0))
+    return zeros, F.where(zeros, 1.0, input)
+
+
 def shifted(x: Node, dim: int, first: float) -> Node:
     """`x` moved on by one along `dim`, with `first` in front."""
     n = x.shape[dim]

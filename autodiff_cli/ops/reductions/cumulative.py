@@ -10,7 +10,7 @@ from ...graph.dtypes import BOOL, FLOAT32, FLOAT64, INT64
 from ...graph.registry import F
 from ...graph.samples import Bad, S, ints, t
 from ...graph.shapes import reduced_shape
-from ..kernels.rules import shifted
+from ..kernels.rules import shifted, without_zeros
 
 TIES = t(4, values=[1.0, 2.0, 2.0, 1.0])
 ALONG = (S(t(2, 3), 1), S(t(4), 0), S(t(), 0))
@@ -104,7 +104,10 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: Dtype | None = None):
 def _(g, out, input, dim, dtype):
     if not input.shape:
         return (g,)
-    return (F.mul(backwards(input, g, dim), shifted(out, dim, 1.0)),)
+    zeros, safe = without_zeros(input)
+    carried = F.mul(backwards(input, g, dim), shifted(out, dim, 1.0))
+    summed = F.flip(F.cumsum(F.flip(F.mul(out, g), (dim,)), dim), (dim,))
+    return (F.where(zeros, carried, F.div(summed, safe)),)
 
 
 # -- running extremes ------------------------------------------------------------------------------

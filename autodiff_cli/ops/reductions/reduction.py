@@ -26,7 +26,7 @@ from ...graph.samples import Bad, S, bools, ints, t
 from ...graph.shapes import dims_of, reduced_count, reduced_shape
 from ...graph.strides import contiguous_strides
 from ..kernels.pytorch_sum_order import small_sum
-from ..kernels.rules import as_float, require_float, restored, shifted, spread
+from ..kernels.rules import as_float, require_float, restored, shifted, spread, without_zeros
 
 DIMS = (S(t(2, 3)), S(t(2, 3), dim=1), S(t(2, 3, 4), dim=(0, -1), keepdim=True), S(t()))
 TIES = t(2, 3, values=[[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
@@ -179,7 +179,9 @@ def _(g, out, input, dim, keepdim, dtype):
         others = F.reshape(F.prod_of_others(F.reshape(input, (-1,)), 0), input.shape)
     else:
         others = F.prod_of_others(input, dim)
-    return (F.mul(spread(g, input, one(dim)), others),)
+    zeros, safe = without_zeros(input)
+    slope = F.where(zeros, others, F.div(restored(out, input, one(dim)), safe))
+    return (F.mul(spread(g, input, one(dim)), slope),)
 
 
 @composite(public=False, samples=[S(t(2, 3), 1), ZEROS])
@@ -189,10 +191,7 @@ def prod_of_others(input: Tensor, dim: Dim):
     def before(x):
         return shifted(F.cumprod(x, dim), dim, 1.0)
 
-    others = F.mul(before(input), F.flip(before(F.flip(input, (dim,))), (dim,)))
-    # Where nothing is 0 PyTorch divides the product by each element.
-    defined = F.logical_or(F.isfinite(input), F.any(F.eq(input, 0)))
-    return F.where(defined, others, float("nan"))
+    return F.mul(before(input), F.flip(before(F.flip(input, (dim,))), (dim,)))
 
 
 # -- extremes --------------------------------------------------------------------------------------
