@@ -137,7 +137,7 @@ def _in_lanes(p: np.ndarray, head: int, ways: int) -> np.ndarray:
     """The sum in lanes of `ways` vectors: `head` terms go into the first lane, what is left over
     is added in the end."""
     steps = (len(p) - head) // (LANES * ways)
-    if not steps:
+    if steps < 1:
         return _in_order(p)
     end = head + steps * LANES * ways
     vectors = p[head:end].reshape(steps, LANES * ways, *p.shape[1:])

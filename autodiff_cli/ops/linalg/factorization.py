@@ -141,7 +141,7 @@ def triangular_solve(
     shape = system_shape("triangular_solve", A, b, True)
     matrix, above = (transposed(A), not upper) if transpose else (A, upper)
     solution = F.solve_triangular(matrix, b, upper=above, unitriangular=unitriangular)
-    return solution, F.clone(F.expand(A, shape[:-2] + A.shape[-2:]))
+    return solution, F.depends(F.clone(F.expand(A, shape[:-2] + A.shape[-2:])), b)
 
 
 # -- Cholesky --------------------------------------------------------------------------------------

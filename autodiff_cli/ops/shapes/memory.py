@@ -82,8 +82,9 @@ def with_value(old: Tensor, value: Tensor):
 
 
 def _viewed(x, step):
+    """The part of a gradient, whose layout may be another than that of what was changed."""
     op, rest, index = step
-    found = op.apply([x, *rest])
+    found = F.reshape(x, *rest) if op.key == "view" else op.apply([x, *rest])
     return found if index < 0 else found[index]
 
 
