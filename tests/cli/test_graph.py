@@ -205,6 +205,14 @@ def test_files(cli, tmp_path: Path):
     assert cli("graph", "demo.expr", "-o", "nowhere/g.dot").code == 2
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_all_is_what_the_result_is_made_of(name: str):
+    """What a leaf was filled with (draws of a module's weights) is no part of the graph."""
+    found = drawn(PROGRAMS[name], all=True)
+    used = {edge.source for edge in found.edges} | {found.root}
+    assert used == {vertex.id for vertex in found.vertices}
+
+
 # ------------------------------------------------------------------ errors
 
 

@@ -18,7 +18,7 @@ from ...autograd.reverse import ones_like
 from ...autograd.tensor import grad_fn_name
 from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Diagnostic, Ended
-from ...graph.op import value_of
+from ...graph.op import LEAF, value_of
 from ...graph.registry import F
 from ...graph.sizes import not_single
 from ...graph.state import STATE
@@ -158,7 +158,7 @@ def _reach(outline: Outline, constants: bool) -> list[Node]:
         return outline.nodes
     order = dict.fromkeys(outline.nodes)
     for node in outline.nodes:
-        for child, _, carries in outline.inputs(node):
+        for child, _, carries in outline.inputs(node) if node.op is not LEAF else ():
             if not carries:
                 order.setdefault(child)
     return list(order)
