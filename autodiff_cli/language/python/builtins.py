@@ -385,6 +385,8 @@ def _issubclass(cls: Any, kinds: Any) -> bool:
 def _divmod(a: Any, b: Any) -> Any:
     if isinstance(a, Instance) or isinstance(b, Instance):
         return _by_python(divmod, a, b)
+    if type(a) is Tensor or type(b) is Tensor:
+        raise fault("E208 divmod-takes-numbers")
     return binary("//", a, b), binary("%", a, b)
 
 

@@ -183,6 +183,7 @@ def unary(symbol: str, value: Any) -> Any:
         if type(value) is Array:
             return _of_arrays({"-": "neg", "+": "pos", "~": "~"}[symbol], value)
         if symbol == "+":
+            calls.call("positive", (value,), {})  # it refuses bools
             return value
         if symbol == "-":
             return Tensor(F.neg(value.node))

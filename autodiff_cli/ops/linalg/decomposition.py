@@ -11,7 +11,7 @@ from ...errors import fault
 from ...graph.declare import Tensor, composite, function, opaque
 from ...graph.dtypes import BOOL
 from ...graph.registry import F
-from ...graph.samples import Bad, S, T, t
+from ...graph.samples import Bad, S, t
 from ...graph.state import STATE
 from ..kernels.eigenvector_signs import directed
 from ..kernels.matrices import (
@@ -30,13 +30,7 @@ from ..kernels.matrices import (
     transposed,
 )
 from ..kernels.rules import no_derivative
-
-
-def positive(n: int) -> T:
-    """A symmetric positive definite matrix for samples."""
-    rows = [[(4.0 + i if i == j else 0.5 / (1 + i + j)) for j in range(n)] for i in range(n)]
-    return t(values=rows, within="symmetric")
-
+from .factorization import positive
 
 # -- QR --------------------------------------------------------------------------------------------
 
