@@ -64,3 +64,24 @@ def test_the_name_of_a_class() -> None:
         "print(x.__class__.__name__, x.grad_fn.__class__.__name__, [].__class__.__name__)"
     )
     assert run(Source(text, "named.py")).stdout == "Tensor MulBackward0 list\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("dir(torch.nn)", "E203"),
+        ("dir(torch.ones(1))", "E203"),
+        ("dir(torch.nn.Linear(1, 1))", "E203"),
+        ("re.sub('a', lambda match: 'b', 'a')", "E203"),
+        ("json.dumps([1], indent=200)", "E203"),
+        ("re.findall('(?=(.*))', 'a' * 100_000)", "E505"),
+        ("re.sub('', 'x' * 10_000, 'b' * 100_000)", "E505"),
+        ("re.sub('(' * 100_000, 'x', 'b')", "E505"),
+        ("json.loads('[' * 100_000)", "E505"),
+    ],
+)
+def test_what_is_not_here_and_what_has_no_end_is_never_caught(call: str, code: str) -> None:
+    text = f"import json, re, torch\ntry:\n    {call}\nexcept Exception:\n    print('caught')\n"
+    error = run(Source(text, "refused.py")).error
+    assert error is not None
+    assert error.code == code

@@ -347,7 +347,8 @@ def _dir(value: Any) -> list[str]:
         return sorted(items_of(call_value(method, [], {})))
     if isinstance(value, Object) and not any(base.fixed for base in value.cls.line[:-1]):
         return sorted({*value.fields, *value.cls.flat})
-    raise misfit("dir() knows the names of a program's classes, not those of", value, "vars(x)")
+    known = "dir() knows only the names of a program's own classes and their objects"
+    raise fail("E203", known, help=f"leave it out for {kind_of(value)}")
 
 
 def _type(value: Any, *parts: Any) -> Any:

@@ -28,7 +28,7 @@ def _bounded(value: Any, indent: Any) -> None:
     """E505 for a value whose text would have no end, however it is laid out."""
     represent(value)
     if indent is not None and not (isinstance(indent, int) and 0 <= indent <= 100):
-        raise misfit("an indent is a number of 0 to 100 spaces, not", indent, "indent=4")
+        raise fail("E203", "an indent is a number of 0 to 100 spaces here", help="indent=4")
 
 
 def _pretty(value: Any, *, indent: Any = 1, width: Any = 80, sort_dicts: Any = True) -> str:
@@ -106,7 +106,7 @@ def _split(pattern: Any, string: Any) -> list[Any]:
 
 def _substitute(pattern: Any, by: Any, string: Any) -> str:
     if not isinstance(by, str):
-        raise misfit("re.sub() puts strings in place, not", by, "a string")
+        raise fail("E203", "re.sub() puts strings in place here", help="loop over re.split()")
     pieces, end, size = [], 0, 0
     for match in _matches(pattern, string):
         if len(by) * len(string) > 10 * MAX_TEXT or size > MAX_TEXT:
