@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from ..graph.walk import SEQUENCE, walk
-from .replay import Replay
+from .replay import Replay, shows
 
 DETACHING = ("detach", "data_alias")
 OPAQUE_TO_CUTS = "custom_function"  # its own backward answers for what is inside
@@ -34,7 +34,8 @@ def find_cuts(replay: Replay, outputs: list[Node], leaf: Node) -> list[Cut]:
     ends = reached.union([leaf]).intersection(outputs)
 
     def is_cut(node: Node) -> bool:
-        return not node.requires_grad and node.outputs is None and node not in ends
+        stops = not node.requires_grad or shows(node)
+        return stops and node.outputs is None and node not in ends
 
     def needed(node: Node) -> Iterable[Node]:
         if is_cut(node):
@@ -73,6 +74,6 @@ def _reason(node: Node) -> tuple[str, str]:
         return "cuts the graph: backward sees a constant here", word
     if node.dtype.kind != "f":
         return f"gives {node.dtype.name}: backward sees a constant here", name
-    if not node.op.differentiable:
+    if not node.op.differentiable and not shows(node):
         return f"`{name}` has no derivative: backward sees a constant here", name
     return "computed under `no_grad`: backward sees a constant here", "no_grad"

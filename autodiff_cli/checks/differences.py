@@ -29,7 +29,7 @@ from ..graph.state import grad_mode
 from ..graph.walk import walk
 from .analytic import is_analytic
 from .cuts import Cut, find_cuts, hook_cut, hooked
-from .replay import Replay
+from .replay import Replay, shows
 from .slopes import ATOL, KINK, NOISY, RIGHT, RTOL, STEP, WRONG, Line, Verdict
 
 MAX_ELEMENTS = 256  # larger leaves are checked along directions
@@ -116,7 +116,8 @@ class GraphCheck:
 
     def leaves(self) -> list[Node]:
         """The leaves that the objective depends on, in order of creation."""
-        return [n for n in self.replay.order if n.op is ops.LEAF and n.requires_grad]
+        found = (n for n in self.replay.order if n.op is ops.LEAF and n.requires_grad)
+        return [n for n in found if not shows(n)]
 
     # -- first order ----------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.tensor import Unkept
 from ..engine.evaluate import dependencies
 from ..errors import AutodiffError
 from ..graph import op as ops
@@ -21,6 +22,11 @@ from ..graph.op import value_of
 from ..graph.walk import SEQUENCE, walk
 
 Step = tuple[int, Callable[[list[Any]], Any]]
+
+
+def shows(node: Node) -> bool:
+    """Whether a node is a view that was made under `no_grad`: a leaf that keeps no gradient."""
+    return node.op is ops.LEAF and type(node.args[0]) is Unkept
 
 
 class Replay:
@@ -50,7 +56,10 @@ class Replay:
 
     @staticmethod
     def needed(node: Node) -> tuple[Node, ...]:
-        """The nodes a value is made of here: leaves, constants and draws are given."""
+        """The nodes a value is made of here: leaves, constants and draws are given, but for views
+        that were made under `no_grad`, which show what they look at."""
+        if shows(node):
+            return node.inputs
         if node.op is ops.LEAF or node.op is ops.CONSTANT or "draw" in node.op.properties:
             return ()
         return dependencies(node)
@@ -80,6 +89,9 @@ class Replay:
                 places = [slots[part] for part in body]
                 return lambda values: tuple(values[at] for at in places)
             place = slots[body]
+            return lambda values: values[place]
+        if node.op is ops.LEAF:
+            place = slots[node.inputs[0]]
             return lambda values: values[place]
         if node.op is ops.OUTPUT:
             place, index = slots[node.args[0]], node.args[1]

@@ -152,6 +152,12 @@ def test_a_fault_in_a_large_leaf_is_bisected_to_its_elements() -> None:
         ("x = [0, 1]\nloss = sum(sqrt(x + 1e-30))", "noisy"),
         ("x = [1, 2, 3]\nloss = sum(x * x.detach())", "cut"),
         ("x = [1, 2]\nwith torch.no_grad():\n    y = x * 2\nloss = sum(x * y)", "cut"),
+        ("x = [[1, 2]]\nwith torch.no_grad():\n    y = x.t()\nloss = sum(x * y.t())", "cut"),
+        ("import torch\nx = torch.tensor([[0.1, 2.0]], requires_grad=True)\n"
+         "class F(torch.autograd.Function):\n"
+         "    @staticmethod\n    def forward(ctx, x):\n        return x.t() * 2\n"
+         "    @staticmethod\n    def backward(ctx, g):\n        return g.t() * 2\n"
+         "loss = F.apply(x).sum()", "passed"),
         ("x = [1.5, 2.5]\nloss = sum(x * x.to(torch.int64))", "passed"),
         ("x = 3\nloss = x * x.item()", "cut"),
         ("x = 1e-3\nloss = (x + 1e16) - 1e16", "passed"),
