@@ -11,7 +11,7 @@ from ..errors import Exit
 from ..render.text import printable
 from ..suggest import did_you_mean, suggest
 from .dispatch import COMMANDS, load_command
-from .options import Command, Option
+from .options import SECTIONS, Command, Option
 from .streams import Environment
 
 
@@ -56,9 +56,21 @@ class Context(click.Context):
 
 
 class Subcommand(click.Command):
-    """A subcommand."""
+    """A subcommand; its help has its options in sections, those of the engine at the end."""
 
     context_class = Context
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        heads = {key: head for head, keys in SECTIONS.items() for key in keys}
+        parts: dict[str, list[tuple[str, str]]] = {head: [] for head in ("Options", *SECTIONS)}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                parts[heads.get(param.name or "", "Options")].append(record)
+        for head, rows in parts.items():
+            if rows:
+                with formatter.section(head):
+                    formatter.write_dl(rows)
 
 
 class LazyGroup(click.Group):

@@ -206,7 +206,7 @@ RUN_OPTIONS = (
            "Override a top-level assignment; VALUE is an expression, @file.npy, @file.npz:key, "
            "@file.csv, @file.json or @- (JSON from stdin). +NAME=VALUE adds a name.",
            "NAME=VALUE", define, repeat=True),
-    Option(("--loss", "--of"), "loss", "What is differentiated.", "NAME"),
+    Option(("--of", "--loss"), "loss", "What is differentiated.", "NAME"),
     Option(("--wrt",), "wrt", "With respect to what: names or globs.", "NAME,...", names,
            repeat=True),
     Option(("--grad-output",), "grad_output", "The upstream gradient, for a loss that is not a "
@@ -257,6 +257,18 @@ RUN_OPTIONS = (
     Option(("-v", "--verbose"), "verbose", "Say on stderr what was done."),
     Option(("--debug",), "debug", "Show Python's traceback of an internal error."),
 )  # fmt: skip
+
+
+# Sections of the help: what an option that stands in none of them is about is the program.
+SECTIONS = {
+    "Output": (
+        "graph_form", "format", "out", "only", "show", "all", "heat", "plot", "asserts",
+        "precision", "max_elements", "sci", "color", "diagnostics", "quiet", "verbose",
+    ),
+    "Engine": (
+        "profile", "plan", "max_memory", "max_steps", "max_depth", "allow_read", "timeout", "debug",
+    ),
+}  # fmt: skip
 
 
 def shared(*keys: str) -> tuple[Option, ...]:

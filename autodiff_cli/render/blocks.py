@@ -238,6 +238,8 @@ def print_blocks(
         shown = [(_flat_title(found, matrix), matrix)]
     else:
         shown = [(title(found, key), block) for key, block in found.blocks.items()]
+    if len(shown) > 1 and found.kind == "hessian" and not any(map(np.ndim, found.blocks.values())):
+        shown = [_of_numbers(found)]
     for at, (name, array) in enumerate(shown):
         if at:
             page.line()
@@ -248,6 +250,20 @@ def print_blocks(
         page.line()
         for line in verdict(found.spectrum, look.precision, look.sci):
             page.line(Text("\n  ".join(broken(line, max(look.width - 2, 20)))))
+
+
+def _of_numbers(found: Derivatives) -> tuple[str, np.ndarray]:
+    """The Hessian in single numbers as one matrix."""
+    names = list(dict.fromkeys(first for first, _ in found.blocks))
+    values = np.array([float(block) for block in found.blocks.values()])
+    if found.part == "full":
+        values = values.reshape(len(names), len(names))
+    else:
+        names = [second for _, second in found.blocks]
+    rows = ", ".join(printable(name, 80) for name in names)
+    what = {"full": "d2 {}", "product": "Hessian of {} times v", "diagonal": "diagonal of d2 {}"}
+    of = what[found.part].format(printable(found.text, 80))
+    return f"{of}  by {rows}  {format_shape(values.shape)}", values
 
 
 def write_blocks(path: str, found: Derivatives, flat: bool = False) -> None:

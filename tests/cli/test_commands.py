@@ -284,3 +284,21 @@ def test_amounts_of_memory():
     for text in ("", "8X", "-1", "0", "1e9", "G"):
         with pytest.raises(ValueError):
             memory(text)
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "graph", "jacobian", "check", "why"])
+def test_help_has_sections_and_the_engine_stands_last(cli, command: str) -> None:
+    shown = cli(command, "--help", COLUMNS="80").out
+    order = [shown.index(f"\n{head}:\n") for head in ("Options", "Output", "Engine")]
+    assert order == sorted(order)
+    assert shown.split("Options:\n")[1].lstrip().startswith("-")
+    assert shown.index("--max-steps") > order[2] > shown.index("--color") > order[1]
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "graph", "jacobian", "derive", "hessian"])
+def test_of_and_loss_are_one_option(cli, command: str) -> None:
+    for flag in ("--of", "--loss"):
+        result = cli(command, "demo.expr", flag, "lss")
+        assert result.code == 3
+        assert "--of lss: the name does not exist" in result.err

@@ -230,3 +230,11 @@ def test_every_option_is_in_the_help(cli):
     page = cli("hessian", "-h").out
     for option in OPTIONS:
         assert option.flags[-1] in page
+
+
+def test_the_hessian_in_numbers_is_one_matrix(cli):
+    # x**2 * y at (3, 2), by hand: [[2y, 2x], [2x, 0]]
+    shown = cli("hessian", "-e", "x = 3; y = 2; f = x**2 * y", "--format", "rich").out
+    assert shown.startswith("d2 f  by x, y  (2, 2)\n  [[4, 6],\n   [6, 0]]\n")
+    shown = cli("hessian", "-e", "x = 3; y = 2; f = x**2 * y", "--format", "rich", "--diag").out
+    assert shown == "diagonal of d2 f  by x, y  (2,)\n  [4, 0]\n"

@@ -281,7 +281,7 @@ class Program:
                 node,
                 f"the objective must be a single number, but {name}",
                 help=(
-                    "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --loss NAME",
+                    "reduce it: `loss = sum(...)` or `mean(...)`; or choose another: --of NAME",
                     "weight it: --grad-output ones",
                 ),
             )
@@ -361,7 +361,7 @@ class Program:
                 what = "is not a tensor" if wanted in names else "does not exist"
                 raise fail(
                     "E201",
-                    f"--loss {wanted}: the name {what} in the program",
+                    f"--of {wanted}: the name {what} in the program",
                     help=f"did you mean `{close[0]}`?"
                     if close
                     else f"it has: {', '.join(self._tensor_names()[:12]) or 'no tensors'}",
