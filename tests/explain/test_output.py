@@ -243,6 +243,17 @@ def test_files_by_suffix(cli, tmp_path: Path, name: str, start: str):
 # -- one step a key -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("back", ["b", "\x1b[d", "\x1b[a"])
+def test_steps_go_back_too(cli, monkeypatch, back: str):
+    keys = iter([" ", " ", back, " ", "q"])
+    monkeypatch.setattr("autodiff_cli.cli.keys.read_key", lambda stream: next(keys))
+    arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}
+    result = cli("explain", "demo.expr", "--step", **arguments)
+    shown = re.sub(r"any key[^\r]*\r *\r", "", result.out)
+    first, third = UX.index("backward"), UX.index("  2  *     product")
+    assert shown == UX[:third] + UX[first:third]
+
+
 def test_step_waits_on_a_terminal_only(cli):
     assert cli("explain", "demo.expr", "--step").out == UX
     arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}

@@ -39,7 +39,8 @@ OPTIONS = (
     *shared("wrt", "grad_output", "format", "out", "precision", "max_elements", "sci"),
 )  # fmt: skip
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".tex": "latex", ".json": "json"}
-KEYS = "any key: next   a: all   q: quit"
+KEYS = "any key: next   b: back   a: all   q: quit"
+BACK = ("b", "\x1b[d", "\x1b[a")  # and the arrows to the left and up
 
 
 def explain(values: dict[str, Any], files: list[str], env: Environment) -> int:
@@ -137,13 +138,16 @@ class Explainer(Documents):
         color = env.colors(env.stdout, self.values["color"])
         stream: Any = Guarded(env)
         asking = self.values["step"] and is_terminal(env.stdout) and is_terminal(env.stdin)
-        for block in blocks(report, style):
-            print_block(block, stream, style.look, color, dict(env.variables))
+        parts, at = list(blocks(report, style)), 0
+        while at < len(parts):
+            print_block(parts[at], stream, style.look, color, dict(env.variables))
+            at += 1
             if asking:
                 answer = self._next()
                 if answer == "q":
                     break
                 asking = answer != "a"
+                at = max(0, at - 2) if answer in BACK else at
         if several:
             env.write("\n")
 
