@@ -61,3 +61,11 @@ def test_no_private_name_of_the_library_is_told() -> None:
     assert error.diagnostic.helps == (
         "make it first, then call it: `nn.Softmax(dim=1)(torch.ones(2, 3))`",
     )
+
+
+def test_parameters_and_parts_of_modules_are_suggested() -> None:
+    text = "import torch\nfrom torch import nn\nm = nn.Linear(3, 2)\nprint(m.weights)\n"
+    error = run(Source(text, "wrong.py")).error
+    assert error is not None
+    assert error.diagnostic.helps[0].startswith("did you mean `.weight`?")
+    assert better(text)

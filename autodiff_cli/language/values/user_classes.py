@@ -414,7 +414,8 @@ class Object(Instance):
         facts = _OF_VALUES.get(name)
         if facts is not None:
             return facts(self)
-        close = suggest(name, [*self.fields, *cls.flat])
+        parts = [getattr(self, kind, ()) for kind in ("parameters", "modules", "buffers")]
+        close = suggest(name, [*(n for part in parts for n in part), *self.fields, *cls.flat])
         has = f"it has: {', '.join([*self.fields][:12])}" if self.fields else _has(cls)
         help = f"did you mean `.{close[0]}`?" if close else has
         raise fault("E207 no-attribute-of-instance", cls.name, name, help)

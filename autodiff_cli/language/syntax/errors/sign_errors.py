@@ -89,7 +89,22 @@ def no_else(context: Context) -> AutodiffError | None:
 
 # What is written without parentheses in formulas.
 FUNCTIONS = frozenset(
-    ["sin", "cos", "tan", "exp", "log", "ln", "sqrt", "abs", "tanh", "sinh", "cosh", "sum", "mean"]
+    [
+        "sin",
+        "cos",
+        "tan",
+        "exp",
+        "log",
+        "ln",
+        "sqrt",
+        "abs",
+        "tanh",
+        "sinh",
+        "cosh",
+        "sum",
+        "mean",
+        "det",
+    ]
 )
 
 
