@@ -3,24 +3,29 @@ examples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(slots=True, eq=False)
 class T:
     """A tensor to make: random floats in `[low, high)` of a shape, or given `values`.
 
     `within` names the matrices that the op is made for, "symmetric", "lower" or "upper": its
     derivatives are those along them."""
 
-    shape: tuple[int, ...]
-    low: float
-    high: float
-    dtype: str
-    values: Any
-    grad: bool
-    within: str = ""
+    __slots__ = ("dtype", "grad", "high", "low", "shape", "values", "within")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        low: float,
+        high: float,
+        dtype: str,
+        values: Any,
+        grad: bool,
+        within: str = "",
+    ):
+        self.shape, self.low, self.high = shape, low, high
+        self.dtype, self.values, self.grad, self.within = dtype, values, grad, within
 
 
 def t(

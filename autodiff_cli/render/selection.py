@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..graph.walk import walk
 from ..suggest import named
@@ -16,11 +16,13 @@ MANY = 20
 MOST_ROWS = 40
 
 
-class Family(NamedTuple):
+class Family:
     """Tensors inside other values that are alike: `name` is a glob when there are several."""
 
-    name: str
-    members: list[TensorRecord]
+    __slots__ = ("members", "name")
+
+    def __init__(self, name: str, members: list[TensorRecord]):
+        self.name, self.members = name, members
 
 
 def families(records: list[TensorRecord]) -> list[Family]:

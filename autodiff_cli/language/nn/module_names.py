@@ -6,7 +6,6 @@ dims); a test holds the two together.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ..values.providers import Names
@@ -113,10 +112,10 @@ FILES: dict[str, str] = {
 }
 
 PRELUDE: dict[str, str] = {
-    re.sub(r"Nd$", f"{size}d", name): file
+    name.removesuffix("Nd") + size: file
     for file, text in FILES.items()
     for name in text.split()
-    for size in (1, 2, 3)
+    for size in (("1d", "2d", "3d") if name.endswith("Nd") else ("",))
 }
 
 _PREFIX = {

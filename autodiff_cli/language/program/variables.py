@@ -6,7 +6,7 @@ Tensors in lists, dicts and modules have names too: `params[0]`, `params['W']`, 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...autograd.reverse import history
 from ...autograd.tensor import Tensor
@@ -29,19 +29,22 @@ LONGEST_TEXT = 60
 LARGEST_KEY = 10**18
 
 
-class Objective(NamedTuple):
+class Objective:
     """What is differentiated: its name if it has one, and the text it is shown by."""
 
-    name: str | None
-    text: str
-    node: Node
+    __slots__ = ("name", "node", "text")
+
+    def __init__(self, name: str | None, text: str, node: Node):
+        self.name, self.text, self.node = name, text, node
 
 
-class Variable(NamedTuple):
+class Variable:
     """What is differentiated with respect to."""
 
-    name: str
-    node: Node
+    __slots__ = ("name", "node")
+
+    def __init__(self, name: str, node: Node):
+        self.name, self.node = name, node
 
 
 def quoted(text: str) -> str:

@@ -50,7 +50,7 @@ def builtin(name: str) -> Any:
     if found is None:
         found = from_above(NATIVE).get(name) or provided(name) or op_function(name)
         if found is None:
-            found = from_above(STUBS.table).get(name)
+            found = from_above(STUBS).get(name)
         if found is not None:
             _BARE[name] = found
     return found
@@ -111,7 +111,7 @@ def _member(namespace: Namespace, name: str) -> Any:
             found = _IN_PLACE.get(path) or _in_place(path.removesuffix("_"), name)
             _IN_PLACE[path] = found
     if found is None:
-        found = from_above(STUBS.table).get(path)
+        found = from_above(STUBS).get(path)
     if found is None and f"torch.{path}" in from_above(FILES_OF_CLASSES):
         found = import_module(f"torch.{path}")
     if found is None and path not in NONES:

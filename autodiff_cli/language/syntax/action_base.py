@@ -7,7 +7,7 @@ text, and returns the value of the whole.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...source import Span
 from . import tree as s
@@ -17,10 +17,13 @@ Values = list[Any]
 Action = Callable[["Parts", Values, int, int], Any]
 
 
-class Word(NamedTuple):
+class Word:
     """The text of the token that a value of an action is."""
 
-    at: int
+    __slots__ = ("at",)
+
+    def __init__(self, at: int):
+        self.at = at
 
 
 def makes(kind: Callable[..., s.Node], *parts: Any) -> Action:

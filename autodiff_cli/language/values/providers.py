@@ -8,35 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Provider(NamedTuple):
-    """A table, how the paths in it begin, and what of them its keys leave out."""
-
-    begins: str | tuple[str, ...]
-    table: str
-    below: str = ""
-
-
-# The first that has a path gives it.
-PROVIDERS = (
-    Provider("math.", "python.math_names.MATH", "math."),
-    Provider("np.", "numpy.names.MEMBERS", "np."),
-    Provider("", "torch.names.TORCH"),
-    Provider("", "random.names.DRAWS"),
-    Provider("", "nn.module_names.LIBRARY"),
-    Provider("python.", "python.python_modules.MEMBERS", "python."),
-    Provider("func.", "nn.functional_modules.NAMES", "func."),
-    Provider(
+# How paths begin, the table that has them, and what of them its keys leave out; the first that
+# has a path gives it.
+PROVIDERS: tuple[tuple[str | tuple[str, ...], str, str], ...] = (
+    ("math.", "python.math_names.MATH", "math."),
+    ("np.", "numpy.names.MEMBERS", "np."),
+    ("", "torch.names.TORCH", ""),
+    ("", "random.names.DRAWS", ""),
+    ("", "nn.module_names.LIBRARY", ""),
+    ("python.", "python.python_modules.MEMBERS", "python."),
+    ("func.", "nn.functional_modules.NAMES", "func."),
+    (
         ("func.", "vmap", "autograd.functional.", "autograd.gradcheck", "autograd.gradgradcheck"),
         "torch.transform_functions.TRANSFORMS",
+        "",
     ),
-    Provider("utils.data.", "nn.datasets.NAMES", "utils.data."),
-    Provider("autograd.forward_ad.", "torch.duals.NAMES", "autograd.forward_ad."),
-    Provider("autograd.graph.", "torch.gradient_edges.NAMES", "autograd.graph."),
+    ("utils.data.", "nn.datasets.NAMES", "utils.data."),
+    ("autograd.forward_ad.", "torch.duals.NAMES", "autograd.forward_ad."),
+    ("autograd.graph.", "torch.gradient_edges.NAMES", "autograd.graph."),
 )
-STUBS = Provider("", "torch.torch_stubs.SERVICES")
+STUBS = "torch.torch_stubs.SERVICES"
 """What stands around computing; asked after the ops, because its module is rarely needed."""
 
 
