@@ -280,7 +280,7 @@ def equal(left: Any, right: Any) -> bool:
             if type(a) is OrderedDict is type(b) and list(a) != list(b):
                 return False
             pending.extend((a[k], b[k]) for k in a if a[k] is not b[k])
-        elif not (_python_comparison("==", a, b) or compare("is", a, b)):
+        elif not (_python_comparison("==", a, b) or (a is not b and compare("is", a, b))):
             return False
     return True
 
