@@ -137,6 +137,7 @@ class _Context:
         self.ends = {
             node: shown for node, shown in (*current.items(), *self.short.items())
             if node.op is LEAF or node in wanted or _is_given(node)
+            or (shown.isidentifier() and not node.requires_grad)
         }  # fmt: skip
         self.values = {
             node: shown for node, shown in current.items()

@@ -171,7 +171,7 @@ def with_number(form: Form, number: float) -> Form:
 
 
 def literal(value: float) -> Number:
-    return Number(int(value) if value == int(value) and abs(value) < 1e15 else value)
+    return Number(int(value) if abs(value) < 1e15 and value == int(value) else value)
 
 
 def fraction(number: float) -> tuple[float, float]:

@@ -463,6 +463,8 @@ class Printer:
             condition = infix(atom.data, one, other)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
+        if atom.kind == "masked":
+            return call("masked_fill", *map(self._side, atom.parts))
         if atom.kind == "power":
             return infix("pow", *map(self._side, atom.parts))
         form = self._side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])

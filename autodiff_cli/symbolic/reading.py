@@ -339,6 +339,13 @@ class Reader:
         rows = algebra.reduced(algebra.multiplied(self.of(scores), hot, shape), (1,), False)
         return self._averaged(node, algebra.scaled(rows, -1.0), args[2])
 
+    def masked_fill(self, node: Node, inner: Node, mask: Node, value: Any) -> Sum:
+        algebra = self.algebra
+        filling = self.of(value) if isinstance(value, Node) else algebra.number(float(value))
+        parts = tuple(algebra.stretched(x, node.shape) for x in (self.of(inner), self.of(mask)))
+        parts += (algebra.stretched(filling, node.shape),)
+        return algebra.of_atom(algebra.atom("masked", None, parts, node.shape))
+
     def xlogy(self, node: Node, left: Node, right: Node) -> Sum:
         logarithm = function(self.algebra, "log", self.of(right))
         return self.algebra.multiplied(self.of(left), logarithm, node.shape)
@@ -448,7 +455,8 @@ READERS: dict[str, Callable[..., Sum]] = {
     "permute": Reader.permute, "transpose": Reader.transpose, "t": Reader.t, "sum": Reader.sum,
     "mean": Reader.mean, "summed_to": Reader.summed_to, "trace": Reader.trace,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
-    "clamp": Reader.clamp, "xlogy": Reader.xlogy, "where": Reader.where,
+    "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
+    "where": Reader.where,
     "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
     "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.maximum,
     "minimum": Reader.minimum, "det": Reader.det, "slogdet": Reader.slogdet,

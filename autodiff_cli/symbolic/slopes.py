@@ -74,6 +74,8 @@ class Slopes:
             return None
         if atom.kind == "power":
             return self._of_power(number)
+        if atom.kind == "masked":
+            return self._of_masked(number)
         (inner,) = atom.parts
         slope = self.of(inner)
         if not slope.terms:
@@ -100,6 +102,15 @@ class Slopes:
         if atom.kind == "det":
             parts.append((own, ()))
         return self._times(parts, slope, (second, first, *ends), shape)
+
+    def _of_masked(self, number: int) -> Sum:
+        """That of what was there before, where nothing was filled in."""
+        inner, mask, _ = self.algebra.atoms[number].parts
+        shape = inner.shape
+        kept = Reader(self.algebra, {}).gate("eq", mask, self.algebra.number(0.0, shape))
+        labels = tuple(None if s == 1 else i for i, s in enumerate(shape))
+        at = labels + self._labels(len(shape))
+        return self._times([(kept, labels)], self.of(inner), at, shape + self.tail)
 
     def _of_power(self, number: int) -> Sum:
         """`b * a**(b - 1) * da + a**b * log(a) * db`."""

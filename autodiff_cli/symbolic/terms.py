@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import permutations
-from math import prod
+from math import isinf, prod
 from typing import Any, NamedTuple
 
 from ..graph.node import Node, Shape
@@ -56,7 +56,7 @@ class Sum(NamedTuple):
 class Atom(NamedTuple):
     """What is no product. `kind`: name, function (`data`: how it is called), group (a sum in
     brackets), delta (the identity), inverse, det, softmax, logsumexp (`data`: the axis), gate
-    (`data`: the comparison)."""
+    (`data`: the comparison), power, masked, one_hot, detached."""
 
     kind: str
     data: Any
@@ -120,7 +120,7 @@ class Algebra:
         for number, factors in terms:
             for value, product in self._normal(number, list(factors), shape):
                 total = found.get(product, 0.0) + value
-                if abs(total) > 1e-14 * max(abs(value), 1e-300):
+                if isinf(total) or abs(total) > 1e-14 * max(abs(value), 1e-300):
                     found[product] = total
                 else:
                     found.pop(product, None)

@@ -36,6 +36,7 @@ T = tensor([[0.3, 0.1], [0.2, -0.4], [0.5, 0.6], [-0.1, 0.9]])
 Q = tensor([[0.3, 0.1], [0.2, -0.4], [0.5, 0.6], [-0.1, 0.9]], requires_grad=True)
 lam = tensor(0.5)
 k = tensor([0, 1, 0, 1])
+m = tensor([False, True, False])
 """
 FIRST = [
     ("mean((X @ w - y)**2)", "w", "0.5 * X.T @ (X @ w - y)"),
@@ -80,6 +81,9 @@ FIRST = [
      "softmax(x, 0) * (z - z @ softmax(x, 0))"),
     ("sum(T * (softmax(Q @ V, 1) @ Q))", "V",
      "Q.T @ (softmax(Q @ V, 1) * (T @ Q.T - sum(T @ Q.T * softmax(Q @ V, 1), 1, keepdim=True)))"),
+    ("sum(softmax(masked_fill(x * z, m, -inf), 0) * z)", "x",
+     "z * softmax(masked_fill(x * z, m, -inf), 0)"
+     " * (z - z @ softmax(masked_fill(x * z, m, -inf), 0))"),
     ("0.5 * (x - z) @ inv(A) @ (x - z) + 0.5 * logdet(A)", "A",
      "0.5 * (inv(A).T - outer(inv(A).T @ (x - z), inv(A) @ (x - z)))"),
     ("sum((T - X @ W)**2)", "W", "-2 * X.T @ (T - X @ W)"),
