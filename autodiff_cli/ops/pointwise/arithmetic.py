@@ -311,6 +311,7 @@ def _same_kind(name, first, *others):
     inplace=True,
     samples=[S(t(2, 3), t(3), t(2, 1)), S(t(2), t(2), t(2), value=0.5)],
     phrase="the sum passes on; product rule times value",
+    properties=frozenset({"broadcasts"}),
 )
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 * tensor2`."""
@@ -322,11 +323,17 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
     return input + scaled * tensor2
 
 
+@addcmul.vjp
+def _(g, out, input, tensor1, tensor2, value):
+    return g, g * (tensor2 * value), g * (tensor1 * value)
+
+
 @composite(
     inplace=True,
     samples=[S(t(2, 3), t(3), t(2, 1, low=0.5)), S(t(2), t(2), t(2, low=0.5), value=0.5)],
     errors=[Bad("E307", ints(2), ints(2), ints(2, low=1))],
     phrase="the sum passes on; quotient rule times value",
+    properties=frozenset({"broadcasts"}),
 )
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1):
     """`input + value * tensor1 / tensor2`."""
@@ -334,6 +341,11 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
         raise fault("E307 addcdiv-does-not-divide")
     quotient = (tensor1 if value == 1 else tensor1 * value) / tensor2
     return input + quotient
+
+
+@addcdiv.vjp
+def _(g, out, input, tensor1, tensor2, value):
+    return g, g * (value / tensor2), -g * (value * tensor1 / (tensor2 * tensor2))
 
 
 def _value_second(key):
