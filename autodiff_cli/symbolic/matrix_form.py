@@ -241,7 +241,7 @@ class Printer:
             found[layout, False] = shown
         return found
 
-    def _together(self, factors: list[Factor], free: set[int]) -> Forms:
+    def _together(self, factors: list[Factor], free: set[Any]) -> Forms:
         for position, factor in enumerate(factors):
             if self.algebra.atoms[factor.atom].kind == "delta":
                 first, second = factor.at
@@ -282,7 +282,7 @@ class Printer:
         if not rest:
             shown = Form(1, 0, Call("eye", (Number(size),)))
         else:
-            forms = self._together(rest, {first})  # type: ignore[arg-type]
+            forms = self._together(rest, {first})
             form = forms.get(((first,), False))
             if form is None:
                 raise NoFormula

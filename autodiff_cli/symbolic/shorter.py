@@ -69,11 +69,10 @@ def _merged(
     for label, mine_size in _summed(algebra, left).items():
         for other, its_size in _summed(algebra, right).items():
             if mine_size == its_size:
-                names: dict[Any, Label] | None = {other: label}
-                for x in _summed(algebra, right):
-                    if x != other:
-                        names[x] = algebra.fresh()  # type: ignore[index]
-                terms = [(a, list(left)), (b, renamed(right, names or {}))]
+                renaming: dict[Any, Label] = {
+                    x: label if x == other else algebra.fresh() for x in _summed(algebra, right)
+                }
+                terms = [(a, list(left)), (b, renamed(right, renaming))]
                 yield from _brackets(algebra, terms, {label})
     for i, one in enumerate(left):
         for j, other in enumerate(right):

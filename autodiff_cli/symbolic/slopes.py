@@ -152,7 +152,7 @@ class Slopes:
     def _of_softmax(
         self, number: int, slope: Sum, labels: tuple[Label, ...], ends: tuple[Label, ...],
         shape: tuple[int, ...],
-    ) -> Sum:  # fmt: skip
+    ) -> Sum | None:  # fmt: skip
         """`p * (d - sum(p * d))` along the axis; of logsumexp only that sum."""
         algebra = self.algebra
         atom = algebra.atoms[number]
@@ -160,7 +160,7 @@ class Slopes:
         size = atom.parts[0].shape[axis]
         p = algebra.atom("softmax", axis, atom.parts, atom.parts[0].shape)
         if size == 1:
-            return None if atom.kind == "softmax" else slope  # type: ignore[return-value]
+            return None if atom.kind == "softmax" else slope
         label = algebra.fresh()
         along = tuple(label if i == axis else x for i, x in enumerate(labels))
         summed = [

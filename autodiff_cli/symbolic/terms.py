@@ -12,7 +12,7 @@ is zero; work is bounded (`NoFormula`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import permutations
 from math import isinf, prod
 from typing import Any, NamedTuple
@@ -504,20 +504,6 @@ class Algebra:
             number, inner = self._content(sum_)
         factor = Factor(self.group(inner), labels, power)
         return self.made([(number**power, [factor])], sum_.shape)
-
-    def applied(self, sum_: Sum, change: Callable[[int], Sum | None]) -> Sum:
-        """With atoms, where `change` gives something for them, replaced."""
-        terms = []
-        for product, value in sum_.terms:
-            factors: list[Factor] = []
-            for factor in product:
-                new = change(factor.atom)
-                if new is None:
-                    factors.append(factor)
-                else:
-                    factors.append(Factor(self.group(new), factor.at, factor.power))
-            terms.append((value, factors))
-        return self.made(terms, sum_.shape)
 
 
 def _label_key(label: Label) -> tuple[int, int]:
