@@ -6,6 +6,7 @@ graph -> sum of products -> derivative -> the cheapest way to write it -> names 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
 
@@ -73,27 +74,25 @@ def _formula(
     kept: tuple[Node, ...],
 ) -> tuple[Expression, int]:  # fmt: skip
     algebra = Algebra()
-    opened = Reader(algebra, ends)
     meanings: dict[str, Sum] = {}
     named: dict[Sum, str] = {}
+
+    def name_of(sum_: Sum, text: str) -> None:
+        if sum_.terms and sum_.terms[0][0]:  # no plain number
+            named.setdefault(sum_, text)
+
     for node in kept:
-        if node is not result:
-            read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}})
-            meaning = meanings[values[node]] = read.read(node)
-            if meaning.terms and meaning.terms[0][0]:
-                named.setdefault(meaning, values[node])
-    reader = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not result}})
+        read = Reader(algebra, {**ends, **{n: values[n] for n in kept if n is not node}})
+        meaning = meanings[values[node]] = read.read(node)
+        name_of(meaning, values[node])
+    reader = Reader(algebra, {**ends, **{n: values[n] for n in kept}})
     found = reader.read(result)
     for node in wrt:
         name = algebra.atom("name", ends[node], (), node.shape)
         found = Slopes(algebra, name, meanings).of(found)
     for node, text in values.items():
-        if node not in kept or node is result:
-            try:
-                sum_ = reader.read(node) if kept else opened.read(node)
-            except NoFormula:
-                continue
-            if sum_.terms and sum_.terms[0][0]:
-                named.setdefault(sum_, text)
+        if node not in kept:
+            with suppress(NoFormula):
+                name_of(reader.read(node), text)
     shown = Printer(algebra, named).form(found).shown
     return shown, algebra.work
