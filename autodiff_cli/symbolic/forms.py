@@ -135,6 +135,25 @@ def tensor(shown: Expression) -> Expression:
     return Call("tensor", (shown,)) if isinstance(shown, Number) else shown
 
 
+REDUCTIONS = ("sum", "mean", "logsumexp", "amax", "amin", "prod", "norm")
+
+
+def column(shown: Any) -> Any:
+    """A vector that was made of a matrix, as a column of it; None where it was not made so."""
+    match shown:
+        case Call(name, (inner, Number(1)), ()) if name in REDUCTIONS:
+            return Call(name, (inner, Number(1)), (("keepdim", "True"),))
+        case Call(name, (inner,), (("dim", "1"),)) if name in REDUCTIONS:
+            return Call(name, (inner,), (("dim", "1"), ("keepdim", "True")))
+        case Infix("pow" | "div" | "mul" | "add" | "sub", left, Number()):
+            found = column(left)
+            return None if found is None else shown._replace(left=found)
+        case Call("sqrt" | "log" | "exp", (inner,), ()):
+            found = column(inner)
+            return None if found is None else shown._replace(arguments=(found,))
+    return None
+
+
 def inverted(form: Form) -> Form | None:
     """The matrix of which a form is the inverse."""
     shown: Any = form.shown

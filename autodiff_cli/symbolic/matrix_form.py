@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from ..graph.node import Shape
-from .expression import Call, Expression, Index, Infix, Listed, Name, Number
+from .expression import INFIX, Call, Expression, Index, Infix, Listed, Name, Number
 from .forms import (
     Form,
     Forms,
@@ -22,6 +22,7 @@ from .forms import (
     add,
     broadcast,
     call,
+    column,
     constant_array,
     final,
     first,
@@ -40,7 +41,7 @@ from .forms import (
     with_number,
 )
 from .shorter import opened, ways
-from .terms import Algebra, At, Factor, Label, NoFormula, Product, Sum, is_summed, number_of
+from .terms import Algebra, At, Atom, Factor, Label, NoFormula, Product, Sum, is_summed, number_of
 
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
@@ -302,9 +303,6 @@ class Printer:
                 add(forms, (), False, call("trace", form))
                 return
             form, layout = call("diag", form), layout[:1]
-        if atom.kind == "logsumexp" and not below and factor.power == 1:
-            kept = [x for i, x in enumerate(layout) if i != atom.data]
-            add(forms, tuple(kept), below, self._logsumexp(factor, False))
         closing = {x for x in layout if is_label(x)} - outside
         if factor.power == 2 and not below and set(layout) == closing and len(layout) == 1:
             base, _ = self._powered(factor._replace(power=1.0))
@@ -396,6 +394,10 @@ class Printer:
             if len(layout) == 2 and None not in layout:
                 add(forms, layout[::-1], below, turned(form))
             elif len(layout) == 1 and layout[0] is not None:
+                whole = column(form.shown)
+                if whole is not None:
+                    add(forms, (*layout, None), below, Form(form.cost, form.marks + 1, whole))
+                    continue
                 shown = Index(form.shown, ":, None")
                 add(forms, (*layout, None), below, Form(form.cost + 1, form.marks + 2, shown))
 
@@ -438,13 +440,6 @@ class Printer:
             return None
         return call("norm", self._atom(inner.atom))
 
-    def _logsumexp(self, factor: Factor, keep: bool) -> Form:
-        atom = self.algebra.atoms[factor.atom]
-        form = self.form(atom.parts[0])
-        keywords = (("keepdim", "True"),) if keep else ()
-        shown = Call("logsumexp", (form.shown, Number(atom.data)), keywords)
-        return Form(form.cost + 1, form.marks, shown)
-
     def _side(self, sum_: Sum) -> Form:
         """An operand that is broadcast: a number as it is."""
         value = number_of(sum_)
@@ -465,24 +460,30 @@ class Printer:
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
         if atom.kind == "masked":
             return call("masked_fill", *map(self._side, atom.parts))
-        if atom.kind == "power":
-            return infix("pow", *map(self._side, atom.parts))
+        if atom.kind == "function" and len(atom.parts) > 1:
+            return self._function(atom)
         form = self._side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])
         if atom.kind == "one_hot":
             return call("one_hot", form, Number(atom.data))
         if atom.kind in ("group", "detached"):
             return form
-        if atom.kind == "logsumexp":
-            return self._logsumexp(Factor(number, ()), len(atom.shape) > 1)
+        if atom.kind in ("logsumexp", "amax", "amin", "prod"):
+            return call(atom.kind, form, *(() if atom.data is None else (Number(atom.data),)))
         if atom.kind == "softmax":
             return call("softmax", form, Number(atom.data))
         if atom.kind == "function":
-            op, statics = atom.data
-            keywords = tuple(
-                (param.name, str(value))
-                for param, value in zip(op.params, statics, strict=False)
-                if value is not None and value != param.default
-            )
-            name = op.name.removeprefix("nn.functional.")
-            return Form(form.cost + 1, form.marks, Call(name, (form.shown,), keywords))
+            return self._function(atom)
         return call({"inverse": "inv"}.get(atom.kind, atom.kind), form)
+
+    def _function(self, atom: Atom) -> Form:
+        op, statics = atom.data
+        forms = list(map(self._side, atom.parts))
+        if op.key in INFIX:
+            return infix(op.key, *forms)
+        keywords = tuple(
+            (param.name, str(value))
+            for param, value in zip(op.params, statics, strict=False)
+            if value is not None and value != param.default
+        )
+        found = call(op.name.removeprefix("nn.functional."), *forms)
+        return found._replace(shown=found.shown._replace(keywords=keywords))

@@ -8,16 +8,17 @@ is what its body is. Names end the reading; `opened` reads on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import log
 from typing import Any
 
 import numpy as np
 
 from ..graph.kinds import Kind
-from ..graph.node import Node
+from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT
 from ..graph.registry import overloads
 from ..graph.walk import bottom_up
-from .terms import OPPOSITE, Algebra, At, Label, NoFormula, Sum, number_of
+from .terms import OPPOSITE, Algebra, At, Label, NoFormula, Sum, is_summed, number_of
 
 MOST_NODES = 400
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
@@ -76,12 +77,34 @@ class Reader:
         return self.known[node]
 
     def _function(self, node: Node) -> Sum:
-        """A function of one element. Static arguments are a part of its name."""
+        """A function of elements. Static arguments are a part of its name."""
         statics = tuple(None if isinstance(a, Node) else a for a in node.args)
-        atom = self.algebra.atom(
-            "function", (node.op, statics), (self.of(node.inputs[0]),), node.shape
-        )
+        parts = tuple(self.algebra.stretched(self.of(n), node.shape) for n in node.inputs)
+        if node.op.key == "log":
+            found = self._logarithm(parts[0])
+            if found is not None:
+                return found
+        atom = self.algebra.atom("function", (node.op, statics), parts, node.shape)
         return self.algebra.of_atom(atom)
+
+    def _logarithm(self, inner: Sum) -> Sum | None:
+        """`log(sum(exp(u)))` as a logsumexp."""
+        algebra = self.algebra
+        if len(inner.terms) != 1 or len(inner.terms[0][0]) != 1 or inner.terms[0][1] <= 0:
+            return None
+        (((factor,), number),) = inner.terms
+        atom = algebra.atoms[factor.atom]
+        if atom.kind == "group" and len(atom.parts[0].terms) == 1 and factor.at == ():
+            return self._logarithm(algebra.scaled(atom.parts[0], number))
+        summed = [axis for axis, label in enumerate(factor.at) if is_summed(label)]
+        kept = tuple(x for x in factor.at if not is_summed(x))
+        whole = kept == tuple(range(len(inner.shape)))
+        if atom.kind != "function" or atom.data[0].key != "exp" or factor.power != 1:
+            return None
+        if len(summed) != 1 or not whole:
+            return None
+        found = algebra.of_atom(algebra.atom("logsumexp", summed[0], atom.parts, inner.shape))
+        return algebra.added(found, algebra.number(log(number), inner.shape))
 
     # -- what ops are -----------------------------------------------------------------------------
 
@@ -121,13 +144,8 @@ class Reader:
     def pow(self, node: Node, base: Node, exponent: Node) -> Sum:
         power = number_of(self.of(exponent))
         if power is None:
-            return self._raised(node, base, exponent)
+            return self._function(node)
         return self.algebra.stretched(self.raised(self.of(base), power), node.shape)
-
-    def _raised(self, node: Node, base: Node, exponent: Node) -> Sum:
-        """`a**b` as an atom of both."""
-        parts = tuple(self.algebra.stretched(self.of(n), node.shape) for n in (base, exponent))
-        return self.algebra.of_atom(self.algebra.atom("power", None, parts, node.shape))
 
     def raised(self, sum_: Sum, power: float) -> Sum:
         """A power; 1 / (1 + exp(-u)) is a sigmoid."""
@@ -310,6 +328,29 @@ class Reader:
             )
         return found
 
+    def lerp(self, node: Node, start: Node, end: Node, weight: Node) -> Sum:
+        algebra, shape = self.algebra, node.shape
+        first = algebra.stretched(self.of(start), shape)
+        step = algebra.added(
+            algebra.stretched(self.of(end), shape), algebra.scaled(first, -1.0)
+        )
+        return algebra.added(first, algebra.multiplied(self.of(weight), step, shape))
+
+    def cross_entropy(self, node: Node, p: Node, target: Node, *args: Any) -> Sum:
+        """`-(y * log(p) + (1 - y) * log(1 - p))`."""
+        algebra, shape = self.algebra, node.shape
+        found = []
+        for p_sum, y in zip(self._both(p, shape), self._both(target, shape), strict=True):
+            logarithm = function(algebra, "log", p_sum)
+            found.append(algebra.scaled(algebra.multiplied(y, logarithm, shape), -1.0))
+        return algebra.added(*found)
+
+    def _both(self, node: Node, shape: Shape) -> tuple[Sum, Sum]:
+        """A probability, and that of the opposite."""
+        p = self.algebra.stretched(self.of(node), shape)
+        one = self.algebra.number(1.0, shape)
+        return p, self.algebra.added(one, self.algebra.scaled(p, -1.0))
+
     def _averaged(self, node: Node, losses: Sum, reduction: str) -> Sum:
         """A loss from the losses of all elements."""
         if reduction == "none":
@@ -407,19 +448,40 @@ class Reader:
         return self.algebra.of_atom(atom)
 
     def logsumexp(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
-        axes = _axes(dims, inner.ndim)
-        if len(axes) != 1:
-            raise NoFormula(node)
-        found = self._logsumexp(self.of(inner), axes[0])
-        return found if keepdim else self.algebra.reduced(found, axes, False)
+        return self._along("logsumexp", node, inner, dims)
 
-    def _logsumexp(self, inner: Sum, axis: int) -> Sum:
-        shape = tuple(1 if i == axis else size for i, size in enumerate(inner.shape))
-        return self.algebra.of_atom(self.algebra.atom("logsumexp", axis, (inner,), shape))
+    def largest(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
+        return self._along(node.op.key, node, inner, dims)
+
+    def prod(self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any) -> Sum:
+        return self._along("prod", node, inner, dims)
+
+    def _along(self, kind: str, node: Node, inner: Node, dims: Any) -> Sum:
+        """What an axis, or all of them, becomes one element of: without that axis."""
+        axes = _axes(dims, inner.ndim)
+        if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
+            raise NoFormula(node)
+        found = self._reduction(kind, self.of(inner), axes)
+        return found if len(found.shape) == node.ndim else self._unreduced(found, node.shape, axes)
+
+    def _reduction(self, kind: str, inner: Sum, axes: tuple[int, ...]) -> Sum:
+        shape = tuple(size for axis, size in enumerate(inner.shape) if axis not in axes)
+        axis = axes[0] if len(axes) == 1 else None
+        return self.algebra.of_atom(self.algebra.atom(kind, axis, (inner,), shape))
+
+    def _unreduced(self, sum_: Sum, shape: Shape, axes: tuple[int, ...]) -> Sum:
+        """With axes of one element where some were reduced."""
+        left = [axis for axis in range(len(shape)) if axis not in axes]
+        order = tuple(
+            None if size == 1 else axis for size, axis in zip(sum_.shape, left, strict=True)
+        )
+        return self.algebra.moved(sum_, order, shape)
 
     def log_softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
-        total = self._logsumexp(self.of(inner), dim % inner.ndim)
-        total = self.algebra.stretched(total, inner.shape)
+        axis = (dim % inner.ndim,)
+        total = self._reduction("logsumexp", self.of(inner), axis)
+        shape = tuple(1 if i in axis else size for i, size in enumerate(inner.shape))
+        total = self.algebra.stretched(self._unreduced(total, shape, axis), inner.shape)
         return self.algebra.added(self.of(inner), self.algebra.scaled(total, -1.0))
 
     def detached(self, node: Node, inner: Node) -> Sum:
@@ -460,7 +522,9 @@ READERS: dict[str, Callable[..., Sum]] = {
     "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
     "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.maximum,
     "minimum": Reader.minimum, "det": Reader.det, "slogdet": Reader.slogdet,
-    "output": Reader.output, "logsumexp": Reader.logsumexp,
+    "output": Reader.output, "logsumexp": Reader.logsumexp, "amax": Reader.largest,
+    "amin": Reader.largest, "prod": Reader.prod, "filled": Reader.filled, "lerp": Reader.lerp,
+    "bce": Reader.cross_entropy,
 }  # fmt: skip
 
 
@@ -471,10 +535,10 @@ def function(algebra: Algebra, name: str, inner: Sum) -> Sum:
 
 
 def _is_function(node: Node) -> bool:
-    """Whether a node is a function of one element of one operand, in the names of programs."""
-    if len(node.inputs) != 1 or node.shape != node.inputs[0].shape:
-        return False
-    return node.op.kind is Kind.POINTWISE or node.op.name in SMOOTH
+    """Whether a node is a function of the elements of its operands, in the names of programs."""
+    if node.op.kind is Kind.POINTWISE and node.op.vjp_rule is not None:
+        return sum(isinstance(a, Node) for a in node.args) == len(node.inputs) > 0
+    return node.op.name in SMOOTH and len(node.inputs) == 1 and node.shape == node.inputs[0].shape
 
 
 SMOOTH = frozenset(

@@ -72,8 +72,8 @@ class Slopes:
             return None if meaning is None else self.of(meaning)
         if atom.kind in ("delta", "gate", "detached", "one_hot"):
             return None
-        if atom.kind == "power":
-            return self._of_power(number)
+        if atom.kind == "function":
+            return self._of_function(number)
         if atom.kind == "masked":
             return self._of_masked(number)
         (inner,) = atom.parts
@@ -86,11 +86,10 @@ class Slopes:
         labels = tuple(None if s == 1 else i for i, s in enumerate(atom.shape))
         ends = self._labels(len(atom.shape))
         own = algebra.of_atom(number)
-        if atom.kind == "function":
-            local = self._of_function(number)
-            return self._times([(local, labels)], slope, labels + ends, shape)
         if atom.kind in ("softmax", "logsumexp"):
             return self._of_softmax(number, slope, labels, ends, shape)
+        if atom.kind in ("amax", "amin", "prod"):
+            return self._of_reduction(number, slope, ends, shape)
         first, second = algebra.fresh(), algebra.fresh()
         if atom.kind == "inverse":  # d inv(X) = -inv(X) dX inv(X)
             beside = [(own, (0, first)), (own, (second, 1))]
@@ -111,24 +110,6 @@ class Slopes:
         labels = tuple(None if s == 1 else i for i, s in enumerate(shape))
         at = labels + self._labels(len(shape))
         return self._times([(kept, labels)], self.of(inner), at, shape + self.tail)
-
-    def _of_power(self, number: int) -> Sum:
-        """`b * a**(b - 1) * da + a**b * log(a) * db`."""
-        algebra = self.algebra
-        atom = algebra.atoms[number]
-        base, exponent = atom.parts
-        shape = atom.shape
-        labels = tuple(None if s == 1 else i for i, s in enumerate(shape))
-        lower = algebra.added(exponent, algebra.number(-1.0, shape))
-        less = algebra.of_atom(algebra.atom("power", None, (base, lower), shape))
-        found = []
-        for slope, beside in (
-            (self.of(base), [exponent, less]),
-            (self.of(exponent), [algebra.of_atom(number), function(algebra, "log", base)]),
-        ):
-            at = labels + self._labels(len(shape))
-            found.append(self._times([(x, labels) for x in beside], slope, at, shape + self.tail))
-        return algebra.added(*found)
 
     def _times(
         self, beside: Sequence[tuple[Sum, tuple[Label, ...]]], slope: Sum, at: tuple[Label, ...],
@@ -157,12 +138,11 @@ class Slopes:
         algebra = self.algebra
         atom = algebra.atoms[number]
         axis = atom.data
-        size = atom.parts[0].shape[axis]
         p = algebra.atom("softmax", axis, atom.parts, atom.parts[0].shape)
-        if size == 1:
-            return None if atom.kind == "softmax" else slope
-        label = algebra.fresh()
-        along = tuple(label if i == axis else x for i, x in enumerate(labels))
+        if atom.parts[0].shape[axis] == 1:
+            return None if atom.kind == "softmax" else algebra.reduced(slope, (axis,), False)
+        after = labels[axis + (atom.kind == "softmax") :]
+        along = (*labels[:axis], algebra.fresh(), *after)
         summed = [
             (value, [Factor(p, along), *algebra.placed(product, along + ends)])
             for product, value in slope.terms
@@ -175,48 +155,95 @@ class Slopes:
             terms.append((value, [own, *algebra.placed(product, labels + ends)]))
         return algebra.made(terms, shape)
 
-    def _of_function(self, number: int) -> Sum:
-        """The slope of a function of one element, by the rule of its op."""
-        atom = self.algebra.atoms[number]
-        op, statics = atom.data
+    def _of_reduction(
+        self, number: int, slope: Sum, ends: tuple[Label, ...], shape: tuple[int, ...]
+    ) -> Sum:
+        """Of a product that without each element; of the largest element what it is equal to."""
+        algebra = self.algebra
+        atom = algebra.atoms[number]
         (inner,) = atom.parts
+        axes = range(len(inner.shape)) if atom.data is None else (atom.data,)
+        kept = iter(range(len(atom.shape)))
+        labels: tuple[Label, ...] = tuple(
+            algebra.fresh() if axis in axes else next(kept) for axis in range(len(inner.shape))
+        )
+        labels = tuple(None if n == 1 else x for x, n in zip(labels, inner.shape, strict=True))
+        outer = tuple(x for axis, x in enumerate(labels) if axis not in axes)
+        own = algebra.of_atom(number)
+        if atom.kind == "prod":
+            rest = Reader(algebra, {}).raised(inner, -1.0)
+            return self._times([(own, outer), (rest, labels)], slope, labels + ends, shape)
+        order = tuple(None if n == 1 else axis for axis, n in enumerate(inner.shape))
+        spread = tuple(x for axis, x in enumerate(order) if axis not in axes)
+        all_ = algebra.moved(own, spread, inner.shape)
+        there = Reader(algebra, {}).gate("eq", inner, all_)
+        return self._times([(there, labels)], slope, labels + ends, shape)
+
+    def _of_function(self, number: int) -> Sum | None:
+        """The slopes of a function of elements, by the rule of its op, times those of what it is a
+        function of; one that has no rule is what its body is."""
+        algebra = self.algebra
+        atom = algebra.atoms[number]
+        op, statics = atom.data
+        inner = [self.of(part) for part in atom.parts]
+        if not any(slope.terms for slope in inner):
+            return None
         plain = PLAIN.get(op.name)
         if plain is not None:
-            return plain(self.algebra, inner, self.algebra.of_atom(number))
-        return self._by_rule(op, statics, inner, self.algebra.of_atom(number))
+            locals_: Sequence[Sum | None] = [plain(algebra, *atom.parts)]
+        elif op.vjp_rule is None:
+            return self._of_body(op, statics, atom.parts[0])
+        else:
+            locals_ = self._by_rule(op, statics, atom.parts, algebra.of_atom(number))
+        labels = tuple(None if s == 1 else i for i, s in enumerate(atom.shape))
+        at = labels + self._labels(len(atom.shape))
+        shape = atom.shape + self.tail
+        found = [
+            self._times([(local, labels)], slope, at, shape)
+            for local, slope in zip(locals_, inner, strict=True)
+            if slope.terms and local is not None
+        ]
+        return algebra.added(*found) if found else None
 
-    def _by_rule(self, op: Op, statics: tuple[object, ...], inner: Sum, own: Sum) -> Sum:
-        if op.vjp_rule is None:
-            raise NoFormula
+    def _of_body(self, op: Op, statics: tuple[object, ...], inner: Sum) -> Sum:
         operand = constant(np.full(inner.shape, 0.5))
-        args = [operand if a is None else a for a in statics]
-        result = op.apply(args)
-        g = constant(np.ones(inner.shape))
-        found = op.vjp_rule(g, result, *result.args)
-        slope = found[0] if isinstance(found, tuple) else found
-        if not isinstance(slope, Node):
+        result = op.apply([operand if a is None else a for a in statics])
+        if not isinstance(result.body, Node):
             raise NoFormula
         reader = Reader(self.algebra, {})
-        reader.known.update({operand: inner, result: own})
-        reader.known[g] = self.algebra.number(1.0, inner.shape)
-        return self.algebra.stretched(reader.read(slope), inner.shape)
+        reader.known[operand] = inner
+        return self.of(reader.read(result.body))
+
+    def _by_rule(
+        self, op: Op, statics: tuple[object, ...], parts: tuple[Sum, ...], own: Sum
+    ) -> list[Sum | None]:
+        operands = [constant(np.full(part.shape, 0.5)) for part in parts]
+        left = iter(operands)
+        result = op.apply([next(left) if a is None else a for a in statics])
+        g = constant(np.ones(own.shape))
+        assert op.vjp_rule is not None
+        found = op.vjp_rule(g, result, *result.args)
+        reader = Reader(self.algebra, {})
+        reader.known.update({**dict(zip(operands, parts, strict=True)), result: own})
+        reader.known[g] = self.algebra.number(1.0, own.shape)
+        return [
+            self.algebra.stretched(reader.read(slope), own.shape)
+            if isinstance(slope, Node) else None
+            for slope in (found if isinstance(found, tuple) else (found,))[: len(parts)]
+        ]  # fmt: skip
 
 
-def _sigmoid(algebra: Algebra, inner: Sum) -> Sum:
-    return function(algebra, "sigmoid", inner)
-
-
-def _gate(algebra: Algebra, inner: Sum, own: Sum) -> Sum:
+def _gate(algebra: Algebra, inner: Sum) -> Sum:
     return Reader(algebra, {}).gate("gt", inner, algebra.number(0.0, inner.shape))
 
 
 PLAIN = {
     "relu": _gate,
     "nn.functional.relu": _gate,
-    "nn.functional.softplus": lambda algebra, inner, own: _sigmoid(algebra, inner),
-    "nn.functional.logsigmoid": lambda algebra, inner, own: _sigmoid(
-        algebra, algebra.scaled(inner, -1.0)
+    "nn.functional.softplus": lambda algebra, inner: function(algebra, "sigmoid", inner),
+    "nn.functional.logsigmoid": lambda algebra, inner: function(
+        algebra, "sigmoid", algebra.scaled(inner, -1.0)
     ),
-    "abs": lambda algebra, inner, own: function(algebra, "sign", inner),
-    "sign": lambda algebra, inner, own: Sum((), inner.shape),
+    "abs": lambda algebra, inner: function(algebra, "sign", inner),
+    "sign": lambda algebra, inner: Sum((), inner.shape),
 }
