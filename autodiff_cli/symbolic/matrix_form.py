@@ -40,8 +40,21 @@ from .forms import (
     turned,
     with_number,
 )
+from .lets import cost_of
 from .shorter import opened, ways
-from .terms import Algebra, At, Atom, Factor, Label, NoFormula, Product, Sum, is_summed, number_of
+from .terms import (
+    OPPOSITE,
+    Algebra,
+    At,
+    Atom,
+    Factor,
+    Label,
+    NoFormula,
+    Product,
+    Sum,
+    is_summed,
+    number_of,
+)
 
 MOST_WORK = 3_000  # steps of the search for the shortest form
 MOST_STACKED = 8  # elements of a vector that are written one by one
@@ -149,6 +162,9 @@ class Printer:
             if stacked is not None:
                 return stacked
         want: Layout = tuple(None if s == 1 else axis for axis, s in enumerate(sum_.shape))
+        switched = self._switched(sum_, want)
+        if switched is not None:
+            return switched
         terms = []
         met: set[Label] = set()
         for product, value in sum_.terms:
@@ -187,6 +203,35 @@ class Printer:
                 return with_number(constant_array(1, sum_.shape), value)
             shown = times(constant_array(1, self._sizes(sum_, missing)), shown)
         return shown
+
+    def _switched(self, sum_: Sum, want: Layout) -> Form | None:
+        """Terms where a comparison holds and terms where it does not, in one `where`."""
+        gates = {
+            factor.atom for product, _ in sum_.terms for factor in product
+            if factor.at == want and self.algebra.atoms[factor.atom].kind == "gate"
+        }  # fmt: skip
+        for number in sorted(gates):
+            atom = self.algebra.atoms[number]
+            other = self.algebra.ids.get(("gate", OPPOSITE[atom.data], atom.parts, atom.shape))
+            if other not in gates:
+                continue
+            sides: dict[int | None, list[tuple[Product, float]]] = {number: [], other: []}
+            for product, value in sum_.terms:
+                side = next((f.atom for f in product if f.atom in sides and f.at == want), None)
+                rest = tuple(f for f in product if f.atom != side)
+                sides.setdefault(side, []).append((rest, value))
+            yes, no = (
+                self._side(self.algebra.made([(v, p) for p, v in sides[x]], sum_.shape))
+                for x in (number, other)
+            )
+            condition: Any = self._atom(number).shown
+            cost = cost_of(condition) + yes.cost + no.cost
+            shown = Call("where", (condition.arguments[0], yes.shown, no.shown))
+            form = Form(cost, yes.marks + no.marks, shown)
+            if None not in sides:
+                return form
+            return infix("add", form, self._form(Sum(tuple(sides[None]), sum_.shape)))
+        return None
 
     def _numbered(self, form: Form, number: float) -> Form:
         """A form with its coefficient: of a sum over n elements 1/n makes the mean."""
@@ -285,6 +330,10 @@ class Printer:
         else:
             forms = self._together(rest, {first})
             form = forms.get(((first,), False))
+            under = forms.get(((first,), True))
+            if under is not None:
+                over = infix("div", Form(0, 0, Number(1)), under)
+                form = over if form is None else min(form, over, key=price)
             if form is None:
                 raise NoFormula
             shown = call("diag", form)

@@ -21,6 +21,7 @@ from ..graph.walk import bottom_up
 from .terms import OPPOSITE, Algebra, At, Label, NoFormula, Sum, is_summed, number_of
 
 MOST_NODES = 400
+TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 
 
@@ -265,6 +266,14 @@ class Reader:
 
     def gate(self, key: str, left: Sum, right: Sum) -> Sum:
         """1 where a comparison holds, 0 elsewhere."""
+        if number_of(left) is None and number_of(right) is None and key not in ("eq", "ne"):
+            apart = self.algebra.added(left, self.algebra.scaled(right, -1.0))
+            if len(apart.terms) == 1 and max(len(left.terms), len(right.terms)) == 1:
+                ((product, value),) = apart.terms
+                if len(product) == 1:
+                    left = Sum(((product, 1.0),), left.shape)
+                    right = self.algebra.number(0.0, left.shape)
+                    key = key if value > 0 else TURNED[key]
         if key in ("gt", "le") and number_of(right) == 0 and len(left.terms) == 1:
             ((product, value),) = left.terms
             atom = self.algebra.atoms[product[0].atom] if len(product) == 1 else None
@@ -331,9 +340,7 @@ class Reader:
     def lerp(self, node: Node, start: Node, end: Node, weight: Node) -> Sum:
         algebra, shape = self.algebra, node.shape
         first = algebra.stretched(self.of(start), shape)
-        step = algebra.added(
-            algebra.stretched(self.of(end), shape), algebra.scaled(first, -1.0)
-        )
+        step = algebra.added(algebra.stretched(self.of(end), shape), algebra.scaled(first, -1.0))
         return algebra.added(first, algebra.multiplied(self.of(weight), step, shape))
 
     def cross_entropy(self, node: Node, p: Node, target: Node, *args: Any) -> Sum:
@@ -528,10 +535,11 @@ READERS: dict[str, Callable[..., Sum]] = {
 }  # fmt: skip
 
 
-def function(algebra: Algebra, name: str, inner: Sum) -> Sum:
-    """A function of one element by its name."""
+def function(algebra: Algebra, name: str, *parts: Sum) -> Sum:
+    """A function of elements by its name."""
     (op, *_) = overloads(name)
-    return algebra.of_atom(algebra.atom("function", (op, (None,)), (inner,), inner.shape))
+    statics = (None,) * len(parts)
+    return algebra.of_atom(algebra.atom("function", (op, statics), parts, parts[0].shape))
 
 
 def _is_function(node: Node) -> bool:

@@ -7,7 +7,7 @@ is the derivative of a derivative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -190,7 +190,7 @@ class Slopes:
             return None
         plain = PLAIN.get(op.name)
         if plain is not None:
-            locals_: Sequence[Sum | None] = [plain(algebra, *atom.parts)]
+            locals_: Sequence[Sum | None] = plain(algebra, *atom.parts)
         elif op.vjp_rule is None:
             return self._of_body(op, statics, atom.parts[0])
         else:
@@ -233,17 +233,41 @@ class Slopes:
         ]  # fmt: skip
 
 
-def _gate(algebra: Algebra, inner: Sum) -> Sum:
-    return Reader(algebra, {}).gate("gt", inner, algebra.number(0.0, inner.shape))
+def _gate(algebra: Algebra, inner: Sum) -> list[Sum]:
+    return [Reader(algebra, {}).gate("gt", inner, algebra.number(0.0, inner.shape))]
 
 
-PLAIN = {
+def _pow(algebra: Algebra, base: Sum, exponent: Sum) -> list[Sum]:
+    """`b * a**(b - 1)` and `a**b * log(a)`."""
+    shape = base.shape
+    lower = algebra.added(exponent, algebra.number(-1.0, shape))
+    return [
+        algebra.multiplied(exponent, function(algebra, "pow", base, lower), shape),
+        algebra.multiplied(
+            function(algebra, "pow", base, exponent), function(algebra, "log", base), shape
+        ),
+    ]
+
+
+def _atan2(algebra: Algebra, y: Sum, x: Sum) -> list[Sum]:
+    """`x / (x**2 + y**2)` and `-y / (x**2 + y**2)`."""
+    squares = algebra.added(algebra.raised(x, 2.0), algebra.raised(y, 2.0))
+    over = algebra.raised(squares, -1.0)
+    return [
+        algebra.multiplied(x, over, x.shape),
+        algebra.scaled(algebra.multiplied(y, over, x.shape), -1.0),
+    ]
+
+
+PLAIN: Mapping[str, Callable[..., list[Sum]]] = {
     "relu": _gate,
     "nn.functional.relu": _gate,
-    "nn.functional.softplus": lambda algebra, inner: function(algebra, "sigmoid", inner),
-    "nn.functional.logsigmoid": lambda algebra, inner: function(
-        algebra, "sigmoid", algebra.scaled(inner, -1.0)
-    ),
-    "abs": lambda algebra, inner: function(algebra, "sign", inner),
-    "sign": lambda algebra, inner: Sum((), inner.shape),
+    "nn.functional.softplus": lambda algebra, inner: [function(algebra, "sigmoid", inner)],
+    "nn.functional.logsigmoid": lambda algebra, inner: [
+        function(algebra, "sigmoid", algebra.scaled(inner, -1.0))
+    ],
+    "abs": lambda algebra, inner: [function(algebra, "sign", inner)],
+    "sign": lambda algebra, inner: [Sum((), inner.shape)],
+    "pow": _pow,
+    "atan2": _atan2,
 }

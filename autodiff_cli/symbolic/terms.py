@@ -18,8 +18,10 @@ from math import isinf, prod
 from typing import Any, NamedTuple
 
 from ..graph.node import Node, Shape
+from ..graph.registry import overloads
 
 OPPOSITE = {"gt": "le", "le": "gt", "lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
+QUOTIENTS = {"sinh": ("cosh", "tanh"), "sin": ("cos", "tan")}  # divided by, and what that is
 MOST_TERMS = 40  # of one sum
 MOST_ATOMS = 600
 MOST_FACTORS = 9  # of one term
@@ -196,7 +198,7 @@ class Algebra:
         for position, one in enumerate(factors):
             if self._is_whole(one, factors):
                 return self._merged(number, factors[:position] + factors[position + 1 :])
-            other = self._complement(one, factors)
+            other = self._quotient(one, factors) or self._complement(one, factors)
             if other is not None:
                 rest = [f for f in factors if f is not one and f is not other[0]]
                 return self._merged(number, [*rest, *other[1]])
@@ -223,6 +225,25 @@ class Algebra:
             return False
         label = one.at[atom.data if atom.kind == "softmax" else 1]
         return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
+
+    def _quotient(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
+        """`sinh(u) / cosh(u)` as `tanh(u)`."""
+        atom = self.atoms[one.atom]
+        if atom.kind != "function" or atom.data[0].name not in QUOTIENTS or one.power <= 0:
+            return None
+        below, name = QUOTIENTS[atom.data[0].name]
+        for other in factors:
+            beside = self.atoms[other.atom]
+            if other.at != one.at or beside.kind != "function" or other.power >= 0:
+                continue
+            if beside.data[0].name == below and beside.parts == atom.parts:
+                power = min(one.power, -other.power)
+                (op, *_) = overloads(name)
+                found = self.atom("function", (op, (None,)), atom.parts, atom.shape)
+                left = [(one.atom, one.power - power), (other.atom, other.power + power)]
+                rest = [Factor(number, one.at, p) for number, p in left if p]
+                return other, [Factor(found, one.at, power), *rest]
+        return None
 
     def _complement(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
         """`exp(u)` beside `sigmoid(-u)`, which together are `sigmoid(u)`."""
