@@ -81,6 +81,7 @@ class Algebra:
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
         self.ids: dict[tuple[Any, ...], int] = {}
+        self.units: dict[Any, Sum] = {}  # what is in brackets, up to a coefficient
         self.labels = -1000
         self.work = 0
 
@@ -355,6 +356,8 @@ class Algebra:
 
     def group(self, inner: Sum) -> int:
         """A sum as an atom."""
+        if inner.terms:
+            self.units.setdefault(_unit(inner), inner)
         return self.atom("group", None, (inner,), inner.shape)
 
     def _ordered(self, factors: list[Factor]) -> Product:
@@ -420,17 +423,15 @@ class Algebra:
         return value, [Factor(self.group(inner), at)]
 
     def _content(self, sum_: Sum) -> tuple[float, Sum]:
-        """What all coefficients have in common, and the rest, with the sign of the sum that was
-        there first."""
+        """What all coefficients have in common, and the rest: what is in brackets already where
+        that is a multiple of it."""
+        known = self.units.get(_unit(sum_))
+        if known is not None:
+            return sum_.terms[0][1] / known.terms[0][1], known
         values = [abs(value) for _, value in sum_.terms]
         common = values[0] if max(values) == min(values) else 1.0
         inner = self.scaled(sum_, 1 / common)
         turned = self.scaled(inner, -1.0)
-        known = ("group", None, (inner,), inner.shape) in self.ids
-        if known or not any(value < 0 for _, value in inner.terms):
-            return common, inner
-        if ("group", None, (turned,), turned.shape) in self.ids:
-            return -common, turned
         return (common, inner) if any(v > 0 for _, v in inner.terms) else (-common, turned)
 
     def einsum(self, operands: list[tuple[Sum, tuple[Label, ...]]], shape: Shape) -> Sum:
@@ -525,6 +526,11 @@ class Algebra:
             number, inner = self._content(sum_)
         factor = Factor(self.group(inner), labels, power)
         return self.made([(number**power, [factor])], sum_.shape)
+
+
+def _unit(sum_: Sum) -> Any:
+    first = sum_.terms[0][1]
+    return sum_.shape, tuple((p, float(f"{value / first:.12g}")) for p, value in sum_.terms)
 
 
 def _label_key(label: Label) -> tuple[int, int]:
