@@ -119,9 +119,10 @@ class Reader:
         return self._added(node, left, right, -1.0)
 
     def _added(self, node: Node, left: Node, right: Node, sign: float) -> Sum:
-        one = self.algebra.stretched(self.of(left), node.shape)
-        other = self.algebra.stretched(self.of(right), node.shape)
-        return self.algebra.added(one, self.algebra.scaled(other, sign))
+        return self._plus(self.of(left), self.algebra.scaled(self.of(right), sign), node.shape)
+
+    def _plus(self, left: Sum, right: Sum, shape: Shape) -> Sum:
+        return self.algebra.added(*(self.algebra.stretched(x, shape) for x in (left, right)))
 
     def neg(self, node: Node, inner: Node) -> Sum:
         return self.algebra.scaled(self.of(inner), -1.0)
@@ -193,6 +194,23 @@ class Reader:
             raise NoFormula(node)
         left = iter(axes)
         return self._moved(node, inner, [None if s == 1 else next(left) for s in inner.shape])
+
+    def standardized(
+        self, node: Node, inner: Node, mean: Node, over: Node, weight: Any, bias: Any, dims: Any,
+        shape: Shape, *args: Any,
+    ) -> Sum:  # fmt: skip
+        """`(x - mean) / deviation * weight + bias`."""
+        algebra = self.algebra
+        centred = self._added(node, inner, mean, -1.0)
+        found = algebra.multiplied(centred, self.of(over), node.shape)
+        for parameter, act in ((weight, algebra.multiplied), (bias, self._plus)):
+            if parameter is not None:
+                sum_ = self.of(parameter)
+                axes = [axis for axis, size in enumerate(shape) if size != 1]
+                if len(axes) != len(sum_.shape):
+                    raise NoFormula(node)
+                found = act(found, algebra.moved(sum_, tuple(axes), shape), node.shape)
+        return found
 
     def sum(self, node: Node, inner: Node, dims: Any = None, keepdim: bool = False, *_: Any) -> Sum:
         axes = tuple(range(inner.ndim)) if dims is None else _axes(dims, inner.ndim)
@@ -531,7 +549,7 @@ READERS: dict[str, Callable[..., Sum]] = {
     "minimum": Reader.minimum, "det": Reader.det, "slogdet": Reader.slogdet,
     "output": Reader.output, "logsumexp": Reader.logsumexp, "amax": Reader.largest,
     "amin": Reader.largest, "prod": Reader.prod, "filled": Reader.filled, "lerp": Reader.lerp,
-    "bce": Reader.cross_entropy,
+    "bce": Reader.cross_entropy, "standardized": Reader.standardized,
 }  # fmt: skip
 
 
