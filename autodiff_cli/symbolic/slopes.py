@@ -41,7 +41,7 @@ class Slopes:
                 rest = list(product[:position] + product[position + 1 :])
                 if power != 1:
                     rest.append(Factor(atom, at, power - 1))
-                for inner, value in slope.terms:
+                for inner, value in self.algebra.known_parts(slope):
                     factors = rest + self.algebra.placed(inner, at + ends)
                     value *= number * power * self.algebra.repeats(product, factors)
                     terms.append((value, factors))
@@ -122,7 +122,7 @@ class Slopes:
             number *= value
             factors += more
         terms = []
-        for product, value in slope.terms:
+        for product, value in self.algebra.known_parts(slope):
             found = factors + self.algebra.placed(product, at)
             met = {label for factor in found for label in factor.at}
             gone = {x: s for x, s in zip(at, slope.shape, strict=True) if is_summed(x)}

@@ -434,6 +434,14 @@ class Algebra:
         turned = self.scaled(inner, -1.0)
         return (common, inner) if any(v > 0 for _, v in inner.terms) else (-common, turned)
 
+    def known_parts(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
+        """The terms of a sum; one where all of it is in brackets already."""
+        if len(sum_.terms) > 1 and _unit(sum_) in self.units:
+            at = tuple(None if size == 1 else axis for axis, size in enumerate(sum_.shape))
+            value, factors = self.factor(sum_, at)
+            return ((tuple(factors), value),)
+        return sum_.terms
+
     def einsum(self, operands: list[tuple[Sum, tuple[Label, ...]]], shape: Shape) -> Sum:
         """The product of sums whose axes have these labels."""
         number, factors = 1.0, []
