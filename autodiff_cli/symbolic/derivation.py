@@ -11,12 +11,13 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..graph.node import Node
+from .algebra import Algebra
 from .expression import Expression
 from .lets import cost_of, with_lets
 from .matrix_form import Printer
 from .reading import Reader
 from .slopes import Slopes
-from .terms import Algebra, NoFormula, Sum
+from .terms import NoFormula, Sum
 
 MOST_WORK = 5_000  # steps after which no more names are tried
 MOST_NAMED = 4  # values whose names are tried in every combination

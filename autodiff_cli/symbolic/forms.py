@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..graph.node import Shape
 from .expression import Call, Expression, Index, Infix, Name, Negative, Number, Transposed
 from .lets import cost_with_lets, distinct_cost, leads_with_number
+from .places import of_ones, within
 from .terms import At, Label, Product
 
 Layout = tuple[Label, ...]  # the label of every axis
@@ -86,6 +87,8 @@ def times(left: Form, right: Form) -> Form:
         if isinstance(inner, Call) and inner.arguments[1:] == (Number(1.0), Number(0.0)):
             shown = Call("where", (inner.arguments[0], other.shown, Number(0.0)))
             return Form(gate.cost + other.cost, gate.marks + other.marks, shown)
+        if of_ones(inner):
+            return Form(gate.cost + other.cost - 1, gate.marks, within(inner, other.shown))
     if leads_with_number(right.shown) and not leads_with_number(left.shown):
         left, right = right, left
     cost = left.cost + right.cost + 1
@@ -152,6 +155,12 @@ def column(shown: Any) -> Any:
             found = column(inner)
             return None if found is None else shown._replace(arguments=(found,))
     return None
+
+
+def is_counted(shown: Any) -> bool:
+    """Whether something holds integers, which no matrix is multiplied with."""
+    inner = shown.inner if isinstance(shown, Transposed) else shown
+    return isinstance(inner, Call) and inner.function == "one_hot"
 
 
 def inverted(form: Form) -> Form | None:

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from ..graph.node import Shape
+from .algebra import Algebra
 from .expression import INFIX, Call, Expression, Index, Infix, Listed, Name, Number
 from .forms import (
     Form,
@@ -29,6 +30,7 @@ from .forms import (
     fits,
     infix,
     inverted,
+    is_counted,
     is_label,
     literal,
     negative,
@@ -41,10 +43,10 @@ from .forms import (
     with_number,
 )
 from .lets import cost_of
+from .places import applied, matrix
 from .shorter import opened, ways
 from .terms import (
     OPPOSITE,
-    Algebra,
     At,
     Atom,
     Factor,
@@ -316,6 +318,10 @@ class Printer:
                 part = (subset - 1) & subset
                 while part:
                     other = subset ^ part
+                    if part.bit_count() == 1:
+                        self._moved(
+                            factors[part.bit_length() - 1], table[other], outside, sizes, forms
+                        )
                     if part & (1 << inside[0]):
                         self._joined(table[part], table[other], outside, sizes, forms)
                     part = (part - 1) & subset
@@ -418,6 +424,25 @@ class Printer:
                     form, is_below = infix("div", *((b, a) if below else (a, b))), False
                 self._closed(form, layout, is_below, closing, sizes, forms)
 
+    def _moved(
+        self, factor: Factor, inner: Forms, outside: set[Any], sizes: Sizes, forms: Forms
+    ) -> None:
+        """Slices and the like of a part, and what undoes them."""
+        if self.algebra.atoms[factor.atom].kind not in ("move", "one_hot"):
+            return
+        for (layout, below), form in inner.items():
+            for back, (to, source) in enumerate((factor.at, factor.at[::-1])):
+                if below or not is_label(source) or source in outside or to in layout:
+                    continue
+                if layout.count(source) == 1 and is_label(to):
+                    axis = layout.index(source)
+                    shape = tuple(sizes.get(x, 1) for x in layout)
+                    found = applied(self.algebra, factor.atom, form.shown, axis, shape, bool(back))
+                    if found is not None:
+                        new = (*layout[:axis], to, *layout[axis + 1 :])
+                        cost = form.cost + found[0]
+                        add(forms, new, False, Form(cost, form.marks, found[1]))
+
     def _chained(
         self, a: Form, one: Layout, b: Form, other: Layout, label: Label, forms: Forms
     ) -> None:
@@ -425,6 +450,8 @@ class Printer:
         if not 1 <= len(one) <= 2 or not 1 <= len(other) <= 2 or one[-1] != label:
             return
         if other[0] != label or label in one[:-1] or label in other[1:]:
+            return
+        if is_counted(a.shown) or is_counted(b.shown):
             return
         layout = one[:-1] + other[1:]
         if len(layout) == 2 and layout[0] == layout[1]:
@@ -489,6 +516,27 @@ class Printer:
             return None
         return call("norm", self._atom(inner.atom))
 
+    def _sides(self, parts: tuple[Sum, ...]) -> list[Form]:
+        """Operands that are broadcast, one of which is as large as the result."""
+        small = list(map(self._unstretched, parts))
+        full = any(new is old or new == old for new, old in zip(small, parts, strict=True))
+        return [self._side(part) for part in (small if full else parts)]
+
+    def _unstretched(self, sum_: Sum) -> Sum:
+        """Without the axes along which a sum does not change."""
+        met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
+        left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
+        if len(left) == len(sum_.shape) or not left:
+            return sum_
+        ahead = left[0]
+        names: tuple[Label, ...] = tuple(
+            axis - ahead if axis in met else None for axis in range(len(sum_.shape))
+        )
+        shape = tuple(
+            size if axis in met else 1 for axis, size in enumerate(sum_.shape) if axis >= ahead
+        )
+        return self.algebra.moved(sum_, names, shape)
+
     def _side(self, sum_: Sum) -> Form:
         """An operand that is broadcast: a number as it is."""
         value = number_of(sum_)
@@ -500,15 +548,18 @@ class Printer:
             return Form(0, 0, Name(self.named_atoms[number], atom.shape))
         if atom.kind == "name":
             return Form(0, 0, Name(atom.data, atom.shape))
+        if atom.kind in ("move", "triangle"):
+            cost, shown = matrix(number, self.algebra)
+            return Form(cost, 0, shown)
         if atom.kind == "delta":
             return Form(1, 0, Call("eye", (Number(atom.shape[0]),)))
         if atom.kind == "gate":
-            one, other = map(self._side, atom.parts)
+            one, other = self._sides(atom.parts)
             condition = infix(atom.data, one, other)
             ends = (condition.shown, Number(1.0), Number(0.0))
             return Form(condition.cost + 1, condition.marks, Call("where", ends))
         if atom.kind == "masked":
-            return call("masked_fill", *map(self._side, atom.parts))
+            return call("masked_fill", *self._sides(atom.parts))
         if atom.kind == "function" and len(atom.parts) > 1:
             return self._function(atom)
         form = self._side(atom.parts[0]) if atom.kind == "function" else self.form(atom.parts[0])
@@ -526,7 +577,7 @@ class Printer:
 
     def _function(self, atom: Atom) -> Form:
         op, statics = atom.data
-        forms = list(map(self._side, atom.parts))
+        forms = self._sides(atom.parts)
         if op.key in INFIX:
             return infix(op.key, *forms)
         keywords = tuple(

@@ -18,7 +18,9 @@ from ..graph.node import Node, Shape
 from ..graph.op import CONSTANT
 from ..graph.registry import overloads
 from ..graph.walk import bottom_up
-from .terms import OPPOSITE, Algebra, At, Label, NoFormula, Sum, is_summed, number_of
+from .algebra import Algebra
+from .places import PLACES
+from .terms import OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
 
 MOST_NODES = 400
 TURNED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
@@ -462,32 +464,31 @@ class Reader:
         atom = self.algebra.atom(kind, None, (self.of(inner),), ())
         return self.algebra.of_atom(atom)
 
-    def output(self, node: Node, source: Node, at: int) -> Sum:
-        if (source.op.key, at) in (("slogdet", 1), ("inv_raw", 0), ("solve_raw", 0)):
-            return self.of(source)
-        raise NoFormula(node)
-
     def softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
         axis = dim % inner.ndim
         atom = self.algebra.atom("softmax", axis, (self.of(inner),), inner.shape)
         return self.algebra.of_atom(atom)
 
     def logsumexp(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
-        return self._along("logsumexp", node, inner, dims)
+        return self._along("logsumexp", node, inner, dims, keepdim)
 
     def largest(self, node: Node, inner: Node, dims: Any, keepdim: bool = False) -> Sum:
-        return self._along(node.op.key, node, inner, dims)
+        kind = "amax" if node.op.key in ("amax", "max_dim") else "amin"
+        return self._along(kind, node, inner, dims, keepdim)
 
     def prod(self, node: Node, inner: Node, dims: Any, keepdim: bool = False, *_: Any) -> Sum:
-        return self._along("prod", node, inner, dims)
+        return self._along("prod", node, inner, dims, keepdim)
 
-    def _along(self, kind: str, node: Node, inner: Node, dims: Any) -> Sum:
+    def _along(self, kind: str, node: Node, inner: Node, dims: Any, keepdim: bool) -> Sum:
         """What an axis, or all of them, becomes one element of: without that axis."""
         axes = _axes(dims, inner.ndim)
         if len(axes) != 1 and (len(axes) != inner.ndim or kind == "logsumexp"):
             raise NoFormula(node)
         found = self._reduction(kind, self.of(inner), axes)
-        return found if len(found.shape) == node.ndim else self._unreduced(found, node.shape, axes)
+        if not keepdim:
+            return found
+        shape = tuple(1 if i in axes else size for i, size in enumerate(inner.shape))
+        return self._unreduced(found, shape, axes)
 
     def _reduction(self, kind: str, inner: Sum, axes: tuple[int, ...]) -> Sum:
         shape = tuple(size for axis, size in enumerate(inner.shape) if axis not in axes)
@@ -524,6 +525,7 @@ def _is_logdet(node: Node) -> bool:
 DIAGONALS = ((), (0, 1), (-2, -1))
 
 READERS: dict[str, Callable[..., Sum]] = {
+    **PLACES,
     **dict.fromkeys(
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
          "with_value"], Reader.same
@@ -547,9 +549,9 @@ READERS: dict[str, Callable[..., Sum]] = {
     "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
     "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.maximum,
     "minimum": Reader.minimum, "det": Reader.det, "slogdet": Reader.slogdet,
-    "output": Reader.output, "logsumexp": Reader.logsumexp, "amax": Reader.largest,
-    "amin": Reader.largest, "prod": Reader.prod, "filled": Reader.filled, "lerp": Reader.lerp,
-    "bce": Reader.cross_entropy, "standardized": Reader.standardized,
+    **dict.fromkeys(["amax", "amin", "max_dim", "min_dim"], Reader.largest),
+    "logsumexp": Reader.logsumexp, "prod": Reader.prod, "filled": Reader.filled,
+    "lerp": Reader.lerp, "bce": Reader.cross_entropy, "standardized": Reader.standardized,
 }  # fmt: skip
 
 

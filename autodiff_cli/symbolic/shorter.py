@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .terms import Algebra, Factor, Label, NoFormula, Product, Sum, is_summed, renamed
+from .algebra import Algebra
+from .terms import Factor, Label, NoFormula, Product, Sum, is_summed, renamed
 
 MOST_AXES = 2  # of what is put in brackets
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from ..graph.node import Node
 from ..graph.op import Op, constant
+from .algebra import Algebra
 from .reading import Reader, function
-from .terms import Algebra, Factor, Label, NoFormula, Sum, is_summed
+from .terms import Factor, Label, NoFormula, Sum, is_summed
 
 
 class Slopes:
@@ -70,7 +71,7 @@ class Slopes:
         if atom.kind == "name":
             meaning = self.meanings.get(atom.data)
             return None if meaning is None else self.of(meaning)
-        if atom.kind in ("delta", "gate", "detached", "one_hot"):
+        if not atom.parts or atom.kind in ("gate", "detached", "one_hot"):
             return None
         if atom.kind == "function":
             return self._of_function(number)

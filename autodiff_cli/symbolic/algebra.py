@@ -1,0 +1,509 @@
+"""What is done with sums of products: making them, their normal form, arithmetic.
+
+Invariant: what is made has the value of what it was made of wherever no factor that was cancelled
+is zero; work is bounded (`NoFormula`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import permutations
+from math import isinf, prod
+from typing import Any
+
+from ..graph.node import Shape
+from ..graph.registry import overloads
+from .places import without_slices
+from .terms import (
+    OPPOSITE,
+    At,
+    Atom,
+    Factor,
+    Label,
+    NoFormula,
+    Product,
+    Sum,
+    components,
+    factor_key,
+    is_summed,
+    label_key,
+    number_of,
+    product_key,
+    renamed,
+)
+
+QUOTIENTS = {"sinh": ("cosh", "tanh"), "sin": ("cos", "tan")}  # divided by, and what that is
+IDEMPOTENT = ("gate", "delta", "triangle", "one_hot", "move")
+MOST_TERMS = 40  # of one sum
+MOST_ATOMS = 600
+MOST_FACTORS = 9  # of one term
+MOST_ORDERS = 720  # orders of labels that look alike
+
+
+class Algebra:
+    """The atoms of one derivation, and what is done with sums of their products."""
+
+    def __init__(self) -> None:
+        self.atoms: list[Atom] = []
+        self.ids: dict[tuple[Any, ...], int] = {}
+        self.units: dict[Any, Sum] = {}  # what is in brackets, up to a coefficient
+        self.labels = -1000
+        self.work = 0
+
+    # -- making -----------------------------------------------------------------------------------
+
+    def atom(self, kind: str, data: Any, parts: tuple[Sum, ...], shape: Shape) -> int:
+        """The number of an atom; equal ones have one number."""
+        key = kind, data, parts, shape
+        found = self.ids.get(key)
+        if found is None:
+            if len(self.atoms) >= MOST_ATOMS:
+                raise NoFormula
+            symmetric = len(shape) == 2 and shape[0] == shape[1] != 1
+            if symmetric and kind != "delta":
+                symmetric = kind in ("group", "inverse") and self.is_symmetric(parts[0])
+            found = self.ids[key] = len(self.atoms)
+            self.atoms.append(Atom(kind, data, parts, shape, symmetric))
+        return found
+
+    def of_atom(self, atom: int) -> Sum:
+        """An atom as a sum of its own shape."""
+        shape = self.atoms[atom].shape
+        at = tuple(None if size == 1 else axis for axis, size in enumerate(shape))
+        return self.made([(1.0, (Factor(atom, at),))], shape)
+
+    def number(self, value: float, shape: Shape = ()) -> Sum:
+        return Sum((((), value),) if value else (), shape)
+
+    def is_symmetric(self, sum_: Sum) -> bool:
+        return self.moved(sum_, (1, 0)) == sum_
+
+    def fresh(self) -> int:
+        self.labels -= 1
+        return self.labels
+
+    def made(self, terms: Iterable[tuple[float, Iterable[Factor]]], shape: Shape) -> Sum:
+        """A sum of terms in their normal form, like ones added."""
+        found: dict[Product, float] = {}
+        for number, factors in terms:
+            for value, product in self._normal(number, list(factors), shape):
+                total = found.get(product, 0.0) + value
+                if isinf(total) or abs(total) > 1e-14 * max(abs(value), 1e-300):
+                    found[product] = total
+                else:
+                    found.pop(product, None)
+        if len(found) > MOST_TERMS:
+            raise NoFormula
+        return Sum(tuple(sorted(found.items(), key=lambda item: product_key(item[0]))), shape)
+
+    def _normal(
+        self, number: float, factors: list[Factor], shape: Shape
+    ) -> list[tuple[float, Product]]:
+        self.work += 1
+        while True:
+            number, factors = self._merged(number, factors)
+            if not number:
+                return []
+            opened = self._opened(factors)
+            if opened is None:
+                break
+            value, factors = opened
+            number *= value
+        if len(factors) == 1 and factors[0].power == 1:
+            (factor,) = factors
+            atom = self.atoms[factor.atom]
+            plain = [label for label in factor.at if label is not None]
+            free = all(type(x) is int and x >= 0 for x in plain)
+            if atom.kind == "group" and free and len(set(plain)) == len(plain):
+                return [  # a sum within a sum
+                    (number * value, product)
+                    for inner, value in atom.parts[0].terms
+                    for value, product in self._normal(value, self.placed(inner, factor.at), shape)
+                ]
+        if len(factors) > MOST_FACTORS:
+            raise NoFormula
+        apart = self._scalars_apart(factors, shape)
+        return [] if apart is None else [(number, self._ordered(apart))]
+
+    def _merged(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
+        """Powers added, identities and inverses gone where they can."""
+        before = factors
+        powers: dict[tuple[int, tuple[Label, ...]], float] = {}
+        for atom, at, power in factors:
+            if self.atoms[atom].symmetric:
+                at = tuple(sorted(at, key=label_key))
+            powers[atom, at] = powers.get((atom, at), 0.0) + power
+        factors = [
+            Factor(atom, at, 1.0 if self.atoms[atom].kind in IDEMPOTENT else power)
+            for (atom, at), power in powers.items() if power
+        ]  # fmt: skip
+        number *= self.repeats(before, factors)
+        for position, (atom, at, _) in enumerate(factors):
+            if self.atoms[atom].kind != "delta":
+                continue
+            rest = factors[:position] + factors[position + 1 :]
+            first, second = at
+            if first == second:
+                free = not (type(first) is int and first < 0)
+                met = any(first in other.at for other in rest)
+                return self._merged(
+                    number if free or met else number * self.atoms[atom].shape[0], rest
+                )
+            if isinstance(first, At) and isinstance(second, At):
+                return 0.0, []
+            for gone, stays in ((first, second), (second, first)):
+                if type(gone) is int and gone < 0:
+                    return self._merged(number, renamed(rest, {gone: stays}))
+            if type(first) is int and type(second) is int and any(second in f.at for f in rest):
+                rest = renamed(rest, {second: first})
+                return self._merged(number, [*rest, factors[position]])
+        gone = without_slices(self, factors)
+        if gone is not None:
+            return self._merged(number * gone[0], gone[1])
+        factors = [f for f in factors if not self._is_idle(f, factors)]
+        gates = {(f.at, *self.atoms[f.atom]) for f in factors if self.atoms[f.atom].kind == "gate"}
+        if any((at, kind, OPPOSITE[key], *rest) in gates for at, kind, key, *rest in gates):
+            return 0.0, []
+        for position, one in enumerate(factors):
+            if self._is_whole(one, factors):
+                return self._merged(number, factors[:position] + factors[position + 1 :])
+            other = self._quotient(one, factors) or self._complement(one, factors)
+            if other is not None:
+                rest = [f for f in factors if f is not one and f is not other[0]]
+                return self._merged(number, [*rest, *other[1]])
+        return self._without_inverses(number, factors)
+
+    def _is_idle(self, gate: Factor, factors: list[Factor]) -> bool:
+        """Whether a gate `u > 0` stands beside `relu(u)`, which is 0 elsewhere."""
+        atom = self.atoms[gate.atom]
+        if atom.kind != "gate" or atom.data != "gt" or atom.parts[1].terms:
+            return False
+        return any(
+            other.at == gate.at
+            and other.power > 0
+            and self.atoms[other.atom].kind == "function"
+            and self.atoms[other.atom].data[0].name.endswith("relu")
+            and self.atoms[other.atom].parts[0] == atom.parts[0]
+            for other in factors
+        )
+
+    def _is_whole(self, one: Factor, factors: list[Factor]) -> bool:
+        """Whether a softmax, or a one among zeros, is summed along its axis."""
+        atom = self.atoms[one.atom]
+        if atom.kind not in ("softmax", "one_hot") or one.power != 1:
+            return False
+        label = one.at[atom.data if atom.kind == "softmax" else 1]
+        return is_summed(label) and sum(factor.at.count(label) for factor in factors) == 1
+
+    def _quotient(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
+        """`sinh(u) / cosh(u)` as `tanh(u)`."""
+        atom = self.atoms[one.atom]
+        if atom.kind != "function" or atom.data[0].name not in QUOTIENTS or one.power <= 0:
+            return None
+        below, name = QUOTIENTS[atom.data[0].name]
+        for other in factors:
+            beside = self.atoms[other.atom]
+            if other.at != one.at or beside.kind != "function" or other.power >= 0:
+                continue
+            if beside.data[0].name == below and beside.parts == atom.parts:
+                power = min(one.power, -other.power)
+                (op, *_) = overloads(name)
+                found = self.atom("function", (op, (None,)), atom.parts, atom.shape)
+                left = [(one.atom, one.power - power), (other.atom, other.power + power)]
+                rest = [Factor(number, one.at, p) for number, p in left if p]
+                return other, [Factor(found, one.at, power), *rest]
+        return None
+
+    def _complement(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
+        """`exp(u)` beside `sigmoid(-u)`, which together are `sigmoid(u)`."""
+        atom = self.atoms[one.atom]
+        if atom.kind != "function" or atom.data[0].name != "exp" or one.power <= 0:
+            return None
+        turned = self.scaled(atom.parts[0], -1.0)
+        for other in factors:
+            beside = self.atoms[other.atom]
+            if beside.kind != "function" or beside.data[0].name != "sigmoid":
+                continue
+            if beside.parts[0] == turned and other.at == one.at and other.power >= one.power:
+                p = self.atom("function", beside.data, atom.parts, atom.shape)
+                found = [Factor(p, one.at, one.power)]
+                if other.power > one.power:
+                    found.append(other._replace(power=other.power - one.power))
+                return other, found
+        return None
+
+    def _without_inverses(self, number: float, factors: list[Factor]) -> tuple[float, list[Factor]]:
+        """`inv(M) @ M` is the identity."""
+        for one in factors:
+            atom = self.atoms[one.atom]
+            if atom.kind != "inverse" or one.power != 1:
+                continue
+            terms = atom.parts[0].terms
+            if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][0][0].power != 1:
+                continue
+            (inner,) = terms[0][0]
+            turned = inner.at == (1, 0)
+            for other in factors:
+                if other.atom != inner.atom or other.power != 1 or len(other.at) != 2:
+                    continue
+                forth = other.at[::-1] if turned else other.at
+                pairs = [(1, 0, 0, 1), (0, 1, 1, 0)]  # inv[a,b] M[b,c] and inv[b,c] M[a,b]
+                if atom.symmetric:
+                    pairs += [(0, 0, 1, 1), (1, 1, 0, 0)]
+                for mine, its, left, right in pairs:
+                    label = one.at[mine]
+                    if label != forth[its] or type(label) is not int or label >= 0:
+                        continue
+                    if sum(f.at.count(label) for f in factors) != 2:
+                        continue
+                    rest = [f for f in factors if f is not one and f is not other]
+                    delta = self.atom("delta", None, (), atom.shape)
+                    at = (one.at[left], forth[right])
+                    return self._merged(number / terms[0][1], [*rest, Factor(delta, at)])
+        return number, factors
+
+    def _opened(self, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
+        """The first group of a single term as its factors; None where there is none."""
+        for position, (atom, at, power) in enumerate(factors):
+            if self.atoms[atom].kind != "group":
+                continue
+            terms = self.atoms[atom].parts[0].terms
+            if not terms:
+                return 0.0, []
+            if len(terms) > 1:
+                continue
+            ((product, value),) = terms
+            summed = any(is_summed(label) for factor in product for label in factor.at)
+            if (summed and (power != 1 or not at)) or (power != int(power) and product):
+                continue
+            placed = self.placed(product, at)
+            inner = [f._replace(power=f.power * power) for f in placed]
+            found = factors[:position] + inner + factors[position + 1 :]
+            return value**power * self.repeats(factors, found), found
+        return None
+
+    def repeats(self, before: Iterable[Factor], after: Iterable[Factor]) -> float:
+        """How often a product is summed over labels that it had and has no more."""
+        left = {label for factor in after for label in factor.at}
+        gone = {
+            label: size
+            for factor in before
+            for label, size in zip(factor.at, self.atoms[factor.atom].shape, strict=True)
+            if is_summed(label) and label not in left
+        }
+        return float(prod(gone.values()))
+
+    def _scalars_apart(self, factors: list[Factor], shape: Shape) -> list[Factor] | None:
+        """Numbers that are summed up, such as `x @ y`, as factors of their own; None where one is
+        0, as the sum of `x - mean(x)` is."""
+        parts = components(factors)
+        if len(parts) == 1 and not shape:
+            return factors
+        found: list[Factor] = []
+        for part in parts:
+            labels = [label for factor in part for label in factor.at]
+            free = any(type(x) is int and x >= 0 for x in labels)
+            if not free and any(is_summed(x) for x in labels):
+                if len(part) == 1 and part[0].power == 1 and self._is_zero(part[0]):
+                    return None
+                inner = self.made([(1.0, part)], ())
+                found.append(Factor(self.group(inner), ()))
+            else:
+                found += part
+        powers: dict[tuple[int, tuple[Label, ...]], float] = {}
+        for atom, at, power in found:
+            powers[atom, at] = powers.get((atom, at), 0.0) + power
+        return [Factor(atom, at, power) for (atom, at), power in powers.items() if power]
+
+    def _is_zero(self, factor: Factor) -> bool:
+        """Whether the sum over all elements of a group is 0."""
+        atom = self.atoms[factor.atom]
+        if atom.kind != "group" or len(atom.parts[0].terms) < 2:
+            return False
+        return not self.reduced(atom.parts[0], tuple(range(len(atom.shape))), False).terms
+
+    def group(self, inner: Sum) -> int:
+        """A sum as an atom."""
+        if inner.terms:
+            self.units.setdefault(_unit(inner), inner)
+        return self.atom("group", None, (inner,), inner.shape)
+
+    def _ordered(self, factors: list[Factor]) -> Product:
+        """The factors with the summed labels -1, -2, ... in an order of their own."""
+        summed = {label for factor in factors for label in factor.at if is_summed(label)}
+        if not summed:
+            return tuple(sorted(factors, key=factor_key))
+        colors: dict[Any, Any] = dict.fromkeys(summed, 0)
+        for _ in range(3):
+            seen: dict[Any, list[Any]] = {label: [] for label in summed}
+            for atom, at, power in factors:
+                shown = [("=", colors[x]) if x in colors else ("", repr(x)) for x in at]
+                symmetric = self.atoms[atom].symmetric
+                whole = (atom, power, tuple(sorted(shown, key=repr) if symmetric else shown))
+                for place, label in enumerate(at):
+                    if label in seen:
+                        seen[label].append(repr((whole, 0 if symmetric else place)))
+            keys = {label: tuple(sorted(marks)) for label, marks in seen.items()}
+            ranks = {key: rank for rank, key in enumerate(sorted(set(keys.values())))}
+            colors = {label: ranks[keys[label]] for label in summed}
+        classes: dict[Any, list[Any]] = {}
+        for label in sorted(summed, key=label_key):
+            classes.setdefault(colors[label], []).append(label)
+        orders: list[list[Any]] = [[]]
+        for color in sorted(classes):
+            alike = classes[color]
+            ways = list(permutations(alike)) if len(alike) < 6 else [tuple(alike)]
+            if len(orders) * len(ways) > MOST_ORDERS:
+                ways = ways[:1]
+            orders = [order + list(way) for order in orders for way in ways]
+        return min(
+            (self._labelled(factors, {x: -1 - i for i, x in enumerate(order)}) for order in orders),
+            key=product_key,
+        )
+
+    def _labelled(self, factors: list[Factor], names: dict[Any, Label]) -> Product:
+        found = []
+        for atom, at, power in renamed(factors, names):
+            if self.atoms[atom].symmetric:
+                at = tuple(sorted(at, key=label_key))
+            found.append(Factor(atom, at, power))
+        return tuple(sorted(found, key=factor_key))
+
+    # -- doing ------------------------------------------------------------------------------------
+
+    def placed(self, product: Product, at: tuple[Label, ...]) -> list[Factor]:
+        """The factors of a product whose axes get these labels; what it sums gets new ones."""
+        names: dict[Any, Label] = dict(enumerate(at))
+        for factor in product:
+            for label in factor.at:
+                if is_summed(label) and label not in names:
+                    names[label] = self.fresh()
+        return renamed(list(product), names)
+
+    def factor(self, sum_: Sum, at: tuple[Label, ...]) -> tuple[float, list[Factor]]:
+        """A sum as one product: what it is, or a group."""
+        if not sum_.terms:
+            return 0.0, []
+        if len(sum_.terms) == 1:
+            ((product, value),) = sum_.terms
+            return value, self.placed(product, at)
+        value, inner = self._content(sum_)
+        return value, [Factor(self.group(inner), at)]
+
+    def _content(self, sum_: Sum) -> tuple[float, Sum]:
+        """What all coefficients have in common, and the rest: what is in brackets already where
+        that is a multiple of it."""
+        known = self.units.get(_unit(sum_))
+        if known is not None:
+            return sum_.terms[0][1] / known.terms[0][1], known
+        values = [abs(value) for _, value in sum_.terms]
+        common = values[0] if max(values) == min(values) else 1.0
+        inner = self.scaled(sum_, 1 / common)
+        turned = self.scaled(inner, -1.0)
+        return (common, inner) if any(v > 0 for _, v in inner.terms) else (-common, turned)
+
+    def known_parts(self, sum_: Sum) -> tuple[tuple[Product, float], ...]:
+        """The terms of a sum; one where all of it is in brackets already."""
+        if len(sum_.terms) > 1 and _unit(sum_) in self.units:
+            at = tuple(None if size == 1 else axis for axis, size in enumerate(sum_.shape))
+            value, factors = self.factor(sum_, at)
+            return ((tuple(factors), value),)
+        return sum_.terms
+
+    def einsum(self, operands: list[tuple[Sum, tuple[Label, ...]]], shape: Shape) -> Sum:
+        """The product of sums whose axes have these labels."""
+        number, factors = 1.0, []
+        for sum_, at in operands:
+            value, more = self.factor(sum_, at)
+            number *= value
+            factors += more
+        for label, size in self._sizes(operands).items():
+            if is_summed(label) and not any(label in factor.at for factor in factors):
+                number *= size
+        return self.made([(number, factors)], shape)
+
+    def _sizes(self, operands: list[tuple[Sum, tuple[Label, ...]]]) -> dict[Label, int]:
+        return {
+            label: size for sum_, at in operands for label, size in zip(at, sum_.shape, strict=True)
+        }
+
+    def added(self, *sums: Sum) -> Sum:
+        """Sums of one shape."""
+        return self.made([(v, p) for s in sums for p, v in s.terms], sums[0].shape)
+
+    def scaled(self, sum_: Sum, number: float) -> Sum:
+        if not number:
+            return Sum((), sum_.shape)
+        return Sum(tuple((p, v * number) for p, v in sum_.terms), sum_.shape)
+
+    def moved(self, sum_: Sum, order: tuple[Label, ...], shape: Shape | None = None) -> Sum:
+        """The array whose old axis `i` has the label `order[i]`."""
+        if shape is None:
+            sizes = dict(zip(order, sum_.shape, strict=True))
+            shape = tuple(sizes[axis] for axis in range(len(order)))
+        return self.made([(v, self.placed(p, order)) for p, v in sum_.terms], shape)
+
+    def reduced(self, sum_: Sum, axes: tuple[int, ...], keepdim: bool) -> Sum:
+        """The sum over axes."""
+        labels: list[Label] = []
+        shape = []
+        for axis, size in enumerate(sum_.shape):
+            if axis in axes:
+                labels.append(None if size == 1 else self.fresh())
+                if keepdim:
+                    shape.append(1)
+            else:
+                labels.append(None if size == 1 else len(shape))
+                shape.append(size)
+        terms = []
+        for product, value in sum_.terms:
+            placed = self.placed(product, tuple(labels))
+            for label, size in zip(labels, sum_.shape, strict=True):
+                if is_summed(label) and not any(label in factor.at for factor in placed):
+                    value *= size
+            terms.append((value, placed))
+        return self.made(terms, tuple(shape))
+
+    def stretched(self, sum_: Sum, shape: Shape) -> Sum:
+        """Broadcast."""
+        if sum_.shape == shape:
+            return sum_
+        extra = len(shape) - len(sum_.shape)
+        order = tuple(None if size == 1 else extra + axis for axis, size in enumerate(sum_.shape))
+        return self.moved(sum_, order, shape)
+
+    def multiplied(self, left: Sum, right: Sum, shape: Shape) -> Sum:
+        """Element by element, broadcast; a number multiplies every term."""
+        for one, other in ((left, right), (right, left)):
+            value = number_of(one)
+            if value is not None:
+                return self.scaled(self.stretched(other, shape), value)
+        labels = tuple(None if size == 1 else axis for axis, size in enumerate(shape))
+        return self.einsum(
+            [(self.stretched(left, shape), labels), (self.stretched(right, shape), labels)], shape
+        )
+
+    def raised(self, sum_: Sum, power: float) -> Sum:
+        """Element by element to a power."""
+        if power == 1:
+            return sum_
+        if power == 0:
+            return self.number(1.0, sum_.shape)
+        value = number_of(sum_)
+        if value is not None:
+            if value <= 0 and (power != int(power) or not value):
+                raise NoFormula
+            return self.number(value**power, sum_.shape)
+        labels = tuple(None if size == 1 else axis for axis, size in enumerate(sum_.shape))
+        number, inner = 1.0, sum_
+        if len(sum_.terms) == 1 and (power == int(power) or sum_.terms[0][1] > 0):
+            number, inner = sum_.terms[0][1], Sum(((sum_.terms[0][0], 1.0),), sum_.shape)
+        elif len(sum_.terms) > 1 and power == int(power):
+            number, inner = self._content(sum_)
+        factor = Factor(self.group(inner), labels, power)
+        return self.made([(number**power, [factor])], sum_.shape)
+
+
+def _unit(sum_: Sum) -> Any:
+    first = sum_.terms[0][1]
+    return sum_.shape, tuple((p, float(f"{value / first:.12g}")) for p, value in sum_.terms)

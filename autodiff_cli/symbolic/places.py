@@ -1,0 +1,307 @@
+"""What only moves elements: slices, joined parts, rows by number, turned axes, running sums.
+
+Each is a product with a matrix of zeros and ones, an atom of its own kind with the axes (where to,
+where from), which is written as what it does wherever it is applied to something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..graph.node import Node, Shape
+from ..graph.op import CONSTANT, value_of
+from .expression import Call, Expression, Index, Listed, Name, Number
+from .terms import At, Factor, Label, NoFormula, Sum
+
+if TYPE_CHECKING:
+    from .algebra import Algebra
+    from .reading import Reader
+
+
+class Move(NamedTuple):
+    """`name`: slice, flip, roll, cumsum; `at`: first, last and step of a slice, or how far."""
+
+    name: str
+    at: tuple[int, ...] = ()
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def sliced(
+    reader: Reader, node: Node, inner: Node, dim: int, first: Any, last: Any, step: int
+) -> Sum:
+    """`x[first:last:step]`."""
+    axis = dim % inner.ndim
+    start, stop, step = slice(first, last, step).indices(inner.shape[axis])
+    return _moved(reader, node, inner, axis, Move("slice", (start, stop, step)))
+
+
+def _moved(reader: Reader, node: Node, inner: Node, axis: int, move: Move) -> Sum:
+    size, before = node.shape[axis], inner.shape[axis]
+    if node.shape == inner.shape and move.name == "slice":
+        return reader.of(inner)
+    labels: list[Label] = [None if s == 1 else i for i, s in enumerate(inner.shape)]
+    if size == 1:
+        labels[axis] = At(move.at[0])
+        return reader.algebra.moved(reader.of(inner), tuple(labels), node.shape)
+    label = labels[axis] = reader.algebra.fresh()
+    matrix = reader.algebra.of_atom(reader.algebra.atom("move", move, (), (size, before)))
+    return reader.algebra.einsum(
+        [(matrix, (axis, label)), (reader.of(inner), tuple(labels))], node.shape
+    )
+
+
+def flipped(reader: Reader, node: Node, inner: Node, dims: tuple[int, ...]) -> Sum:
+    if len(dims) != 1:
+        raise NoFormula(node)
+    return _moved(reader, node, inner, dims[0] % inner.ndim, Move("flip"))
+
+
+def rolled(reader: Reader, node: Node, inner: Node, by: Any, dims: tuple[int, ...]) -> Sum:
+    by = by[0] if isinstance(by, tuple) else by
+    if len(dims) > 1 or (not dims and inner.ndim > 1):
+        raise NoFormula(node)
+    return _moved(reader, node, inner, dims[0] % inner.ndim if dims else 0, Move("roll", (by,)))
+
+
+def running(reader: Reader, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
+    """The sums of what is there so far."""
+    return _moved(reader, node, inner, dim % inner.ndim, Move("cumsum"))
+
+
+def joined(reader: Reader, node: Node, parts: tuple[Node, ...], dim: int) -> Sum:
+    """Parts behind each other."""
+    axis = dim % node.ndim
+    found, start = [], 0
+    for part in parts:
+        found.append(_placed(reader, node, part, axis, start, part.shape[axis]))
+        start += part.shape[axis]
+    return reader.algebra.added(*found)
+
+
+def _placed(reader: Reader, node: Node, part: Node, axis: int, start: int, size: int) -> Sum:
+    algebra, whole = reader.algebra, node.shape[axis]
+    labels: list[Label] = [None if s == 1 else i for i, s in enumerate(part.shape)]
+    sum_ = reader.of(part)
+    if size == 1 and whole > 1:
+        at: tuple[Label, ...] = (axis, At(start))
+        matrix = algebra.of_atom(algebra.atom("delta", None, (), (whole, whole)))
+    elif size == whole:
+        return sum_
+    else:
+        labels[axis] = algebra.fresh()
+        at = (labels[axis], axis)
+        move = Move("slice", (start, start + size, 1))
+        matrix = algebra.of_atom(algebra.atom("move", move, (), (size, whole)))
+    return algebra.einsum([(matrix, at), (sum_, tuple(labels))], node.shape)
+
+
+def stacked(reader: Reader, node: Node, parts: tuple[Node, ...], dim: int) -> Sum:
+    """Parts side by side on an axis of their own."""
+    axis, algebra = dim % node.ndim, reader.algebra
+    size = len(parts)
+    found = []
+    for place, part in enumerate(parts):
+        axes = [i for i in range(node.ndim) if i != axis]
+        labels = tuple(None if s == 1 else i for i, s in zip(axes, part.shape, strict=True))
+        operands: list[tuple[Sum, tuple[Label, ...]]] = [(reader.of(part), labels)]
+        if size > 1:
+            matrix = algebra.of_atom(algebra.atom("delta", None, (), (size, size)))
+            operands.append((matrix, (axis, At(place))))
+        found.append(algebra.einsum(operands, node.shape))
+    return algebra.added(*found)
+
+
+def triangle(reader: Reader, node: Node, inner: Node, diagonal: int) -> Sum:
+    """One side of a diagonal."""
+    if inner.ndim != 2:
+        raise NoFormula(node)
+    atom = reader.algebra.atom("triangle", (node.op.key, diagonal), (), inner.shape)
+    mask = reader.algebra.of_atom(atom)
+    return reader.algebra.multiplied(mask, reader.of(inner), node.shape)
+
+
+def rows(reader: Reader, node: Node, inner: Node, places: Any) -> Sum:
+    """`W[k]`, `X[arange(n), k]`: rows, or elements of rows, by number."""
+    shape = node.shape
+    if any(i is None or i.ndim != 1 for i in places) or not shape or shape[0] == 1:
+        raise NoFormula(node)
+    labels: list[Label] = [None if s == 1 else i + 1 - len(places)
+                           for i, s in enumerate(inner.shape)]  # fmt: skip
+    operands: list[tuple[Sum, tuple[Label, ...]]] = []
+    for axis, numbers in enumerate(places):
+        size = inner.shape[axis]
+        if numbers.op is CONSTANT and np.array_equal(value_of(numbers), np.arange(size)):
+            labels[axis] = 0
+            continue
+        labels[axis] = reader.algebra.fresh()
+        operands.append((_one_hot(reader, reader.of(numbers), size), (0, labels[axis])))
+    operands.append((reader.of(inner), tuple(labels)))
+    return reader.algebra.einsum(operands, shape)
+
+
+def _one_hot(reader: Reader, numbers: Sum, size: int) -> Sum:
+    shape = (numbers.shape[0], size)
+    return reader.algebra.of_atom(reader.algebra.atom("one_hot", size, (numbers,), shape))
+
+
+def embedded(reader: Reader, node: Node, table: Node, numbers: Node, *args: Any) -> Sum:
+    return rows(reader, node, table, (numbers,))
+
+
+def selected(reader: Reader, node: Node, inner: Node, dim: int, numbers: Node) -> Sum:
+    if dim % inner.ndim or numbers.ndim != 1:
+        raise NoFormula(node)
+    return rows(reader, node, inner, (numbers,))
+
+
+def gathered(reader: Reader, node: Node, inner: Node, dim: int, places: Node, *_: Any) -> Sum:
+    """One element of every row."""
+    if inner.ndim != 2 or dim % 2 != 1 or places.shape != (inner.shape[0], 1):
+        raise NoFormula(node)
+    numbers = reader.algebra.moved(reader.of(places), (0, None), (inner.shape[0],))
+    hot = _one_hot(reader, numbers, inner.shape[1])
+    found = reader.algebra.multiplied(reader.of(inner), hot, inner.shape)
+    return reader.algebra.reduced(found, (1,), True)
+
+
+def parts(reader: Reader, node: Node, inner: Node, *args: Any) -> Sum:
+    """What its outputs are parts of."""
+    return reader.of(inner)
+
+
+def output(reader: Reader, node: Node, source: Node, at: int) -> Sum:
+    """One of several results."""
+    key = source.op.key
+    if key == "unbind":
+        return reader.select(node, source.args[0], source.args[1], at)
+    if key == "split":
+        inner, size, dim = source.args
+        sizes = [size] * inner.shape[dim] if isinstance(size, int) else list(size)
+        start = sum(sizes[:at])
+        return sliced(reader, node, inner, dim, start, start + sizes[at], 1)
+    if (key, at) in WHOLE:
+        return reader.of(source)
+    raise NoFormula(node)
+
+
+WHOLE = {("slogdet", 1), ("inv_raw", 0), ("solve_raw", 0), ("max_dim", 0), ("min_dim", 0),
+         ("cholesky_factor", 0)}  # fmt: skip
+PLACES: dict[str, Callable[..., Sum]] = {
+    "slice": sliced, "flip": flipped, "roll": rolled, "cumsum": running, "cat": joined,
+    "stack": stacked, "tril": triangle, "triu": triangle, "index": rows, "embedding": embedded,
+    "index_select": selected, "gather": gathered, "split": parts, "unbind": parts,
+    "output": output,
+}  # fmt: skip
+
+
+# -- products -------------------------------------------------------------------------------------
+
+
+def without_slices(algebra: Algebra, factors: list[Factor]) -> tuple[float, list[Factor]] | None:
+    """The first slice that disappears: a place of one, or two of one axis that are the same or
+    apart. None where there is none."""
+    moves = [f for f in factors if _slice_of(algebra, f)]
+    for one in moves:
+        start, stop, step = _slice_of(algebra, one)
+        to, source = one.at
+        rest = [f for f in factors if f is not one]
+        if isinstance(to, At):
+            whole = algebra.atoms[one.atom].shape[1]
+            delta = algebra.atom("delta", None, (), (whole, whole))
+            return 1.0, [*rest, Factor(delta, (At(start + step * to.place), source))]
+        if type(source) is not int or source >= 0:
+            continue
+        if sum(f.at.count(source) for f in factors) != 2:
+            continue
+        for other in moves:
+            if other is one or other.at[1] != source or isinstance(other.at[0], At):
+                continue
+            if (bounds := _slice_of(algebra, other)) == (start, stop, step):
+                size = algebra.atoms[one.atom].shape[0]
+                delta = algebra.atom("delta", None, (), (size, size))
+                rest = [f for f in rest if f is not other]
+                return 1.0, [*rest, Factor(delta, (to, other.at[0]))]
+            if bounds[0] >= stop or start >= bounds[1]:
+                return 0.0, []
+    return None
+
+
+def _slice_of(algebra: Algebra, factor: Factor) -> tuple[int, ...]:
+    atom = algebra.atoms[factor.atom]
+    return atom.data.at if atom.kind == "move" and atom.data.name == "slice" else ()
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def applied(
+    algebra: Algebra, number: int, shown: Expression, axis: int, shape: Shape, back: bool
+) -> tuple[int, Expression] | None:
+    """What a matrix of zeros and ones makes of an axis of something of a shape, and its cost;
+    `back`: its transpose."""
+    atom = algebra.atoms[number]
+    ahead = ":, " * axis
+    where = Number(axis)
+    if atom.kind == "one_hot":
+        (numbers,) = atom.parts
+        ((product, _), *more) = numbers.terms
+        if more or len(product) != 1 or algebra.atoms[product[0].atom].kind != "name":
+            return None
+        by = algebra.atoms[product[0].atom].data
+        if not back:
+            return 1, Index(shown, ahead + by)
+        sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
+        empty = Call("zeros", tuple(map(Number, sizes)))
+        return 2, Call("index_add", (empty, where, Name(by), shown))
+    _, whole = atom.shape
+    name, at = atom.data
+    if name == "slice":
+        start, stop, step = at
+        if not back:
+            bounds = f"{start or ''}:{'' if stop == whole else stop}"
+            return 1, Index(shown, ahead + bounds + (f":{step}" if step != 1 else ""))
+        if step != 1:
+            return None
+        pads = [0, 0] * (len(shape) - 1 - axis) + [start, whole - stop]
+        return 1, Call("pad", (shown, Name(f"({', '.join(map(str, pads))})")))
+    turned = Call("flip", (shown, Listed((where,))))
+    if name == "flip":
+        return 1, turned
+    if name == "roll":
+        return 1, Call("roll", (shown, Number(-at[0] if back else at[0]), where))
+    if not back:
+        return 1, Call("cumsum", (shown, where))
+    return 3, Call("flip", (Call("cumsum", (turned, where)), Listed((where,))))
+
+
+def matrix(number: int, algebra: Algebra) -> tuple[int, Expression]:
+    """The matrix itself, and its cost."""
+    atom = algebra.atoms[number]
+    size, whole = atom.shape
+    name = atom.data[0]
+    ones = Call("ones", (Number(size), Number(whole)))
+    if atom.kind == "triangle":
+        return 2, Call(name, (ones, *((Number(atom.data[1]),) if atom.data[1] else ())))
+    if name == "cumsum":
+        return 2, Call("tril", (ones,))
+    found = applied(algebra, number, Call("eye", (Number(whole),)), 0, (whole, whole), False)
+    assert found is not None
+    return found[0] + 1, found[1]
+
+
+def of_ones(shown: Any) -> bool:
+    """Whether something is one side of a matrix of ones."""
+    match shown:
+        case Call("tril" | "triu", (Call("ones"), *_)):
+            return True
+    return False
+
+
+def within(shown: Any, inner: Expression) -> Expression:
+    """One side of something else."""
+    return Call(shown.function, (inner, *shown.arguments[1:]))
