@@ -167,7 +167,11 @@ class Algebra:
         for position, one in enumerate(factors):
             if self._is_whole(one, factors):
                 return self._merged(number, factors[:position] + factors[position + 1 :])
-            other = self._quotient(one, factors) or self._complement(one, factors)
+            other = (
+                self._quotient(one, factors)
+                or self._complement(one, factors)
+                or self._size(one, factors)
+            )
             if other is not None:
                 rest = [f for f in factors if f is not one and f is not other[0]]
                 return self._merged(number, [*rest, *other[1]])
@@ -212,6 +216,19 @@ class Algebra:
                 left = [(one.atom, one.power - power), (other.atom, other.power + power)]
                 rest = [Factor(number, one.at, p) for number, p in left if p]
                 return other, [Factor(found, one.at, power), *rest]
+        return None
+
+    def _size(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:
+        """`u * sign(u)` as `abs(u)`."""
+        atom = self.atoms[one.atom]
+        if atom.kind != "function" or atom.data[0].name != "sign" or one.power != 1:
+            return None
+        number, inner = self.factor(atom.parts[0], one.at)
+        for other in factors:
+            if number == 1 and len(inner) == 1 and other == inner[0] and other.power == 1:
+                (op, *_) = overloads("abs")
+                size = self.atom("function", (op, (None,)), atom.parts, atom.shape)
+                return other, [Factor(size, one.at)]
         return None
 
     def _complement(self, one: Factor, factors: list[Factor]) -> tuple[Factor, list[Factor]] | None:

@@ -47,8 +47,10 @@ class Negative(NamedTuple):
 
 
 class Index(NamedTuple):
+    """A place or places: a text, or expressions."""
+
     inner: Any
-    at: int | str
+    at: int | str | tuple[Any, ...]
 
 
 class Transposed(NamedTuple):
@@ -249,6 +251,8 @@ def text(expression: Any, priority: int = 0, tight: bool = False) -> str:
             shown = f"-{text(inner, own, tight)}"
             return f"({shown})" if own < priority else shown
         case Index(inner, at):
+            if isinstance(at, tuple):
+                at = ", ".join(text(part, 0, tight) for part in at)
             return f"{text(inner, ATOM, tight)}[{at}]"
         case Transposed(inner):
             return f"{text(inner, ATOM, tight)}.T"

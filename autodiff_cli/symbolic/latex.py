@@ -135,7 +135,8 @@ def latex(expression: Any, priority: int = 0) -> str:
             shown = f"-{latex(inner, NEGATION)}"
             return _bracketed(shown) if priority > 1 else shown
         case Index(inner, at):
-            return f"{{{latex(inner, ATOM)}}}_{{{at}}}"
+            places = ", ".join(map(latex, at)) if isinstance(at, tuple) else at
+            return f"{{{latex(inner, ATOM)}}}_{{{places}}}"
         case Transposed(inner):
             return f"{{{latex(inner, ATOM)}}}^{{\\top}}"
         case Listed(parts):

@@ -106,6 +106,8 @@ def _parts(shown: Any) -> tuple[Any, ...]:
     match shown:
         case Infix(_, left, right):
             return left, right
+        case Index(inner, tuple(at)):
+            return inner, *at
         case Negative(inner) | Transposed(inner) | Index(inner, _):
             return (inner,)
         case Call(_, arguments, _):
@@ -144,6 +146,8 @@ def mapped(shown: Any, change: Callable[[Any], Any]) -> Any:
         case Transposed(inner):
             return Transposed(mapped(inner, change))
         case Index(inner, at):
+            if isinstance(at, tuple):
+                at = tuple(mapped(part, change) for part in at)
             return Index(mapped(inner, change), at)
         case Listed(parts):
             return Listed(tuple(mapped(part, change) for part in parts))

@@ -254,7 +254,7 @@ def applied(
             return None
         by = algebra.atoms[product[0].atom].data
         if not back:
-            return 1, Index(shown, ahead + by)
+            return 1, Index(shown, (*[Name(":")] * axis, Name(by)))
         sizes = (*shape[:axis], atom.shape[1], *shape[axis + 1 :])
         empty = Call("zeros", tuple(map(Number, sizes)))
         return 2, Call("index_add", (empty, where, Name(by), shown))

@@ -32,6 +32,10 @@ def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]])
             if left_over is not None:
                 named = [*left_over, Factor(name, ())]
                 yield from _tried(algebra, [*rest, (value / number, named)], sum_)
+        for over in _over(algebra, sum_, i):
+            yield from _tried(algebra, [over], sum_)
+        for changed in _within(algebra, product):
+            yield from _tried(algebra, [*rest, (value * changed[0], changed[1])], sum_)
         softened = _softmax(algebra, product)
         if softened is not None:
             yield from _tried(algebra, [*rest, (value, softened)], sum_)
@@ -166,6 +170,40 @@ def _opened(
         if len(inner.terms) > 1:
             found = [(v, rest + algebra.placed(p, at)) for p, v in inner.terms]
             yield [(value * v * algebra.repeats(product, f), f) for v, f in found]
+
+
+def _within(algebra: Algebra, product: Product) -> Iterator[tuple[float, list[Factor]]]:
+    """A product with one bracket over what one of its terms is divided by."""
+    for position, (number, at, power) in enumerate(product):
+        atom = algebra.atoms[number]
+        if atom.kind == "group" and power == 1:
+            rest = list(product[:position] + product[position + 1 :])
+            for i in range(len(atom.parts[0].terms)):
+                for value, factors in _over(algebra, atom.parts[0], i):
+                    yield value, rest + algebra.placed(tuple(factors), at)
+
+
+def _over(algebra: Algebra, sum_: Sum, i: int) -> Iterator[tuple[float, list[Factor]]]:
+    """All terms over what the term `i` is divided by, where that makes them fewer."""
+    product, value = sum_.terms[i]
+    if len(sum_.terms) < 2:
+        return
+    for position, below in enumerate(product):
+        if below.power != -1 or any(is_summed(x) for x in below.at):
+            continue
+        atom = algebra.atoms[below.atom]
+        inner = atom.parts[0].terms if atom.kind == "group" else (((below._replace(power=1),), 1),)
+        terms = [(value, list(product[:position] + product[position + 1 :]))]
+        for j, (other, v) in enumerate(sum_.terms):
+            if j != i:
+                terms += [
+                    (v * w, [*other, *(algebra.placed(p, below.at) if atom.kind == "group" else p)])
+                    for p, w in inner
+                ]
+        for number, factors in _brackets(algebra, terms, set()):
+            made = algebra.atoms[factors[0].atom].parts if len(factors) == 1 else ()
+            if not made or len(made[0].terms) < len(sum_.terms):
+                yield number, [below, *factors]
 
 
 def _without(product: Product, parts: Product) -> list[Factor] | None:
