@@ -13,6 +13,7 @@ from typing import Any
 
 from ..graph.node import Shape
 from ..graph.registry import overloads
+from .matrices import rooted, without_roots
 from .places import without_slices
 from .terms import (
     OPPOSITE,
@@ -175,6 +176,9 @@ class Algebra:
             if other is not None:
                 rest = [f for f in factors if f is not one and f is not other[0]]
                 return self._merged(number, [*rest, *other[1]])
+        roots = without_roots(self, factors)
+        if roots is not None:
+            return self._merged(number, roots)
         return self._without_inverses(number, factors)
 
     def _is_idle(self, gate: Factor, factors: list[Factor]) -> bool:
@@ -291,6 +295,9 @@ class Algebra:
                 continue
             ((product, value),) = terms
             summed = any(is_summed(label) for factor in product for label in factor.at)
+            if summed and power == 2 and any(rooted(self, f) is not None for f in product):
+                twice = self.placed(product, at) + self.placed(product, at)
+                return value**2, [*factors[:position], *twice, *factors[position + 1 :]]
             if (summed and (power != 1 or not at)) or (power != int(power) and product):
                 continue
             placed = self.placed(product, at)

@@ -19,6 +19,8 @@ from ..graph.op import CONSTANT
 from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
+from .axes import AXES, Grouped, total
+from .matrices import MATRICES, sum_of_logarithms
 from .places import PLACES
 from .terms import OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
 
@@ -33,7 +35,7 @@ class Reader:
     def __init__(self, algebra: Algebra, names: Mapping[Node, str]):
         self.algebra = algebra
         self.names = names
-        self.known: dict[Node, Sum] = {}
+        self.known: dict[Node, Sum | Grouped] = {}
 
     def read(self, node: Node) -> Sum:
         """The sum that a node is; NoFormula where it is none."""
@@ -41,7 +43,7 @@ class Reader:
             if len(self.known) > MOST_NODES:
                 raise NoFormula
             self.known[top] = self._made(top)
-        return self.known[node]
+        return self.of(node)
 
     def _below(self, node: Node) -> tuple[Node, ...]:
         if node in self.names or node.op is CONSTANT:
@@ -57,7 +59,7 @@ class Reader:
             return None
         return None if _is_function(node) else node.body
 
-    def _made(self, node: Node) -> Sum:
+    def _made(self, node: Node) -> Sum | Grouped:
         name = self.names.get(node)
         if name is not None:
             return self.algebra.of_atom(self.algebra.atom("name", name, (), node.shape))
@@ -77,7 +79,15 @@ class Reader:
         raise NoFormula(node)
 
     def of(self, node: Node) -> Sum:
-        return self.known[node]
+        found = self.known[node]
+        if isinstance(found, Grouped):
+            raise NoFormula(node)
+        return found
+
+    def _moved(self, node: Node, inner: Node, order: list[Label]) -> Sum:
+        sizes = inner.shape
+        labels = tuple(None if sizes[i] == 1 else label for i, label in enumerate(order))
+        return self.algebra.moved(self.of(inner), labels, node.shape)
 
     def _function(self, node: Node) -> Sum:
         """A function of elements. Static arguments are a part of its name."""
@@ -169,34 +179,6 @@ class Reader:
                     return self.algebra.scaled(found, one**power)
         return self.algebra.raised(sum_, power)
 
-    def permute(self, node: Node, inner: Node, dims: tuple[int, ...]) -> Sum:
-        order: list[Label] = [0] * len(dims)
-        for new, old in enumerate(dims):
-            order[old] = new
-        return self._moved(node, inner, order)
-
-    def transpose(self, node: Node, inner: Node, first: int = -2, second: int = -1) -> Sum:
-        order: list[Label] = list(range(node.ndim))
-        if order:
-            order[first], order[second] = order[second], order[first]
-        return self._moved(node, inner, order)
-
-    def t(self, node: Node, inner: Node) -> Sum:
-        return self.transpose(node, inner) if node.ndim == 2 else self.of(inner)
-
-    def _moved(self, node: Node, inner: Node, order: list[Label]) -> Sum:
-        sizes = inner.shape
-        labels = tuple(None if sizes[i] == 1 else label for i, label in enumerate(order))
-        return self.algebra.moved(self.of(inner), labels, node.shape)
-
-    def view(self, node: Node, inner: Node, *args: Any) -> Sum:
-        """Axes of one element come and go."""
-        axes = [axis for axis, size in enumerate(node.shape) if size != 1]
-        if [node.shape[axis] for axis in axes] != [size for size in inner.shape if size != 1]:
-            raise NoFormula(node)
-        left = iter(axes)
-        return self._moved(node, inner, [None if s == 1 else next(left) for s in inner.shape])
-
     def standardized(
         self, node: Node, inner: Node, mean: Node, over: Node, weight: Any, bias: Any, dims: Any,
         shape: Shape, *args: Any,
@@ -215,7 +197,10 @@ class Reader:
         return found
 
     def sum(self, node: Node, inner: Node, dims: Any = None, keepdim: bool = False, *_: Any) -> Sum:
-        axes = tuple(range(inner.ndim)) if dims is None else _axes(dims, inner.ndim)
+        axes = _axes(dims, inner.ndim)
+        if len(axes) == inner.ndim and not keepdim:
+            half = None if inner.ndim != 1 else sum_of_logarithms(self.algebra, self.of(inner))
+            return total(self, inner) if half is None else half
         return self.algebra.reduced(self.of(inner), axes, bool(keepdim))
 
     def mean(self, node: Node, inner: Node, dims: Any = None, keep: bool = False, *_: Any) -> Sum:
@@ -229,32 +214,9 @@ class Reader:
         kept = self.algebra.reduced(self.of(inner), ones, True)
         return self.algebra.reduced(kept, tuple(range(extra)), False)
 
-    def matmul(self, node: Node, left: Node, right: Node) -> Sum:
-        one: list[Label] = list(range(left.ndim))
-        other: list[Label] = list(range(right.ndim))
-        inner = self.algebra.fresh()
-        batch = node.ndim - (left.ndim > 1) - (right.ndim > 1)
-        for labels, source, last in ((one, left, 1), (other, right, 2)):
-            if source.ndim == 1:
-                labels[0] = inner
-                continue
-            extra = batch - (source.ndim - 2)
-            labels[:-2] = [extra + i for i in range(source.ndim - 2)]
-            labels[-2:] = [batch, inner] if last == 1 else [inner, node.ndim - 1]
-        operands = []
-        for labels, source in ((one, left), (other, right)):
-            found = tuple(None if s == 1 else x for x, s in zip(labels, source.shape, strict=True))
-            operands.append((self.of(source), found))
-        return self.algebra.einsum(operands, node.shape)
-
     def trace(self, node: Node, inner: Node) -> Sum:
         label = self.algebra.fresh()
         return self.algebra.moved(self.of(inner), (label, label), ())
-
-    def diagonal(self, node: Node, inner: Node, offset: int = 0, *args: Any) -> Sum:
-        if offset or inner.ndim != 2 or inner.shape[0] != inner.shape[1] or args not in DIAGONALS:
-            raise NoFormula(node)
-        return self.algebra.moved(self.of(inner), (0, 0), node.shape)
 
     def diag_embed(self, node: Node, inner: Node, offset: int = 0, *args: Any) -> Sum:
         if offset or inner.ndim != 1:
@@ -418,52 +380,6 @@ class Reader:
         logarithm = function(self.algebra, "log", self.of(right))
         return self.algebra.multiplied(self.of(left), logarithm, node.shape)
 
-    def inverse(self, node: Node, inner: Node) -> Sum:
-        if inner.ndim != 2:
-            raise NoFormula(node)
-        return self.inverted(self.of(inner))
-
-    def inverted(self, sum_: Sum) -> Sum:
-        """The inverse of a matrix: of an inverse the matrix, of a transpose the transpose."""
-        algebra = self.algebra
-        number, inner = 1.0, sum_
-        if len(sum_.terms) == 1:
-            ((product, number),) = sum_.terms
-            inner = Sum(((product, 1.0),), sum_.shape)
-            if len(product) == 1 and product[0].power == 1:
-                (factor,) = product
-                atom = algebra.atoms[factor.atom]
-                if factor.at == (1, 0):
-                    turned = self.inverted(algebra.of_atom(factor.atom))
-                    return algebra.scaled(algebra.moved(turned, (1, 0)), 1 / number)
-                if atom.kind == "inverse":
-                    return algebra.scaled(atom.parts[0], 1 / number)
-        return algebra.scaled(
-            algebra.of_atom(algebra.atom("inverse", None, (inner,), inner.shape)), 1 / number
-        )
-
-    def solve(self, node: Node, matrix: Node, right: Node, left: bool = True) -> Sum:
-        if matrix.ndim != 2 or right.ndim > 2 or not left:
-            raise NoFormula(node)
-        inner = self.algebra.fresh()
-        tail = (1,) if right.ndim == 2 else ()
-        at: list[tuple[Label, ...]] = [(0, inner), (inner, *tail)]
-        return self.algebra.einsum(
-            [(self.inverted(self.of(matrix)), at[0]), (self.of(right), at[1])], right.shape
-        )
-
-    def det(self, node: Node, inner: Node) -> Sum:
-        return self._determinant(node, inner, "det")
-
-    def slogdet(self, node: Node, inner: Node) -> Sum:
-        return self._determinant(node, inner, "logdet")
-
-    def _determinant(self, node: Node, inner: Node, kind: str) -> Sum:
-        if inner.ndim != 2:
-            raise NoFormula(node)
-        atom = self.algebra.atom(kind, None, (self.of(inner),), ())
-        return self.algebra.of_atom(atom)
-
     def softmax(self, node: Node, inner: Node, dim: int, *args: Any) -> Sum:
         axis = dim % inner.ndim
         atom = self.algebra.atom("softmax", axis, (self.of(inner),), inner.shape)
@@ -522,33 +438,28 @@ def _is_logdet(node: Node) -> bool:
     return node.args[2].args[0].op.key == "slogdet"
 
 
-DIAGONALS = ((), (0, 1), (-2, -1))
-
-READERS: dict[str, Callable[..., Sum]] = {
+READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **PLACES,
+    **AXES,
+    **MATRICES,
     **dict.fromkeys(
         ["cast", "alias", "clone", "contiguous", "expand", "depends", "positive",
          "with_value"], Reader.same
     ),
-    **dict.fromkeys(["view", "reshape", "unsqueeze", "squeeze", "squeeze_dims"], Reader.view),
     **dict.fromkeys(COMPARISONS, Reader.compared),
-    **dict.fromkeys(["diagonal", "diagonal_copy"], Reader.diagonal),
-    **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], Reader.matmul),
-    **dict.fromkeys(["solve", "solve_raw"], Reader.solve),
     **dict.fromkeys(["full", "zeros", "ones"], Reader.filled),
-    **dict.fromkeys(["inv", "inv_raw"], Reader.inverse),
     **dict.fromkeys(["log_softmax", "log_softmax_node"], Reader.log_softmax),
     **dict.fromkeys(["softmax", "softmax_node"], Reader.softmax),
     "add": Reader.add, "sub": Reader.sub, "neg": Reader.neg, "mul": Reader.mul, "div": Reader.div,
     "reciprocal": Reader.reciprocal, "sqrt": Reader.sqrt, "rsqrt": Reader.rsqrt, "pow": Reader.pow,
-    "permute": Reader.permute, "transpose": Reader.transpose, "t": Reader.t, "sum": Reader.sum,
+    "sum": Reader.sum,
     "mean": Reader.mean, "summed_to": Reader.summed_to, "trace": Reader.trace,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
     "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
     "where": Reader.where,
     "binary_cross_entropy_with_logits": Reader.logistic_loss, "nll_loss": Reader.nll_loss,
     "nll_loss_reduced": Reader.nll_loss, "detach": Reader.detached, "maximum": Reader.maximum,
-    "minimum": Reader.minimum, "det": Reader.det, "slogdet": Reader.slogdet,
+    "minimum": Reader.minimum,
     **dict.fromkeys(["amax", "amin", "max_dim", "min_dim"], Reader.largest),
     "logsumexp": Reader.logsumexp, "prod": Reader.prod, "filled": Reader.filled,
     "lerp": Reader.lerp, "bce": Reader.cross_entropy, "standardized": Reader.standardized,

@@ -15,6 +15,7 @@ import numpy as np
 from ..graph.node import Node
 from ..graph.op import Op, constant
 from .algebra import Algebra
+from .matrices import inverted
 from .reading import Reader, function
 from .terms import Factor, Label, NoFormula, Sum, is_summed
 
@@ -83,6 +84,8 @@ class Slopes:
             return None
         if atom.kind == "group":
             return slope
+        if atom.kind == "cholesky":
+            raise NoFormula
         shape = atom.shape + self.tail
         labels = tuple(None if s == 1 else i for i, s in enumerate(atom.shape))
         ends = self._labels(len(atom.shape))
@@ -98,7 +101,7 @@ class Slopes:
             return algebra.scaled(found, -1.0)
         # d log det X = trace(inv(X) dX)
         parts: list[tuple[Sum, tuple[Label, ...]]]
-        parts = [(Reader(algebra, {}).inverted(inner), (first, second))]
+        parts = [(inverted(algebra, inner), (first, second))]
         if atom.kind == "det":
             parts.append((own, ()))
         return self._times(parts, slope, (second, first, *ends), shape)

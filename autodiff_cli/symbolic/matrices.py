@@ -1,0 +1,149 @@
+"""Inverses, determinants and factors of matrices as atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..graph.node import Node
+from .terms import Factor, Label, NoFormula, Sum
+
+if TYPE_CHECKING:
+    from .algebra import Algebra
+    from .reading import Reader
+
+
+def inverse(reader: Reader, node: Node, inner: Node) -> Sum:
+    if inner.ndim != 2:
+        raise NoFormula(node)
+    return inverted(reader.algebra, reader.of(inner))
+
+
+def inverted(algebra: Algebra, sum_: Sum) -> Sum:
+    """The inverse of a matrix: of an inverse the matrix, of a transpose the transpose."""
+    number, inner = 1.0, sum_
+    if len(sum_.terms) == 1:
+        ((product, number),) = sum_.terms
+        inner = Sum(((product, 1.0),), sum_.shape)
+        if len(product) == 1 and product[0].power == 1:
+            (factor,) = product
+            atom = algebra.atoms[factor.atom]
+            if factor.at == (1, 0):
+                turned = inverted(algebra, algebra.of_atom(factor.atom))
+                return algebra.scaled(algebra.moved(turned, (1, 0)), 1 / number)
+            if atom.kind == "inverse":
+                return algebra.scaled(atom.parts[0], 1 / number)
+    found = algebra.of_atom(algebra.atom("inverse", None, (inner,), inner.shape))
+    return algebra.scaled(found, 1 / number)
+
+
+def solve(reader: Reader, node: Node, matrix: Node, right: Node, left: bool = True) -> Sum:
+    if matrix.ndim != 2 or right.ndim > 2 or not left:
+        raise NoFormula(node)
+    return _solved(reader.algebra, reader.of(matrix), reader.of(right))
+
+
+def _solved(algebra: Algebra, matrix: Sum, right: Sum) -> Sum:
+    inner: Label = algebra.fresh()
+    tail: tuple[Label, ...] = (1,) if len(right.shape) == 2 and right.shape[1] != 1 else (None,)
+    at = (inner, *tail[: len(right.shape) - 1])
+    return algebra.einsum([(inverted(algebra, matrix), (0, inner)), (right, at)], right.shape)
+
+
+def triangular(
+    reader: Reader, node: Node, matrix: Node, right: Node, upper: bool, left: bool, unit: bool
+) -> Sum:
+    """Only of factors of matrices: of others half is not read."""
+    factor = _root(reader.algebra, reader.of(matrix))
+    if factor is None or not left or unit or right.ndim != 2 or upper is not (factor.at == (1, 0)):
+        raise NoFormula(node)
+    return _solved(reader.algebra, reader.of(matrix), reader.of(right))
+
+
+def cholesky(reader: Reader, node: Node, inner: Node, upper: bool) -> Sum:
+    if inner.ndim != 2 or upper:
+        raise NoFormula(node)
+    atom = reader.algebra.atom("cholesky", None, (reader.of(inner),), inner.shape)
+    return reader.algebra.of_atom(atom)
+
+
+def cholesky_solve(reader: Reader, node: Node, right: Node, factor: Node, upper: bool) -> Sum:
+    found = _root(reader.algebra, reader.of(factor))
+    if found is None or found.at != (0, 1) or upper:
+        raise NoFormula(node)
+    (matrix,) = reader.algebra.atoms[found.atom].parts
+    return _solved(reader.algebra, matrix, reader.of(right))
+
+
+def _root(algebra: Algebra, sum_: Sum) -> Factor | None:
+    """The factor of a matrix that a sum is."""
+    if len(sum_.terms) == 1 and len(sum_.terms[0][0]) == 1 and sum_.terms[0][1] == 1:
+        (factor,) = sum_.terms[0][0]
+        if algebra.atoms[factor.atom].kind == "cholesky" and factor.power == 1:
+            return factor
+    return None
+
+
+def determinant(reader: Reader, node: Node, inner: Node) -> Sum:
+    """That of a factor is the root of that of its matrix."""
+    algebra, kind = reader.algebra, "det" if node.op.key == "det" else "logdet"
+    if inner.ndim != 2:
+        raise NoFormula(node)
+    root = _root(algebra, reader.of(inner)) if kind == "logdet" else None
+    if root is not None:
+        return halved(algebra, root.atom)
+    return algebra.of_atom(algebra.atom(kind, None, (reader.of(inner),), ()))
+
+
+def halved(algebra: Algebra, root: int) -> Sum:
+    """The sum of the logarithms on the diagonal of a factor."""
+    atom = algebra.atom("logdet", None, algebra.atoms[root].parts, ())
+    return algebra.scaled(algebra.of_atom(atom), 0.5)
+
+
+def sum_of_logarithms(algebra: Algebra, sum_: Sum) -> Sum | None:
+    """`sum(log(diag(cholesky(M))))` as half of `logdet(M)`."""
+    if len(sum_.terms) != 1 or len(sum_.terms[0][0]) != 1 or len(sum_.shape) != 1:
+        return None
+    (((factor,), number),) = sum_.terms
+    atom = algebra.atoms[factor.atom]
+    if atom.kind != "function" or atom.data[0].key != "log" or factor.power != 1:
+        return None
+    root = _root(algebra, atom.parts[0])
+    if root is None or root.at != (0, 0):
+        return None
+    return algebra.scaled(halved(algebra, root.atom), number)
+
+
+MATRICES: dict[str, Callable[..., Sum]] = {
+    "inv": inverse, "inv_raw": inverse, "solve": solve, "solve_raw": solve, "det": determinant,
+    "slogdet": determinant, "cholesky_factor": cholesky, "cholesky_solve": cholesky_solve,
+    "solve_triangular": triangular,
+}  # fmt: skip
+
+
+def without_roots(algebra: Algebra, factors: list[Factor]) -> list[Factor] | None:
+    """`inv(L).T @ inv(L)` as the inverse of `L @ L.T`; None where there is none."""
+    for i, one in enumerate(factors):
+        root = rooted(algebra, one)
+        for j, other in enumerate(factors):
+            label = one.at[0] if root is not None else None
+            if j <= i or other.atom != one.atom or type(label) is not int or label >= 0:
+                continue
+            if other.at[0] != label or sum(f.at.count(label) for f in factors) != 2:
+                continue
+            assert root is not None
+            inner = inverted(algebra, algebra.atoms[root].parts[0])
+            value, more = algebra.factor(inner, (one.at[1], other.at[1]))
+            if value == 1:
+                return [*(f for k, f in enumerate(factors) if k not in (i, j)), *more]
+    return None
+
+
+def rooted(algebra: Algebra, factor: Factor) -> int | None:
+    """The factor of a matrix of which this is the inverse."""
+    atom = algebra.atoms[factor.atom]
+    if atom.kind != "inverse" or factor.power != 1:
+        return None
+    root = _root(algebra, atom.parts[0])
+    return None if root is None else root.atom
