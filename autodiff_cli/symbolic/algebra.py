@@ -158,9 +158,9 @@ class Algebra:
             if type(first) is int and type(second) is int and any(second in f.at for f in rest):
                 rest = renamed(rest, {second: first})
                 return self._merged(number, [*rest, factors[position]])
-        gone = without_slices(self, factors)
-        if gone is not None:
-            return self._merged(number * gone[0], gone[1])
+        cut = without_slices(self, factors)
+        if cut is not None:
+            return self._merged(number * cut[0], cut[1])
         factors = [f for f in factors if not self._is_idle(f, factors)]
         gates = {(f.at, *self.atoms[f.atom]) for f in factors if self.atoms[f.atom].kind == "gate"}
         if any((at, kind, OPPOSITE[key], *rest) in gates for at, kind, key, *rest in gates):

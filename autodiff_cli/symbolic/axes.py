@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..graph.node import Node, Shape
+from .matrices import sum_of_logarithms
 from .terms import Label, NoFormula, Sum
 
 if TYPE_CHECKING:
@@ -130,13 +131,14 @@ def diagonal(reader: Reader, node: Node, inner: Node, offset: int = 0, *args: An
 def total(reader: Reader, inner: Node) -> Sum:
     """The sum over everything."""
     sum_ = grouped(reader, inner).sum
-    return reader.algebra.reduced(sum_, tuple(range(len(sum_.shape))), False)
+    half = sum_of_logarithms(reader.algebra, sum_)
+    return half or reader.algebra.reduced(sum_, tuple(range(len(sum_.shape))), False)
 
 
 DIAGONALS = ((), (0, 1), (-2, -1))
 AXES: dict[str, Callable[..., Sum | Grouped]] = {
-    **dict.fromkeys(["view", "unsafe_view", "reshape", "unsqueeze", "squeeze", "squeeze_dims"],
-                    view),
+    **dict.fromkeys(["view", "unsafe_view", "reshape", "reshape_alias", "unsqueeze", "squeeze",
+                     "squeeze_dims"], view),
     **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], matmul),
     **dict.fromkeys(["transpose", "t"], transpose),
     **dict.fromkeys(["diagonal", "diagonal_copy"], diagonal),

@@ -277,13 +277,13 @@ class Printer:
         forms = self._together(rest, free) if rest else {((), False): Form(0, 0, Number(1))}
         found: Forms = {}
         for (layout, is_below), form in forms.items():
-            if is_below:
-                form = infix("div", Form(0, 0, Number(1)), form)
-            shown: Form | None = form if rest else None
+            shown: Form | None = form if rest and not is_below else None
             for scalar in reversed(above):
                 shown = scalar if shown is None else times(scalar, shown)
             if shown is None:
                 shown = Form(0, 0, Number(1))
+            if is_below:
+                shown = infix("div", shown, form)
             if below:
                 shown = infix("div", shown, reduce(times, below))
             found[layout, False] = shown
@@ -526,9 +526,9 @@ class Printer:
         """Without the axes along which a sum does not change."""
         met = {label for product, _ in sum_.terms for factor in product for label in factor.at}
         left = [axis for axis, size in enumerate(sum_.shape) if axis in met or size == 1]
-        if len(left) == len(sum_.shape) or not left:
+        if len(left) == len(sum_.shape):
             return sum_
-        ahead = left[0]
+        ahead = left[0] if left else len(sum_.shape)
         names: tuple[Label, ...] = tuple(
             axis - ahead if axis in met else None for axis in range(len(sum_.shape))
         )
@@ -568,7 +568,9 @@ class Printer:
         if atom.kind in ("group", "detached"):
             return form
         if atom.kind in ("logsumexp", "amax", "amin", "prod"):
-            return call(atom.kind, form, *(() if atom.data is None else (Number(atom.data),)))
+            if atom.data is None:
+                return call(atom.kind.removeprefix("a"), form)
+            return call(atom.kind, form, Number(atom.data))
         if atom.kind == "softmax":
             return call("softmax", form, Number(atom.data))
         if atom.kind == "function":
@@ -585,5 +587,6 @@ class Printer:
             for param, value in zip(op.params, statics, strict=False)
             if value is not None and value != param.default
         )
-        found = call(op.name.removeprefix("nn.functional."), *forms)
-        return found._replace(shown=found.shown._replace(keywords=keywords))
+        name = op.name.removeprefix("nn.functional.")
+        shown = Call(name, tuple(form.shown for form in forms), keywords)
+        return call(name, *forms)._replace(shown=shown)

@@ -20,7 +20,7 @@ from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, total
-from .matrices import MATRICES, sum_of_logarithms
+from .matrices import MATRICES
 from .places import PLACES
 from .terms import OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
 
@@ -199,8 +199,7 @@ class Reader:
     def sum(self, node: Node, inner: Node, dims: Any = None, keepdim: bool = False, *_: Any) -> Sum:
         axes = _axes(dims, inner.ndim)
         if len(axes) == inner.ndim and not keepdim:
-            half = None if inner.ndim != 1 else sum_of_logarithms(self.algebra, self.of(inner))
-            return total(self, inner) if half is None else half
+            return total(self, inner)
         return self.algebra.reduced(self.of(inner), axes, bool(keepdim))
 
     def mean(self, node: Node, inner: Node, dims: Any = None, keep: bool = False, *_: Any) -> Sum:
@@ -213,10 +212,6 @@ class Reader:
         ones = tuple(extra + i for i, (large, small) in enumerate(sizes) if large != small)
         kept = self.algebra.reduced(self.of(inner), ones, True)
         return self.algebra.reduced(kept, tuple(range(extra)), False)
-
-    def trace(self, node: Node, inner: Node) -> Sum:
-        label = self.algebra.fresh()
-        return self.algebra.moved(self.of(inner), (label, label), ())
 
     def diag_embed(self, node: Node, inner: Node, offset: int = 0, *args: Any) -> Sum:
         if offset or inner.ndim != 1:
@@ -408,7 +403,7 @@ class Reader:
 
     def _reduction(self, kind: str, inner: Sum, axes: tuple[int, ...]) -> Sum:
         shape = tuple(size for axis, size in enumerate(inner.shape) if axis not in axes)
-        axis = axes[0] if len(axes) == 1 else None
+        axis = axes[0] if len(inner.shape) > 1 == len(axes) or kind == "logsumexp" else None
         return self.algebra.of_atom(self.algebra.atom(kind, axis, (inner,), shape))
 
     def _unreduced(self, sum_: Sum, shape: Shape, axes: tuple[int, ...]) -> Sum:
@@ -453,7 +448,7 @@ READERS: dict[str, Callable[..., Sum | Grouped]] = {
     "add": Reader.add, "sub": Reader.sub, "neg": Reader.neg, "mul": Reader.mul, "div": Reader.div,
     "reciprocal": Reader.reciprocal, "sqrt": Reader.sqrt, "rsqrt": Reader.rsqrt, "pow": Reader.pow,
     "sum": Reader.sum,
-    "mean": Reader.mean, "summed_to": Reader.summed_to, "trace": Reader.trace,
+    "mean": Reader.mean, "summed_to": Reader.summed_to,
     "diag_embed": Reader.diag_embed, "identity_matrix": Reader.identity, "select": Reader.select,
     "clamp": Reader.clamp, "xlogy": Reader.xlogy, "masked_written": Reader.masked_fill,
     "where": Reader.where,

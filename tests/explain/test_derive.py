@@ -94,7 +94,7 @@ def test_the_command(cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "exit_code"),
     [
-        (["-e", "x = [1, 2]; loss = prod(x)"], "E404", 3),
+        (["-e", "x = [1, 2]; loss = sum(cumprod(x, 0))"], "E404", 3),
         (["-e", "x = 0.5\nfor i in range(500):\n    x = sin(x) * x\nloss = x"], "E505", 4),
         (["-e", "x = [1, 2]; y = x*2"], "E401", 3),
         (["demo.expr", "--wrt", "Q"], "E201", 3),
