@@ -1,16 +1,23 @@
-"""A product of two matrices of float32 is that of a batch of one, bit for bit."""
+"""A product of two matrices of float32 is that of a batch of one, bit for bit, and on AMD's
+processors PyTorch's."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from autodiff_cli.ops.kernels.pytorch_product_order import FEW, batched_product, product
+from autodiff_cli.ops.kernels import pytorch_product_order
+from autodiff_cli.ops.kernels.pytorch_product_order import FEW, batched_product, followed, product
+from autodiff_cli.session import Options, run
+from autodiff_cli.source import Source
+from tests.recorded import cases
 
 
 @pytest.mark.parametrize("sizes", [(4, 9, 12), (5, 191, 13), (8, 193, 16), (20, 400, 35)])
+@pytest.mark.parametrize("order", [False, True])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
-def test_a_product_is_a_batch_of_one(sizes, turned):
+def test_a_product_is_a_batch_of_one(sizes, turned, order, monkeypatch):
+    monkeypatch.setattr(pytorch_product_order, "followed", lambda: order)
     m, k, n = sizes
     assert m * k * n >= FEW
     rng = np.random.default_rng(k)
@@ -21,3 +28,21 @@ def test_a_product_is_a_batch_of_one(sizes, turned):
     found = product(a, b)
     assert found.tobytes() == batched_product(a[None], b[None])[0].tobytes()
     np.testing.assert_allclose(found, a.astype(float) @ b.astype(float), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("title", ["products of float32", "batches of products of float32"])
+def test_bits_recorded_on_an_amd_processor(title, monkeypatch):
+    """Large ones go through NumPy's kernels, which the processor chooses."""
+    everything = followed()
+    monkeypatch.setattr(pytorch_product_order, "followed", lambda: True)
+    (case,) = [x for x in cases("programs") if x["id"].startswith(f"seeded: {title}")]
+    found = run(Source(case["source"], "program.py"), Options()).stdout.splitlines()
+    compared = 0
+    for ours, recorded in zip(found, case["stdout"].splitlines(), strict=True):
+        numbers = recorded.strip("[]").replace(",", "").split()
+        sizes = [int(x) for x in numbers if x.isdigit() and int(x) < 1000]
+        large = len(sizes) > 2 and sizes[-3] >= 4 and sizes[-1] >= 12
+        if "." not in recorded and (everything or not large):
+            assert ours == recorded
+            compared += 1
+    assert compared >= 5

@@ -1,5 +1,8 @@
 """Products of float32 matrices in the order in which PyTorch's library (MKL) adds their terms.
 
+The order is the one of AMD's processors. On Intel's, and wherever PyTorch has another library, a
+product is NumPy's: there the two mostly agree by themselves.
+
 Matrices of at least 4 rows and 12 columns: with fused multiply-add, one term after the other in
 blocks of 192, and these one after the other. NumPy's library (OpenBLAS) does the same for a product
 of few columns, or of rows by the dozen and some more columns, but not at the edges of larger ones:
@@ -13,6 +16,7 @@ above, but for flat ones, whose order depends on where in the batch they lie.
 
 from __future__ import annotations
 
+from functools import cache
 from math import gcd, prod
 
 import numpy as np
@@ -27,8 +31,20 @@ FEW = 400  # terms of a product in a batch, from which on it is the library's
 _add = np.add.reduce
 
 
+@cache
+def followed() -> bool:
+    """Whether the order is that of this machine's processor."""
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as processors:
+            return b"AuthenticAMD" in processors.read(256)
+    except OSError:
+        return False
+
+
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`a @ b` of two matrices of float32."""
+    if not followed():
+        return np.matmul(a, b)
     (m, k), n = a.shape, b.shape[1]
     terms = m * k * n
     if m >= LANES and n >= DOZEN:
@@ -54,13 +70,15 @@ def batched_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             total += a[..., at : at + 1] * b[..., at : at + 1, :]
         return total
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    if m >= LANES and n >= DOZEN and 0 < prod(lead) * m * k * n <= MOST_FUSED:
+    if followed() and m >= LANES and n >= DOZEN and 0 < prod(lead) * m * k * n <= MOST_FUSED:
         return _fused(_lying(a), _lying(b))
     return np.matmul(a, b)
 
 
 def vector_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The product of two vectors of float32: four vectors of lanes, the rest onto the first."""
+    if not followed():
+        return np.matmul(a, b)
     p = a * b
     left = p.size % 16
     whole = p.size - left
