@@ -85,6 +85,7 @@ def _declare(
         op.vjp_rule = options.pop("vjp", None)
         op.shape_rule = options.pop("shape", None)
         op.inplace = options.pop("inplace", kind is Kind.POINTWISE)
+        op.method = options.pop("method", "." not in op.name)
         for option, value in options.items():
             if option in ("samples", "errors", "fields"):
                 value = tuple(value)
@@ -144,8 +145,15 @@ def reduction(
     return _declare(Kind.REDUCTION, kernel, options)
 
 
+def _like_first(first: Any, *rest: Any) -> Any:
+    """The shape rule of what changes neither shape nor dtype of its first operand."""
+    return first.shape, first.dtype
+
+
 def movement(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
-    """A view or an index map; needs a shape rule. `view=True` when it shares memory in PyTorch."""
+    """A view or an index map; `shape` where the result is unlike the first operand. `view=True`
+    when it shares memory in PyTorch."""
+    options.setdefault("shape", _like_first)
     return _declare(Kind.MOVEMENT, kernel, options)
 
 
@@ -155,7 +163,9 @@ def contraction(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], O
 
 
 def opaque(kernel: Any, **options: Any) -> Callable[[Callable[..., Any]], Op]:
-    """A function of whole arrays; needs a shape rule. `eager=True` evaluates when applied."""
+    """A function of whole arrays; `shape` where the result is unlike the first operand.
+    `eager=True` evaluates when applied."""
+    options.setdefault("shape", _like_first)
     return _declare(Kind.OPAQUE, kernel, options)
 
 

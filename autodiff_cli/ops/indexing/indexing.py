@@ -505,8 +505,6 @@ def _(g, out, weight, indices, padding_idx, scale_grad_by_freq, sparse):
 
 @function(
     name="nn.functional.embedding",
-    key="nn_embedding",
-    method=False,
     samples=[
         S(ints(2, 2), t(3, 2)),
         S(ints(3), t(3, 2), padding_idx=-3, order=0, because=PADDED),

@@ -65,9 +65,7 @@ MISFIT = [Bad("E302", t(2, 3), mask=bools(2, 2)), Bad("E308", t(3), mask=bools(2
 
 
 def _declare_reduction(name, reduce, text):
-    @function(
-        name=f"masked.{name}", key=f"masked_{name}", method=False, samples=REDUCED, errors=MISFIT
-    )
+    @function(name=f"masked.{name}", key=f"masked_{name}", samples=REDUCED, errors=MISFIT)
     def body(
         input: Tensor,
         dim: Dims | None = None,
@@ -118,7 +116,7 @@ for _row in (
     _declare_reduction(*_row)
 
 
-@function(name="masked.prod", key="masked_prod", method=False, samples=REDUCED, errors=MISFIT)
+@function(name="masked.prod", samples=REDUCED, errors=MISFIT)
 def masked_prod(
     input: Tensor,
     dim: Ints | None = None,
@@ -140,7 +138,6 @@ def _declare_arg(name, pick, neutral, word):
     @function(
         name=f"masked.{name}",
         key=f"masked_{name}",
-        method=False,
         samples=[S(t(2, 3), 1, mask=MASK), S(t(2, 3), mask=MASK)],
     )
     def body(
@@ -161,9 +158,7 @@ _declare_arg("argmax", "argmax", _lowest, "largest")
 _declare_arg("argmin", "argmin", _highest, "smallest")
 
 
-@function(
-    name="masked.median", key="masked_median", method=False, samples=[S(t(2, 3), 1, mask=MASK)]
-)
+@function(name="masked.median", samples=[S(t(2, 3), 1, mask=MASK)])
 def masked_median(
     input: Tensor,
     dim: Dim = -1,
@@ -180,8 +175,6 @@ def masked_median(
 
 @function(
     name="masked.norm",
-    key="masked_norm",
-    method=False,
     samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), -inf, mask=MASK), S(t(2, 3), 1.0)],
 )
 def masked_norm(
@@ -219,7 +212,6 @@ def _declare_variance(name, finish, text):
     @function(
         name=f"masked.{name}",
         key=f"masked_{name}",
-        method=False,
         samples=[*REDUCED[:3], S(t(2, 3), 1, False, mask=MASK), S(t(2, 3), correction=0)],
     )
     def body(
@@ -254,7 +246,7 @@ LEFT_OUT = [S(t(2, 3), 1, mask=MASK, order=0, because=INFINITE), *ALONG[1:]]
 def _declare_along(name, apply, neutral, text):
     samples = LEFT_OUT if name == "log_softmax" else ALONG
 
-    @function(name=f"masked.{name}", key=f"masked_{name}", method=False, samples=samples)
+    @function(name=f"masked.{name}", key=f"masked_{name}", samples=samples)
     def body(input: Tensor, dim: Dim, *, dtype: Dtype | None = None, mask: Mask | None = None):
         x = _converted(input, dtype)
         return getattr(F, apply)(kept(x, mask, neutral), dim)
@@ -272,12 +264,7 @@ for _along in (
     _declare_along(*_along)
 
 
-@function(
-    name="masked.normalize",
-    key="masked_normalize",
-    method=False,
-    samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), 1.0, 0)],
-)
+@function(name="masked.normalize", samples=[S(t(2, 3), 2.0, 1, mask=MASK), S(t(2, 3), 1.0, 0)])
 def masked_normalize(
     input: Tensor,
     ord: Scalar,
@@ -294,8 +281,6 @@ def masked_normalize(
 
 @function(
     name="masked.logaddexp",
-    key="masked_logaddexp",
-    method=False,
     samples=[
         S(t(2, 3), t(2, 3)),
         S(t(2, 3), t(2, 3), input_mask=MASK, order=0, because=INFINITE),

@@ -207,7 +207,6 @@ def _scattered_view(x, src, step, name):
 @movement(
     _scattered_view,
     public=False,
-    shape=lambda input, src, step, name: (input.shape, input.dtype),
     grad_fn=lambda input, src, step, name: name,
     counterpart=lambda input, src, step, name: F.copy_slices(input, src, (*step, -1)),
 )

@@ -190,9 +190,7 @@ def scatter(input: Tensor, dim: Dim, index: Mask, src: Any, *, reduce: str | Non
     return _scattered(input, dim, index, src, reduce)
 
 
-@function(
-    name="scatter", key="scatter_number", inplace=True, samples=[S(t(3), 0, ints(2), value=1.5)]
-)
+@function(name="scatter", inplace=True, samples=[S(t(3), 0, ints(2), value=1.5)])
 def scatter_number(
     input: Tensor, dim: Dim, index: Mask, *, value: Scalar, reduce: str | None = None
 ):
@@ -445,7 +443,6 @@ def _rows_filled(x, dim, index, value):
 
 @movement(
     _rows_filled,
-    key="index_fill_number",
     public=False,
     grad_fn="IndexFillBackward0",
     shape=_index_fill_shape,
@@ -459,7 +456,6 @@ def index_fill_number(input: Tensor, dim: Dim, index: Mask, value: Scalar):
 
 @movement(
     _rows_filled,
-    key="index_fill_tensor",
     public=False,
     grad_fn="IndexFillBackward1",
     shape=_index_fill_shape,

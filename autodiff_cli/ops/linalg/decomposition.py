@@ -53,8 +53,6 @@ def _qr_shape(A, mode):
 @opaque(
     _qr,
     name="linalg.qr",
-    key="linalg_qr",
-    method=False,
     shape=_qr_shape,
     fields=("Q", "R"),
     properties=COLUMNS,
@@ -139,8 +137,8 @@ def _reflectors(name, A, tau):
 
 @composite(
     name="linalg.householder_product",
+    method=True,
     aliases=["orgqr"],
-    key="householder_product",
     grad_fn="LinalgHouseholderProductBackward0",
     properties=COLUMNS,
     samples=[S(t(3, 2), t(2)), S(t(3, 3), t(2))],
@@ -235,8 +233,6 @@ def _svd_shape(A, full_matrices=True):
 @opaque(
     _svd,
     name="linalg.svd",
-    key="linalg_svd",
-    method=False,
     eager=True,
     shape=_svd_shape,
     fields=("U", "S", "Vh"),
@@ -299,8 +295,6 @@ def singular_values(A: Tensor):
 
 @function(
     name="linalg.svdvals",
-    key="svdvals",
-    method=False,
     samples=[S(t(2, 2)), S(t(3, 2))],
     errors=[Bad("E308", t(2))],
     kink=lambda A: _to_crossing(F.svdvals(A), True),
@@ -348,8 +342,6 @@ def _directed_eigh(a, uplo):
 @opaque(
     _directed_eigh,
     name="linalg.eigh",
-    key="eigh",
-    method=False,
     grad_fn="LinalgEighBackward0",
     shape=lambda input, UPLO: _eigh_shape("linalg.eigh", input, UPLO),
     fields=("eigenvalues", "eigenvectors"),
@@ -386,8 +378,6 @@ def _(g, out, input, UPLO):
 @opaque(
     lambda a, UPLO: _eigh(a, UPLO)[0],
     name="linalg.eigvalsh",
-    key="eigvalsh",
-    method=False,
     grad_fn="LinalgEighBackward0",
     shape=lambda input, UPLO: _eigh_shape("linalg.eigvalsh", input, UPLO)[0],
     samples=[S(positive(2)), S(positive(3), UPLO="U")],

@@ -21,8 +21,8 @@ NO_THIRD = "third derivatives of singular determinants divide by zero"
 @opaque(
     lambda a: _with_nan(np.linalg.det(a), a),
     name="linalg.det",
+    method=True,
     aliases=["det"],
-    key="det",
     grad_fn="LinalgDetBackward0",
     shape=lambda A: _batch_shape("linalg.det", A),
     samples=[S(t(2, 2)), S(t(2, 3, 3)), S(t(1, 1))],
@@ -67,9 +67,7 @@ def _cofactors(a):
 
 @opaque(
     _cofactors,
-    key="cofactors",
     public=False,
-    shape=lambda A: (A.shape, A.dtype),
     samples=[S(t(3, 3)), S(SINGULAR, order=1, because=NO_THIRD)],
     vjp=lambda g, out, A: (F.cofactors_slope(g, A),),
 )
@@ -123,8 +121,8 @@ def _(g, out, grad, A):
 @opaque(
     _slogdet,
     name="linalg.slogdet",
+    method=True,
     aliases=["slogdet"],
-    key="slogdet",
     grad_fn="LinalgSlogdetBackward0",
     fields=("sign", "logabsdet"),
     shape=lambda A: (_batch_shape("linalg.slogdet", A),) * 2,

@@ -147,7 +147,6 @@ def einsum(equation: str, operands: TensorList):
 
 @function(
     name="einsum",
-    key="einsum_lists",
     method=False,
     samples=[S(t(2, 3), [0, 1], t(3, 2), [1, 2], [0, 2]), S(t(2, 2), [0, 0])],
     errors=[Bad("E205", t(2, 2), t(2, 2)), Bad("E205", t(2, 2), [0, 60])],

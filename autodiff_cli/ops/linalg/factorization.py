@@ -88,8 +88,6 @@ def system_shape(name, a, b, left):
 @opaque(
     _solve_triangular,
     name="linalg.solve_triangular",
-    key="solve_triangular",
-    method=False,
     grad_fn="LinalgSolveTriangularBackward0",
     shape=lambda input, B, upper, left, unitriangular: (
         system_shape("linalg.solve_triangular", input, B, left),
@@ -192,7 +190,6 @@ def _cholesky_slope(g, factor, upper):
 
 @opaque(
     lambda input, upper: _cholesky(input, upper),
-    key="cholesky_factor",
     public=False,
     grad_fn="LinalgCholeskyExBackward0",
     fields=("L", "info"),
@@ -209,8 +206,6 @@ def cholesky_factor(input: Tensor, upper: bool = False):
 
 @function(
     name="linalg.cholesky_ex",
-    key="cholesky_ex",
-    method=False,
     fields=("L", "info"),
     samples=[S(positive(2)), S(positive(2), upper=True)],
     errors=[
@@ -228,8 +223,6 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 @function(
     name="linalg.cholesky",
-    key="linalg_cholesky",
-    method=False,
     samples=[S(positive(3)), S(positive(2), upper=True)],
     errors=[
         Bad("E503", t(values=[[1.0, 2.0], [2.0, 1.0]]), words="leading minor of order 2"),
@@ -349,7 +342,6 @@ def _lu_shape(A, pivot):
 
 @opaque(
     _lu_factor,
-    key="lu_factor_raw",
     public=False,
     shape=_lu_shape,
     grad_fn="LinalgLuFactorExBackward0",
@@ -394,8 +386,6 @@ def _(g, out, A, pivot):
 
 @function(
     name="linalg.lu_factor_ex",
-    key="lu_factor_ex",
-    method=False,
     fields=("LU", "pivots", "info"),
     samples=[S(t(2, 2)), S(t(3, 2)), S(t(2, 3))],
     errors=[Bad("E308", t(3)), Bad("E205", t(2, 2), pivot=False)],
@@ -413,8 +403,6 @@ ZERO_PIVOT = "the matrix is singular: U[{0}, {0}] is zero and `lu_solve` would d
 
 @function(
     name="linalg.lu_factor",
-    key="lu_factor",
-    method=False,
     fields=("LU", "pivots"),
     samples=[S(t(2, 2)), S(t(2, 3))],
     errors=[Bad("E503", t(values=[[1.0, 2.0], [2.0, 4.0]]), words="singular")],
@@ -426,7 +414,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True):
     return factors, pivots
 
 
-@function(key="lu", samples=[S(t(2, 2))])
+@function(samples=[S(t(2, 2))])
 def lu(input: Tensor, pivot: bool = True, get_infos: bool = False):
     """L and U in one matrix and the exchanges of rows; with `get_infos` an info too."""
     found = F.lu_factor_raw(input, pivot)
@@ -445,7 +433,6 @@ def _permutation(pivots, m, dtype):
 
 @opaque(
     _permutation,
-    key="lu_permutation",
     public=False,
     shape=lambda pivots, m, dtype: ((*pivots.shape[:-1], m, m), dtype),
     samples=[S(ints(values=[2, 2]), 2, np.dtype("float64"))],
@@ -496,8 +483,6 @@ def require_pivots(name, LU, pivots):
 
 @composite(
     name="linalg.lu",
-    key="linalg_lu",
-    method=False,
     fields=("P", "L", "U"),
     samples=[S(t(2, 2)), S(t(3, 2)), S(t(2, 3))],
     errors=[Bad("E308", t(3))],
@@ -511,8 +496,6 @@ def linalg_lu(A: Tensor, *, pivot: bool = True):
 
 @composite(
     name="linalg.lu_solve",
-    key="linalg_lu_solve",
-    method=False,
     samples=[
         S(t(2, 2, low=0.5), t(values=[2, 2], dtype="int32"), t(2, 3)),
         S(t(2, 2, low=0.5), t(values=[1, 2], dtype="int32"), t(3, 2), left=False, adjoint=True),

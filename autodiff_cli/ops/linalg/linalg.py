@@ -53,7 +53,6 @@ def _solve(a, b):
 
 @opaque(
     lambda a: _solve(a, np.eye(a.shape[-1], dtype=a.dtype)),
-    key="inv_raw",
     public=False,
     grad_fn="LinalgInvExBackward0",
     shape=lambda A: _with_info("linalg.inv", A),
@@ -85,8 +84,6 @@ ZERO_PIVOT = (
 
 @function(
     name="linalg.inv_ex",
-    key="inv_ex",
-    method=False,
     fields=("inverse", "info"),
     samples=[S(REGULAR)],
     errors=[Bad("E308", t(2, 3)), Bad("E503", SINGULAR, check_errors=True)],
@@ -101,7 +98,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False):
 
 @function(
     name="linalg.inv",
-    key="inv",
+    method=True,
     aliases=["inverse"],
     samples=[S(REGULAR), S(t(2, 2, 2))],
     errors=[
@@ -154,7 +151,6 @@ def _solve_kernel(a, b, left):
 
 @opaque(
     _solve_kernel,
-    key="solve_raw",
     public=False,
     grad_fn="LinalgSolveExBackward0",
     shape=_solve_shape,
@@ -185,8 +181,6 @@ NO_SOLUTION = "the matrix is singular: the diagonal element {} of its LU factor 
 
 @function(
     name="linalg.solve_ex",
-    key="solve_ex",
-    method=False,
     fields=("result", "info"),
     samples=[S(REGULAR, t(2))],
     errors=[Bad("E503", SINGULAR, t(2), check_errors=True)],
@@ -201,8 +195,6 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @function(
     name="linalg.solve",
-    key="solve",
-    method=False,
     samples=[
         S(REGULAR, t(2)),
         S(REGULAR, t(2, 3)),
@@ -259,10 +251,8 @@ def _(g, out, input):
 
 @opaque(
     lambda a: np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape),
-    key="power_zero",
     public=False,
     grad_fn="CopyBackwards",
-    shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: F.zeros_like(input),
     samples=[S(t(2, 2))],
     phrase="power rule",
@@ -273,8 +263,8 @@ def power_zero(input: Tensor):
 
 @function(
     name="linalg.matrix_power",
+    method=True,
     aliases=["matrix_power"],
-    key="matrix_power",
     samples=[S(REGULAR, 3), S(REGULAR, -2), S(t(2, 2, 2), 2), S(t(2, 2), 1)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E503", SINGULAR, -1)],
 )

@@ -43,8 +43,6 @@ def trace(input: Tensor):
 
 @composite(
     name="linalg.cross",
-    key="linalg_cross",
-    method=False,
     samples=[S(t(3), t(3)), S(t(2, 3), t(1, 3)), S(t(3, 2), t(3, 2), dim=0)],
     errors=[
         Bad("E308", t(2), t(2), words="size 3"),
@@ -124,8 +122,6 @@ def _product(tensors, split, i, j):
 
 @function(
     name="linalg.multi_dot",
-    key="multi_dot",
-    method=False,
     samples=[
         S([t(2, 3), t(3, 2), t(2, 2)]),
         S([t(3), t(3, 2)]),
@@ -178,13 +174,7 @@ def _powers(x, n):
     return F.cat((ones, F.cumprod(bases, x.ndim)), x.ndim)
 
 
-@function(
-    name="linalg.vander",
-    key="linalg_vander",
-    method=False,
-    samples=[S(t(3)), S(t(2, 2), N=3)],
-    errors=[Bad("E309", t(2), N=1)],
-)
+@function(name="linalg.vander", samples=[S(t(3)), S(t(2, 2), N=3)], errors=[Bad("E309", t(2), N=1)])
 def linalg_vander(x: Tensor, *, N: int | None = None):
     """Powers 0 to `N - 1` of each element, as rows."""
     require_numbers("linalg.vander", x)
@@ -228,8 +218,6 @@ def _extreme(x, dim, largest, keepdim):
 
 @function(
     name="linalg.matrix_norm",
-    key="matrix_norm",
-    method=False,
     samples=[
         S(t(2, 3)),
         S(t(2, 3), "nuc"),
@@ -290,8 +278,6 @@ def _in_dtype(name, input, dtype):
 
 @function(
     name="linalg.norm",
-    key="linalg_norm",
-    method=False,
     samples=[
         S(t(2, 3)),
         S(t(3), 3),
@@ -333,8 +319,6 @@ def nuclear_norm(input: Tensor, dim: Dims = (-2, -1), keepdim: bool = False):
 
 @function(
     name="linalg.cond",
-    key="cond",
-    method=False,
     samples=[
         S(t(2, 2)),
         S(t(3, 2), -2),
@@ -371,8 +355,6 @@ def cond(input: Tensor, p: Any = None):
 
 @composite(
     name="linalg.tensorinv",
-    key="tensorinv",
-    method=False,
     grad_fn="ReshapeAliasBackward0",
     samples=[S(t(4, 2, 2), ind=1)],
     errors=[Bad("E308", t(2, 3), ind=1), Bad("E309", t(2, 2), ind=0)],
@@ -391,8 +373,6 @@ def tensorinv(input: Tensor, ind: int = 2):
 
 @function(
     name="linalg.tensorsolve",
-    key="tensorsolve",
-    method=False,
     samples=[S(t(2, 3, 6), t(2, 3)), S(t(2, 4, 2), t(4), dims=(0,))],
     errors=[Bad("E308", t(2, 3), t(2))],
 )

@@ -60,8 +60,6 @@ def _pinv_shape(input, atol, rtol, hermitian):
 @opaque(
     _pinv,
     name="linalg.pinv",
-    key="pinv",
-    method=False,
     grad_fn="LinalgPinvBackward0",
     eager=True,
     shape=_pinv_shape,
@@ -96,7 +94,7 @@ def _pinv_slope(g, out, A):
     )
 
 
-@function(name="linalg.pinv", key="pinv_rcond", method=False, samples=[S(t(2, 2), 1e-3)])
+@function(name="linalg.pinv", samples=[S(t(2, 2), 1e-3)])
 def pinv_rcond(input: Tensor, rcond: Mask, hermitian: bool = False):
     """The pseudo-inverse with `rcond` in place of `rtol`."""
     return F.pinv(input, rtol=rcond, hermitian=hermitian)
@@ -110,8 +108,6 @@ def pinverse(input: Tensor, rcond: float = 1e-15):
 
 @function(
     name="linalg.matrix_rank",
-    key="matrix_rank",
-    method=False,
     samples=[S(SINGULAR), S(t(2, 3), atol=0.1)],
     errors=[Bad("E308", t(3))],
 )
@@ -133,7 +129,6 @@ def _rank(values, atol, rtol, shape):
 @opaque(
     _rank,
     public=False,
-    key="rank",
     shape=lambda values, atol, rtol, shape: (shape[:-2], INT64),
     samples=[S(t(2, values=[2.0, 0.0], grad=False), None, None, (2, 2))],
 )
@@ -166,7 +161,6 @@ def _lstsq(a, b, rcond, driver):
 
 @opaque(
     _lstsq,
-    key="lstsq_raw",
     public=False,
     eager=True,
     shape=_lstsq_shape,
@@ -189,8 +183,6 @@ def _(g, out, A, B, rcond, driver):
 
 @composite(
     name="linalg.lstsq",
-    key="lstsq",
-    method=False,
     grad_fn="LinalgLstsqBackward0",
     fields=("solution", "residuals", "rank", "singular_values"),
     samples=[S(t(3, 2), t(3, 1)), S(t(2, 2), t(2, 2), driver="gelsd")],

@@ -88,7 +88,6 @@ def nll_loss(
 
 @composite(
     name=NN + "nll_loss",
-    key="nll_loss_reduced",
     grad_fn=lambda input, *rest: (
         "NllLossBackward0" if len(input.shape) < 3 else "NllLoss2DBackward0"
     ),

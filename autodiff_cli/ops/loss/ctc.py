@@ -117,7 +117,6 @@ def _ctc_slope(g, log_probs, targets, input_lengths, target_lengths, blank, zero
 
 @opaque(
     _ctc,
-    key="ctc_loss_elements",
     public=False,
     properties=frozenset({"convention"}),  # the slope takes for granted that log_softmax was before
     grad_fn="CtcLossBackward0",

@@ -201,7 +201,6 @@ def smooth_l1_loss(
 
 @composite(
     name=NN + "smooth_l1_loss",
-    key="smooth_l1_loss_curved",
     grad_fn="SmoothL1LossBackward0",
     public=False,
     samples=[S(t(3), t(3), reduction="mean", beta=1.0)],

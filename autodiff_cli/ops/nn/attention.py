@@ -114,7 +114,6 @@ def scaled_dot_product_attention(
 
 @composite(
     name=NN + "scaled_dot_product_attention",
-    key="attention_at_once",
     grad_fn="ScaledDotProductFlashAttentionForCpuBackward0",
     public=False,
     samples=[S(t(1, 1, 2, 3), t(1, 1, 2, 3), t(1, 1, 2, 3), scale=0.5, **ONCE)],

@@ -137,7 +137,6 @@ def _with_bias(out, bias):
 
 @composite(
     public=False,
-    grad_fn="ConvolutionBackward0",
     properties=frozenset({"three edges"}),
     phrase="the input: g convolved back; the weight: the input correlated with g",
 )

@@ -116,9 +116,7 @@ def _last_dims(op, input, normalized_shape, *parameters):
 
 @composite(
     name=NN + "layer_norm",
-    key="layer_norm",
     aliases=["layer_norm"],
-    method=False,
     grad_fn="NativeLayerNormBackward0",
     properties=frozenset({"row-major", "saves its body", "slope has a name", "three edges"}),
     samples=[
@@ -144,9 +142,7 @@ def layer_norm(
 
 @function(
     name=NN + "rms_norm",
-    key="rms_norm",
     aliases=["rms_norm"],
-    method=False,
     samples=[S(t(2, 3), (3,)), S(t(2, 3), (3,), t(3), 1e-3)],
     errors=[Bad("E308", t(2, 3), (2,))],
 )
@@ -169,9 +165,7 @@ def _channels(op, input):
 
 @composite(
     name=NN + "group_norm",
-    key="group_norm",
     aliases=["group_norm"],
-    method=False,
     grad_fn="NativeGroupNormBackward0",
     properties=frozenset({"saves its body", "three edges"}),
     samples=[S(t(2, 4), 2), S(t(2, 4, 3), 2, t(4), t(4), 0.5)],
@@ -260,9 +254,7 @@ def _check_channels(op, channels, input, **parameters):
 
 @function(
     name=NN + "batch_norm",
-    key="batch_norm",
     aliases=["batch_norm"],
-    method=False,
     samples=[
         S(t(3, 2), None, None, t(2), t(2), True),
         S(t(2, 2, 3), t(2, grad=False), t(2, low=0.5, grad=False), eps=0.1),
@@ -309,9 +301,7 @@ def batch_norm(
 
 @function(
     name=NN + "instance_norm",
-    key="instance_norm",
     aliases=["instance_norm"],
-    method=False,
     samples=[S(t(2, 2, 3)), S(t(2, 2, 3), weight=t(2), bias=t(2), eps=0.5)],
     errors=[Bad("E308", t(2, 2)), Bad("E308", t(2, 2, 1))],
 )
@@ -369,8 +359,6 @@ def instance_norm(
 
 @function(
     name=NN + "local_response_norm",
-    key="local_response_norm",
-    method=False,
     samples=[S(t(1, 3, 2), 2), S(t(1, 4, 2, 2), 3, 0.1, 0.5, 2.0)],
     errors=[Bad("E308", t(2, 3), 2)],
 )

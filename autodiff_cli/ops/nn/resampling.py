@@ -240,7 +240,7 @@ def _base_grid(sizes, align, dtype):
     return np.stack([*axes, np.ones(sizes)], -1).astype(dtype)
 
 
-@composite(name="affine_grid_generator", method=False, samples=[S(t(1, 2, 3), (1, 1, 2, 2), False)])
+@composite(method=False, samples=[S(t(1, 2, 3), (1, 1, 2, 2), False)])
 def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool):
     """Places of a grid under affine maps."""
     sizes = size[2:]
@@ -268,7 +268,6 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None):
 @movement(
     lambda x, other: x,
     public=False,
-    shape=lambda input, other: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2))],
     counterpart=lambda input, other: input,
 )
@@ -367,8 +366,6 @@ def _cubic_sample(input, places, padding_mode, align):
 
 
 @composite(
-    name="grid_sampler",
-    key="grid_sampler",
     public=False,
     grad_fn=lambda input, grid, *rest: f"GridSampler{len(input.shape) - 2}DBackward0",
     no_forward="grid_sampler_2d",

@@ -32,7 +32,6 @@ def _fold(columns, kernel, steps, sizes, kept):
 @opaque(
     _unfold,
     public=False,
-    grad_fn="Im2ColBackward0",
     shape=lambda input, kernel, steps, sizes: (
         (*input.shape[:-3], input.shape[-3] * math.prod(kernel), math.prod(sizes)),
         input.dtype,
@@ -51,7 +50,6 @@ def _(g, out, input, kernel, steps, sizes):
 @opaque(
     _fold,
     public=False,
-    grad_fn="Col2ImBackward0",
     shape=lambda input, kernel, steps, sizes, kept: (
         (*input.shape[:-2], input.shape[-2] // math.prod(kernel), *kept),
         input.dtype,
@@ -79,7 +77,6 @@ def _steps(name, kernel_size, dilation, padding, stride, spatial):
 
 @function(
     name=NN + "unfold",
-    key="unfold_columns",
     samples=[S(t(1, 2, 3, 4), 2), S(t(1, 1, 4, 4), (2, 3), 1, 1, 2), S(t(2, 3, 3), 2)],
     errors=[Bad("E308", t(2, 3), 2), Bad("E308", t(1, 1, 2, 2), 3)],
 )

@@ -54,7 +54,6 @@ def _to_bounds(input, low, high):
 
 @composite(
     name="nn.functional.leaky_relu",
-    grad_fn="LeakyReluBackward0",
     vjp=lambda g, out, input, slope, inplace: flat(
         F.where(F.gt(input, 0), g, g * slope), input, "LeakyReluBackwardBackward0"
     ),
@@ -89,7 +88,6 @@ def _elu_vjp(g, input, alpha, scale, input_scale):
 @composite(
     name="nn.functional.elu",
     vjp=lambda g, out, input, alpha, inplace: _elu_vjp(g, input, alpha, 1, 1),
-    grad_fn="EluBackward0",
     samples=[*KINKS, S(t(3), 0.5)],
     kink=lambda input, *rest: F.abs(input),
     properties=frozenset({"saturates", "slope has a name"}),
@@ -140,7 +138,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
 
 
 @composite(
-    name="rrelu",
     aliases=_functional("rrelu"),
     grad_fn="RreluWithNoiseBackward0",
     method=False,
@@ -174,7 +171,6 @@ def _prelu_vjp(g, out, input, weight):
 
 @composite(
     public=False,
-    grad_fn="PreluKernelBackward0",
     vjp=_prelu_vjp,
     properties=frozenset({"broadcasts"}),
     samples=[S(t(2, 3), t(1, 3))],
@@ -248,7 +244,6 @@ def _within(input, bound):
 
 @composite(
     name="nn.functional.hardtanh",
-    grad_fn="HardtanhBackward0",
     samples=[*KINKS, S(t(3), -0.5, 0.5)],
     vjp=lambda g, out, input, low, high, inplace: flat(
         F.where(F.logical_and(F.gt(input, low), F.lt(input, high)), g, 0),
@@ -281,7 +276,6 @@ def relu6(input: Tensor, inplace: Flag = False):
 
 @composite(
     name="nn.functional.hardsigmoid",
-    grad_fn="HardsigmoidBackward0",
     samples=[
         S(t(2, 3), order=1, because="PyTorch has no second derivative of it"),
         KINKS[1],
@@ -304,7 +298,6 @@ def _hardswish_vjp(g, out, input, inplace):
 
 @composite(
     name="nn.functional.hardswish",
-    grad_fn="HardswishBackward0",
     samples=KINKS,
     vjp=_hardswish_vjp,
     kink=lambda input, *rest: _to_bounds(input, -3, 3),
@@ -325,7 +318,6 @@ def _shrunk_vjp(name):
 
 @composite(
     name="nn.functional.softshrink",
-    grad_fn="SoftshrinkBackward0",
     vjp=_shrunk_vjp("SoftshrinkBackwardBackward0"),
     samples=[*KINKS, S(t(3), 1.0)],
     errors=[Bad("E205", t(2), -1.0)],
@@ -373,7 +365,6 @@ def softsign(input: Tensor):
 
 @composite(
     name="nn.functional.softplus",
-    grad_fn="SoftplusBackward0",
     samples=[
         *ALL,
         S(t(3), beta=2),
@@ -422,7 +413,6 @@ def log_of_sigmoid(input: Tensor, small: Tensor):
 
 @composite(
     name="nn.functional.silu",
-    grad_fn="SiluBackward0",
     samples=ALL,
     properties=frozenset({"saturates"}),
     phrase="upstream times s * (1 + x * (1 - s)), where s is sigmoid(x)",
@@ -435,7 +425,6 @@ def silu(input: Tensor, inplace: Flag = False):
 
 @composite(
     name="nn.functional.mish",
-    grad_fn="MishBackward0",
     samples=ALL,
     properties=frozenset({"saturates"}),
     phrase="product rule of x * tanh(softplus(x))",
@@ -448,7 +437,6 @@ def mish(input: Tensor, inplace: Flag = False):
 
 @composite(
     name="nn.functional.gelu",
-    grad_fn="GeluBackward0",
     samples=[*ALL, S(t(3), approximate="tanh")],
     errors=[Bad("E205", t(2), approximate="erf")],
     properties=frozenset({"saturates", "slope has a name"}),
@@ -468,7 +456,6 @@ def gelu(input: Tensor, *, approximate: str = "none"):
 @composite(
     name="nn.functional.glu",
     properties=frozenset({"slope has a name"}),
-    grad_fn="GluBackward0",
     samples=[S(t(2, 4)), S(t(4, 3), 0)],
     errors=[Bad("E308", t(2, 3))],
     phrase="product rule: one half times the sigmoid of the other",

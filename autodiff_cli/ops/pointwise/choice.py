@@ -28,7 +28,6 @@ def _check_condition(condition, *sides):
     ),
     method=False,
     check=_check_condition,
-    grad_fn="WhereBackward0",
     samples=[S(bools(2, 3), t(2, 3), t(3)), S(bools(3), t(3), 0.5), S(bools(3), 1.0, t())],
     errors=[Bad("E307", t(2), t(2), t(2)), Bad("E302", bools(2), t(2), t(3))],
     properties=frozenset({"selects"}),
@@ -89,7 +88,6 @@ def masked_fill(input: Tensor, mask: Mask, value: Mask):
 @pointwise(
     lambda input, mask, value: np.where(mask, value.astype(input.dtype), input),
     name="masked_fill",
-    key="masked_written",
     public=False,
     check=_check_masked_fill,
     grad_fn=lambda input, mask, value: f"MaskedFillBackward{0 if value.weak else 1}",
@@ -115,7 +113,6 @@ def fill(input: Tensor, value: Mask):
 @pointwise(
     lambda input, value: np.full_like(input, value),
     name="fill",
-    key="filled_with",
     public=False,
     check=lambda input, value: _one_number("fill", value),
     grad_fn=lambda input, value: f"FillBackward{0 if value.weak else 1}",

@@ -14,7 +14,6 @@ APART = (S(t(2, 3), t(3, low=0.5)), S(t(), t(4, low=0.5)), S(t(3), 1.5))
 
 
 @function(
-    key="quotient",
     name="div",
     aliases=["divide", "true_divide"],
     inplace=True,

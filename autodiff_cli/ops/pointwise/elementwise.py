@@ -194,7 +194,6 @@ def _rounded(x, decimals):
 
 @pointwise(
     _rounded,
-    key="round_decimals",
     name="round",
     aliases=["special.round"],
     grad_fn="RoundBackward1",

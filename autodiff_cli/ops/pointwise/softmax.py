@@ -103,7 +103,7 @@ def log_softmax_node(input: Tensor, dim: Dim):
     return shifted - F.log(F.sum(F.exp(shifted), dim, keepdim=True))
 
 
-@function(name="nn.functional.softmin", method=False, samples=[*SOFTMAX_SAMPLES, S(t(2, 3))])
+@function(name="nn.functional.softmin", samples=[*SOFTMAX_SAMPLES, S(t(2, 3))])
 def softmin(
     input: Tensor, dim: Dim | None = None, _stacklevel: int = 3, dtype: Dtype | None = None
 ):

@@ -256,7 +256,6 @@ def mvlgamma(input: Tensor, p: int):
 
 @composite(
     name="special.ndtr",
-    method=False,
     grad_fn="MulBackward1",
     samples=ALL,
     properties=frozenset({"saturates"}),
@@ -314,7 +313,6 @@ def _(g, out, input, other):
 @pointwise(
     _zero_times(np.log1p),
     name="special.xlog1py",
-    method=False,
     inplace=False,
     promote=Promote.FLOAT,
     grad_fn=_overload_name("SpecialXlog1Py"),
@@ -408,7 +406,6 @@ def igammac(input: Tensor, other: Tensor):
     _zeta,
     name="special.zeta",
     promote=Promote.FLOAT,
-    method=False,
     inplace=False,
     grad_fn=_overload_name("SpecialZeta"),
     no_forward="special_zeta",

@@ -256,7 +256,6 @@ def standard_gamma_slopes(concentration: Tensor, values: Tensor):
 @opaque(
     _dirichlet_slopes,
     public=False,
-    shape=lambda values, concentration, total: (values.shape, values.dtype),
     samples=[
         S(
             t(2, 3, low=0.1, high=0.9, grad=False),
@@ -272,8 +271,6 @@ def dirichlet_slopes(values: Tensor, concentration: Tensor, total: Tensor):
 @opaque(
     lambda values, concentration: values,
     public=False,
-    grad_fn="StandardGammaBackward0",
-    shape=lambda values, concentration: (values.shape, values.dtype),
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[
         S(
@@ -297,7 +294,6 @@ def _(g, out, values, concentration):
     lambda values, concentration: values,
     public=False,
     grad_fn="_DirichletBackward",
-    shape=lambda values, concentration: (values.shape, values.dtype),
     properties=frozenset({"convention"}),  # the draw stays; the slope is that of its distribution
     samples=[
         S(

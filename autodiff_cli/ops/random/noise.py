@@ -16,7 +16,6 @@ def _zeros(x):
     lambda values, first, second, grad_fn: values,
     public=False,
     grad_fn=lambda values, first, second, grad_fn: grad_fn,
-    shape=lambda values, first, second, grad_fn: (values.shape, values.dtype),
     samples=[S(t(2, 3, grad=False), t(2, 3), None, "BernoulliBackward0")],
     counterpart=lambda values, *rest: values,
 )
@@ -33,7 +32,6 @@ def _(g, out, values, first, second, grad_fn):
     lambda input, noise, inplace: input * noise,
     public=False,
     grad_fn=lambda input, noise, inplace: f"RreluWithNoiseBackward{int(inplace)}",
-    shape=lambda input, noise, inplace: (input.shape, input.dtype),
     samples=[S(t(2, 3), t(2, 3, low=0.1, high=0.3, grad=False))],
     vjp=lambda g, out, input, noise, inplace: (g * noise, None),
 )

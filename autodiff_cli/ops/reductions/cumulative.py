@@ -164,7 +164,6 @@ _declare_running_extreme("cummin", np.minimum, np.less_equal, "minima")
 
 @opaque(
     lambda x, dim: np.logaddexp.accumulate(x, axis=dim) if x.ndim else x.copy(),
-    shape=lambda input, dim: (input.shape, input.dtype),
     samples=ALONG,
     properties=frozenset({"saturates"}),
     phrase="upstream times the share of each element in the sums it is in",

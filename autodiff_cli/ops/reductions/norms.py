@@ -68,9 +68,7 @@ VECTORS = [
 
 @composite(
     name="linalg.vector_norm",
-    key="vector_norm",
     grad_fn="LinalgVectorNormBackward0",
-    method=False,
     samples=VECTORS,
     errors=[Bad("E308", t(0), inf), Bad("E307", ints(3))],
     kink=lambda x, ord, dim, *rest: F.vector_norm(x, 2, dim),
@@ -163,9 +161,7 @@ def dist(input: Tensor, other: Tensor, p: Scalar = 2):
 
 @function(
     name="nn.functional.pairwise_distance",
-    key="pairwise_distance",
     aliases=["pairwise_distance"],
-    method=False,
     samples=[S(t(2, 3), t(2, 3)), S(t(3), t(3), 1.0, keepdim=True)],
 )
 def pairwise_distance(
@@ -178,9 +174,7 @@ def pairwise_distance(
 
 @function(
     name="nn.functional.cosine_similarity",
-    key="cosine_similarity",
     aliases=["cosine_similarity"],
-    method=False,
     samples=[S(t(2, 3), t(2, 3)), S(t(3), t(2, 3), dim=1)],
 )
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
@@ -197,12 +191,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
     return F.sum(F.mul(unit(x1), unit(x2)), dim)
 
 
-@function(
-    name="nn.functional.normalize",
-    key="normalize",
-    method=False,
-    samples=[S(t(2, 3)), S(t(2, 3), 1.0, 0), S(t(3), dim=0)],
-)
+@function(name="nn.functional.normalize", samples=[S(t(2, 3)), S(t(2, 3), 1.0, 0), S(t(3), dim=0)])
 def normalize(input: Tensor, p: Scalar = 2.0, dim: Any = 1, eps: float = 1e-12):
     """Vectors along `dim` scaled to norm 1; norms below `eps` count as `eps`."""
     size = F.clamp_min(F.norm(input, p, dim, True), eps)
@@ -211,9 +200,7 @@ def normalize(input: Tensor, p: Scalar = 2.0, dim: Any = 1, eps: float = 1e-12):
 
 @function(
     name="linalg.vecdot",
-    key="vecdot",
     aliases=["vecdot"],
-    method=False,
     samples=[S(t(3), t(3)), S(t(2, 3), t(3)), S(t(2, 3), t(2, 3), dim=0)],
     errors=[Bad("E302", t(2, 3), t(2))],
 )
@@ -353,9 +340,7 @@ def cdist(
 
 @composite(
     name="nn.functional.pdist",
-    key="pdist",
     aliases=["pdist"],
-    method=False,
     samples=[S(t(3, 2)), S(t(3, 2), 1.0)],
     errors=[Bad("E308", t(3)), Bad("E307", ints(2, 2))],
     no_forward="_pdist_forward",

@@ -15,7 +15,6 @@ SINGLE = "finite differences need float64"
 
 @movement(
     lambda x, memory_format: x,
-    shape=lambda input, memory_format: (input.shape, input.dtype),
     strides_rule=kept_layout,
     vjp=lambda g, out, input, memory_format: g,
     samples=[S(t(2, 3)), S(ints(2))],
@@ -33,12 +32,7 @@ def to_dtype(input: Tensor, dtype: Dtype):
     return cast(input, dtype)
 
 
-@composite(
-    public=False,
-    grad_fn="ToCopyBackward0",
-    samples=[S(t(2))],
-    phrase="the gradient in the dtype of the operand",
-)
+@composite(public=False, samples=[S(t(2))], phrase="the gradient in the dtype of the operand")
 def to_copy(input: Tensor):
     """A copy made by a conversion."""
     return F.clone(input)
@@ -53,11 +47,7 @@ def _converted(input, dtype, copy, memory_format=None):
     return cast(input, dtype)
 
 
-@function(
-    name="to",
-    key="to",
-    samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)],
-)
+@function(samples=[S(t(2), FLOAT32, order=0, because=SINGLE), S(t(2), FLOAT64, copy=True)])
 def to(
     input: Tensor,
     dtype: Dtype,

@@ -97,8 +97,6 @@ def _fill(size, fill_value, dtype):
 
 
 @creation(
-    name="full",
-    key="full",
     method=False,
     samples=[S((2, 3), 1.5), S((2,), 3), S((), True)],
     errors=[Bad("E309", (-1, 2), 1.0)],

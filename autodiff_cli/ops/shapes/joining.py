@@ -270,7 +270,7 @@ _split_ops("", {"view": True, **_PARTS})
 _split_ops("unsafe_", _PARTS)
 
 
-@function(name="split", key="split_named", samples=[S(t(5), split_size_or_sections=2)])
+@function(name="split", samples=[S(t(5), split_size_or_sections=2)])
 def split_named(tensor: Tensor, split_size_or_sections: Ints, dim: Dim = 0):
     """Pieces of a size, or of the given sizes, of a dim."""
     key = "split" if isinstance(split_size_or_sections, int) else "split_with_sizes"
@@ -336,13 +336,13 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: Dim = 0):
     return tuple(F.slice(input, dim, a, b, 1) for a, b in zip(starts, ends, strict=True))
 
 
-@function(name="tensor_split", key="tensor_split_at", samples=[S(t(5), indices=(1, 3))])
+@function(name="tensor_split", samples=[S(t(5), indices=(1, 3))])
 def tensor_split_at(input: Tensor, indices: Any, dim: Dim = 0):
     """Pieces between given places."""
     return F.tensor_split(input, indices, dim)
 
 
-@function(name="tensor_split", key="tensor_split_into", samples=[S(t(5), sections=2)])
+@function(name="tensor_split", samples=[S(t(5), sections=2)])
 def tensor_split_into(input: Tensor, sections: int, dim: Dim = 0):
     """Pieces of nearly equal size."""
     return F.tensor_split(input, sections, dim)

@@ -16,7 +16,6 @@ from ...graph.strides import same_strides, strides_of
     lambda x: x,
     public=False,
     steady=True,
-    shape=lambda input: (input.shape, input.dtype),
     strides_rule=same_strides,
     properties=frozenset({"reshapes"}),
     vjp=lambda g, out, input: g,
@@ -33,7 +32,6 @@ def alias(input: Tensor):
     public=False,
     view=True,
     steady=True,
-    shape=lambda input: (input.shape, input.dtype),
     strides_rule=same_strides,
     grad_fn="AliasBackward0",
     properties=frozenset({"reshapes"}),
@@ -50,7 +48,6 @@ def whole_view(input: Tensor):
     public=False,
     view=True,
     steady=True,
-    shape=lambda input: (input.shape, input.dtype),
     samples=[S(t(2, 3))],
     counterpart=lambda input: input,
 )
@@ -114,10 +111,8 @@ def _placed(base, value, step):
 
 @opaque(
     _copy_slices,
-    key="copy_slices",
     public=False,
     grad_fn="CopySlices",
-    shape=lambda base, value, step: (base.shape, base.dtype),
     strides_rule=same_strides,
     properties=frozenset({"selects"}),
     counterpart=_placed,
@@ -154,7 +149,6 @@ def _overwritten(x, src, *rest):
 @movement(
     _overwritten,
     name="copy",
-    key="copy_over",
     inplace=True,
     grad_fn="CopyBackwards",
     strides_rule=same_strides,

@@ -128,8 +128,6 @@ def _(g, out, input, pad, mode):
 
 @function(
     name="nn.functional.pad",
-    key="pad",
-    method=False,
     samples=[
         S(t(2, 3), (1, 2)),
         S(t(2, 3), (0, 1, 1, 0), value=2.0),
@@ -174,8 +172,6 @@ def _positive(name: str, what: str, value: int) -> None:
 @composite(
     name="nn.functional.pixel_shuffle",
     aliases=["pixel_shuffle"],
-    key="pixel_shuffle",
-    method=False,
     vjp=lambda g, out, input, factor: F.pixel_unshuffle(g, factor),
     samples=[S(t(4, 2, 3), 2), S(t(2, 9, 1, 1), 3)],
     errors=[Bad("E303", t(3, 2, 2), 2), Bad("E303", t(2, 2), 1)],
@@ -198,8 +194,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: int):
 @composite(
     name="nn.functional.pixel_unshuffle",
     aliases=["pixel_unshuffle"],
-    key="pixel_unshuffle",
-    method=False,
     vjp=lambda g, out, input, factor: F.pixel_shuffle(g, factor),
     samples=[S(t(1, 4, 2), 2), S(t(2, 1, 3, 3), 3)],
     errors=[Bad("E303", t(1, 3, 2), 2)],
@@ -222,8 +216,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int):
 @composite(
     name="nn.functional.channel_shuffle",
     aliases=["channel_shuffle", "nn.functional.native_channel_shuffle"],
-    key="channel_shuffle",
-    method=False,
     vjp=lambda g, out, input, groups: F.channel_shuffle(g, input.shape[1] // groups),
     samples=[S(t(1, 4, 2), 2), S(t(2, 6, 1, 2), 3)],
     errors=[Bad("E303", t(1, 3, 2), 2)],

@@ -268,7 +268,6 @@ def _bits_strides(strides, input, dtype):
 @movement(
     lambda x, dtype: (x if x.flags.c_contiguous else np.ascontiguousarray(x)).view(dtype),
     name="view",
-    key="view_dtype",
     view=True,
     samples=[S(t(2), INT64), S(t(2, 4, dtype="float32"), FLOAT64)],
     shape=_bits_shape,
@@ -289,7 +288,6 @@ def ravel(input: Tensor):
     public=False,
     grad_fn="CloneBackward0",
     steady=True,
-    shape=lambda input: (input.shape, input.dtype),
     vjp=lambda g, out, input: g,
     samples=[S(t(2, 3))],
     counterpart="clone",
@@ -440,7 +438,6 @@ _atleast("atleast_3d", "The tensor with at least three dims.", {0: (1, 1, 1), 1:
     view=True,
     properties=RESHAPES,
     steady=True,
-    shape=lambda input: (input.shape, input.dtype),
     strides_rule=lambda strides, input: strides,
     samples=[S(t(2, grad=False))],
 )
@@ -455,7 +452,7 @@ def stride(input: Tensor, dim: Dim | None = None):
     return strides if dim is None else strides[dim]
 
 
-@function(name="is_contiguous", samples=[S(ints(2, 3))])
+@function(samples=[S(ints(2, 3))])
 def is_contiguous_(input: Tensor, memory_format: Any = None):
     """Whether the elements lie in row-major order without gaps."""
     return is_contiguous(input)

@@ -63,7 +63,6 @@ def _slice_shape(input, dim, start, end, step):
 
 @movement(
     lambda x, dim, start, end, step: x[key_of(dim, slice(start, end, step))],
-    key="slice",
     view=True,
     public=False,
     shape=_slice_shape,
@@ -188,8 +187,6 @@ def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1):
 
 @function(
     name="linalg.diagonal",
-    key="linalg_diagonal",
-    method=False,
     samples=[S(t(3, 3)), S(t(2, 2, 3), offset=1), S(t(2, 3), dim1=1, dim2=0)],
 )
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1):

@@ -72,7 +72,6 @@ def swapaxes(input: Tensor, axis0: Dim, axis1: Dim):
     shape=lambda input: (_matrix(input).shape[::-1], input.dtype),
     strides_rule=lambda strides, input: strides[::-1],
     vjp=lambda g, out, input: F.t(g),
-    grad_fn="TBackward0",
     samples=[S(t(2, 3)), S(t(2)), S(t())],
     errors=[Bad("E304", t(2, 3, 2))],
 )
@@ -86,7 +85,7 @@ def _matrix(input):
     return input
 
 
-@function(key="T", name="T", counterpart="", samples=[S(t(2, 3)), S(t(2))])
+@function(key="T", counterpart="", samples=[S(t(2, 3)), S(t(2))])
 def _(input: Tensor):
     """All dims in reverse order."""
     return F.permute(input, tuple(range(input.ndim - 1, -1, -1)))
@@ -100,13 +99,7 @@ def _swap_last(input: Node, name: str) -> Node:
     return F.transpose(input, -2, -1)
 
 
-@function(
-    key="mT",
-    name="mT",
-    counterpart="",
-    samples=[S(t(2, 3)), S(t(2, 2, 3))],
-    errors=[Bad("E304", t(2))],
-)
+@function(key="mT", counterpart="", samples=[S(t(2, 3)), S(t(2, 2, 3))], errors=[Bad("E304", t(2))])
 def _(input: Tensor):
     """Batches of matrices, each transposed."""
     return _swap_last(input, "mT")
@@ -114,7 +107,6 @@ def _(input: Tensor):
 
 @function(
     key="mH",
-    name="mH",
     counterpart="adjoint",
     aliases=["adjoint"],
     samples=[S(t(2, 3)), S(t(2, 2, 3))],
@@ -125,9 +117,7 @@ def _(input: Tensor):
     return _swap_last(input, "mH")
 
 
-@function(
-    key="H", name="H", counterpart="", samples=[S(t(2, 3)), S(t())], errors=[Bad("E304", t(2))]
-)
+@function(key="H", counterpart="", samples=[S(t(2, 3)), S(t())], errors=[Bad("E304", t(2))])
 def _(input: Tensor):
     """A matrix, transposed."""
     if input.ndim not in (0, 2):
