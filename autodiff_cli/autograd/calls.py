@@ -17,8 +17,9 @@ from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
 from ..graph.state import STATE, grad_mode
+from .handles import view_steps, wrap_view
 from .literals import array_of, array_of_list, check_extent, has_tensor
-from .tensor import Tensor, view_steps, wrap_view
+from .tensor import Tensor
 
 
 class Results(tuple):

@@ -15,12 +15,12 @@ from ..errors import fault
 from ..graph.dtypes import FLOAT64, is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, cast, leaf, output
+from ..graph.op import LEAF, OUTPUT, cast, leaf, results_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.walk import SEQUENCE, walk
 from ..ops.kernels.rules import flat
-from .reverse import fitted, gradients, parents, zeros_like
+from .reverse import fitted, gradients, parents, ruled, slopes, zeros_like
 
 Change = Any  # a node, None for no change, a tuple of those for a node with several results
 
@@ -201,8 +201,7 @@ def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> N
             change = F.expand(cast(change, node.dtype), node.shape)
         if node.shape or change.dtype != FLOAT64:
             change = cast(change, node.dtype)
-        found = op.vjp_rule(change, node, *args)  # type: ignore[misc]  # has one
-        part = found[place] if type(found) is tuple else found
+        part = ruled(node, change, args)[place]
         if part is None:
             continue
         if part.shape != node.shape:
@@ -215,33 +214,18 @@ def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> N
 
 def _transposed(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> Change:
     """The vjp of the vjp."""
-    rule = node.op.vjp_rule
-    assert rule is not None
-    if node.outputs is None:
-        duals: list[Node | None] = [leaf(zeros_like(node), None, True)]
-        found = rule(duals[0], node, *args)
-    else:
-        own = tuple(output(node, i) for i in range(len(node.outputs)))
-        duals = [leaf(zeros_like(o), None, True) if is_float(o.dtype) else None for o in own]
-        found = rule(tuple(duals), own, *args)
-    seeds = _seeds(node, found if type(found) is tuple else (found,), memo)
+    several = node.outputs is not None
+    duals = [
+        leaf(zeros_like(o), None, True) if is_float(o.dtype) else None
+        for o in (results_of(node) if several else (node,))
+    ]
+    op = node.op
+    seeds = [
+        (fitted(op.kind, g, x, op), memo[x])  # what its input adds when that moves
+        for x, g in slopes(op, node.args, ruled(node, tuple(duals) if several else duals[0], args))
+        if memo.get(x) is not None and g is not None and g.requires_grad
+    ]
     targets = [dual for dual in duals if dual is not None]
     changes = iter(gradients(seeds, targets, create_graph=True, retain_graph=True))
     parts = tuple(None if dual is None else next(changes) for dual in duals)
-    return parts[0] if node.outputs is None else parts
-
-
-def _seeds(node: Node, found: tuple[Any, ...], memo: dict[Node, Change]) -> list[tuple[Node, Node]]:
-    """Cotangents of the inputs that move, each with how its input moves."""
-    op = node.op
-    seeds = []
-    for at, g in zip(op.tensor_params, found, strict=True):
-        value = node.args[at]
-        if value is None or g is None:
-            continue
-        pairs = zip(value, g, strict=True) if type(value) is tuple else ((value, g),)
-        for x, part in pairs:
-            change = None if x is None else memo.get(x)
-            if change is not None and part is not None and part.requires_grad:
-                seeds.append((fitted(op.kind, part, x, op), change))
-    return seeds
+    return parts if several else parts[0]

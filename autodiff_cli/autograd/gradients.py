@@ -9,15 +9,9 @@ from ..graph.node import Node
 from ..graph.op import LEAF, cast
 from ..graph.state import STATE, grad_mode
 from . import reverse
-from .tensor import (
-    AccumulateGrad,
-    GradSlot,
-    Tensor,
-    new_leaf,
-    view_steps,
-    without_history,
-    wrap_view,
-)
+from .handles import view_steps, wrap_view
+from .storage import without_history
+from .tensor import AccumulateGrad, GradSlot, Tensor, new_leaf
 
 
 def _seed(tensor: Tensor, gradient: Tensor | None, what: str, at: int) -> tuple[Node, Node]:

@@ -9,7 +9,8 @@ from ..graph.node import Node, Shape
 from ..graph.op import cast, number
 from ..graph.registry import F
 from ..ops.kernels.indices import check_weak
-from .tensor import Tensor, wrap_view
+from .handles import wrap_view
+from .tensor import Tensor
 
 
 def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) -> None:

@@ -6,7 +6,7 @@ topological order. Values are not computed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,13 @@ from ..graph.op import (
     Op,
     cast,
     number,
-    output,
+    results_of,
     value_of,
 )
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode
 from ..graph.strides import contiguous_strides
-from ..graph.walk import SEQUENCE, bodies
+from ..graph.walk import SEQUENCE, bodies, walk
 from . import data_mutation, function_hooks
 
 
@@ -274,7 +274,7 @@ class Pass:
             check_freed(node, g)
         out: Any = node
         if node.outputs is not None:
-            out = tuple(output(node, i) for i in range(len(node.outputs)))
+            out = results_of(node)
             g = _of_results(op, out, g)
         args = node.args
         if STATE.overwriting and not keeps:
@@ -324,17 +324,9 @@ class Pass:
         return found
 
     def _distribute(self, op: Op, args: tuple[Any, ...], found: tuple[Any, ...]) -> None:
-        for position, g in zip(op.tensor_params, found, strict=True):
-            x = args[position]
-            if g is None or x is None:
-                continue
-            if type(x) is Node:
-                if self._wants(x):
-                    self.give(x, fitted(op.kind, g, x, op))
-            else:
-                for part, part_g in zip(x, g, strict=True):
-                    if part is not None and part_g is not None and self._wants(part):
-                        self.give(part, fitted(op.kind, part_g, part, op))
+        for x, g in slopes(op, args, found):
+            if g is not None and self._wants(x):
+                self.give(x, fitted(op.kind, g, x, op))
 
     def _wants(self, node: Node) -> bool:
         return node.requires_grad and (self.needed is None or node in self.needed)
@@ -406,6 +398,30 @@ def fitted(kind: Kind, g: Node, x: Node, op: Any) -> Node:
     return g if g.dtype == x.dtype else cast(g, x.dtype)
 
 
+def ruled(node: Node, g: Any, args: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
+    """What the vjp rule of a node gives; `g` is a dict or tuple where it has several results."""
+    out: Any = node
+    if node.outputs is not None:
+        out = results_of(node)
+        if type(g) is dict:
+            g = _of_results(node.op, out, g)
+    found = node.op.vjp_rule(g, out, *(node.args if args is None else args))  # type: ignore[misc]  # only called with a rule
+    return found if type(found) is tuple else (found,)
+
+
+def slopes(
+    op: Op, args: tuple[Any, ...], found: tuple[Any, ...]
+) -> Iterator[tuple[Node, Node | None]]:
+    """Each tensor among the arguments of an op, with what its rule gave for it."""
+    for position, g in zip(op.tensor_params, found, strict=True):
+        x = args[position]
+        if type(x) is tuple:
+            parts = (None,) * len(x) if g is None else g
+            yield from (pair for pair in zip(x, parts, strict=True) if pair[0] is not None)
+        elif x is not None:
+            yield x, g
+
+
 def parents(node: Node) -> tuple[Node, ...]:
     if node.body is not None and node.op.vjp_rule is None:
         return bodies(node)
@@ -438,32 +454,14 @@ def _reads(
 ) -> list[Node]:
     """Inputs and results of `node` that its fresh cotangents, made after `since`, read: what
     PyTorch calls saved. Only those for arguments that are wanted count."""
-
-    def takes(argument: Any) -> bool:
-        parts = argument if type(argument) is tuple else (argument,)
-        return any(part is not None and wants(part) for part in parts)
-
     own = {*node.inputs, node}
-    args = node.args
-    taking = range(len(args)) if args is node.inputs else node.op.tensor_params
-    start = [
-        part
-        for at, g in zip(taking, found, strict=True)
-        for part in (g if type(g) is tuple else (g,))
-        if part is not None and takes(args[at])
-    ]
-    seen: set[Node] = set()
-    read: list[Node] = []
-    while start:
-        n = start.pop()
-        if n in seen:
-            continue
-        seen.add(n)
-        if n in own or (n.op is OUTPUT and n.args[0] is node):
-            read.append(n)
-        elif n.seq > since:
-            start.extend(n.inputs)
-    return read
+
+    def saved(n: Node) -> bool:
+        return n in own or (n.op is OUTPUT and n.args[0] is node)
+
+    fresh = [g for x, g in slopes(node.op, node.args, found) if g is not None and wants(x)]
+    made_of = walk(fresh, lambda n: () if n.seq <= since or saved(n) else n.inputs)
+    return [n for n in made_of if saved(n)]
 
 
 def check_freed(node: Node, g: Any) -> None:
@@ -483,13 +481,8 @@ def saved_by(node: Node) -> list[Node]:
 def _read_by_rule(node: Node, g: Any) -> list[Node]:
     """What the rule of a node reads for this cotangent."""
     with grad_mode(False):
-        out: Any = node
-        if node.outputs is not None:
-            out = tuple(output(node, i) for i in range(len(node.outputs)))
-            g = _of_results(node.op, out, g)
         since = tick()
-        found = node.op.vjp_rule(g, out, *node.args)  # type: ignore[misc]  # only called with a rule
-    return _reads(node, found if type(found) is tuple else (found,), since)
+        return _reads(node, ruled(node, g), since)
 
 
 def freed(node: Node) -> AutodiffError:
@@ -505,11 +498,6 @@ def _shown(node: Node) -> str:
         return f"`{node.op.name}`"
     name = span.assigned
     return f"`{name} = {span.text}`" if name else f"`{span.text}`"
-
-
-def note_overwriting() -> None:
-    """Called at the first in-place change of a run: from now on saved values are checked."""
-    STATE.overwriting = True
 
 
 def check_saved(node: Node, saved: list[Node]) -> None:

@@ -7,7 +7,7 @@ they look at, and are made anew from it when it has changed. Nodes themselves ne
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 from weakref import ref
@@ -17,15 +17,15 @@ import numpy as np
 from ..errors import fault, refused
 from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import CONSTANT, LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
+from ..graph.op import LEAF, OUTPUT, PLACEHOLDER, cast, constant, known, leaf, value_of
 from ..graph.registry import F
 from ..graph.state import STATE, grad_mode, taken_out
 from ..graph.walk import walk
 from . import data_mutation, reverse
+from .storage import Counter, Storage, mark_overwritten, renewed, revalued, without_history
 from .views import (
     NO_STEPS,
     ONE_BY_ONE,
-    Step,
     check_apart,
     check_single,
     check_view,
@@ -95,68 +95,6 @@ def _first(g: Node, create_graph: bool, copy: Callable[[Node], Node]) -> Tensor:
         g = F.detach(g) if STATE.dual else without_history(g)
         return Tensor(g if single(g) else F.alias(g))
     return Tensor(copy(g) if g.requires_grad else g)
-
-
-class Counter:
-    """How often memory was changed in place, as far as the tensors know that have this counter: a
-    tensor and its views share one, `x.data` has its own. `inferred`: it is memory of an inference
-    tensor."""
-
-    __slots__ = ("count", "inferred")
-
-    def __init__(self, inferred: bool) -> None:
-        self.count = 0
-        self.inferred = inferred
-
-
-class Storage:
-    """Memory that several tensors look at: the node of the whole, and how often it was replaced.
-    `apart` has the nodes of detached views that have got a history of their own, by the identity of
-    the step that detached them, each with the version it shows. `aliased`: tensors with other
-    counters look at it too; `content` is for who wants to know what it holds later."""
-
-    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "part", "version")
-
-    def __init__(self, node: Node):
-        self.node = node
-        self.version = 0
-        self.aliased = False
-        self.content: data_mutation.Content | None = None
-        self.apart: dict[int, tuple[Step, Node, int]] = {}
-        self.part: Node | None = None  # what was written last through a view
-
-    def seen_through(self, steps: Iterable[Step]) -> Node:
-        """What view steps show of the memory now."""
-        node = self.node
-        for step in steps:
-            op, rest, index = step
-            found = op.apply([node, *rest])
-            node = found if index < 0 else found[index]
-            own = self.apart.get(id(step))
-            if own is not None:
-                _, history, version = own
-                if version != self.version:
-                    history = _revalued(history, node)
-                    self.set_apart(step, history)
-                node = history
-        return node
-
-    def put(self, node: Node) -> None:
-        """Hold other values."""
-        self.node = node
-        self.version += 1
-        if self.content is not None:
-            self.content.node = node
-
-    def note_change(self, by: Node | None) -> None:
-        """Let rules that read what the memory held see what it will hold."""
-        if self.content is None:
-            self.content = data_mutation.Content(self.node)
-        data_mutation.note(self.node, self.content, by=by)
-
-    def set_apart(self, step: Step, node: Node) -> None:
-        """Give what a detaching step shows a history of its own."""
-        self.apart[id(step)] = (step, node, self.version)
 
 
 class Tensor:
@@ -243,7 +181,7 @@ class Tensor:
         if not changed and node.requires_grad is not self._node.requires_grad:
             # A view stays what it was made as when the whole begins to require grad, or ends.
             if self._node.requires_grad:
-                node = _revalued(self._node, node)
+                node = revalued(self._node, node)
             else:
                 self.accumulator = self.accumulator or AccumulateGrad()
                 node = leaf(node, self.accumulator)
@@ -498,7 +436,7 @@ class Tensor:
         if old.op is LEAF and old.requires_grad:
             node = renewed(old, node)
         elif not recorded and old.requires_grad:
-            node = _revalued(old, node)
+            node = revalued(old, node)
         elif node is old or node.op is LEAF:
             node = F.alias(node)
         if recorded and storage is None and shows_another(old):
@@ -534,7 +472,7 @@ class Tensor:
                 value = F.detach(node) if cut else without_history(node)
                 content = written_through(whole, steps, value)
             if whole.requires_grad:
-                content = _revalued(whole, content)
+                content = revalued(whole, content)
         storage.put(content)
         storage.part = node if node.requires_grad and node.op.vjp_rule is not None else None
         if own is not None:
@@ -552,7 +490,7 @@ class Tensor:
         self.steps = view.steps if shared else NO_STEPS
         self.seen = view.seen if shared else 0
         if old.requires_grad and (old.op is LEAF or not STATE.grad):
-            node = _revalued(old, without_history(node))
+            node = revalued(old, without_history(node))
             if looks and old.op is not LEAF:
                 node.mark().name = "AsStridedBackward0"
             if shared and self.storage is not None:
@@ -560,15 +498,6 @@ class Tensor:
                 self.storage.set_apart(self.steps.last, node)
         self._node = node
         node.handle = ref(self)
-
-    def beside(self, node: Node) -> Tensor:
-        """A tensor with a history of its own, that of `node`, in the memory of this one."""
-        view = wrap_view(F.detach(self.looked_at), self)
-        assert view.storage is not None
-        view.storage.set_apart(view.steps.last, node)
-        view._node = node
-        node.handle = ref(view)
-        return view
 
     def adopt(self, other: Tensor) -> None:
         """`x.data = y`: look at the memory of another tensor, with the history of this one."""
@@ -580,7 +509,7 @@ class Tensor:
         storage.aliased = True
         node = F.data_alias(node)
         if old.requires_grad:
-            node = _revalued(old, node)
+            node = revalued(old, node)
             storage.set_apart(self.steps.last, node)
             if isinstance(self.accumulator, GradSlot):
                 self._move_slot(self.accumulator, node)
@@ -651,99 +580,9 @@ def _check_captured(old: Node, new: Node) -> None:
         raise fault("E203 inside-vmap-tensor-outside")
 
 
-def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
-    """Remember where a value was overwritten, by what, the how-manyth change it was, and when: an
-    in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its node
-    stands for all numbers that are equal to it."""
-    if node.weak and node.op is CONSTANT:
-        return
-    if by is not None and not by.requires_grad:
-        by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
-    change = (STATE.span, by, version, Node.counter())
-    node.mark().overwritten = change
-    while type(node.body) is Node and node.op.vjp_rule is None:
-        node = node.body  # the same memory
-        node.mark().overwritten = change
-    reverse.note_overwriting()
-
-
-def renewed(old: Node, value: Any) -> Node:
-    """The same leaf with another value, an array or a node: its hooks stay."""
-    node = leaf(value, old.args[0], True)
-    if old.marks is not None:
-        node.mark().hooks, node.mark().context = old.marks.hooks, old.marks.context
-    return node
-
-
-def _revalued(old: Node, value: Node) -> Node:
-    """The history of `old` with another value: a change that autograd does not see."""
-    if old.op is LEAF:
-        return renewed(old, value)
-    with grad_mode(True):
-        return F.with_value(old, value)
-
-
-def without_history(node: Node) -> Node:
-    """The same values, not requiring grad."""
-    return F.detach(node) if node.requires_grad else node
-
-
 def grad_fn_name(node: Node) -> str:
     """PyTorch's name of the function that made a result."""
     return node.args[0].grad_name if node.op is OUTPUT else node.grad_name
-
-
-def view_steps(node: Node, root: Node) -> tuple[Step, ...] | None:
-    """The view ops that lead from `root` to `node`; None when it is no view of it."""
-    steps: list[Step] = []
-    while node is not root:
-        index = -1
-        if node.op is OUTPUT:
-            index = node.args[1]
-            node = node.args[0]
-        if not node.op.view:
-            return None
-        steps.append((node.op, node.args[1:], index))
-        node = node.args[0]
-    steps.reverse()
-    return tuple(steps)
-
-
-def wrap_view(node: Node, of: Tensor) -> Tensor:
-    """A handle for a result that may look at the memory of `of`."""
-    root = of.looked_at
-    if node is root:
-        return of
-    tensor = Tensor(node)
-    if node.op.view or node.op is OUTPUT:
-        steps = view_steps(node, root)
-        if steps:
-            tensor.storage = of.share()
-            tensor.steps = of.steps.then(*steps)
-            tensor.seen = tensor.storage.version
-            if any(step[0].key == "data_alias" for step in steps):
-                tensor.storage.aliased = True
-            else:
-                tensor.counter = of.counted()
-                tensor.known_changes = tensor.counter.count
-            if not STATE.grad or getattr(of, "untracked", False):
-                tensor.untracked = True
-                if root.requires_grad and not node.requires_grad and not tensor.steps.cut:
-                    # As PyTorch has it: what looks at a tensor that requires grad does so too.
-                    tensor.accumulator = Unkept()
-                    tensor._node = view = leaf(node, tensor.accumulator)
-                    view.handle = ref(tensor)
-    return tensor
-
-
-def wrap_nearest(node: Node) -> Tensor:
-    """A handle for a result that may look at the memory of another tensor, the nearest there is."""
-    at = node
-    while at.handle is None or (owner := at.handle()) is None or owner.looked_at is not at:
-        if at.op is not OUTPUT and not at.op.view:
-            return Tensor(node)
-        at = at.args[0]
-    return wrap_view(node, owner)
 
 
 def new_leaf(

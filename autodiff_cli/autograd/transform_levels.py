@@ -24,8 +24,9 @@ from ..graph.state import STATE, grad_mode, packs
 from ..graph.strides import same_strides
 from .batching.examples import Trace
 from .forward import Linearized
+from .handles import view_steps, wrap_nearest
 from .reverse import gradients, ones_like
-from .tensor import Tensor, lives, view_steps, wrap_nearest
+from .tensor import Tensor, lives
 from .trees import flatten, tree_map
 from .views import viewed
 

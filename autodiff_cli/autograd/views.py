@@ -66,6 +66,14 @@ class Steps:
 NO_STEPS = Steps()
 
 
+def applied(step: Step, node: Node) -> Node:
+    """What a view step shows of a node."""
+    op, rest, index = step
+    found = op.apply([node, *rest])
+    part: Node = found if index < 0 else found[index]
+    return part
+
+
 def single(node: Node) -> bool:
     """Whether every element of a tensor has a place of its own in memory."""
     if not node.op.view or not node.numel:
@@ -221,19 +229,17 @@ def written_through(whole: Node, through: Iterable[Step], value: Node) -> Node:
     if any(op.key == "expand" for op, _, _ in steps[:-1]):
         return _written_by_places(whole, steps, value)
     bases = [whole]
-    for op, rest, index in steps[:-1]:
-        found = op.apply([bases[-1], *rest])
-        bases.append(found if index < 0 else found[index])
-    for base, (op, rest, index) in zip(reversed(bases), reversed(steps), strict=True):
-        value = F.copy_slices(base, value, (op, rest, index))
+    for step in steps[:-1]:
+        bases.append(applied(step, bases[-1]))
+    for base, step in zip(reversed(bases), reversed(steps), strict=True):
+        value = F.copy_slices(base, value, step)
     return value
 
 
 def viewed(node: Node, steps: Iterable[Step]) -> Node:
     """The view of a node to which steps lead."""
-    for op, rest, index in steps:
-        found = op.apply([node, *rest])
-        node = found if index < 0 else found[index]
+    for step in steps:
+        node = applied(step, node)
     return node
 
 

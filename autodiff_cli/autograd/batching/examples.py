@@ -16,13 +16,13 @@ import numpy as np
 from ...errors import fault
 from ...graph.kinds import Kind
 from ...graph.node import Node
-from ...graph.op import LEAF, OUTPUT, PLACEHOLDER, Op, constant, output, results_of
+from ...graph.op import LEAF, OUTPUT, PLACEHOLDER, Op, constant, results_of
 from ...graph.params import REQUIRED, Param
 from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ...graph.walk import SEQUENCE, bodies, walk
-from ..reverse import fitted, zeros_like
+from ..reverse import fitted, ruled, slopes, zeros_like
 from .factored_batches import scaled_rule
 
 
@@ -213,22 +213,6 @@ class _Example:
                 args[at] = next(rest)
         return args
 
-    def cotangents(self, found: tuple[Any, ...]) -> list[Node | None]:
-        """What a rule returned, one for each input, in its shape and dtype."""
-        op = self.node.op
-        flat: list[Node | None] = []
-        for at, g in zip(op.tensor_params, found, strict=True):
-            value = self.node.args[at]
-            if value is None:
-                continue
-            parts = value if type(value) is tuple else (value,)
-            given = (None,) * len(parts) if g is None else g if type(value) is tuple else (g,)
-            for x, part in zip(parts, given, strict=True):
-                if x is not None:
-                    unused = part is None or not x.requires_grad
-                    flat.append(None if unused else fitted(op.kind, part, x, op))
-        return flat
-
     def __repr__(self) -> str:
         return self.node.op.name
 
@@ -253,17 +237,18 @@ def _each(inputs: tuple[np.ndarray, ...], example: _Example) -> Any:
 def _mapped_rule(g: Any, out: Any, inputs: tuple[Node, ...], example: _Example) -> tuple[Any]:
     """The lifted derivative of the op for one example."""
     trace, node = example.trace, example.node
-    rule = node.op.vjp_rule
-    if rule is None:
-        raise fault("E404 no-derivative-here", node.op.name, span=node.span)
+    op = node.op
+    if op.vjp_rule is None:
+        raise fault("E404 no-derivative-here", op.name, span=node.span)
     with trace.running():
         if node.outputs is None:
-            found = rule(trace.placeholder(g), node, *node.args)
+            given: Any = trace.placeholder(g)
         else:
             given = tuple(None if part is None else trace.placeholder(part) for part in g)
-            own = tuple(output(node, i) for i in range(len(node.outputs)))
-            found = rule(given, own, *node.args)
-        flat = example.cotangents(found if type(found) is tuple else (found,))
+        flat = [
+            None if part is None or not x.requires_grad else fitted(op.kind, part, x, op)
+            for x, part in slopes(op, node.args, ruled(node, given))
+        ]
         lifted = trace.lift([part for part in flat if part is not None])
     rest = iter(lifted)
     result: list[Node | None] = []

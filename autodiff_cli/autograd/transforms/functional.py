@@ -15,7 +15,8 @@ from ...graph.registry import F
 from ...graph.state import grad_mode
 from ..forward import Linearized
 from ..reverse import gradients, ones_like
-from ..tensor import Tensor, without_history
+from ..storage import without_history
+from ..tensor import Tensor
 from ..transform_levels import Opened, deeper, forward_jacobian_of, jacobian_of, or_zeros
 
 Call = Callable[[list[Any], dict[str, Any]], Any]

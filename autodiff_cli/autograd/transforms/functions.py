@@ -21,8 +21,9 @@ from ..batching.examples import Trace, filled_like
 from ..data_mutation import remade
 from ..forward import Linearized, depends
 from ..gradients import grad
+from ..handles import wrap_nearest, wrap_view
 from ..reverse import gradients, zeros_like
-from ..tensor import AccumulateGrad, Tensor, wrap_nearest, wrap_view
+from ..tensor import AccumulateGrad, Tensor
 from ..transform_levels import Opened, forward_jacobian_of, jacobian_of, repeated_zeros
 from ..trees import flatten, rebuilt, spec, spread, tree_map, tree_spec
 from ..views import single

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...autograd.tensor import Tensor, without_history
+from ...autograd.storage import without_history
+from ...autograd.tensor import Tensor
 from ...errors import fail, fault, refused
 from ...graph.registry import F
 from ...graph.sizes import shape_text

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.tensor import Tensor, new_leaf, wrap_view
+from ...autograd.handles import wrap_view
+from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.op import constant, value_of

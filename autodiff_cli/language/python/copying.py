@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.tensor import Array, Storage, Tensor, as_array
+from ...autograd.storage import Storage
+from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import fault
 from ...graph.op import constant, value_of
 from ..values.functions import call_value

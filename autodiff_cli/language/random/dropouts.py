@@ -12,7 +12,8 @@ import numpy as np
 
 from ...autograd import calls
 from ...autograd.batching.examples import drawn
-from ...autograd.tensor import Tensor, wrap_view
+from ...autograd.handles import wrap_view
+from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.dtypes import is_float
 from ...graph.op import constant, value_of

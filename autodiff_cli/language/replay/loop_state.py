@@ -14,7 +14,8 @@ from weakref import ref as weakref
 import numpy as np
 
 from ...autograd.reverse import Pass
-from ...autograd.tensor import AccumulateGrad, Tensor, mark_overwritten, renewed
+from ...autograd.storage import mark_overwritten, renewed
+from ...autograd.tensor import AccumulateGrad, Tensor
 from ...autograd.views import NO_STEPS
 from ...graph.node import FREED, Node
 from ...graph.op import LEAF, constant

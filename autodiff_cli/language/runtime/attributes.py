@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...autograd import calls, gradients
-from ...autograd.tensor import Array, GradSlot, Tensor, as_array, wrap_view
+from ...autograd.handles import wrap_view
+from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.views import base_of, first_place
 from ...errors import AutodiffError, fail, fault, refused
 from ...graph.dtypes import DTYPES, is_float

@@ -8,7 +8,9 @@ import numpy as np
 
 from ...autograd.calls import Results
 from ...autograd.forward import Linearized, depends
-from ...autograd.tensor import Tensor, lives, new_leaf, without_history, wrap_view
+from ...autograd.handles import beside, wrap_view
+from ...autograd.storage import without_history
+from ...autograd.tensor import Tensor, lives, new_leaf
 from ...autograd.transform_levels import Opened, enter
 from ...autograd.transforms.gradcheck import Call
 from ...errors import AutodiffError, fault
@@ -47,7 +49,7 @@ def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
     node.requires_grad = tensor.node.requires_grad
     node.mark().name = "ViewBackward0"  # as PyTorch calls it
     give(node, tangent)
-    return tensor.beside(node)
+    return beside(tensor, node)
 
 
 def give(node: Node, tangent: Tensor | None) -> None:

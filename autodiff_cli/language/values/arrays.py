@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...autograd import calls
-from ...autograd.tensor import Array, Tensor, as_array, wrap_view
+from ...autograd.handles import wrap_view
+from ...autograd.tensor import Array, Tensor, as_array
 from ...errors import fail, fault
 from ...graph.dtypes import DTYPES
 from ...graph.op import constant, value_of

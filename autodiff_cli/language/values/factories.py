@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.handles import wrap_view
 from ...autograd.literals import array_of, check_extent, has_tensor, no_number
-from ...autograd.tensor import Array, Tensor, new_leaf, wrap_view
+from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
 from ...graph.dtypes import FLOAT64, is_float
 from ...graph.node import Node

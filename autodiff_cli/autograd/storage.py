@@ -1,0 +1,110 @@
+"""Memory that tensors look at, and what becomes of nodes when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..graph.node import Node
+from ..graph.op import CONSTANT, LEAF, leaf
+from ..graph.registry import F
+from ..graph.state import STATE, grad_mode
+from . import data_mutation
+from .views import Step, applied
+
+
+class Counter:
+    """How often memory was changed in place, as far as the tensors know that have this counter: a
+    tensor and its views share one, `x.data` has its own. `inferred`: it is memory of an inference
+    tensor."""
+
+    __slots__ = ("count", "inferred")
+
+    def __init__(self, inferred: bool) -> None:
+        self.count = 0
+        self.inferred = inferred
+
+
+class Storage:
+    """Memory that several tensors look at: the node of the whole, and how often it was replaced.
+    `apart` has the nodes of detached views that have got a history of their own, by the identity of
+    the step that detached them, each with the version it shows. `aliased`: tensors with other
+    counters look at it too; `content` is for who wants to know what it holds later."""
+
+    __slots__ = ("__weakref__", "aliased", "apart", "content", "node", "part", "version")
+
+    def __init__(self, node: Node):
+        self.node = node
+        self.version = 0
+        self.aliased = False
+        self.content: data_mutation.Content | None = None
+        self.apart: dict[int, tuple[Step, Node, int]] = {}
+        self.part: Node | None = None  # what was written last through a view
+
+    def seen_through(self, steps: Iterable[Step]) -> Node:
+        """What view steps show of the memory now."""
+        node = self.node
+        for step in steps:
+            node = applied(step, node)
+            own = self.apart.get(id(step))
+            if own is not None:
+                _, history, version = own
+                if version != self.version:
+                    history = revalued(history, node)
+                    self.set_apart(step, history)
+                node = history
+        return node
+
+    def put(self, node: Node) -> None:
+        """Hold other values."""
+        self.node = node
+        self.version += 1
+        if self.content is not None:
+            self.content.node = node
+
+    def note_change(self, by: Node | None) -> None:
+        """Let rules that read what the memory held see what it will hold."""
+        if self.content is None:
+            self.content = data_mutation.Content(self.node)
+        data_mutation.note(self.node, self.content, by=by)
+
+    def set_apart(self, step: Step, node: Node) -> None:
+        """Give what a detaching step shows a history of its own."""
+        self.apart[id(step)] = (step, node, self.version)
+
+
+def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
+    """Remember where a value was overwritten, by what, the how-manyth change it was, and when: an
+    in-place op has kept the old value for itself, as PyTorch's do. A number is not memory: its node
+    stands for all numbers that are equal to it."""
+    if node.weak and node.op is CONSTANT:
+        return
+    if by is not None and not by.requires_grad:
+        by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
+    change = (STATE.span, by, version, Node.counter())
+    node.mark().overwritten = change
+    while type(node.body) is Node and node.op.vjp_rule is None:
+        node = node.body  # the same memory
+        node.mark().overwritten = change
+    STATE.overwriting = True  # from now on saved values are checked
+
+
+def renewed(old: Node, value: Any) -> Node:
+    """The same leaf with another value, an array or a node: its hooks stay."""
+    node = leaf(value, old.args[0], True)
+    if old.marks is not None:
+        node.mark().hooks, node.mark().context = old.marks.hooks, old.marks.context
+    return node
+
+
+def revalued(old: Node, value: Node) -> Node:
+    """The history of `old` with another value: a change that autograd does not see."""
+    if old.op is LEAF:
+        return renewed(old, value)
+    with grad_mode(True):
+        return F.with_value(old, value)
+
+
+def without_history(node: Node) -> Node:
+    """The same values, not requiring grad."""
+    return F.detach(node) if node.requires_grad else node
