@@ -6,7 +6,6 @@ people rounds or leaves out a number.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from .document import enveloped
 from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
-from .text import broken, format_number, format_shape, printable
+from .text import broken, dumped, format_number, format_shape, printable
 from .values import Look, cell_lines, fit_lines, strict, strict_number
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _entry(array: np.ndarray) -> dict[str, Any]:
 
 def dump(found: Any, kind: str, flat: bool = False) -> str:
     """The document as one line, with its line end."""
-    return json.dumps(document(found, kind, flat), allow_nan=False, check_circular=False) + "\n"
+    return dumped(document(found, kind, flat))
 
 
 # -- program text ---------------------------------------------------------------------------------

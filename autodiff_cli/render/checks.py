@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checks.model import LETTERS
 from .diagnostics import document
-from .document import strict_text
+from .document import picked
 from .text import format_count, pad, printable, text_width
 
 if TYPE_CHECKING:
@@ -106,15 +106,8 @@ def check_document(results: list[FileResult], seconds: float, code: int) -> dict
 
 
 def _item(item: Item) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "id": strict_text(item.id),
-        "file": strict_text(item.file),
-        "kind": item.kind,
-        "name": strict_text(item.name),
-        "line": item.line,
-        "status": item.status,
-        "seconds": round(item.seconds, 6),
-    }
+    found = picked(item, "id", "file", "kind", "name", "line", "status")
+    found["seconds"] = round(item.seconds, 6)
     if item.note:
         found["note"] = item.note
     if item.diagnostic is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import Diagnostic
 from ..source import Source, Span
 from .frames import BOLD, RED, YELLOW, Paint, frames, location
-from .text import printable, prose
+from .text import dumped, printable, prose
 
 
 def render(
@@ -34,9 +34,7 @@ def render(
         case "concise":
             return _concise(diagnostic)
         case "json":
-            import json
-
-            return json.dumps(document(diagnostic), allow_nan=False)
+            return dumped(document(diagnostic)).rstrip("\n")
         case "github":
             return _github(diagnostic)
     raise ValueError(f"unknown diagnostics format {format!r}")
@@ -90,35 +88,31 @@ def _github_escape(text: str, further: str = "") -> str:
 def document(diagnostic: Diagnostic) -> dict[str, Any]:
     """The diagnostic as plain data for `json.dumps`; columns count from 1, in characters and,
     as `byte_column` and `end_byte_column`, in bytes of UTF-8."""
-    result: dict[str, Any] = {
+    return {
         "severity": diagnostic.severity,
         "code": diagnostic.code,
         "kind": diagnostic.kind,
-        "message": _unicode(diagnostic.message),
-        "help": _unicode("\n".join(diagnostic.helps)) or None,
-        "notes": [_unicode(note.strip("\n")) for note in diagnostic.notes],
-        "label": _unicode(diagnostic.label),
+        "message": diagnostic.message,
+        "help": "\n".join(diagnostic.helps) or None,
+        "notes": [note.strip("\n") for note in diagnostic.notes],
+        "label": diagnostic.label,
         **_place(diagnostic.span),
-        "labels": [
-            {"text": _unicode(label.text), **_place(label.span)} for label in diagnostic.labels
-        ],
+        "labels": [{"text": label.text, **_place(label.span)} for label in diagnostic.labels],
     }
-    return result
+
+
+def place(span: Span | None) -> dict[str, Any]:
+    """Lines and columns, which count from 1; null where there is no place."""
+    names = ("line", "column", "end_line", "end_column")
+    return {name: getattr(span, name, None) for name in names}
 
 
 def _place(span: Span | None) -> dict[str, Any]:
-    if span is None:
-        return dict.fromkeys(
-            ["file", "line", "column", "end_line", "end_column", "byte_column", "end_byte_column"]
-        )
     return {
-        "file": _unicode(span.source.name),
-        "line": span.line,
-        "column": span.column,
-        "end_line": span.end_line,
-        "end_column": span.end_column,
-        "byte_column": _byte_column(span.source, span.start),
-        "end_byte_column": _byte_column(span.source, span.end),
+        "file": span and span.source.name,
+        **place(span),
+        "byte_column": span and _byte_column(span.source, span.start),
+        "end_byte_column": span and _byte_column(span.source, span.end),
     }
 
 
@@ -128,8 +122,3 @@ def _byte_column(source: Source, offset: int) -> int:
         return column
     before = source.text[offset - column + 1 : offset]
     return len(before.encode("utf-8", "replace")) + 1
-
-
-def _unicode(text: str) -> str:
-    """Lone surrogates are no Unicode text, and strict JSON readers refuse them."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

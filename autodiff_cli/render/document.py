@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .diagnostics import place
+from .text import dumped
 from .values import strict, strict_number
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from ..session import Report
 
 SCHEMA = "autodiff.run/1"
+RECORD = ("shape", "dtype", "requires_grad", "is_leaf", "grad_fn", "value", "grad")
 
 
 def enveloped(schema: str, found: Any, body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -20,14 +24,14 @@ def enveloped(schema: str, found: Any, body: Callable[[], dict[str, Any]]) -> di
     fail: schema, file, status, the error, what the program printed, warnings."""
     result: dict[str, Any] = {
         "schema": schema,
-        "file": strict_text(found.file),
+        "file": found.file,
         "status": "ok" if found.error is None else "error",
     }
     if found.error is not None:
         result["error"] = problem(found.error.diagnostic)
     else:
         result.update(body())
-    result["stdout"] = strict_text(found.stdout)
+    result["stdout"] = found.stdout
     if found.warnings:
         result["warnings"] = [problem(warning) for warning in found.warnings]
     return result
@@ -42,18 +46,7 @@ def document(report: Report, plan: bool = False) -> dict[str, Any]:
 def _body(report: Report, plan: bool) -> dict[str, Any]:
     result: dict[str, Any] = {
         "loss": report.loss,
-        "tensors": {
-            name: {
-                "shape": [int(size) for size in record.shape],
-                "dtype": record.dtype,
-                "requires_grad": bool(record.requires_grad),
-                "is_leaf": bool(record.is_leaf),
-                "grad_fn": record.grad_fn,
-                "value": strict(record.value),
-                "grad": None if record.grad is None else strict(record.grad),
-            }
-            for name, record in report.tensors.items()
-        },
+        "tensors": {name: picked(record, *RECORD) for name, record in report.tensors.items()},
         "scalars": {name: strict_number(value) for name, value in report.scalars.items()},
     }
     if report.profile is not None:
@@ -69,24 +62,27 @@ def _body(report: Report, plan: bool) -> dict[str, Any]:
 
 def problem(diagnostic: Diagnostic) -> dict[str, Any]:
     """An error or warning; places count from 1 and are null when there is no place."""
-    span = diagnostic.span
     return {
-        "code": diagnostic.code,
-        "kind": diagnostic.kind,
-        "message": strict_text(diagnostic.message),
-        "help": strict_text("\n".join(diagnostic.helps)) or None,
-        "line": span.line if span else None,
-        "column": span.column if span else None,
-        "end_line": span.end_line if span else None,
-        "end_column": span.end_column if span else None,
+        **picked(diagnostic, "code", "kind", "message"),
+        "help": "\n".join(diagnostic.helps) or None,
+        **place(diagnostic.span),
     }
 
 
 def dump(report: Report, plan: bool = False) -> str:
     """The document as one line, with its line end."""
-    return json.dumps(document(report, plan), allow_nan=False, check_circular=False) + "\n"
+    return dumped(document(report, plan))
 
 
-def strict_text(text: str) -> str:
-    """Lone surrogates are no Unicode text, and strict JSON readers refuse them."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+def picked(item: Any, *names: str) -> dict[str, Any]:
+    """Attributes of an item as data for strict JSON."""
+    return {name: as_data(getattr(item, name)) for name in names}
+
+
+def as_data(value: Any) -> Any:
+    """A value as data for strict JSON."""
+    if isinstance(value, tuple | list):
+        return list(map(as_data, value))
+    if isinstance(value, np.ndarray | np.generic):
+        return strict(np.asarray(value))
+    return value

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..engine.plan.describe import GroupPlan
+from .document import picked
 from .profile import (
     DIM,
     NAME,
@@ -142,59 +143,39 @@ def plan_data(plan: PlanData | None) -> dict[str, Any] | None:
         return None
     return {
         "ran": plan.how == "plan",
-        "inputs": plan.inputs,
-        "results": plan.results,
+        **picked(plan, "inputs", "results"),
         "peak_bytes": plan.peak,
-        "bytes": plan.bytes,
-        "flops": plan.flops,
-        "seconds": plan.seconds,
-        "units": [
-            _group_data(unit) if isinstance(unit, GroupPlan) else _kernel_data(unit)
-            for unit in plan.units
-        ],
+        **picked(plan, *COST),
+        "units": list(map(_unit_data, plan.units)),
     }
 
 
-def _group_data(group: GroupPlan) -> dict[str, Any]:
+COST = ("bytes", "flops", "seconds")
+
+
+def _unit_data(unit: GroupPlan | KernelPlan) -> dict[str, Any]:
+    if not isinstance(unit, GroupPlan):
+        return {
+            "kind": "kernel",
+            "op": unit.op,
+            "expression": expression_data(unit.piece.span, unit.piece.backward),
+            **picked(unit, "shape", "dtype", "parts", "threads"),
+            "blas_threads": unit.blas or None,
+            **picked(unit, *COST),
+        }
+    arrays = {
+        kind: [picked(array, "name", "shape", "dtype", "bytes") for array in getattr(unit, kind)]
+        for kind in ("inputs", "buffers", "outputs")
+    }
     return {
         "kind": "group",
         "expressions": [
             {**expression_data(piece.span, piece.backward), "ops": list(piece.ops)}
-            for piece in group.pieces
+            for piece in unit.pieces
         ],
-        "nodes": group.nodes,
-        "rows": group.rows,
-        "row": list(group.row),
-        "tile_rows": group.tile,
-        "tiles": group.tiles,
-        "threads": group.threads,
-        "inputs": _arrays_data(group.inputs),
-        "buffers": _arrays_data(group.buffers),
-        "outputs": _arrays_data(group.outputs),
-        "bytes": group.bytes,
-        "flops": group.flops,
-        "seconds": group.seconds,
-        "source": group.source,
-    }
-
-
-def _arrays_data(arrays: tuple[Array, ...]) -> list[dict[str, Any]]:
-    return [
-        {"name": a.name, "shape": list(a.shape), "dtype": a.dtype, "bytes": a.bytes} for a in arrays
-    ]
-
-
-def _kernel_data(kernel: KernelPlan) -> dict[str, Any]:
-    return {
-        "kind": "kernel",
-        "op": kernel.op,
-        "expression": expression_data(kernel.piece.span, kernel.piece.backward),
-        "shape": list(kernel.shape),
-        "dtype": kernel.dtype,
-        "parts": kernel.parts,
-        "threads": kernel.threads,
-        "blas_threads": kernel.blas or None,
-        "bytes": kernel.bytes,
-        "flops": kernel.flops,
-        "seconds": kernel.seconds,
+        **picked(unit, "nodes", "rows", "row"),
+        "tile_rows": unit.tile,
+        **picked(unit, "tiles", "threads"),
+        **arrays,
+        **picked(unit, *COST, "source"),
     }

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..graph.sizes import bytes_text
-from .document import strict_text
+from .diagnostics import place
+from .document import picked
 from .text import clip, format_count, pad, printable, text_width
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MOST = 20  # expressions that are shown unless all are asked for
 WIDE, MIDDLE = 76, 56  # cells from which there are all columns, or all but two
 PHASES = ("forward", "backward")
 SHORT = ("fwd", "bwd")
+PARTS = ("kernels", "parsing", "building", "planning")  # of the time of a run
 
 
 def profile_lines(profile: Profile, file: str, width: int, all: bool) -> list[StyledLine]:
@@ -40,11 +42,7 @@ def profile_lines(profile: Profile, file: str, width: int, all: bool) -> list[St
     if rest:
         lines.append(table.sum(rest, f"{format_count(len(rest), 'more line')} (--all)", DIM))
     lines.append(table.sum(profile.lines, "all kernels", TITLE))
-    others = [
-        ("kernels", profile.kernels), ("parsing", profile.parsing),
-        ("building", profile.building), ("planning", profile.planning),
-    ]  # fmt: skip
-    parts = [f"{word} {seconds_text(seconds)}" for word, seconds in others]
+    parts = [f"{part} {seconds_text(getattr(profile, part))}" for part in PARTS]
     lines += wrapped(f"the run {seconds_text(profile.seconds)}:", parts, width, DIM)
     return lines
 
@@ -168,30 +166,22 @@ def shares(profile: Profile, width: int) -> Callable[[Node, str], str]:
 def profile_data(profile: Profile) -> dict[str, Any]:
     """The profile for the document of `run`, in seconds and bytes."""
     return {
-        "seconds": profile.seconds,
-        "kernels": profile.kernels,
-        "parsing": profile.parsing,
-        "building": profile.building,
-        "planning": profile.planning,
-        "evaluations": profile.evaluations,
+        **picked(profile, "seconds", *PARTS, "evaluations"),
         "lines": [
             {
-                **expression_data(line.span, line.backward), "calls": line.calls,
-                "bytes": line.bytes, "seconds": line.seconds, "share": line.share,
+                **expression_data(line.span, line.backward),
+                **picked(line, "calls", "bytes", "seconds", "share"),
             }
             for line in profile.lines
         ],
-    }  # fmt: skip
+    }
 
 
 def expression_data(span: Any, backward: bool) -> dict[str, Any]:
     """An expression and its place; null where there is none."""
     return {
         "phase": PHASES[backward],
-        "text": None if span is None else strict_text(span.text),
-        "file": None if span is None else strict_text(span.source.name),
-        "line": None if span is None else span.line,
-        "column": None if span is None else span.column,
-        "end_line": None if span is None else span.end_line,
-        "end_column": None if span is None else span.end_column,
+        "text": span and span.text,
+        "file": span and span.source.name,
+        **place(span),
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 # How a number and an array look is the same below this layer.
 from ..numerals import format_number as format_number
@@ -191,6 +192,17 @@ def _filled(lines: list[str], width: int) -> list[str]:
         return prose(line[:column], line[column:], width)
     return [*prose(" " * start, line[start:column].rstrip(), width),
             *prose(" " * (start + 4), line[column:], width)]  # fmt: skip
+
+
+def dumped(data: Any) -> str:
+    """A document as one line of strict JSON, with its line end. Lone surrogates, which strict
+    readers refuse, are question marks."""
+    import json
+
+    text = json.dumps(data, allow_nan=False, check_circular=False, ensure_ascii=False)
+    if not (text.isascii() and text.isprintable()):
+        text = json.dumps(json.loads(text.encode("utf-8", "replace")))
+    return text + "\n"
 
 
 def format_shape(shape: tuple[int, ...]) -> str:

@@ -34,15 +34,3 @@ class Answer:
     label: str = ""
     places: tuple[tuple[Span, str], ...] = ()
     notes: tuple[str, ...] = ()
-
-    def document(self) -> dict[str, object]:
-        """The answer as plain data for strict JSON."""
-        return {
-            "schema": "autodiff.why/1",
-            "name": self.name,
-            "verdict": self.verdict,
-            "cause": self.cause,
-            "line": self.line,
-            "message": self.message,
-            "fix": self.fix,
-        }

@@ -14,7 +14,7 @@ from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ...render.diagnostics import render
 from ...render.files import CannotWrite, replace_file
-from ...render.text import printable
+from ...render.text import dumped, printable
 from ...suggest import suggest
 from ..changes import Changes
 from ..options import FORMAT, Command, Option, choice, only, whole
@@ -281,12 +281,9 @@ class Checker:
         if not items and code is Exit.OK and not self.values["allow_empty"]:
             code = Exit.EMPTY
         if self.json:
-            import json
-
             from ...render.checks import check_document
 
-            data = check_document(self.results, seconds, code)
-            self.env.write(json.dumps(data, allow_nan=False) + "\n")
+            self.env.write(dumped(check_document(self.results, seconds, code)))
         elif not self.values["collect"]:
             self._summary(items, seconds)
         self._diagnose_quietly(items)

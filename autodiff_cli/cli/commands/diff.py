@@ -10,7 +10,7 @@ from ...ended import explained
 from ...errors import AutodiffError, Exit
 from ...language.syntax.decode import decode
 from ...outside import OUTSIDE
-from ...render.text import printable
+from ...render.text import dumped, printable
 from ..options import FORMAT, Command, Option, define, only
 from ..streams import Environment
 
@@ -73,9 +73,7 @@ def diff(values: dict[str, Any], files: list[str], env: Environment) -> int:
         env.diagnose(error.diagnostic, values["diagnostics"], values["color"])
         return error.diagnostic.exit_code
     if values["format"] == "json":
-        import json
-
-        env.write(json.dumps(document(left, right, found), allow_nan=False) + "\n")
+        env.write(dumped(document(left, right, found)))
     elif not values["quiet"]:
         env.write("".join(line + "\n" for line in lines(left, right, found)))
     return Exit.OK if found.equal else Exit.NO

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import AutodiffError, Exit
-from ...render.text import format_number, printable
+from ...render.text import dumped, format_number, printable
 from ...source import Source
 from ...suggest import did_you_mean, suggest_op
 from ..dispatch import COMMANDS
@@ -82,9 +82,7 @@ def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
         text = values["search"].lower()
         chosen = [op for op in chosen if text in " ".join((op.name, *op.aliases, op.doc)).lower()]
     if values["format"] == "json":
-        import json
-
-        env.write(json.dumps([as_data(op) for op in chosen], allow_nan=False) + "\n")
+        env.write(dumped([as_data(op) for op in chosen]))
         return Exit.OK
     described = wanted and not any(_is_glob(word) for word in wanted)
     if described:
@@ -334,9 +332,7 @@ def missing_names() -> list[str]:
 def _missing(values: dict[str, Any], env: Environment) -> int:
     missing = missing_names()
     if values["format"] == "json":
-        import json
-
-        env.write(json.dumps({"missing": missing, "known": len(torch_functions())}) + "\n")
+        env.write(dumped({"missing": missing, "known": len(torch_functions())}))
         return Exit.OK
     shown = (name if name.startswith("Tensor.") else f"torch.{name}" for name in missing)
     env.write("".join(f"{name}\n" for name in shown))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from ...symbolic.latex import name as latex_name
-from ..document import enveloped, strict_text
+from ..document import enveloped, picked
 from ..plain import BOLD, DIM, RESET
-from ..text import broken, printable, text_width
+from ..text import broken, dumped, printable, text_width
 
 if TYPE_CHECKING:
     from ...explain.derive import Derived
@@ -84,20 +83,20 @@ def latex(found: Derived) -> str:
 
 def dump(found: Derived) -> str:
     """The document as one line, with its line end."""
-    result = enveloped(SCHEMA, found, lambda: _body(found))
-    return json.dumps(result, allow_nan=False, check_circular=False) + "\n"
+    return dumped(enveloped(SCHEMA, found, lambda: _body(found)))
 
 
 def _body(found: Derived) -> dict[str, Any]:
     return {
-        "of": strict_text(found.of), "order": found.order,
+        "of": found.of,
+        "order": found.order,
         "derivatives": {
             d.wrt: {
-                "expr": strict_text(d.text), "text": strict_text(d.text),
-                "lets": [[strict_text(n), strict_text(part)] for n, part, _ in d.lets],
-                "cost": d.cost, "latex": strict_text(d.latex),
-                "shape": list(d.shape), "verified": d.verified,
+                "expr": d.text,
+                "text": d.text,
+                "lets": [[name, part] for name, part, _ in d.lets],
+                **picked(d, "cost", "latex", "shape", "verified"),
             }
             for d in found.derivatives
         },
-    }  # fmt: skip
+    }

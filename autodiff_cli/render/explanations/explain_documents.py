@@ -6,15 +6,14 @@ is; JSON is strict and never shortened.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...symbolic.latex import number
-from ..document import enveloped, strict_text
-from ..text import format_number, format_shape, printable
-from ..values import Look, norm, strict
+from ..document import as_data, enveloped, picked
+from ..text import dumped, format_number, format_shape, printable
+from ..values import Look, norm
 from .explain import one_line
 
 if TYPE_CHECKING:
@@ -234,40 +233,29 @@ def document(found: Explanation) -> dict[str, Any]:
 def _body(found: Explanation) -> dict[str, Any]:
     check = found.check
     return {
-        "objective": strict_text(found.objective),
+        "objective": found.objective,
         "backward": found.backwards,
         "grouped": found.grouped,
-        "seeds": [
-            {"name": s.name, "value": strict(s.value), "given": s.given} for s in found.seeds
-        ],
+        "seeds": [picked(seed, "name", "value", "given") for seed in found.seeds],
         "forward": [
             {
-                "number": f.number, "name": f.name, "expression": strict_text(f.expression.text),
-                "latex": strict_text(f.expression.latex), "shape": list(f.shape),
-                "dtype": f.dtype, "value": strict(f.value), "line": f.line, "times": f.times,
+                "number": f.number, "name": f.name, "expression": f.expression.text,
+                "latex": f.expression.latex,
+                **picked(f, "shape", "dtype", "value", "line", "times"),
             }
             for f in found.forward
         ],
         "steps": [
             {
-                "number": s.number, "op": strict_text(s.op), "rule": strict_text(s.rule),
-                "source": strict_text(s.source), "line": s.line, "times": s.times,
-                "incoming": [
-                    {"name": i.name, "value": strict(i.value), "paths": i.paths,
-                     "hooked": i.hooked}
-                    for i in s.incoming
-                ],
-                "contributions": [_contribution(c) for c in s.contributions],
+                **picked(step, "number", "op", "rule", "source", "line", "times"),
+                "incoming": [picked(i, "name", "value", "paths", "hooked") for i in step.incoming],
+                "contributions": list(map(_contribution, step.contributions)),
             }
-            for s in found.steps
+            for step in found.steps
         ],
-        "totals": {
-            t.name: {"shape": list(t.shape), "value": strict(t.value), "paths": t.paths,
-                     "hooked": t.hooked}
-            for t in found.totals
-        },
+        "totals": {t.name: picked(t, "shape", "value", "paths", "hooked") for t in found.totals},
         "check": None if check is None else {
-            "kind": check.kind, "max_abs_diff": strict(np.asarray(check.largest)),
+            "kind": check.kind, "max_abs_diff": as_data(np.float64(check.largest)),
             "text": check.text, "names": list(check.names),
         },
     }  # fmt: skip
@@ -275,13 +263,12 @@ def _body(found: Explanation) -> dict[str, Any]:
 
 def _contribution(c: Contribution) -> dict[str, Any]:
     return {
-        "to": c.to, "formula": strict_text(c.formula.text), "latex": strict_text(c.formula.latex),
-        "shape": list(c.shape), "value": strict(c.value), "path": c.path, "paths": c.paths,
-        "broadcast": None if c.broadcast is None else list(c.broadcast), "times": c.times,
-        "norms": None if c.norms is None else [strict(np.asarray(n)) for n in c.norms],
+        "to": c.to, "formula": c.formula.text, "latex": c.formula.latex,
+        **picked(c, "shape", "value", "path", "paths", "broadcast", "times"),
+        "norms": None if c.norms is None else [as_data(np.float64(n)) for n in c.norms],
     }  # fmt: skip
 
 
 def dump(found: Explanation) -> str:
     """The document as one line, with its line end."""
-    return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"
+    return dumped(document(found))

@@ -3,14 +3,13 @@ people, lines for pipes, strict JSON."""
 
 from __future__ import annotations
 
-import json
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Diagnostic, Label
-from ..document import problem, strict_text
+from ..document import picked, problem
 from ..frames import Paint, frames
-from ..text import printable, prose
+from ..text import dumped, printable, prose
 
 if TYPE_CHECKING:
     from ...errors import AutodiffError
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from ...why.model import Answer
 
 SCHEMA = "autodiff.why/1"
+ANSWER = ("name", "verdict", "cause", "line", "message", "fix")
 RED, GREEN, YELLOW, BOLD = "1;31", "1;32", "1;33", "1"
 WORDS = {
     "none": "is None",
@@ -95,13 +95,9 @@ def plain(answer: Answer, source: Source) -> str:
 
 def dump(file: str, answer: Answer | None, error: AutodiffError | None) -> str:
     """The document as one line, with its line end."""
-    found: dict[str, Any] = {"schema": SCHEMA, "file": strict_text(file)}
+    found: dict[str, Any] = {"schema": SCHEMA, "file": file}
     if error is not None:
         found |= {"status": "error", "error": problem(error.diagnostic)}
     elif answer is not None:
-        found |= {"status": "ok", **answer.document()}
-        found = {
-            key: strict_text(value) if isinstance(value, str) else value
-            for key, value in found.items()
-        }
-    return json.dumps(found, allow_nan=False) + "\n"
+        found |= {"status": "ok", **picked(answer, *ANSWER)}
+    return dumped(found)

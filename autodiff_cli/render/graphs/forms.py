@@ -6,15 +6,14 @@ is written in: labels are escaped.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
-from ..document import enveloped, strict_text
-from ..text import clip, format_count, format_shape, printable
-from ..values import brief, strict
-from .drawing import Drawing, Vertex
+from ..document import enveloped, picked
+from ..text import clip, dumped, format_count, format_shape, printable
+from ..values import brief
+from .drawing import Drawing, Edge, Vertex
 from .tree import Bounds, Row, Tree, everything
 
 SCHEMA = "autodiff.graph/1"
@@ -29,7 +28,7 @@ def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: i
 
         return picture_text(found, form == "html", direction, precision)
     if form == "json":
-        return json.dumps(document(found), allow_nan=False, check_circular=False) + "\n"
+        return dumped(document(found))
     lines = dot(found, direction, precision) if form == "dot" else mermaid(
         found, direction, precision
     )  # fmt: skip
@@ -190,38 +189,23 @@ def document(found: Drawing) -> dict[str, Any]:
 
 
 def _node(vertex: Vertex) -> dict[str, Any]:
-    span = vertex.span
-    data: dict[str, Any] = {
-        "id": vertex.id,
-        "kind": vertex.kind,
-        "name": vertex.name,
-        "text": strict_text(vertex.text),
-        "op": vertex.op,
-        "grad_fn": vertex.grad_fn,
-        "shape": list(vertex.shape),
-        "dtype": vertex.dtype,
-        "line": span.line if span else None,
-        "column": span.column if span else None,
-        "constants": vertex.constants,
-        "omitted": vertex.omitted,
+    return {
+        **picked(vertex, "id", "kind", "name", "text", "op", "grad_fn", "shape", "dtype"),
+        "line": vertex.span and vertex.span.line,
+        "column": vertex.span and vertex.span.column,
+        **picked(vertex, "constants", "omitted"),
+        **_given(picked(vertex, "note", "value", "grad")),
     }
-    if vertex.note:
-        data["note"] = vertex.note
-    if vertex.value is not None:
-        data["value"] = strict(vertex.value)
-    if vertex.grad is not None:
-        data["grad"] = strict(vertex.grad)
-    return data
 
 
-def _edge(edge: Any) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "from": edge.source, "to": edge.target, "operand": edge.operand,
-        "shape": [int(size) for size in edge.shape],
-    }  # fmt: skip
-    if edge.grad is not None:
-        data["grad"] = strict(edge.grad)
-    return data
+def _edge(edge: Edge) -> dict[str, Any]:
+    ends = {"from": edge.source, "to": edge.target}
+    return {**ends, **picked(edge, "operand", "shape"), **_given(picked(edge, "grad"))}
+
+
+def _given(data: dict[str, Any]) -> dict[str, Any]:
+    """What a node or an edge has; the others lack the key."""
+    return {key: value for key, value in data.items() if value not in ("", None)}
 
 
 # -- tree -----------------------------------------------------------------------------------------
