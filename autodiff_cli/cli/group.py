@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import click
@@ -125,7 +126,13 @@ def click_option(option: Option) -> click.Option:
         multiple=option.repeat,
         default=None if option.repeat else option.default,
         help=option.help,
+        callback=_together if option.joined else None,
     )
+
+
+def _together(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str, ...]:
+    """The words of all values of an option."""
+    return tuple(chain.from_iterable(value))
 
 
 def make_command(command: Command) -> click.Command:

@@ -29,6 +29,11 @@ class Option(NamedTuple):
     repeat: bool = False
 
     @property
+    def joined(self) -> bool:
+        """Whether each value is several words between commas."""
+        return self.metavar.endswith(",...")
+
+    @property
     def start(self) -> Any:
         """The value when the option is not given."""
         return () if self.repeat else (self.default if self.metavar else False)
@@ -194,7 +199,9 @@ def parse(
             converted = option.convert(value)
         except ValueError:
             return None
-        values[option.key] = (*values[option.key], converted) if option.repeat else converted
+        if option.repeat:
+            converted = values[option.key] + (converted if option.joined else (converted,))
+        values[option.key] = converted
     return values, others
 
 

@@ -5,7 +5,8 @@ Invariant: whatever one program does, the next one runs, and every way to end ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from .waiting import waiting
 
 if TYPE_CHECKING:
     from ..errors import Diagnostic
+    from ..render.tables import Page
     from ..render.values import Look
     from ..session import Options
     from ..source import Source
@@ -181,7 +183,7 @@ class Runner:
             folders = tuple(map(Path, folders))
         return Options(
             loss=values["loss"],
-            wrt=tuple(name for group in values["wrt"] for name in group),
+            wrt=values["wrt"],
             grad_output=values.get("grad_output"),
             dtype=values["dtype"],
             defines=tuple(self.reader.defined(*define) for define in values["define"]),
@@ -319,17 +321,25 @@ class Runner:
         title = printable(f"── {report.file} ──", 300)
         self.env.write(for_encoding(title, getattr(self.env.stdout, "encoding", None)) + "\n")
 
-    def draw(
-        self, report: Any, several: bool, printer: Callable[..., None], **options: Any
-    ) -> None:
-        """Let `printer` draw results on the terminal, one of several programs with its title."""
-        env = self.env
+    @contextmanager
+    def drawn(self, report: Any, several: bool, look: Look | None = None) -> Iterator[Page]:
+        """What results are drawn on, one of several programs with its title."""
         if several:
             self.title(report)
-        color = env.colors(env.stdout, self.values["color"])
-        printer(report, Guarded(env), self.look(), color, dict(env.variables), **options)
+        yield self.page(look=look)
         if several:
-            env.write("\n")
+            self.env.write("\n")
+
+    def page(self, stream: Any = None, color: bool | None = None, look: Look | None = None) -> Page:
+        """A stream to draw on: standard output, with colours where it shows them."""
+        from ..render.tables import Page, terminal
+
+        env, look = self.env, look or self.look()
+        if color is None:
+            color = env.colors(env.stdout, self.values["color"])
+        target: Any = stream or Guarded(env)
+        console = terminal(target, look.width, color, dict(env.variables))
+        return Page(console, look)
 
     def finish(self) -> Exit:
         """Write what was collected for `-o`."""

@@ -7,7 +7,7 @@ people rounds or leaves out a number.
 from __future__ import annotations
 
 import re
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from .document import enveloped
 from .files import store_arrays
 from .plain import BOLD, DIM, RESET, gradient
 from .text import broken, dumped, format_number, format_shape, printable
-from .values import Look, cell_lines, fit_lines, strict, strict_number
+from .values import cell_lines, fit_lines, strict, strict_number
 
 if TYPE_CHECKING:
     from ..language.program.derivatives import Derivatives, Spectrum
+    from .tables import Page
 
 SCHEMAS = {"jacobian": "autodiff.jacobian/1", "hessian": "autodiff.hessian/1"}
 
@@ -222,16 +223,11 @@ def verdict(spectrum: Spectrum, precision: int, sci: bool = False) -> list[str]:
 # -- tables and files -----------------------------------------------------------------------------
 
 
-def print_blocks(
-    found: Derivatives, stream: IO[str], look: Look, color: bool, variables: dict[str, str],
-    *, flat: bool = False,
-) -> None:  # fmt: skip
+def print_blocks(found: Derivatives, page: Page, *, flat: bool = False) -> None:
     """Print each block under its title, laid out for the width there is."""
     from rich.text import Text
 
-    from .tables import Page, terminal
-
-    page = Page(terminal(stream, look.width, color, variables), look, False)
+    look = page.look
     if flat:
         matrix = flattened(found)
         shown = [(_flat_title(found, matrix), matrix)]

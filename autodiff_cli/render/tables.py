@@ -7,6 +7,7 @@ only inside `Text`, never as markup.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any
 
@@ -69,18 +70,14 @@ def terminal(stream: IO[str], width: int, color: bool, variables: dict[str, str]
     )  # fmt: skip
 
 
-def many_colors(console: Console) -> bool:
-    """Whether there are enough colours to show sizes."""
-    return console.color_system in ("truecolor", "256")
-
-
 class Page:
-    """One report on one console."""
+    """Reports and lines on one console."""
 
-    def __init__(self, console: Console, look: Look, heat: bool):
+    def __init__(self, console: Console, look: Look):
         self.console = console
         self.look = look
-        self.heat = heat
+        # Whether there are enough colours to show sizes.
+        self.heat = console.color_system in ("truecolor", "256")
 
     def line(self, text: Text | str = "") -> None:
         if isinstance(text, str):
@@ -89,6 +86,11 @@ class Page:
             text = _in_ascii(text)
         text.rstrip()
         self.console.print(text, no_wrap=True, overflow="ignore", crop=False)
+
+    def lines(self, lines: Iterable[StyledLine]) -> None:
+        """Lines with styles."""
+        for line in lines:
+            self.line(Text.assemble(*line))
 
     # -- the three sections ---------------------------------------------------------------------
 
@@ -351,15 +353,6 @@ def _pieces(line: str, width: int, cut: bool, columns: int | None) -> list[str]:
     return fit_lines([line], width, cut=cut, columns=columns)
 
 
-def print_lines(
-    lines: list[StyledLine], stream: IO[str], look: Look, color: bool, variables: dict[str, str]
-) -> None:
-    """Print lines with styles on a stream."""
-    page = Page(terminal(stream, look.width, color, variables), look, False)
-    for line in lines:
-        page.line(Text.assemble(*line))
-
-
 def _with_gradients(report: Report, records: list[TensorRecord]) -> list[TensorRecord]:
     """Tensors that have a gradient, and leaves that could but have none."""
     done = report.graph is not None or any(r.grad is not None for r in report.tensors.values())
@@ -416,13 +409,3 @@ def _ascii_head() -> Any:
 
 
 _ASCII_HEAD = _ascii_head()
-
-
-def print_report(
-    report: Report, stream: IO[str], look: Look, color: bool, variables: dict[str, str],
-    *, only: tuple[str, ...], show: tuple[str, ...], all: bool,
-) -> None:  # fmt: skip
-    """Print a report as tables on a stream."""
-    console = terminal(stream, look.width, color, variables)
-    heat = color and many_colors(console)
-    Page(console, look, heat).report(report, only=only, show=show, all=all)

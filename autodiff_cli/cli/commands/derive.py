@@ -9,7 +9,6 @@ from ..options import Command, Option, shared, whole
 from ..runner import both_given, run_programs
 from ..streams import Environment
 from .explain import Documents
-from .jacobian import wrt_of
 
 if TYPE_CHECKING:
     from ...explain.derive import Derived
@@ -61,7 +60,7 @@ class Deriver(Documents):
         from ...explain.derive import derive_source
         from ...explain.model import Request
 
-        request = Request(self.values["loss"], wrt_of(self.values))
+        request = Request(self.values["loss"], self.values["wrt"])
         return derive_source(source, options, request, self.values["raw"], self.values["order"])
 
     def show(self, report: Derived, several: bool) -> bool:

@@ -98,7 +98,7 @@ def _outcome(path: str, values: dict[str, Any], defines: tuple[Any, ...]) -> Out
         source = decode(file.read(1 << 26), path)
     options = Options(
         loss=values["loss"],
-        wrt=tuple(name for group in values["wrt"] for name in group),
+        wrt=values["wrt"],
         dtype=values["dtype"],
         defines=defines,
         max_memory=values["max_memory"],

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Exit
 from ...render.files import check_place
 from ..options import Command, Option, names, shared
-from ..runner import Guarded, Runner, both_given, run_programs
+from ..runner import Runner, both_given, run_programs
 from ..streams import Environment, is_terminal
-from .jacobian import wrt_of
 
 if TYPE_CHECKING:
     from ...explain.model import Explanation
@@ -99,9 +98,8 @@ class Explainer(Documents):
         from ...explain.source import explain_source
 
         values = self.values
-        opened = tuple(name for group in values["open"] for name in group)
         request = Request(
-            values["loss"], wrt_of(values), values["node"], opened, values["all"],
+            values["loss"], values["wrt"], values["node"], values["open"], values["all"],
             not values["symbolic"],
         )  # fmt: skip
         return explain_source(source, options, request)
@@ -128,28 +126,23 @@ class Explainer(Documents):
         return True
 
     def _blocks(self, report: Explanation, style: Style, several: bool) -> None:
-        from ...render.explanations.explain import blocks, print_block
+        from ...render.explanations.explain import blocks
 
         env = self.env
-        if several:
-            self.title(report)
         if self.form == "plain":
             style = style._replace(look=style.look._replace(width=10_000))
-        color = env.colors(env.stdout, self.values["color"])
-        stream: Any = Guarded(env)
         asking = self.values["step"] and is_terminal(env.stdout) and is_terminal(env.stdin)
         parts, at = list(blocks(report, style)), 0
-        while at < len(parts):
-            print_block(parts[at], stream, style.look, color, dict(env.variables))
-            at += 1
-            if asking:
-                answer = self._next()
-                if answer == "q":
-                    break
-                asking = answer != "a"
-                at = max(0, at - 2) if answer in BACK else at
-        if several:
-            env.write("\n")
+        with self.drawn(report, several, style.look) as page:
+            while at < len(parts):
+                page.lines(parts[at])
+                at += 1
+                if asking:
+                    answer = self._next()
+                    if answer == "q":
+                        break
+                    asking = answer != "a"
+                    at = max(0, at - 2) if answer in BACK else at
 
     def _next(self) -> str:
         """Wait for a key below what is shown; the prompt is gone afterwards."""

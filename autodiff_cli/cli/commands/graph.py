@@ -9,7 +9,7 @@ from ...errors import Exit
 from ...render.files import CannotWrite, check_place, write_bytes
 from ...render.pictures.png import needs_pictures, png
 from ..options import Command, Option, choice, shared, whole
-from ..runner import Guarded, Runner, run_programs
+from ..runner import Runner, run_programs
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -143,13 +143,9 @@ class Graphs(Runner):
             precision=values["precision"],
         )  # fmt: skip
         if self.form == "rich":
-            from ...render.tables import Page, terminal
-
             if several:
                 self.title(report)
-            stream: Any = Guarded(env)
-            color = env.colors(env.stdout, values["color"])
-            Page(terminal(stream, width, color, dict(env.variables)), self.look(), False).tree(rows)
+            self.page().tree(rows)
         else:
             from ...render.graphs.tree import tree_lines
 

@@ -8,7 +8,7 @@ from ...errors import Exit
 from ..options import Command, Option
 from ..runner import both_given
 from ..streams import Environment
-from .jacobian import SHARED, run_all, wrt_of
+from .jacobian import SHARED, run_all
 
 EXAMPLES = """\
   autodiff hessian -e 'x = [1, 2]; loss = x[0]**2 * x[1]'
@@ -37,7 +37,7 @@ def hessian(values: dict[str, Any], files: list[str], env: Environment) -> int:
         return Exit.USAGE
     part = "product" if "hvp" in asked else "diagonal" if "diag" in asked else "full"
     request = Request(
-        "hessian", values["loss"], wrt_of(values), "reverse", part, values["hvp"] or "",
+        "hessian", values["loss"], values["wrt"], "reverse", part, values["hvp"] or "",
         values["eig"], values["force"],
     )  # fmt: skip
     return run_all(values, files, env, request)

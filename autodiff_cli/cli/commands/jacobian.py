@@ -46,7 +46,7 @@ def jacobian(values: dict[str, Any], files: list[str], env: Environment) -> int:
     from ...language.program.derivatives import Request
 
     request = Request(
-        "jacobian", values["loss"], wrt_of(values), values["mode"], force=values["force"]
+        "jacobian", values["loss"], values["wrt"], values["mode"], force=values["force"]
     )
     return run_all(values, files, env, request, values["layout"] == "flat")
 
@@ -59,10 +59,6 @@ COMMAND = Command(
     "--force.",
     EXAMPLES,
 )  # fmt: skip
-
-
-def wrt_of(values: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(name for group in values["wrt"] for name in group)
 
 
 def run_all(
@@ -103,7 +99,8 @@ class BlockRunner(Runner):
                 return self.refused(problem)
             return True
         if self.form == "rich":
-            self.draw(report, several, blocks.print_blocks, flat=self.flat)
+            with self.drawn(report, several) as page:
+                blocks.print_blocks(report, page, flat=self.flat)
         else:
             self.emit(blocks.plain(report, flat=self.flat, color=self.plain_color))
         return True

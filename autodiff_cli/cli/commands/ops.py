@@ -68,7 +68,7 @@ def show(values: dict[str, Any], patterns: list[str], env: Environment) -> int:
     chosen, unknown = select(wanted)
     if unknown is not None:
         return _unknown(unknown, env)
-    families = {name for group in values["category"] for name in group}
+    families = set(values["category"])
     if families:
         known = sorted({
             name for ops in public_ops().values() for op in ops for name in (op.family, op.package)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,9 @@ class Run(Runner):
 
     def __init__(self, values: dict[str, Any], env: Environment):
         super().__init__(values, env)
-        self.only = tuple(part for group in values["only"] for part in group)
-        self.globs = tuple(glob for group in values["show"] for glob in group)
+        self.globs: tuple[str, ...] = values["show"]
         self.losses: list[float] = []
-        self.drawn = b""
+        self.figure = b""
 
     def _form(self) -> str:
         form = super()._form()
@@ -82,7 +82,7 @@ class Run(Runner):
 
     def write_file(self, path: str, text: str) -> None:
         if self.values["plot"]:
-            write_bytes(path, self.drawn)
+            write_bytes(path, self.figure)
         else:
             super().write_file(path, text)
 
@@ -146,7 +146,7 @@ class Run(Runner):
         if self.values["plot"]:
             return self._plots(report)
         if self.values["heat"]:
-            return self._pictures(report, [n for group in self.values["heat"] for n in group])
+            return self._pictures(report, self.values["heat"])
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
             return self._arrays(report)
         if self.globs and not self.values["quiet"]:
@@ -157,7 +157,7 @@ class Run(Runner):
             from ...render.plain import plain
 
             self.emit(plain(
-                report, only=self.only, show=self.globs, asserts=self.values["asserts"],
+                report, only=self.values["only"], show=self.globs, asserts=self.values["asserts"],
                 all=self.values["all"] or bool(self.out), color=self.plain_color,
             ))  # fmt: skip
         return True
@@ -180,10 +180,8 @@ class Run(Runner):
             parts.append(profile_lines(report.profile, report.file, width, values["all"]))
         for lines in parts:
             if rich:
-                from ...render.tables import print_lines
-
                 env.write("\n")
-                self.draw(lines, False, print_lines)
+                self.page().lines(lines)
             elif self.to_file and not str(self.out).lower().endswith(".txt"):
                 env.write(comments(lines, False))
             else:
@@ -192,7 +190,7 @@ class Run(Runner):
 
     def _arrays(self, report: Report) -> bool:
         try:
-            write_arrays(str(self.out), report, self.only, self.globs)
+            write_arrays(str(self.out), report, self.values["only"], self.globs)
         except CannotWrite as problem:
             return self.refused(problem)
         return True
@@ -202,7 +200,7 @@ class Run(Runner):
         try:
             arrays = plots.chosen(report, self.globs)
             if self.to_file:
-                self.drawn = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
+                self.figure = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
                 self.emit(report.file)
                 return True
         except CannotWrite as problem:
@@ -212,14 +210,14 @@ class Run(Runner):
         self.emit("".join(f"{line}\n" for line in lines))
         return self._pictures(report, list(arrays)[: plots.MOST])
 
-    def _pictures(self, report: Report, wanted: list[str]) -> bool:
+    def _pictures(self, report: Report, wanted: Sequence[str]) -> bool:
         from io import StringIO
 
         from ...render.pictures.blocks import NoPicture, print_pictures
 
-        env, text = self.env, StringIO()
+        text = StringIO()
         try:
-            print_pictures(report, wanted, text, self.look(), self.plain_color, dict(env.variables))
+            print_pictures(report, wanted, self.page(text, self.plain_color))
         except NoPicture as problem:
             return self.refused(problem)
         self.emit(text.getvalue())
@@ -236,12 +234,11 @@ class Run(Runner):
                 )
 
     def _tables(self, report: Report, several: bool) -> None:
-        from ...render.tables import print_report
-
-        chosen: dict[str, Any] = {"only": self.only, "show": self.globs, "all": self.values["all"]}
-        self.draw(report, several, print_report, **chosen)
+        values = self.values
+        with self.drawn(report, several) as page:
+            page.report(report, only=values["only"], show=self.globs, all=values["all"])
         said = report.tensors or report.scalars or report.stdout or report.shown is not None
-        if not said and not self.values["quiet"]:
+        if not said and not values["quiet"]:
             self.env.note(
                 f"{printable(report.file, 300)} computes nothing: there is nothing to show"
             )

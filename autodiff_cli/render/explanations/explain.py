@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -374,16 +374,3 @@ def plain(found: Explanation, style: Style) -> str:
     """The explanation without colours."""
     lines = ["".join(t for t, _ in row).rstrip() for block in blocks(found, style) for row in block]
     return "".join(f"{line}\n" for line in lines)
-
-
-def print_block(
-    block: Block, stream: IO[str], look: Look, color: bool, variables: dict[str, str]
-) -> None:
-    """Print a block on a terminal, or with colours wherever."""
-    from rich.text import Text
-
-    from ..tables import Page, terminal
-
-    page = Page(terminal(stream, look.width, color, variables), look, False)
-    for row in block:
-        page.line(Text.assemble(*row))

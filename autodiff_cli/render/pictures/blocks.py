@@ -7,19 +7,19 @@ cannot be shown; its title is always there.
 from __future__ import annotations
 
 import math
-from typing import IO, TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.text import Text
 
 from ...suggest import suggest
 from ..heat import background, scale_of
-from ..tables import Page, many_colors, terminal
 from ..text import format_number, format_shape
 
 if TYPE_CHECKING:
     from ...session import Report
-    from ..values import Look
+    from ..tables import Page
 
 DIM = "dim"
 SHADES = " ·░▒▓█"
@@ -35,19 +35,14 @@ class NoPicture(Exception):
         self.help = help
 
 
-def print_pictures(
-    report: Report, names: list[str], stream: IO[str], look: Look, color: bool,
-    variables: dict[str, str],
-) -> None:  # fmt: skip
+def print_pictures(report: Report, names: Sequence[str], page: Page) -> None:
     """Print the picture of each name, or `NoPicture` before anything is printed."""
     arrays = [(name, _array(report, name)) for name in names]
-    console = terminal(stream, look.width, color, variables)
-    page = Page(console, look, False)
+    look = page.look
     for at, (name, array) in enumerate(arrays):
         if at:
             page.line()
-        colors = color and many_colors(console)
-        for line in picture(name, array, color=colors, unicode=look.unicode, width=look.width):
+        for line in picture(name, array, color=page.heat, unicode=look.unicode, width=look.width):
             page.line(line)
 
 
