@@ -21,39 +21,9 @@ _WORDS = re.compile(r"\s*\S+")
 # Stand-ins for what an output encoding lacks; each keeps the width of what it replaces,
 # except the ellipsis. Blocks of sparklines and heat maps have none and become `#`.
 _ASCII = str.maketrans(
-    {
-        "…": "...",
-        "─": "-",
-        "━": "-",
-        "│": "|",
-        "┃": "|",
-        "└": "`",
-        "├": "|",
-        "┌": "+",
-        "┐": "+",
-        "┘": "+",
-        "┤": "|",
-        "┬": "+",
-        "┴": "+",
-        "┼": "+",
-        "·": ".",
-        "×": "x",
-        "≥": ">",
-        "≤": "<",
-        "≠": "!",
-        "→": ">",
-        "←": "<",
-        "↑": "^",
-        "↓": "v",
-        "∂": "d",
-        "░": ".",
-        "▒": "+",
-        "▓": "%",
-        "█": "#",
-        "▀": "#",
-        **{chr(code): "#" for code in range(0x2581, 0x2588)},
-    }
-)
+    "─━│┃└├┌┐┘┤┬┴┼·×≥≤≠→←↑↓∂░▒▓█▀▁▂▃▄▅▆▇",
+    "--||`|+++|+++.x><!><^vd.+%#########",
+) | {ord("…"): "..."}
 
 
 def char_width(char: str) -> int:

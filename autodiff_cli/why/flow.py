@@ -1,7 +1,7 @@
 """One backward pass that forgets nothing: every contribution to every cotangent, with its value.
 
-The rules are those that `backward()` applies; what later happened to the graph (freed, overwritten)
-is of no interest here, because nodes never change. Invariant: `edges[x]` are all contributions
+The pass is that of an explanation; what happened to the graph since (freed, overwritten) is of no
+interest here, because nodes never change. Invariant: `edges[x]` are all contributions
 to the cotangent of `x`, in the order in which backward adds them.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 
 from ..autograd.reverse import fitted, parents, zeros_like
 from ..engine.evaluate import evaluate
+from ..explain.record import recorded, untouched
 from ..graph.dtypes import is_float
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, constant, output, value_of
-from ..graph.registry import F
-from ..graph.state import STATE, grad_mode
+from ..graph.state import grad_mode
 from ..graph.walk import bodies, newest_first, walk
 from .words import shown
 
@@ -37,19 +37,29 @@ class Flow:
 
     def __init__(self, seeds: list[tuple[Node, Node]], names: dict[Node, str] | None = None):
         self.names = names or {}
-        self.edges: dict[Node, list[Edge]] = {}
+        with untouched([node for pair in seeds for node in pair]), grad_mode(False):
+            recording = recorded(seeds)
+        self.given: dict[Node, Parts] = {}  # the cotangents of a node's results, by index
         self.cotangents: dict[Node, Node] = {}
-        self.parts: dict[Node, dict[int, list[Node]]] = {}
         self.hooked: dict[Node, tuple[Node, Node]] = {}
-        self.opened: list[Node] = []
-        with grad_mode(False):
-            span = STATE.span
-            for node, g in seeds:
-                self._give(node, None, g)
-            for node in reached([node for node, _ in seeds]):
-                STATE.span = node.span
-                self._visit(node)
-            STATE.span = span
+        self.parts: dict[Node, dict[int, list[Node]]] = {}
+        for node in newest_first(recording.used):
+            g = recording.used[node]
+            self.given[node] = g if type(g) is dict else {0: g}
+            if type(g) is dict:
+                continue
+            self.cotangents[node] = g
+            if recording.arrived[node] is not g:
+                self.hooked[node] = recording.arrived[node], g
+            if node.op is OUTPUT:
+                parent, index = node.args
+                self.parts.setdefault(parent, {}).setdefault(index, []).append(node)
+        self.opened = [n for n in self.given if n.op not in (LEAF, OUTPUT) and recording.opens(n)]
+        self.edges: dict[Node, list[Edge]] = {}
+        for target, g in seeds:
+            self.edges.setdefault(recording.first(target), []).append(Edge(None, g))
+        for source, target, g in recording.given:
+            self.edges.setdefault(target, []).append(Edge(source, g))
         evaluate(
             [
                 *self.cotangents.values(),
@@ -63,47 +73,6 @@ class Flow:
         for outputs in self.parts.get(node, {}).values():
             yield from outputs
         yield from (e.source for e in self.edges.get(node, []) if e.source is not None)
-
-    def _give(self, node: Node, source: Node | None, g: Node) -> None:
-        self.edges.setdefault(node, []).append(Edge(source, g))
-
-    def _visit(self, node: Node) -> None:
-        if node in self.parts:
-            self._apply(node, self._part_cotangents(node))
-            return
-        found = self.edges.get(node)
-        if found is None:
-            return
-        g = found[0].g
-        for edge in found[1:]:
-            g = F.add(g, edge.g)
-        if node.marks is not None and node.marks.hooks:
-            before = g
-            for hook in list(node.marks.hooks.values()):
-                replaced = hook(g)
-                g = g if replaced is None else replaced
-            self.hooked[node] = before, g
-        self.cotangents[node] = g
-        if node.op is OUTPUT:
-            parent, index = node.args
-            self.parts.setdefault(parent, {}).setdefault(index, []).append(node)
-        elif node.op is not LEAF:
-            self._apply(node, {0: g})
-
-    def _part_cotangents(self, node: Node) -> Parts:
-        found = {}
-        for index, outputs in self.parts[node].items():
-            g = self.cotangents[outputs[0]]
-            for other in outputs[1:]:
-                g = F.add(g, self.cotangents[other])
-            found[index] = g
-        return found
-
-    def _apply(self, node: Node, parts: Parts) -> None:
-        if node.op.vjp_rule is None:
-            self.opened.append(node)
-        for x, g in pullback(node, parts):
-            self._give(x, node, g)
 
     def called(self, node: Node, by: Node) -> str:
         """An operand of `by` by its name in the program, else by its text if it has its own."""
@@ -155,10 +124,8 @@ class Probe:
         self.flow = flow
         self.node = node
         self.operand = operand
-        several = node in flow.parts
-        given = flow._part_cotangents(node) if several else {0: flow.cotangents[node]}
         with grad_mode(False):
-            self.given = {i: np.asarray(value_of(g)) for i, g in given.items()}
+            self.given = {i: np.asarray(value_of(g)) for i, g in flow.given[node].items()}
         random = np.random.RandomState(7)
         self.noise = {
             i: (random.uniform(0.5, 1.5, g.shape) * random.choice([-1, 1], g.shape)).astype(g.dtype)

@@ -7,8 +7,7 @@ graph (freed buffers, hooks that ran) is put back.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from ...autograd.reverse import ones_like
 from ...autograd.tensor import Tensor
 from ...engine.evaluate import evaluate
 from ...errors import AutodiffError, Exit, fault
-from ...graph.node import Node
+from ...explain.record import untouched
 from ...graph.op import LEAF, value_of
 from ...graph.sizes import not_single
 from ...graph.state import grad_mode
@@ -195,7 +194,7 @@ def gradients_of(
     with session.aside(), grad_mode(True):
         try:
             objective = _objective(session, of)
-            with undisturbed(objective.node):
+            with untouched([objective.node]):
                 forget_passes(objective.node)
                 chosen = variables_of(session, objective, wrt, [])
                 found = cotangents(
@@ -239,27 +238,6 @@ def _objective(session: Interactive, of: str | None) -> Objective:
     return Objective(name, text, node)
 
 
-@contextmanager
-def undisturbed(out: Node) -> Iterator[None]:
-    """What a backward marks in the graph is as before afterwards."""
-    before = [
-        (node, node.marks, None if node.marks is None else _fields(node.marks))
-        for node in history_of(out)
-    ]
-    try:
-        yield
-    finally:
-        for node, marks, fields in before:
-            node.marks = marks
-            if marks is not None and fields is not None and _fields(marks) != fields:
-                for name, value in fields.items():
-                    setattr(marks, name, value)
-
-
-def _fields(marks: Any) -> dict[str, Any]:
-    return {name: getattr(marks, name) for name in type(marks).__slots__}
-
-
 # -- times ----------------------------------------------------------------------------------------
 
 ENOUGH = 0.2  # seconds of measuring
@@ -284,7 +262,7 @@ def timing(loop: Loop, words: str) -> None:
         node = value.node
         leaves = [n for n in history_of(node) if n.op is LEAF]
         seeds = [(node, ones_like(node))]
-        with undisturbed(node):
+        with untouched([node]):
             forget_passes(node)
             found = cotangents(seeds, leaves, create_graph=False, retain_graph=False)
             evaluate([node, *(g for g in found if g is not None)])
