@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..autograd.transforms.jacobians import hessian
+from ..autograd.transforms.jacobians import hessian, jacobian
 from ..engine.evaluate import evaluate
 from ..errors import AutodiffError, Diagnostic, Ended, fault
 from ..graph.node import Node
@@ -80,20 +80,24 @@ def derive_source(
     source: Source, options: Options, request: Request, raw: bool = False, order: int = 1
 ) -> Derived:
     """Run a program and write down the derivatives of what it differentiates; `raw`: as the rules
-    gave them. Of order 2 for every pair of names."""
+    gave them. Of order 2 for every pair of names; of a result with axes, where it is named and
+    nothing multiplies it, its Jacobians."""
+    whole = request.of is not None and order == 1 and options.grad_output is None
 
     def make(program: Observed, seeds: Seeds, objective: str) -> Derived:
         with untouched([node for pair in seeds for node in pair]), grad_mode(False):
-            return _derived(program, seeds, objective, request, raw, order)
+            return _derived(program, seeds, objective, request, raw, order, whole)
 
     return under_observation(
-        source, options, request, make, lambda error: Derived(source.name, error=error)
-    )
+        source, options, request, make, lambda error: Derived(source.name, error=error),
+        whole=whole,
+    )  # fmt: skip
 
 
 def _derived(
-    program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, order: int
-) -> Derived:
+    program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, order: int,
+    whole: bool,
+) -> Derived:  # fmt: skip
     recording = recorded(seeds)
     units = Units(recording)
     names = Names(program, recording, units.visible(), program.assigned, units.through)
@@ -102,16 +106,23 @@ def _derived(
     wanted = variables(program, recording, names, units, request.wrt, of, warnings)
     context = _Context(program, recording, names, [v.node for v in wanted], of)
     found: list[Derivative] = []
-    if order == 1:
+    if whole and seeds[0][0].ndim:
+        with grad_mode(True):
+            blocks = jacobian(seeds[0][0], [v.node for v in wanted])
+        evaluate(blocks)
+        context.whole = True
+        for v, block in zip(wanted, blocks, strict=True):
+            found.append(context.derivative((v,), block, raw))
+    elif order == 1:
         evaluate([recording.used[v.node] for v in wanted])
         for v in wanted:
             found.append(context.derivative((v,), recording.used[v.node], raw))
     else:
-        blocks = _second(seeds, [v.node for v in wanted])
+        pairs = _second(seeds, [v.node for v in wanted])
         for i, v in enumerate(wanted):
             for j, other in enumerate(wanted[i:], i):
                 pair = (v, other) if i != j else (v,)
-                found.append(context.derivative(pair, blocks[i][j], raw, 2))
+                found.append(context.derivative(pair, pairs[i][j], raw, 2))
     return Derived(program.source.name, of, name(of), order, tuple(found), warnings=tuple(warnings))
 
 
@@ -127,6 +138,7 @@ class _Context:
         self, program: Observed, recording: Recording, names: Names, wanted: list[Node], of: str
     ):
         self.of = of
+        self.whole = False  # Jacobians
         self.seeds = recording.seeds
         known = {
             node: shown for node, shown in names.of.items()
@@ -165,7 +177,11 @@ class _Context:
     ) -> tuple[Formula, bool]:
         """The formula of a gradient, and whether it was found to give it."""
         problem: NoFormula | None = None
-        if not raw and len(self.seeds) == 1 and _is_one(self.seeds[0][1]):
+        if self.whole and gradient.ndim > 2:
+            raise fault("E404 d-d-axes", self.of, wrt, gradient.ndim)
+        if not raw and len(self.seeds) == 1 and (
+            self.whole or _is_one(self.seeds[0][1])
+        ):
             wanted = nodes * order if len(nodes) < order else nodes
             try:
                 for formula in formulas(self.seeds[0][0], wanted, self.ends, self.values):

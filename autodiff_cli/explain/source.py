@@ -33,10 +33,16 @@ class Observed(Watched):
     def __init__(self, source: Source, options: Options):
         super().__init__(source, options, trace=True)
         self.before: list[tuple[str, Span, Node]] = []
+        self.whole = False  # every element of a result that is no number
 
     def _differentiated(self, seeds: Seeds) -> None:
         super()._differentiated(seeds)
         self.before, self.history = self.history, []
+
+    def _upstream(self, loss: Tensor) -> Tensor | None:
+        if self.whole and self.options.grad_output is None:
+            return Tensor(ones_like(loss.node))
+        return super()._upstream(loss)
 
     @property
     def assigned(self) -> list[tuple[str, Node]]:
@@ -66,9 +72,13 @@ def under_observation(
     request: Request,
     make: Callable[[Observed, Seeds, str], R],
     failed: Callable[[AutodiffError], R],
+    *,
+    whole: bool = False,
 ) -> R:
-    """Run a program, and make something of what it differentiated last."""
+    """Run a program, and make something of what it differentiated last; `whole`: the result may
+    have any shape."""
     program = Observed(source, replace(options, loss=request.of, wrt=request.wrt))
+    program.whole = whole
     more: tuple[AutodiffError, ...] = ()
     found: Any
     try:
@@ -100,7 +110,9 @@ def _differentiated(program: Observed, request: Request) -> tuple[Seeds, str]:
         for seeds in reversed(program.passes):
             if [node for node, _ in seeds] == [objective.node]:
                 return seeds, objective.text
-        return [(objective.node, _one(objective.node, objective.text))], objective.text
+        node = objective.node
+        one = ones_like(node) if program.whole else _one(node, objective.text)
+        return [(node, one)], objective.text
     if not program.passes:
         program.differentiate()
     if not program.passes:
