@@ -69,6 +69,7 @@ class Derived(Ended):
     of: str = ""
     of_latex: str = ""
     order: int = 1
+    whole: bool = False  # of a result with axes
     derivatives: tuple[Derivative, ...] = ()
     stdout: str = ""
     error: AutodiffError | None = None
@@ -123,7 +124,10 @@ def _derived(
             for j, other in enumerate(wanted[i:], i):
                 pair = (v, other) if i != j else (v,)
                 found.append(context.derivative(pair, pairs[i][j], raw, 2))
-    return Derived(program.source.name, of, name(of), order, tuple(found), warnings=tuple(warnings))
+    return Derived(
+        program.source.name, of, name(of), order, context.whole, tuple(found),
+        warnings=tuple(warnings),
+    )  # fmt: skip
 
 
 def _second(seeds: Seeds, inputs: list[Node]) -> list[list[Node]]:
@@ -167,7 +171,7 @@ class _Context:
         found, verified = self._found(nodes, gradient, raw, shown, order)
         rest, lets, cost = found
         return Derivative(
-            shown, text(rest, 0, not raw), latex(rest), r",\,".join(map(name, called)),
+            shown, text(rest, 0, not raw), latex(rest), r", ".join(map(name, called)),
             gradient.shape, verified,
             tuple((n, text(part, 0, True), latex(part)) for n, part in lets), cost,
         )  # fmt: skip
@@ -179,9 +183,7 @@ class _Context:
         problem: NoFormula | None = None
         if self.whole and gradient.ndim > 2:
             raise fault("E404 d-d-axes", self.of, wrt, gradient.ndim)
-        if not raw and len(self.seeds) == 1 and (
-            self.whole or _is_one(self.seeds[0][1])
-        ):
+        if not raw and len(self.seeds) == 1 and (self.whole or _is_one(self.seeds[0][1])):
             wanted = nodes * order if len(nodes) < order else nodes
             try:
                 for formula in formulas(self.seeds[0][0], wanted, self.ends, self.values):

@@ -223,6 +223,99 @@ def expression_of(node: Node, names: Mapping[Node, str], *, opened: bool = False
     return builder.opened(node, 0) if opened else builder.build(node)
 
 
+# -- axes -----------------------------------------------------------------------------------------
+
+MATRICES = ("outer", "eye", "inv", "inverse", "one_hot", "tril", "triu")
+NUMBERS = ("det", "trace", "logdet", "dot")
+REDUCTIONS = (
+    "sum",
+    "mean",
+    "norm",
+    "logsumexp",
+    "amax",
+    "amin",
+    "prod",
+    "max",
+    "min",
+    "std",
+    "var",
+)
+
+
+def axes_of(shown: Any) -> int | None:
+    """How many axes an expression has; None where it does not tell."""
+    match shown:
+        case Name(_, shape):
+            return None if shape is None else len(shape)
+        case Number():
+            return 0
+        case Negative(inner):
+            return axes_of(inner)
+        case Transposed():
+            return 2
+        case Listed(parts):
+            inner = axes_of(parts[0]) if parts else None
+            return None if inner is None else inner + 1
+        case Infix("matmul", left, right):
+            ahead, behind = axes_of(left), axes_of(right)
+            if ahead is None or behind is None or max(ahead, behind) > 2:
+                return None
+            return ahead + behind - 2
+        case Infix(_, left, right):
+            return _widest((left, right))
+        case Index(inner, at):
+            count = axes_of(inner)
+            return count if count is None or isinstance(at, tuple) else count + _added(str(at))
+        case Call(function, arguments, keywords):
+            return _axes_of_call(function, arguments, keywords)
+    return None
+
+
+def _added(at: str) -> int:
+    """How many axes more an index leaves: `0` one less, `:, None` one more."""
+    parts = [part.strip() for part in at.split(",")]
+    return parts.count("None") - sum(part.lstrip("-").isdigit() for part in parts)
+
+
+def _axes_of_call(function: str, arguments: Any, keywords: Any) -> int | None:
+    if function in MATRICES:
+        return 2
+    if function in NUMBERS:
+        return 0
+    if function in ("ones", "zeros"):
+        return len(arguments)
+    inner = axes_of(arguments[0]) if arguments else None
+    if function == "diag":
+        return None if inner is None else 3 - inner
+    if function == "where":
+        return _widest(arguments)
+    if function == "solve":
+        return axes_of(arguments[1])
+    if function in REDUCTIONS and inner is not None:
+        some = len(arguments) > 1 or any(key == "dim" for key, _ in keywords)
+        return 0 if not some else inner - (("keepdim", "True") not in keywords)
+    return inner
+
+
+def _widest(parts: Any) -> int | None:
+    found = [axes_of(part) for part in parts]
+    return None if None in found else max(count for count in found if count is not None)
+
+
+def is_column(shown: Any) -> bool:
+    """Whether a vector stands as a column, so that it is broadcast along rows."""
+    match shown:
+        case Index(_, ":, None"):
+            return True
+        case Call(function, _, keywords) if function in REDUCTIONS:
+            return ("keepdim", "True") in keywords
+        case Infix("pow" | "div" | "mul" | "add" | "sub", left, Number()):
+            return is_column(left)
+        case Call("sqrt" | "log" | "exp", (inner,), ()):
+            return is_column(inner)
+    return False
+
+
 # -- text -----------------------------------------------------------------------------------------
 
 _ATOMIC = re.compile(r"[\w.#']+(\([^()]*\)|\[[^\[\]]*\])*|\[.*\]|\([^()]*\)")

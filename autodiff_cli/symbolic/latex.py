@@ -1,4 +1,4 @@
-"""Expressions and names as LaTeX mathematics.
+"""Expressions and names as LaTeX mathematics, as journals print it: vectors are columns.
 
 Invariant: whatever the names are, braces are balanced and every special character is escaped; the
 result needs `amsmath` and nothing else.
@@ -13,7 +13,6 @@ from typing import Any
 from .expression import (
     ATOM,
     INFIX,
-    NEGATION,
     Call,
     Index,
     Infix,
@@ -22,6 +21,8 @@ from .expression import (
     Negative,
     Number,
     Transposed,
+    axes_of,
+    is_column,
 )
 
 _SPECIAL = {
@@ -31,9 +32,10 @@ _SPECIAL = {
     "`": r"\textasciigrave{}", "…": r"\ldots{}", "·": r"\textperiodcentered{}",
 }  # fmt: skip
 _FUNCTIONS = {
-    "exp": r"\exp", "log": r"\ln", "sin": r"\sin", "cos": r"\cos", "tan": r"\tan",
+    "exp": r"\exp", "log": r"\log", "sin": r"\sin", "cos": r"\cos", "tan": r"\tan",
     "sinh": r"\sinh", "cosh": r"\cosh", "tanh": r"\tanh", "max": r"\max", "min": r"\min",
-    "det": r"\det", "sigmoid": r"\sigma",
+    "det": r"\det", "sigmoid": r"\sigma", "logdet": r"\log\det", "erf": r"\operatorname{erf}",
+    "lgamma": r"\log\Gamma", "trace": r"\operatorname{tr}",
 }  # fmt: skip
 _SIGNS = {
     "add": "+", "sub": "-", "gt": ">", "ge": r"\ge", "lt": "<", "le": r"\le", "eq": "=",
@@ -41,12 +43,14 @@ _SIGNS = {
 }  # fmt: skip
 _GRADIENT = re.compile(r"g\((.*)\)", re.DOTALL)
 _OCCURRENCE = re.compile(r"(.*)#(\d+)", re.DOTALL)
-_NUMBERED = re.compile(r"([A-Za-z])_?(\d+)")
+_NUMBERED = re.compile(r"([^\W\d_]+)_?(\d+)")
 _DIGITS = re.compile(r"-?[\d.]+(e[+-]?\d+)?|-?inf|nan")
 _GREEK = frozenset(
     ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda",
-     "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega"]
+     "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega", "Gamma",
+     "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 )  # fmt: skip
+_SHORT = {"lam": r"\lambda", "eps": r"\epsilon", "loss": r"\ell"}
 
 
 def escaped(text: str) -> str:
@@ -67,11 +71,13 @@ def _escaped(char: str) -> str:
 
 def _greek(char: str) -> str:
     found = unicodedata.name(char, "") if len(char) == 1 else ""
+    if found.startswith("GREEK CAPITAL LETTER "):
+        return found.removeprefix("GREEK CAPITAL LETTER ").capitalize()
     return found.removeprefix("GREEK SMALL LETTER ").lower()
 
 
 def name(text: str) -> str:
-    """A name of a program as a symbol: `A`, `t_{1}`, `\\mathit{loss}`, `\\bar{A}` for `g(A)`."""
+    """A name of a program as a symbol: `A`, `t_{1}`, `\\mathrm{cost}`, `\\bar{A}` for `g(A)`."""
     gradient = _GRADIENT.fullmatch(text)
     if gradient:
         inner = name(gradient[1])
@@ -81,19 +87,29 @@ def name(text: str) -> str:
     again = _OCCURRENCE.fullmatch(text)
     if again:
         return f"{name(again[1])}^{{({again[2]})}}"
-    if len(text) == 1 and text.isalpha() and text.isascii():
-        return text
+    symbol = _symbol(text)
+    if symbol is not None:
+        return symbol
     numbered = _NUMBERED.fullmatch(text)
-    if numbered:
-        return f"{numbered[1]}_{{{numbered[2]}}}"
-    if text in _GREEK:
-        return "\\" + text
-    if _greek(text) in _GREEK:
-        return "\\" + _greek(text)
+    if numbered and (symbol := _symbol(numbered[1])) is not None:
+        return f"{symbol}_{{{numbered[2]}}}"
+    base, _, tail = text.partition("_")
+    if tail.isalnum() and tail.isascii() and (symbol := _symbol(base)) is not None:
+        return rf"{symbol}_{{\mathrm{{{tail}}}}}"
     letters = [rf"\{_greek(c)} " if _greek(c) in _GREEK else escaped(c) for c in text]
     if text.isidentifier() and "".join(letters).isascii() and not any("[" in c for c in letters):
-        return rf"\mathit{{{''.join(letters).strip()}}}"
+        return rf"\mathrm{{{''.join(letters).strip()}}}"
     return rf"\texttt{{{escaped(text)}}}"
+
+
+def _symbol(text: str) -> str | None:
+    """A letter, Latin or Greek, as it is or by its name."""
+    if len(text) == 1 and text.isalpha() and text.isascii():
+        return text
+    if text in _SHORT:
+        return _SHORT[text]
+    greek = text if text in _GREEK else _greek(text)
+    return "\\" + greek if greek in _GREEK else None
 
 
 def number(value: Any, precision: int = 6) -> str:
@@ -111,64 +127,185 @@ def number(value: Any, precision: int = 6) -> str:
 
 def latex(expression: Any, priority: int = 0) -> str:
     """The expression as LaTeX for math mode."""
+    shown, own = _shown(expression)
+    return _bracketed(shown) if own < priority else shown
+
+
+_SUM, _PRODUCT, _POWER = 1, 2, 4
+
+
+def _shown(expression: Any) -> tuple[str, int]:
+    """LaTeX, and how tightly it binds."""
     match expression:
         case Name(text):
             shown = name(text)
-            return _bracketed(shown) if shown.startswith("-") and priority > 1 else shown
+            return shown, _SUM if shown.startswith("-") else ATOM
         case Number(value):
             shown = number(value)
-            return _bracketed(shown) if shown.startswith("-") and priority > 1 else shown
+            return shown, _SUM if shown.startswith("-") else ATOM
         case Infix("div", left, right):
-            return rf"\frac{{{latex(left)}}}{{{latex(right)}}}"
+            return _quotient(left, right)
         case Infix("pow", left, right):
-            base = latex(left, ATOM)
-            if "^" in base and not isinstance(left, Infix):
-                base = f"{{{base}}}"
-            shown = f"{base}^{{{latex(right)}}}"
-            return _bracketed(shown) if priority >= ATOM else shown
+            exponent = latex(right)
+            many = axes_of(left) and isinstance(right, Number)
+            return _raised(left, rf"\odot {exponent}" if many else exponent), _POWER
+        case Infix("matmul", left, right):
+            return _matmul(left, right), _PRODUCT
+        case Infix("mul", left, right):
+            return _product(left, right), _PRODUCT
         case Infix(key, left, right):
             own = INFIX[key][1]
-            first, second = latex(left, own), latex(right, own + 1)
-            shown = f"{first} {_product(key, left, right)} {second}"
-            return _bracketed(shown) if own < priority else shown
+            second = _spread(right, left, own + 1)
+            return f"{_spread(left, right, own)} {_SIGNS[key]} {second}", own
         case Negative(inner):
-            shown = f"-{latex(inner, NEGATION)}"
-            return _bracketed(shown) if priority > 1 else shown
+            return f"-{latex(inner, _PRODUCT)}", _SUM
         case Index(inner, at):
+            if is_column(expression):
+                return _shown(inner)
             places = ", ".join(map(latex, at)) if isinstance(at, tuple) else at
-            return f"{{{latex(inner, ATOM)}}}_{{{places}}}"
+            return f"{{{latex(inner, ATOM)}}}_{{{places}}}", ATOM
         case Transposed(inner):
-            return f"{{{latex(inner, ATOM)}}}^{{\\top}}"
+            return _turned(inner), _POWER
         case Listed(parts):
-            return rf"\left[{', '.join(map(latex, parts))}\right]"
-        case Call():
-            return _call(expression)
-    return r"\ldots"
+            return rf"\left[{', '.join(map(latex, parts))}\right]", ATOM
+        case Call(function, arguments, keywords):
+            return _call(function.removeprefix("nn.functional."), arguments, keywords)
+    return r"\ldots", ATOM
 
 
-def _product(key: str, left: Any, right: Any) -> str:
-    if key == "matmul":
-        return r"\,"
-    if key != "mul":
-        return _SIGNS[key]
-    scalar = any(isinstance(x, Number) or (isinstance(x, Name) and x.shape == ())
-                 for x in (left, right))  # fmt: skip
-    return r"\cdot" if scalar else r"\odot"
+def _raised(base: Any, exponent: str) -> str:
+    shown = latex(base, ATOM)
+    return (
+        f"{{{shown}}}^{{{exponent}}}" if "^" in shown or "_" in shown else f"{shown}^{{{exponent}}}"
+    )
 
 
-def _call(call: Call) -> str:
-    function = call.function.removeprefix("nn.functional.")
-    if function == "sqrt" and len(call.arguments) == 1:
-        return rf"\sqrt{{{latex(call.arguments[0])}}}"
-    if function == "abs" and len(call.arguments) == 1:
-        return rf"\left|{latex(call.arguments[0])}\right|"
-    if function == "ones" and all(isinstance(a, Number) for a in call.arguments):
-        sizes = r" \times ".join(str(a.value) for a in call.arguments)
-        return rf"\mathbf{{1}}_{{{sizes}}}"
+def _turned(matrix: Any) -> str:
+    """The transpose; of a vector the row."""
+    match matrix:
+        case Transposed(inner):
+            return latex(inner, ATOM)
+        case Call("inv" | "inverse", (inner,)):
+            return _raised(inner, r"-\top")
+        case Infix("matmul", left, right) if axes_of(left) == 1 and axes_of(right) == 2:
+            return f"{_turned(left)} {latex(right, _PRODUCT + 1)}"
+    return _raised(matrix, r"\top")
+
+
+def _apart(product: Any) -> tuple[str, Any]:
+    """The number in front of a product, and the rest."""
+    match product:
+        case Infix("mul", Number() as factor, right):
+            return f"{latex(factor, _PRODUCT)} ", right
+        case Infix("mul" | "div" | "matmul", left, _):
+            found, rest = _apart(left)
+            return found, product._replace(left=rest) if found else product
+    return "", product
+
+
+def _matmul(left: Any, right: Any) -> str:
+    for position, part in enumerate((left, right)):
+        number_, rest = _apart(part)
+        if number_:
+            return number_ + _matmul(*((left, rest) if position else (rest, right)))
+    ahead, behind = axes_of(left), axes_of(right)
+    if ahead == 1:
+        if behind == 1:
+            return f"{_turned(left)} {latex(right, _PRODUCT + 1)}"
+        return f"{_turned(right)} {latex(left, _PRODUCT + 1)}"
+    return f"{latex(left, _PRODUCT)} {latex(right, _PRODUCT + 1)}"
+
+
+def _product(left: Any, right: Any) -> str:
+    """Numbers in front, vectors along the rows or columns of a matrix as diagonal matrices."""
+    ahead, behind = axes_of(left), axes_of(right)
+    first, second = latex(left, _PRODUCT), latex(right, _PRODUCT + 1)
+    if ahead == 0 or behind == 0:
+        if isinstance(left, Number):
+            second = latex(right, _PRODUCT)
+        elif isinstance(left, Infix) and left.key == "matmul":
+            first = _bracketed(first)
+        digits = isinstance(right, Number) or second[:1].isdigit()
+        return rf"{first} \cdot {second}" if digits else f"{first} {second}"
+    if is_column(left) and behind == 1:
+        return f"{latex(left, _PRODUCT)} {_turned(right)}"
+    if is_column(left) != is_column(right):
+        column, other = (left, second) if is_column(left) else (right, first)
+        return f"{_diagonal(column)} {other}"
+    if ahead == 2 and behind == 1:
+        return f"{first} {_diagonal(right)}"
+    if ahead == 1 and behind == 2:
+        return f"{second} {_diagonal(left)}"
+    return rf"{first} \odot {second}"
+
+
+def _quotient(left: Any, right: Any) -> tuple[str, int]:
+    ahead, behind = axes_of(left), axes_of(right)
+    if behind is None or behind == 0:
+        return rf"\frac{{{latex(left)}}}{{{latex(right)}}}", _POWER
+    if is_column(right) and not is_column(left):
+        return f"{_diagonal(right)}^{{-1}} {latex(left, _PRODUCT + 1)}", _PRODUCT
+    if ahead == 2 and behind == 1:
+        return f"{latex(left, _PRODUCT)} {_diagonal(right)}^{{-1}}", _PRODUCT
+    return rf"{latex(left, _PRODUCT)} \oslash {latex(right, _PRODUCT + 1)}", _PRODUCT
+
+
+def _diagonal(vector: Any) -> str:
+    return rf"\operatorname{{diag}}\left({latex(vector)}\right)"
+
+
+def _spread(one: Any, other: Any, own: int) -> str:
+    """A term beside another: a vector beside a matrix is in each of its rows or columns."""
+    if axes_of(other) == 2 and not is_column(other):
+        if is_column(one):
+            return rf"{latex(one, _PRODUCT + 1)} \mathbf{{1}}^{{\top}}"
+        if axes_of(one) == 1:
+            return rf"\mathbf{{1}} {_turned(one)}"
+    return latex(one, own)
+
+
+def _call(
+    function: str, arguments: tuple[Any, ...], keywords: tuple[tuple[str, str], ...]
+) -> tuple[str, int]:
+    match function, arguments:
+        case "sqrt", (inner,):
+            return rf"\sqrt{{{latex(inner)}}}", ATOM
+        case "abs", (inner,):
+            return rf"\left|{latex(inner)}\right|", ATOM
+        case "norm", (inner,) if not keywords:
+            mark = "F" if axes_of(inner) == 2 else "2"
+            return rf"\left\lVert {latex(inner)} \right\rVert_{{{mark}}}", ATOM
+        case "inv" | "inverse", (inner,):
+            return _raised(inner, "-1"), _POWER
+        case "solve", (matrix, right):
+            turned = isinstance(matrix, Transposed)
+            ahead = _raised(matrix.inner, r"-\top") if turned else _raised(matrix, "-1")
+            return f"{ahead} {latex(right, _PRODUCT + 1)}", _PRODUCT
+        case "outer", (left, right):
+            return f"{latex(left, _PRODUCT)} {_turned(right)}", _PRODUCT
+        case "eye", (Number(size),):
+            return f"I_{{{size}}}", ATOM
+        case (("ones" | "zeros"), sizes) if all(isinstance(a, Number) for a in sizes):
+            kept = [str(a.value) for a in sizes if a.value != 1] or ["1"]
+            digit = 1 if function == "ones" else 0
+            shown = r" \times ".join(kept)
+            return rf"\mathbf{{{digit}}}_{{{shown}}}", ATOM
+        case "where", (condition, yes, no):
+            return (
+                rf"\begin{{cases}} {latex(yes)} & \text{{if }} {latex(condition)} \\ "
+                rf"{latex(no)} & \text{{otherwise}} \end{{cases}}", 0,
+            )  # fmt: skip
+        case "sum", (inner,) if axes_of(inner) == 1:
+            return rf"\mathbf{{1}}^{{\top}} {latex(inner, _PRODUCT + 1)}", _PRODUCT
+        case "sum", (inner,) if axes_of(inner) == 2:
+            return rf"\mathbf{{1}}^{{\top}} {latex(inner, _PRODUCT + 1)} \mathbf{{1}}", _PRODUCT
+        case "sum", (inner, Number(0 | 1 as axis)) if axes_of(inner) == 2:
+            label, places = (("i", "i,:"), ("j", ":,j"))[axis]
+            return rf"\sum_{{{label}}} {{{latex(inner, ATOM)}}}_{{{places}}}", _SUM
     head = _FUNCTIONS.get(function) or rf"\operatorname{{{escaped(function)}}}"
-    parts = [latex(a) for a in call.arguments]
-    parts += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in call.keywords]
-    return rf"{head}\left({', '.join(parts)}\right)"
+    parts = [latex(a) for a in arguments]
+    parts += [rf"\text{{{escaped(f'{key}={value}')}}}" for key, value in keywords]
+    return rf"{head}\left({', '.join(parts)}\right)", ATOM
 
 
 def _bracketed(shown: str) -> str:

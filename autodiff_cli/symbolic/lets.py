@@ -6,7 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from .expression import Call, Expression, Index, Infix, Listed, Name, Negative, Number, Transposed
+from .expression import (
+    Call,
+    Expression,
+    Index,
+    Infix,
+    Listed,
+    Name,
+    Negative,
+    Number,
+    Transposed,
+    axes_of,
+)
 
 MOST_LETS = 6
 LEAST_SAVED = 3  # operators and calls that a name must save
@@ -65,7 +76,8 @@ def with_lets(
             break
         name = _name(part, taken, names)
         names.add(name)
-        stands = Name(name)
+        count = axes_of(part)
+        stands = Name(name, None if count is None else (0,) * count)  # sizes are not known
         shown = _replaced(shown, part, stands)
         lets = [(other, _replaced(inner, part, stands)) for other, inner in lets]
         lets.append((name, part))

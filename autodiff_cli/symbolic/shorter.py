@@ -21,6 +21,8 @@ def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]])
         for j in range(i + 1, len(terms)):
             right, b = terms[j]
             rest = [(v, p) for k, (p, v) in enumerate(terms) if k not in (i, j)]
+            for turned in _opposite(algebra, left, a, right, b):
+                yield from _tried(algebra, [*rest, turned], sum_)
             for merged in _merged(algebra, left, a, right, b):
                 yield from _tried(algebra, [*rest, merged], sum_)
     for i, (product, value) in enumerate(terms):
@@ -28,10 +30,12 @@ def ways(algebra: Algebra, sum_: Sum, scalars: list[tuple[Product, float, int]])
         for opened in _opened(algebra, product, value):
             yield from _tried(algebra, [*rest, *opened], sum_)
         for parts, number, name in scalars:
-            left_over = _without(product, parts)
-            if left_over is not None:
-                named = [*left_over, Factor(name, ())]
-                yield from _tried(algebra, [*rest, (value / number, named)], sum_)
+            for power in (1.0, -1.0):
+                raised = tuple(f._replace(power=f.power * power) for f in parts)
+                left_over = _without(product, raised)
+                if left_over is not None:
+                    named = [*left_over, Factor(name, (), power)]
+                    yield from _tried(algebra, [*rest, (value / number**power, named)], sum_)
         for over in _over(algebra, sum_, i):
             yield from _tried(algebra, [over], sum_)
         for changed in _within(algebra, product):
@@ -102,6 +106,21 @@ def _merged(
                 terms = [(a, mine), (b, renamed(its, names))]
                 for number, factors in _brackets(algebra, terms, shared):
                     yield number, [one._replace(power=power), *factors]
+
+
+def _opposite(
+    algebra: Algebra, left: Product, a: float, right: Product, b: float
+) -> Iterator[tuple[float, list[Factor]]]:
+    """`1 - sigmoid(u)` as `sigmoid(-u)`, with whatever both terms are multiplied by."""
+    for one, other in ((left, right), (right, left)) if a == -b else ():
+        for i, factor in enumerate(other):
+            atom = algebra.atoms[factor.atom]
+            if atom.kind != "function" or atom.data[0].name != "sigmoid" or factor.power != 1:
+                continue
+            if other[:i] + other[i + 1 :] == one:
+                parts = (algebra.scaled(atom.parts[0], -1.0),)
+                turned = algebra.atom("function", atom.data, parts, atom.shape)
+                yield a if one is left else b, [*one, Factor(turned, factor.at)]
 
 
 def _summed(algebra: Algebra, product: Product) -> dict[Any, int]:

@@ -85,7 +85,7 @@ def test_the_command(cli) -> None:
     statements = cli("derive", "demo.expr", "--statements").out
     assert statements == "dloss_dA = 2 * A + B\ndloss_dB = A\n"
     latex = cli("derive", "demo.expr", "--latex").out
-    assert latex.startswith("\\begin{align*}\n\\frac{\\partial \\mathit{loss}}{\\partial A} &= 2")
+    assert latex.startswith("\\begin{align*}\n\\nabla_{A} \\ell &= 2 A + B \\\\\n")
     document = json.loads(cli("derive", "demo.expr", "--format", "json").out)
     assert document["derivatives"]["A"]["text"] == "2 * A + B"
     assert "\x1b[1md loss / d A\x1b[0m" in cli("derive", "demo.expr", "--color", "always").out

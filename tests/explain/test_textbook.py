@@ -86,11 +86,77 @@ def shortest(loss: str, wrt: str, formula: str, order: int) -> None:
     if order == 1:
         np.testing.assert_allclose(ours, report.tensors[wrt].grad, rtol=1e-5, atol=1e-6)
     assert d.cost <= 1.5 * cost_of(formula) + 1, d.text
+    assert d.latex.count("{") - d.latex.count(r"\{") == d.latex.count("}") - d.latex.count(r"\}")
+    assert d.latex.count(r"\left") == d.latex.count(r"\right")
 
 
 @pytest.mark.parametrize(("order", "wrt", "loss", "formula"), CASES)
 def test_beside_a_textbook(order: str, wrt: str, loss: str, formula: str) -> None:
     shortest(loss, wrt, formula, int(order))
+
+
+@pytest.mark.parametrize(
+    ("order", "wrt", "loss", "latex"),
+    [
+        (1, "x", "x @ A @ x", r"A^{\top} x + A x"),
+        (1, "w", "mean((X @ w - y)**2)", r"0.5 X^{\top} \left(X w - y\right)"),
+        (1, "A", "logdet(A)", r"A^{-\top}"),
+        (1, "A", "x @ solve(A, z)", r"-A^{-\top} x {\left(A^{-1} z\right)}^{\top}"),
+        (1, "x", "norm(x - z)", r"\frac{x - z}{\ell}"),
+        (1, "x", "sum(x**3)", r"3 x^{\odot 2}"),
+        (1, "lam", "lam * sum(x)", r"\mathbf{1}^{\top} x"),
+        (
+            1,
+            "x",
+            "sum(relu(x))",
+            r"\begin{cases} 1 & \text{if } x > 0 \\ 0 & \text{otherwise} \end{cases}",
+        ),
+        (
+            2,
+            "x",
+            "sum((A @ x)**4)",
+            r"12 A^{\top} \operatorname{diag}\left(\left(A x\right)^{\odot 2}\right) A",
+        ),
+        (
+            1,
+            "X",
+            "sum((X - w) / norm(x))",
+            r"\frac{1}{\left\lVert x \right\rVert_{2}} \mathbf{1}_{4 \times 3}",
+        ),
+    ],
+)
+def test_as_a_journal_prints_it(order: int, wrt: str, loss: str, latex: str) -> None:
+    found = derived(f"{DATA}loss = {loss}\n", wrt, order).derivatives
+    assert [d.latex for d in found if d.wrt == wrt] == [latex]
+
+
+def test_names_in_latex() -> None:
+    text = "sigma_2 = 2.; Theta = 3.; W_ih = 4.; cost = sigma_2 * Theta * W_ih * sigma_2"
+    found = derived(text, "sigma_2,Theta,W_ih")
+    assert {d.wrt: d.wrt_latex for d in found.derivatives} == {
+        "sigma_2": r"\sigma_{2}", "Theta": r"\Theta", "W_ih": r"W_{\mathrm{ih}}",
+    }  # fmt: skip
+    assert found.of_latex == r"\mathrm{cost}"
+
+
+@pytest.mark.parametrize(
+    ("result", "formula"),
+    [
+        ("tanh(A @ x)", "A * (1 - y**2)[:, None]"),
+        ("softmax(x, 0)", "diag(y) - outer(y, y)"),
+        ("inv(A) @ x", "inv(A)"),
+    ],
+)
+def test_jacobians(result: str, formula: str) -> None:
+    data = "A = [[2., 0.3, 0.1], [0.4, 1.5, 0.2], [0.1, 0.2, 1.8]]; x = [0.7, -0.3, 1.1]"
+    program = f"{data}; y = {result}"
+    request = Request(of="y", wrt=("x",))
+    found = derive_source(Source(program, "test.expr"), Options(), request)
+    (d,) = found.derivatives
+    assert found.whole and d.verified and d.shape == (3, 3) and d.cost <= cost_of(formula) + 2
+    text = f"{program}; a = detach({d.text}); b = detach({formula}); loss = sum(y)"
+    values = run(Source(text, "test.expr"), Options(loss="loss")).tensors
+    np.testing.assert_allclose(values["a"].value, values["b"].value, rtol=1e-12)
 
 
 def test_names_of_values_and_of_parts() -> None:

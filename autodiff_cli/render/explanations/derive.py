@@ -67,12 +67,13 @@ def latex(found: Derived) -> str:
     """An `align*` environment; it needs `amsmath`."""
     rows = []
     for d in found.derivatives:
-        above, below = rf"\partial {found.of_latex}", rf"\partial {d.wrt_latex}"
         if found.order > 1:
-            above = rf"\partial^{{2}} {found.of_latex}"
-            names = d.wrt_latex.split(r",\,")
-            below = rf"\partial {names[0]} \, \partial {names[-1]}"
-        row = rf"\frac{{{above}}}{{{below}}} &= {d.latex}"
+            head = rf"\nabla^{{2}}_{{{d.wrt_latex}}} {found.of_latex}"
+        elif found.whole or not d.shape:
+            head = rf"\frac{{\partial {found.of_latex}}}{{\partial {d.wrt_latex}}}"
+        else:
+            head = rf"\nabla_{{{d.wrt_latex}}} {found.of_latex}"
+        row = f"{head} &= {d.latex}"
         if d.lets:
             row += r" \quad\text{where}\quad " + r",\; ".join(
                 f"{latex_name(name)} = {part}" for name, _, part in d.lets

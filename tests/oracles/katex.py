@@ -1,0 +1,37 @@
+"""Every formula beside the textbook's, and every explanation's, compiled by KaTeX:
+
+    npm install katex && NODE_PATH=node_modules python -m tests.oracles.katex
+
+Prints what KaTeX refuses; nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from tests.explain.test_textbook import CASES, DATA, derived
+
+SCRIPT = """
+const katex = require("katex");
+for (const text of JSON.parse(require("fs").readFileSync(0, "utf8")))
+  try { katex.renderToString(text, { throwOnError: true, strict: "ignore", displayMode: true }); }
+  catch (error) { console.log(text, "|", error.message); }
+"""
+
+
+def formulas() -> list[str]:
+    """The LaTeX of all derivatives of the cases, with their named parts."""
+    found = []
+    for order, wrt, loss, _ in CASES:
+        for d in derived(f"{DATA}loss = {loss}\n", wrt, int(order)).derivatives:
+            found += [d.latex, *(part for _, _, part in d.lets)]
+    return found
+
+
+if __name__ == "__main__":
+    texts = formulas()
+    refused = subprocess.run(
+        ["node", "-e", SCRIPT], input=json.dumps(texts), capture_output=True, text=True, check=True
+    ).stdout
+    print(refused, f"{len(texts)} formulas, {len(refused.splitlines())} refused", sep="")
