@@ -7,11 +7,12 @@ marked as not verified.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..autograd.forward import Linearized
 from ..autograd.tensor import Tensor
 from ..autograd.transforms.jacobians import hessian, jacobian
 from ..engine.evaluate import evaluate
@@ -27,9 +28,10 @@ from ..language.syntax.tree import ExprStmt
 from ..language.values.values import Scope
 from ..source import Source
 from ..symbolic.derivation import Formula, formulas
-from ..symbolic.expression import Expression, expression_of, text
+from ..symbolic.differentials import Line, derivation
+from ..symbolic.expression import Expression, Infix, Name, expression_of, text
 from ..symbolic.latex import latex, name
-from ..symbolic.lets import cost_of, renamed
+from ..symbolic.lets import cost_of, mapped, renamed
 from ..symbolic.terms import NoFormula
 from .choosing import variables
 from .model import Request
@@ -59,6 +61,7 @@ class Derivative:
     verified: bool
     lets: tuple[tuple[str, str, str], ...] = ()
     cost: int = 0
+    steps: tuple[tuple[str, str], ...] = ()  # lines that are equal, and the rules that made them
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +81,17 @@ class Derived(Ended):
 
 
 def derive_source(
-    source: Source, options: Options, request: Request, raw: bool = False, order: int = 1
-) -> Derived:
+    source: Source, options: Options, request: Request, raw: bool = False, order: int = 1,
+    steps: bool = False,
+) -> Derived:  # fmt: skip
     """Run a program and write down the derivatives of what it differentiates; `raw`: as the rules
     gave them. Of order 2 for every pair of names; of a result with axes, where it is named and
-    nothing multiplies it, its Jacobians."""
+    nothing multiplies it, its Jacobians. `steps`: how they come about."""
     whole = request.of is not None and order == 1 and options.grad_output is None
 
     def make(program: Observed, seeds: Seeds, objective: str) -> Derived:
         with untouched([node for pair in seeds for node in pair]), grad_mode(False):
-            return _derived(program, seeds, objective, request, raw, order, whole)
+            return _derived(program, seeds, objective, request, raw, order, whole, steps)
 
     return under_observation(
         source, options, request, make, lambda error: Derived(source.name, error=error),
@@ -97,7 +101,7 @@ def derive_source(
 
 def _derived(
     program: Observed, seeds: Seeds, objective: str, request: Request, raw: bool, order: int,
-    whole: bool,
+    whole: bool, steps: bool,
 ) -> Derived:  # fmt: skip
     recording = recorded(seeds)
     units = Units(recording)
@@ -117,7 +121,10 @@ def _derived(
     elif order == 1:
         evaluate([recording.used[v.node] for v in wanted])
         for v in wanted:
-            found.append(context.derivative((v,), recording.used[v.node], raw))
+            made = context.derivative((v,), recording.used[v.node], raw)
+            if steps:
+                made = replace(made, steps=context.steps(v, recording.used[v.node], made))
+            found.append(made)
     else:
         pairs = _second(seeds, [v.node for v in wanted])
         for i, v in enumerate(wanted):
@@ -204,6 +211,42 @@ class _Context:
         if agrees is False:
             raise self._none(node, gradient, wrt)
         return formula, agrees is True
+
+    def steps(
+        self, variable: Variable, gradient: Node, made: Derivative
+    ) -> tuple[tuple[str, str], ...]:
+        """The derivation, line by line; each line has the value of the change that the gradient
+        means, for a change of the variable that was drawn."""
+        result = self.seeds[0][0]
+        change = next(n for n in (f"d{made.wrt}", "d_w", "change_") if n.isidentifier())
+        names = {**self.values, **self.ends, **self.short}
+        lines = self._lines(result, variable.node, change, made.wrt)
+        drawn = np.random.default_rng(0).standard_normal(variable.node.shape)
+        direction = constant(np.asarray(drawn, variable.node.dtype))
+        total = constant((value_of(gradient) * value_of(direction)).sum())
+        product = Infix("mul", Name(made.text), Name(change))
+        found = []
+        for line in lines:
+            places = {**names, direction: change}
+            with grad_mode(True):
+                linearized = Linearized(list(line.changes.values()), [variable.node])
+                tangents = linearized.along([direction])
+            for at, tangent in enumerate(tangents):
+                places.setdefault(tangent, f"{change} {at}")
+            changes = {p: Name(places[t]) for p, t in zip(line.changes, tangents, strict=True)}
+            shown = mapped(line.shown, changes.get)
+            if not _compared(Formula(shown, (), 0), total, places):
+                raise self._none(None, gradient, made.wrt)
+            found.append((text(line.shown, 0, True), "; ".join(line.rules)))
+        whole = f"sum({text(product, 0, True)})" if gradient.ndim else text(product, 0, True)
+        return (*found, (whole, f"what multiplies {change}, collected"))
+
+    def _lines(self, result: Node, variable: Node, change: str, wrt: str) -> list[Line]:
+        names = {**self.values, **self.ends, **self.short}
+        try:
+            return derivation(result, variable, names, change)
+        except NoFormula as error:
+            raise self._none(error.node, result, wrt) from None
 
     def _none(self, node: Node | None, gradient: Node, wrt: str) -> AutodiffError:
         node = node or gradient

@@ -99,8 +99,18 @@ class _Builder:
             shown = value.size == 1
             return Number(value.item()) if shown else Name(f"constant{tuple(value.shape)}")
         key = node.op.key
+        if is_logdet(node):
+            return Call("logdet", (self.build(node.args[2].args[0].args[0], depth + 1),))
         if key in ("cast", "alias", "depends"):
             return self.build(node.inputs[0], depth)
+        if key in ("slice", "select"):
+            return Index(self.build(node.inputs[0], depth + 1), _place(node))
+        if key == "index" and len(node.inputs) == 2:
+            inner, places = (self.build(part, depth + 1) for part in node.inputs)
+            return Index(inner, (places,))
+        if key == "output" and node.args[1] == 0 and node.args[0].op.key in FIRST:
+            parts = (self.build(inner, depth + 1) for inner in node.args[0].inputs)
+            return Call(FIRST[node.args[0].op.key], tuple(parts))
         if key == "output":
             return Index(self.build(node.args[0], depth + 1), node.args[1])
         if key in INFIX and len(node.inputs) == 2:
@@ -163,7 +173,7 @@ def call_of(node: Node, shown: Callable[[Node], Expression]) -> Call:
             arguments.append(Listed(tuple(parts)))
         elif at < last:  # what stands before an operand is no keyword
             arguments.append(Name(static_text(value)))
-        elif value != param.default:
+        elif value != param.default and not (param.name == "dim" and value == ()):
             one = param.name == "dim" and isinstance(value, tuple) and len(value) == 1
             keywords.append((param.name, static_text(value[0] if one else value)))
     return Call(node.op.name, tuple(arguments), tuple(keywords))
@@ -188,6 +198,28 @@ def sum_of(inner: Expression, small: Shape, large: Shape) -> Call:
     if ones:
         keywords.append(("keepdim", "True"))
     return Call("sum", (inner,), tuple(keywords))
+
+
+FIRST = {"inv_raw": "inv", "solve_raw": "solve", "cholesky_factor": "cholesky"}  # of two results
+
+
+def _place(node: Node) -> str:
+    """`:, 1:3`, what a slice or a place on an axis reads."""
+    inner, dim, first, *rest = node.args
+    ahead = ":, " * (dim % inner.ndim)
+    if node.op.key == "select":
+        return f"{ahead}{first}"
+    last, step = rest
+    ends = ["" if end is None or end == default else str(end)
+            for end, default in ((first, 0), (last, inner.shape[dim % inner.ndim]))]  # fmt: skip
+    return ahead + ":".join(ends) + (f":{step}" if step != 1 else "")
+
+
+def is_logdet(node: Node) -> bool:
+    """Whether a node is the logarithm of a determinant: nan where that is negative."""
+    if node.op.key != "where" or node.args[2].op.key != "output":
+        return False
+    return bool(node.args[2].args[0].op.key == "slogdet")
 
 
 def transposes(node: Node) -> bool:

@@ -20,6 +20,7 @@ from ..graph.registry import overloads
 from ..graph.walk import bottom_up
 from .algebra import Algebra
 from .axes import AXES, Grouped, total
+from .expression import is_logdet
 from .matrices import MATRICES
 from .places import PLACES
 from .terms import OPPOSITE, At, Label, NoFormula, Sum, is_summed, number_of
@@ -45,10 +46,17 @@ class Reader:
             self.known[top] = self._made(top)
         return self.of(node)
 
+    def read_opened(self, node: Node) -> Sum:
+        """The sum that a node is of its operands, even when it has a name."""
+        for inner in node.inputs:
+            self.read(inner)
+        self.known[node] = self._made(node)
+        return self.of(node)
+
     def _below(self, node: Node) -> tuple[Node, ...]:
         if node in self.names or node.op is CONSTANT:
             return ()
-        if _is_logdet(node):
+        if is_logdet(node):
             return (node.args[2],)
         body = self._body(node)
         return node.inputs[::-1] if body is None else (body,)  # the first is read first
@@ -57,7 +65,7 @@ class Reader:
         """What a composite stands for; None of what is read as it is."""
         if node.op.key in READERS or not isinstance(node.body, Node):
             return None
-        return None if _is_function(node) else node.body
+        return None if is_function(node) else node.body
 
     def _made(self, node: Node) -> Sum | Grouped:
         name = self.names.get(node)
@@ -71,7 +79,7 @@ class Reader:
         read = READERS.get(node.op.key)
         if read is not None:
             return read(self, node, *node.args)
-        if _is_function(node):
+        if is_function(node):
             return self._function(node)
         body = self._body(node)
         if body is not None:
@@ -273,7 +281,7 @@ class Reader:
         )
 
     def where(self, node: Node, condition: Node, yes: Node, no: Node) -> Sum:
-        if _is_logdet(node):
+        if is_logdet(node):
             return self.of(no)
         shape = node.shape
         holds = self.of(condition)
@@ -426,13 +434,6 @@ class Reader:
         return self.algebra.of_atom(atom)
 
 
-def _is_logdet(node: Node) -> bool:
-    """Whether a node is the logarithm of a determinant: nan where that is negative."""
-    if node.op.key != "where" or node.args[2].op.key != "output":
-        return False
-    return node.args[2].args[0].op.key == "slogdet"
-
-
 READERS: dict[str, Callable[..., Sum | Grouped]] = {
     **PLACES,
     **AXES,
@@ -468,7 +469,7 @@ def function(algebra: Algebra, name: str, *parts: Sum) -> Sum:
     return algebra.of_atom(algebra.atom("function", (op, statics), parts, parts[0].shape))
 
 
-def _is_function(node: Node) -> bool:
+def is_function(node: Node) -> bool:
     """Whether a node is a function of the elements of its operands, in the names of programs."""
     if node.op.kind is Kind.POINTWISE and node.op.vjp_rule is not None:
         return sum(isinstance(a, Node) for a in node.args) == len(node.inputs) > 0

@@ -192,13 +192,9 @@ class Slopes:
         inner = [self.of(part) for part in atom.parts]
         if not any(slope.terms for slope in inner):
             return None
-        plain = PLAIN.get(op.name)
-        if plain is not None:
-            locals_: Sequence[Sum | None] = plain(algebra, *atom.parts)
-        elif op.vjp_rule is None:
+        if op.name not in PLAIN and op.vjp_rule is None:
             return self._of_body(op, statics, atom.parts[0])
-        else:
-            locals_ = self._by_rule(op, statics, atom.parts, algebra.of_atom(number))
+        locals_ = self.local(number)
         labels = tuple(None if s == 1 else i for i, s in enumerate(atom.shape))
         at = labels + self._labels(len(atom.shape))
         shape = atom.shape + self.tail
@@ -208,6 +204,17 @@ class Slopes:
             if slope.terms and local is not None
         ]
         return algebra.added(*found) if found else None
+
+    def local(self, number: int) -> list[Sum | None]:
+        """The slopes of a function of elements, one for each operand."""
+        atom = self.algebra.atoms[number]
+        op, statics = atom.data
+        plain = PLAIN.get(op.name)
+        if plain is not None:
+            return [*plain(self.algebra, *atom.parts)]
+        if op.vjp_rule is None:
+            raise NoFormula
+        return self._by_rule(op, statics, atom.parts, self.algebra.of_atom(number))
 
     def _of_body(self, op: Op, statics: tuple[object, ...], inner: Sum) -> Sum:
         operand = constant(np.full(inner.shape, 0.5))

@@ -27,6 +27,7 @@ OPTIONS = (
     Option(("--latex",), "latex", "LaTeX, in an align* environment."),
     Option(("--statements",), "statements", "Program text: a statement for each derivative."),
     Option(("--order",), "order", "1 for gradients, 2 for Hessians.", "N", whole(1, 2), 1),
+    Option(("--steps",), "steps", "How each formula comes about, rule by rule."),
     Option(("--simplify",), "simplify", "Add like terms and multiply factors (the default)."),
     Option(("--raw",), "raw", "As the derivative rules gave it."),
     *shared("wrt", "grad_output", "format", "out"),
@@ -38,6 +39,12 @@ def derive(values: dict[str, Any], files: list[str], env: Environment) -> int:
     for pair in (("latex", "statements"), ("simplify", "raw")):
         if both_given(env, "derive", *[flag for flag in pair if values[flag]]):
             return Exit.USAGE
+    if (
+        values["steps"]
+        and values["order"] > 1
+        and both_given(env, "derive", "--steps", "--order 2")
+    ):
+        return Exit.USAGE
     return run_programs(values, files, env, lambda: Deriver(values, env), "derive", "derive")
 
 
@@ -61,7 +68,10 @@ class Deriver(Documents):
         from ...explain.model import Request
 
         request = Request(self.values["loss"], self.values["wrt"])
-        return derive_source(source, options, request, self.values["raw"], self.values["order"])
+        return derive_source(
+            source, options, request, self.values["raw"], self.values["order"],
+            self.values["steps"],
+        )  # fmt: skip
 
     def show(self, report: Derived, several: bool) -> bool:
         from ...render.explanations import derive as shown

@@ -27,6 +27,12 @@ def lines(found: Derived, *, color: bool = False, width: int | None = None) -> s
         text = printable(d.text, 100_000)
         if width is not None:
             text = f"\n{' ' * margin}".join(broken(text, max(width - margin, 20)))
+        for at, (line, rule) in enumerate(d.steps):
+            start = f"d({printable(found.of)})" if at == 0 else ""
+            shown.append(f"{start:>{margin - 3}} = {printable(line, 100_000)}\n")
+            if rule:
+                dim, end = (DIM, RESET) if color else ("", "")
+                shown.append(f"{' ' * margin}  {dim}{rule}{end}\n")
         if color:
             head = f"{BOLD}{head}{RESET}"
             note = f"{DIM}{note}{RESET}" if note else ""
@@ -96,6 +102,7 @@ def _body(found: Derived) -> dict[str, Any]:
                 "expr": d.text,
                 "text": d.text,
                 "lets": [[name, part] for name, part, _ in d.lets],
+                "steps": [{"expr": line, "rule": rule} for line, rule in d.steps],
                 **picked(d, "cost", "latex", "shape", "verified"),
             }
             for d in found.derivatives

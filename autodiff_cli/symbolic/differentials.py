@@ -1,0 +1,354 @@
+"""A derivative as on a blackboard: `d` goes inwards, one rule a line, until only `dw` is left.
+
+Each line is an expression of the program in which `d(...)` stands for how its operand changes when
+the variable changes by `dw`; so all lines have one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+from ..graph.dtypes import is_float
+from ..graph.kinds import Kind
+from ..graph.node import Node
+from ..graph.walk import bottom_up
+from .algebra import Algebra
+from .expression import (
+    Call,
+    Expression,
+    Infix,
+    Name,
+    Negative,
+    Number,
+    expression_of,
+    is_logdet,
+    text,
+)
+from .lets import mapped
+from .matrix_form import Printer
+from .reading import READERS, Reader, is_function
+from .slopes import Slopes
+from .terms import NoFormula
+
+MOST_LINES = 60
+SAME = ("cast", "alias", "clone", "contiguous", "depends", "with_value", "positive")
+LINEAR = ("sum", "mean", "summed_to", "cumsum", "diag_embed", "diagonal", "trace")
+CUT = ("leaf", "constant", "detach")
+MATRICES = ("matmul", "mm", "mv", "bmm", "dot")
+_MARK = "\0"
+
+
+class Line(NamedTuple):
+    """`rules`: what made it of the line before; `changes`: the nodes whose change it names."""
+
+    shown: Expression
+    rules: tuple[str, ...]
+    changes: dict[Expression, Node]
+
+
+Made = tuple[Expression, str]
+
+
+def derivation(result: Node, variable: Node, names: Mapping[Node, str], change: str) -> list[Line]:
+    """The lines from `d(result)` to one in which only the change of the variable is left. Raises
+    NoFormula where an op has no rule that can be said."""
+    steps = _Steps(variable, names, change)
+    first = Call("d", (expression_of(result, names, opened=True),))
+    lines = [Line(first, (), {first: result})]
+    while lines[-1].changes:
+        if len(lines) > MOST_LINES:
+            raise NoFormula(result)
+        lines.append(steps.next(lines[-1]))
+    return lines
+
+
+class _Steps:
+    def __init__(self, variable: Node, names: Mapping[Node, str], change: str):
+        self.variable = variable
+        self.names = names
+        self.change = Name(change, variable.shape)
+        self.changes: dict[Expression, Node] = {}
+        self.dependent: dict[Node, bool] = {variable: True}
+        self.named: dict[str, Callable[..., Made | None]] = {
+            "inv": self._inv, "inverse": self._inv, "det": self._det, "softmax": self._softmax,
+            "log_softmax": self._log_softmax, "logsumexp": self._logsumexp,
+            "vector_norm": self._norm, "norm": self._norm, "solve": self._solve,
+            "inv_raw": self._inv, "solve_raw": self._solve,
+            "reciprocal": self._reciprocal,
+        }  # fmt: skip
+
+    def next(self, line: Line) -> Line:
+        self.changes = {}
+        rules: dict[str, None] = {}
+
+        def opened(part: Any) -> Expression | None:
+            node = line.changes.get(part)
+            if node is None:
+                return None
+            shown, rule = self.rule(node)
+            rules[rule] = None
+            return shown
+
+        shown = mapped(line.shown, opened)
+        return Line(shown, tuple(rules), self.changes)
+
+    # -- what a rule is made of -------------------------------------------------------------------
+
+    def depends(self, node: Node) -> bool:
+        for inner in bottom_up(node, lambda n: n.inputs, self.dependent):
+            self.dependent[inner] = (
+                inner.op.key not in CUT
+                and not (inner.op.kind is Kind.POINTWISE and inner.dtype.kind == "b")
+                and any(self.dependent[below] for below in inner.inputs)
+            )
+        return self.dependent[node]
+
+    def of(self, node: Node) -> Expression:
+        return expression_of(node, self.names)
+
+    def d(self, node: Node) -> Expression:
+        """How a node changes."""
+        while node is not self.variable and node.op.key in SAME:
+            node = node.inputs[0]
+        if node is self.variable:
+            return self.change
+        found = Call("d", (self.of(node),))
+        self.changes[found] = node
+        return found
+
+    def with_changes(self, node: Node) -> Expression:
+        """A linear op of the changes of its operands."""
+        marks = {inner: f"{_MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
+        shown = expression_of(node, {**self.names, **marks}, opened=True)
+        changed: dict[str, Expression] = {
+            mark: self.d(inner) if self.depends(inner) else self._still(inner)
+            for inner, mark in marks.items()
+        }
+        return _given(shown, changed)
+
+    def _still(self, node: Node) -> Expression:
+        """What does not change: nothing, or the numbers of places."""
+        return _zeros(node) if is_float(node.dtype) else self.of(node)
+
+    def product(self, node: Node, join: Callable[[Expression, Expression], Expression]) -> Made:
+        left, right = node.inputs[0], node.inputs[-1]
+        if left is right and node.op.key == "mul":
+            twice = Infix("mul", Number(2), self.of(left))
+            return Infix("mul", twice, self.d(left)), "power rule"
+        parts = []
+        if self.depends(left):
+            parts.append(join(self.d(left), self.of(right)))
+        if self.depends(right):
+            parts.append(join(self.of(left), self.d(right)))
+        return _sum(parts), "product rule" if len(parts) > 1 else "a constant factor stays"
+
+    # -- rules ------------------------------------------------------------------------------------
+
+    def rule(self, node: Node) -> Made:
+        key = node.op.key
+        if key in ("add", "sub"):
+            return self._added(node)
+        if key == "neg":
+            return Negative(self.d(node.inputs[0])), "sum rule"
+        if key == "mul":
+            return self.product(node, lambda a, b: Infix("mul", a, b))
+        if key in MATRICES:
+            return self.product(node, lambda a, b: Infix("matmul", a, b))
+        if key == "div":
+            return self._quotient(node)
+        if key == "pow" and not self.depends(node.inputs[-1]):
+            return self._power(node)
+        source = node.args[2] if is_logdet(node) else node
+        if source.op.key == "output" and source.args[0].op.key == "slogdet":
+            matrix = source.args[0].args[0]
+            return self._traced(matrix), "d logdet(M) = trace(inv(M) @ dM)"
+        call = node.args[0] if key == "output" and node.args[1] == 0 else node
+        named = self.named.get(_called(call))
+        if named is not None and (made := named(node, *call.args)) is not None:
+            return made
+        if key == "where" and not self.depends(node.args[0]):
+            sides = [self.d(x) if self.depends(x) else Number(0.0) for x in node.args[1:]]
+            return Call("where", (self.of(node.args[0]), *sides)), "on each side of the condition"
+        if key == "masked_written":
+            source, mask, _ = node.inputs
+            filled = Call("where", (self.of(mask), Number(0.0), self.d(source)))
+            return filled, "what is filled in is constant"
+        if key in LINEAR or (node.op.kind is Kind.MOVEMENT and key not in SAME):
+            return self.with_changes(node), f"d of {_called(node)} is {_called(node)} of d"
+        if key in READERS and not node.ndim and key != "output":
+            return self._loss(node)
+        if isinstance(node.body, Node) and node.op.kind is not Kind.POINTWISE:
+            inner = self.d(node.body)
+            return inner, f"what {_called(node)} is"
+        if is_function(node):
+            return self._function(node)
+        raise NoFormula(node)
+
+    def _added(self, node: Node) -> Made:
+        key = node.op.key
+        left, right = node.inputs[0], node.inputs[-1]
+        parts = [self._as_large(x, node) if self.depends(x) else None for x in (left, right)]
+        if parts[0] is None:
+            assert parts[1] is not None
+            return Negative(parts[1]) if key == "sub" else parts[1], "the rest is constant"
+        if parts[1] is None:
+            return parts[0], "the rest is constant"
+        return Infix(key, parts[0], parts[1]), "sum rule"
+
+    def _as_large(self, part: Node, node: Node) -> Expression:
+        """A change as large as what it is added to."""
+        if part.shape == node.shape:
+            return self.d(part)
+        return Infix("mul", _ones(node), self.d(part))
+
+    def _quotient(self, node: Node) -> Made:
+        above, below = node.inputs[0], node.inputs[-1]
+        if not self.depends(below):
+            return Infix("div", self.d(above), self.of(below)), "a constant factor stays"
+        parts: list[Expression] = []
+        if self.depends(above):
+            parts.append(Infix("mul", self.d(above), self.of(below)))
+        second = Infix("mul", self.of(above), self.d(below))
+        top = Infix("sub", parts[0], second) if parts else Negative(second)
+        return Infix("div", top, Infix("pow", self.of(below), Number(2))), "quotient rule"
+
+    def _power(self, node: Node) -> Made:
+        base, exponent = node.inputs[0], node.inputs[-1]
+        shown = self.of(exponent)
+        if isinstance(shown, Number):
+            less = shown.value - 1
+            power = self.of(base) if less == 1 else Infix("pow", self.of(base), Number(less))
+        else:
+            power = Infix("pow", self.of(base), Infix("sub", shown, Number(1)))
+        return Infix("mul", Infix("mul", shown, power), self.d(base)), "power rule"
+
+    def _inv(self, node: Node, matrix: Node) -> Made:
+        inverse = Call("inv", (self.of(matrix),))
+        shown = Infix("matmul", Infix("matmul", inverse, self.d(matrix)), inverse)
+        return Negative(shown), "d inv(M) = -inv(M) @ dM @ inv(M)"
+
+    def _det(self, node: Node, matrix: Node) -> Made:
+        shown = Infix("mul", Call("det", (self.of(matrix),)), self._traced(matrix))
+        return shown, "d det(M) = det(M) * trace(inv(M) @ dM)"
+
+    def _traced(self, matrix: Node) -> Expression:
+        inverse = Call("inv", (self.of(matrix),))
+        return Call("trace", (Infix("matmul", inverse, self.d(matrix)),))
+
+    def _softmax(self, node: Node, z: Node, dim: int, *args: Any) -> Made:
+        p = self.of(node)
+        change = self.d(z)
+        mean = _summed(Infix("mul", p, change), dim, True)
+        shown = Infix("mul", p, Infix("sub", change, mean))
+        return shown, "d softmax(z) = p * (dz - sum(p * dz)), p = softmax(z)"
+
+    def _log_softmax(self, node: Node, z: Node, dim: int, *args: Any) -> Made:
+        change = self.d(z)
+        p = Call("softmax", (self.of(z), Number(dim)))
+        mean = _summed(Infix("mul", p, change), dim, True)
+        return Infix("sub", change, mean), "d log_softmax(z) = dz - sum(softmax(z) * dz)"
+
+    def _logsumexp(self, node: Node, z: Node, dims: Any, keepdim: bool = False) -> Made:
+        dim = dims[0] if isinstance(dims, tuple) else dims
+        p = Call("softmax", (self.of(z), Number(dim)))
+        shown = _summed(Infix("mul", p, self.d(z)), dim, keepdim)
+        return shown, "d logsumexp(z) = sum(softmax(z) * dz)"
+
+    def _norm(self, node: Node, x: Node, ord: Any = 2, dims: Any = None, *args: Any) -> Made | None:
+        if ord not in (2, None, "fro") or node.ndim:
+            return None
+        above = Call("sum", (Infix("mul", self.of(x), self.d(x)),))
+        return Infix("div", above, self.of(node)), "d norm(x) = sum(x * dx) / norm(x)"
+
+    def _reciprocal(self, node: Node, below: Node) -> Made:
+        shown = Infix("div", self.d(below), Infix("pow", self.of(below), Number(2)))
+        return Negative(shown), "d (1 / u) = -du / u**2"
+
+    def _solve(self, node: Node, matrix: Node, right: Node, *args: Any) -> Made:
+        parts = [self.d(right)] if self.depends(right) else []
+        if self.depends(matrix):
+            change: Expression = Infix("matmul", self.d(matrix), self.of(node))
+            parts = [Infix("sub", parts[0], change) if parts else Negative(change)]
+        shown = Call("solve", (self.of(matrix), *parts))
+        return shown, "d solve(M, b) = solve(M, db - dM @ solve(M, b))"
+
+    def _loss(self, node: Node) -> Made:
+        """A number: its derivative by each operand times the change."""
+        algebra = Algebra()
+        marks = {inner: f"{_MARK}{i}" for i, inner in enumerate(dict.fromkeys(node.inputs))}
+        sum_ = Reader(algebra, marks).read_opened(node)
+        found: list[Expression] = []
+        rules: list[str] = []
+        for inner, mark in marks.items():
+            if not self.depends(inner):
+                continue
+            atom = algebra.atom("name", mark, (), inner.shape)
+            slope = Printer(algebra, {}).form(Slopes(algebra, atom, {}).of(sum_)).shown
+            rules.append(f"{_called(node)} has the slope {_generic(slope, [*marks.values()])}")
+            local = _given(slope, {m: self.of(x) for x, m in marks.items()})
+            product = Infix("mul", local, self.d(inner))
+            found.append(Call("sum", (product,)) if inner.ndim else product)
+        return _sum(found), "; ".join(rules)
+
+    def _function(self, node: Node) -> Made:
+        """A function of elements: its slope times the change, for each operand."""
+        algebra = Algebra()
+        marks = [f"{_MARK}{i}" for i in range(len(node.inputs))]
+        atoms = [
+            algebra.of_atom(algebra.atom("name", mark, (), inner.shape))
+            for mark, inner in zip(marks, node.inputs, strict=True)
+        ]
+        parts = tuple(algebra.stretched(atom, node.shape) for atom in atoms)
+        statics = tuple(None if isinstance(a, Node) else a for a in node.args)
+        own = algebra.atom("function", (node.op, statics), parts, node.shape)
+        name = self.names.get(node)
+        printer = Printer(algebra, {} if name is None else {algebra.of_atom(own): name})
+        found = []
+        rule = ""
+        try:
+            slopes = Slopes(algebra, own, {}).local(own)
+        except NoFormula:
+            raise NoFormula(node) from None
+        for slope, inner in zip(slopes, node.inputs, strict=True):
+            if slope is None or not self.depends(inner):
+                continue
+            shown: Any = printer.form(slope).shown
+            if not rule:
+                rule = f"chain rule: {_called(node)} has the slope {_generic(shown, marks)}"
+            given = {mark: self.of(x) for mark, x in zip(marks, node.inputs, strict=True)}
+            local = _given(shown, given)
+            change = self.d(inner)
+            found.append(change if local == Number(1) else Infix("mul", local, change))
+        return _sum(found), rule
+
+
+def _generic(shown: Any, marks: list[str]) -> str:
+    letters = dict(zip(marks, ("u", "v", "s", "t"), strict=False))
+    return text(_given(shown, {mark: Name(letter) for mark, letter in letters.items()}), 0, True)
+
+
+def _given(shown: Any, parts: Mapping[str, Expression]) -> Any:
+    """With expressions in place of names."""
+    return mapped(shown, lambda part: parts.get(part.text) if isinstance(part, Name) else None)
+
+
+def _called(node: Node) -> str:
+    return node.op.name.removeprefix("nn.functional.").removeprefix("linalg.")
+
+
+def _sum(parts: list[Expression]) -> Expression:
+    return reduce(lambda one, other: Infix("add", one, other), parts)
+
+
+def _summed(inner: Expression, dim: int, keepdim: bool) -> Expression:
+    return Call("sum", (inner, Number(dim)), (("keepdim", "True"),) if keepdim else ())
+
+
+def _ones(node: Node) -> Expression:
+    return Call("ones", tuple(map(Number, node.shape)))
+
+
+def _zeros(node: Node) -> Expression:
+    return Call("zeros", tuple(map(Number, node.shape))) if node.shape else Number(0.0)

@@ -1,0 +1,101 @@
+"""`derive --steps`: each line has the value of the one before, by a rule that is named."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from autodiff_cli.explain.derive import Derived, derive_source
+from autodiff_cli.explain.model import Request
+from autodiff_cli.session import Options
+from autodiff_cli.source import Source
+from autodiff_cli.symbolic.differentials import _Steps
+from autodiff_cli.symbolic.expression import Infix
+
+from .test_textbook import CASES, DATA
+
+
+def steps(loss: str, wrt: str) -> Derived:
+    program = Source(f"{DATA}loss = {loss}\n", "test.expr")
+    return derive_source(program, Options(), Request(wrt=(wrt,)), steps=True)
+
+
+UNSAID = [  # lines are told only where each op has a rule that can be written
+    "cholesky", "cosine_similarity", "clamp", "einsum('ij", "max(X, dim=1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrt", "loss"), [case[1:3] for case in CASES if case[0] == "1"])
+def test_lines_are_equal(wrt: str, loss: str) -> None:
+    found = steps(loss, wrt)
+    if any(part in loss for part in UNSAID):
+        assert found.error is not None and found.error.code == "E404"
+        return
+    assert found.error is None, found.error
+    lines = next(d.steps for d in found.derivatives if d.wrt == wrt)
+    assert lines[0][0].startswith("d(") and not lines[0][1]
+    assert all(rule for _, rule in lines[1:])
+    assert not re.search(r"\bd\(", lines[-2][0]) and f"d{wrt}" in lines[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("loss", "wrt", "lines"),
+    [
+        ("mean((X @ w - y)**2)", "w", [
+            ("d(mean((X @ w - y)**2))", ""),
+            ("mean(d((X @ w - y)**2))", "d of mean is mean of d"),
+            ("mean(2 * (X @ w - y) * d(X @ w - y))", "power rule"),
+            ("mean(2 * (X @ w - y) * d(X @ w))", "the rest is constant"),
+            ("mean(2 * (X @ w - y) * (X @ dw))", "a constant factor stays"),
+            ("sum((0.5 * (X @ w - y) @ X) * dw)", "what multiplies dw, collected"),
+        ]),
+        ("logdet(A)", "A", [
+            ("d(logdet(A))", ""),
+            ("trace(inv(A) @ dA)", "d logdet(M) = trace(inv(M) @ dM)"),
+            ("sum((inv(A).T) * dA)", "what multiplies dA, collected"),
+        ]),
+        ("x @ x / sum(x)", "x", [
+            ("d(x @ x / sum(x))", ""),
+            ("(d(x @ x) * sum(x) - x @ x * d(sum(x))) / sum(x)**2", "quotient rule"),
+            ("((dx @ x + x @ dx) * sum(x) - x @ x * sum(dx)) / sum(x)**2",
+             "product rule; d of sum is sum of d"),
+            ("sum(((2 * x - loss) / sum(x)) * dx)", "what multiplies dx, collected"),
+        ]),
+    ],
+)  # fmt: skip
+def test_as_on_a_blackboard(loss: str, wrt: str, lines: list[tuple[str, str]]) -> None:
+    (found,) = steps(loss, wrt).derivatives
+    assert list(found.steps) == lines
+
+
+def test_a_line_that_is_not_equal_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = _Steps._power
+
+    def wrong(self: Any, node: Any) -> Any:
+        shown, name = rule(self, node)
+        return Infix("mul", shown, shown), name
+
+    monkeypatch.setattr(_Steps, "_power", wrong)
+    found = steps("sum(x**3)", "x")
+    assert found.error is not None and found.error.code == "E404"
+
+
+def test_the_command(cli: Any) -> None:
+    arguments = ("derive", "-e", "w = [1, 2]; loss = sum(w**3)", "--steps")
+    assert cli(*arguments).out == (
+        "     d(loss) = d(sum(w**3))\n"
+        "             = sum(d(w**3))\n"
+        "                 d of sum is sum of d\n"
+        "             = sum(3 * w**2 * dw)\n"
+        "                 power rule\n"
+        "             = sum((3 * w**2) * dw)\n"
+        "                 what multiplies dw, collected\n"
+        "d loss / d w = 3 * w**2\n"
+    )
+    document = json.loads(cli(*arguments, "--format", "json").out)
+    steps = document["derivatives"]["w"]["steps"]
+    assert steps[2] == {"expr": "sum(3 * w**2 * dw)", "rule": "power rule"} and len(steps) == 4
+    assert cli(*arguments, "--order", "2").code == 2
