@@ -8,7 +8,7 @@ the first digit is the phase (1 text, 2 names, 3 shapes and dtypes, 4 graph, 5 e
 
 from __future__ import annotations
 
-import os.path
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -232,6 +232,12 @@ def refused(
 ) -> AutodiffError:
     """A failure with the class and the words of PyTorch's exception."""
     return fail(code, message, help=help, notes=(f"PyTorch: {words}",), raises=raises)
+
+
+def reason_of(error: Exception) -> str:
+    """What the system says of a file that cannot be used."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else str(error)
 
 
 class Ended:

@@ -6,7 +6,7 @@ milliseconds for thousands of candidates.
 
 from __future__ import annotations
 
-import os.path
+import os
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -77,6 +77,21 @@ def suggest(word: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
 def did_you_mean(close: list[str]) -> list[str]:
     """The line of help that offers close names, if there are any."""
     return [f"did you mean {' or '.join(f'`{name}`' for name in close)}?"] if close else []
+
+
+def meant(word: str, known: Iterable[str], otherwise: str) -> str:
+    """The line of help for a word that is unknown: the closest one, else `otherwise`."""
+    return next(iter(did_you_mean(suggest(word, known, 1))), otherwise)
+
+
+def meant_file(path: str) -> list[str]:
+    """The line of help that offers a file that is called nearly so, if there is one."""
+    folder, name = os.path.split(path)
+    try:
+        beside = os.listdir(folder or ".")[:2000]
+    except (OSError, ValueError):
+        return []
+    return did_you_mean([os.path.join(folder, other) for other in suggest(name, beside, 1)])
 
 
 def suggest_op(word: str, candidates: Iterable[str]) -> list[str]:

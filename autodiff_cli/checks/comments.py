@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..errors import fail, fault
 from ..language.syntax.lexer import tokenize
 from ..source import Source, Span
-from ..suggest import suggest
+from ..suggest import meant
 
 _COMMENT = re.compile(r"#(=>|[ \t]*check:)([^\n]*)")
 _NAMED = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*(?:\[\d+\])*)[ \t]+(?=[^\s=])")
@@ -101,6 +101,7 @@ def _expectation(source: Source, match: re.Match[str], alone: bool) -> Expectati
 
 
 _WORDS = ("wrt", "nograd", "rtol", "atol", "hessian", "strict", "loss", "nan", "grad")
+_WRITE = "write wrt=A,B, nograd A, rtol=1e-6, atol=1e-8, loss=NAME, nan=ignore, hessian or strict"
 
 
 def _direct(found: Directives, text: str, span: Span) -> None:
@@ -126,16 +127,8 @@ def _direct(found: Directives, text: str, span: Span) -> None:
         elif word == "strict":
             found.strict = True
         else:
-            close = suggest(key, list(_WORDS), 1)
-            raise fail(
-                "E205",
-                f"`# check:` does not understand `{word[:60]}`",
-                span,
-                help=f"did you mean `{close[0]}`?"
-                if close
-                else "write wrt=A,B, nograd A, rtol=1e-6, atol=1e-8, loss=NAME, nan=ignore, "
-                "hessian or strict",
-            )
+            message = f"`# check:` does not understand `{word[:60]}`"
+            raise fail("E205", message, span, help=meant(key, _WORDS, _WRITE))
 
 
 def _positive(key: str, value: str, span: Span) -> float:

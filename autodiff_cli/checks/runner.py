@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..crash import crashed
-from ..errors import AutodiffError, Diagnostic, fail, fault
+from ..errors import AutodiffError, Diagnostic, fail, fault, reason_of
 from ..graph.state import STATE, own_state
 from ..language.errors.exhaustion import out_of_memory
 from ..language.program.report import Options, Report
@@ -36,10 +36,8 @@ def check_file(path: str, settings: Settings) -> FileResult:
         with open(path, "rb") as file:
             data = file.read(MAX_FILE + 1)
     except (OSError, ValueError) as error:
-        number = getattr(error, "errno", None)
-        reason = os.strerror(number).lower() if number else str(error)
-        failure = fail("E701", f"cannot read `{path}`: {reason}", help="check the path")
-        return _stillborn(path, failure)
+        message = f"cannot read `{path}`: {reason_of(error)}"
+        return _stillborn(path, fail("E701", message, help="check the path"))
     if len(data) > MAX_FILE:
         return _stillborn(path, fault("E505 path-longer-bytes", path, MAX_FILE))
     try:
@@ -280,8 +278,8 @@ class FileCheck:
             old = snapshots.read(snap, data)
         except OSError as error:
             item.status = ERROR
-            reason = os.strerror(error.errno or 0).lower()
-            item.diagnostic = fail("E604", f"cannot read `{snap}`: {reason}").diagnostic
+            message = f"cannot read `{snap}`: {reason_of(error)}"
+            item.diagnostic = fail("E604", message).diagnostic
             return
         except AutodiffError as error:
             item.status, item.diagnostic = FAILED, error.diagnostic

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..errors import AutodiffError, fail, fault
+from ..errors import AutodiffError, fail, fault, reason_of
 from ..language.syntax.decode import decode
 from ..outside import OUTSIDE
-from ..suggest import suggest
+from ..suggest import meant_file
 from .streams import Environment
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Reader:
             read = getattr(stream, "buffer", stream).read
             data = self._limited(read, "<stdin>")
         except (OSError, ValueError) as error:
-            raise CannotRead(_reason(error)) from None
+            raise CannotRead(reason_of(error)) from None
         text = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
         OUTSIDE.record("stdin", text)
         self.stdin_text = text
@@ -83,7 +83,7 @@ class Reader:
             with open(name, "rb", buffering=0) as file:
                 return self._limited(file.read, name)
         except (OSError, ValueError) as error:
-            raise CannotRead(_reason(error)) from None
+            raise CannotRead(reason_of(error)) from None
 
     def _limited(self, read: Any, name: str) -> Any:
         """Everything up to the memory limit; an endless device ends there."""
@@ -98,21 +98,8 @@ class Reader:
         return type(pieces[0])().join(pieces) if pieces else b""
 
 
-def _reason(error: Exception) -> str:
-    number = getattr(error, "errno", None)
-    return os.strerror(number).lower() if number else str(error)
-
-
 def unreadable(name: str, reason: str) -> AutodiffError:
     """E701 of a FILE, with a name like it that exists."""
-    helps: tuple[str, ...] = ()
-    folder = os.path.dirname(name)
-    try:
-        beside = os.listdir(folder or ".")[:2000] if not name.startswith("<") else []
-    except (OSError, ValueError):
-        beside = []
-    if reason.startswith("no such"):
-        close = suggest(os.path.basename(name), beside, 1)
-        if close:
-            helps = (f"did you mean `{os.path.join(folder, close[0])}`?",)
+    missing = reason.startswith("no such") and not name.startswith("<")
+    helps = tuple(meant_file(name)) if missing else ()
     return fail("E701", f"cannot read `{name}`: {reason}", help=helps)

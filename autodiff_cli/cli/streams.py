@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Diagnostic
+from ..errors import Diagnostic, reason_of
 from ..render.text import fitted_page, prose
 
 
@@ -73,8 +73,7 @@ class Environment:
     def _failed(self, error: Exception) -> OutputFailed:
         self._abandon_stdout()
         number = getattr(error, "errno", None)
-        reason = os.strerror(number).lower() if number else str(error)
-        return OutputFailed(reason, number in (errno.EPIPE, errno.ESHUTDOWN))
+        return OutputFailed(reason_of(error), number in (errno.EPIPE, errno.ESHUTDOWN))
 
     def _abandon_stdout(self) -> None:
         """Let the interpreter's own flush at exit go nowhere instead of failing again."""

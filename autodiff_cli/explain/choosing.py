@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import AutodiffError, Diagnostic, fail
 from ..graph.op import LEAF
 from ..language.program.variables import Objective, Variable, variables_of
-from ..suggest import suggest
+from ..suggest import meant
 from .naming import Names
 from .record import Recording
 from .units import Unit, Units
@@ -95,5 +95,4 @@ def chosen_units(
 
 
 def _unknown(message: str, word: str, known: Iterable[str], has: str) -> AutodiffError:
-    close = suggest(word, known)
-    return fail("E201", message, help=f"did you mean `{close[0]}`?" if close else has)
+    return fail("E201", message, help=meant(word, known, has))

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
+from ..errors import reason_of
 from ..suggest import named
 
 if TYPE_CHECKING:
@@ -166,5 +167,4 @@ def replace_file(path: str, write: Callable[[IO[bytes]], object]) -> None:
                 os.unlink(temporary)
             raise
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise CannotWrite(f"cannot write `{path}`: {reason}") from None
+        raise CannotWrite(f"cannot write `{path}`: {reason_of(error)}") from None

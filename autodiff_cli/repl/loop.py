@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..autograd.tensor import Tensor
-from ..errors import AutodiffError, Diagnostic, Exit
+from ..errors import AutodiffError, Diagnostic, Exit, reason_of
 from ..language.program.nonfinite_origin import first_guilty
 from ..language.program.report import Options
 from ..language.syntax.parser import is_incomplete, parse
@@ -364,8 +364,5 @@ def _outside_strings(text: str) -> str:
 
 
 def _words(error: OSError) -> str:
-    import os
-
-    reason = os.strerror(error.errno).lower() if error.errno else str(error)
     name = f" `{error.filename}`" if error.filename else ""
-    return f"cannot use{name}: {reason}"
+    return f"cannot use{name}: {reason_of(error)}"

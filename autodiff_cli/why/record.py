@@ -25,7 +25,7 @@ from ..language.values.dialect import kind_of
 from ..language.values.user_classes import Object
 from ..language.values.values import Scope
 from ..source import Source, Span
-from ..suggest import named, suggest
+from ..suggest import did_you_mean, meant, named, suggest
 
 MOST_BINDINGS = 100_000
 MOST_PASSES = 64
@@ -177,9 +177,8 @@ def lookup(program: Recorder, name: str) -> tuple[str, Any]:
         try:
             value = program.evaluate_text(name, "<name>")
         except AutodiffError as error:
-            close = suggest(name, tensors)
-            help = (f"did you mean `{close[0]}`?",) if close else error.diagnostic.helps
-            raise error.amend(span=None, labels=(), helps=help) from None
+            helps = tuple(did_you_mean(suggest(name, tensors, 1))) or error.diagnostic.helps
+            raise error.amend(span=None, labels=(), helps=helps) from None
     _refuse_several(program, name, value)
     return name, value
 
@@ -213,14 +212,10 @@ def _named(program: Recorder, name: str) -> Any:
     names: Mapping[str, Any] = program.scope.names
     if name in names:
         return names[name]
-
     tensors = [n for n, value in names.items() if isinstance(value, Tensor | Object)]
-    close = suggest(name, tensors)
-    if close:
-        help = f"did you mean `{close[0]}`?"
-    else:
-        help = f"it has: {', '.join(tensors[:12])}" if tensors else "the program has no tensors"
-    if program.failure is not None and not close:
+    has = f"it has: {', '.join(tensors[:12])}" if tensors else "the program has no tensors"
+    help = meant(name, tensors, has)
+    if program.failure is not None and help == has:
         raise program.failure
     raise fail("E201", f"the program has no name `{name}`", help=help)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ...render.diagnostics import render
-from ...render.files import CannotWrite, replace_file
+from ...render.files import CannotWrite, check_place, replace_file
 from ...render.text import dumped, printable
-from ...suggest import suggest
+from ...suggest import meant_file
 from ..changes import Changes
 from ..options import FORMAT, Command, Option, choice, only, whole
 from ..streams import Environment, is_terminal
@@ -147,7 +147,9 @@ class Checker:
         try:
             files = collect(self.paths)
         except Missing as missing:
-            return self._missing(missing.path)
+            path = missing.path
+            message = f"cannot read `{path}`: no such file or directory"
+            return self._refuse(message, *meant_file(path))
         if values["against"] and not self._pytorch():
             return Exit.USAGE
         settings = self._settings()
@@ -194,16 +196,6 @@ class Checker:
             self._refuse("--against torch: PyTorch is not installed here", "pip install torch")
             return False
         return True
-
-    def _missing(self, path: str) -> Exit:
-        folder = os.path.dirname(path)
-        try:
-            beside = os.listdir(folder or ".")[:2000]
-        except (OSError, ValueError):
-            beside = []
-        close = suggest(os.path.basename(path), beside, 1)
-        helps = [f"did you mean `{os.path.join(folder, close[0])}`?"] if close else []
-        return self._refuse(f"cannot read `{path}`: no such file or directory", *helps)
 
     def _check(self, files: list[str], settings: Settings) -> None:
         from ...checks.many import check_many
@@ -356,8 +348,9 @@ class Checker:
 
     def _junit_possible(self) -> bool:
         path = self.values["junit"]
-        folder = os.path.dirname(path) or "."
-        if os.path.isdir(path) or not os.path.isdir(folder):
+        try:
+            check_place(path)
+        except CannotWrite:
             self._refuse(f"cannot write `{path}`", "name a file in a folder that exists")
             return False
         return True

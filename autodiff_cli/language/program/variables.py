@@ -16,7 +16,7 @@ from ...graph.node import Node
 from ...graph.op import LEAF
 from ...graph.sizes import not_single
 from ...graph.state import STATE
-from ...suggest import named, suggest
+from ...suggest import meant, named, suggest
 from ..syntax import tree as syntax
 from ..values.values import Instance
 
@@ -147,12 +147,11 @@ def _wanted(program: Program, wanted: str) -> Objective:
     wanted = (named(wanted, tensors) or [wanted])[0]
     tensor = tensors.get(wanted)
     if tensor is None:
-        close = suggest(wanted, tensors)
         what = "is not a tensor" if wanted in program.scope.names else "does not exist"
         raise fail(
             "E201",
             f"--of {wanted}: the name {what} in the program",
-            help=f"did you mean `{close[0]}`?" if close else "name a tensor of the program",
+            help=meant(wanted, tensors, "name a tensor of the program"),
         )
     return Objective(wanted, wanted, tensor.node)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from ...suggest import suggest
+from ...suggest import meant
 from ..heat import background, scale_of
 from ..text import format_number, format_shape
 
@@ -57,11 +57,10 @@ def _array(report: Report, name: str) -> np.ndarray:
     if record is not None:
         raise NoPicture(f"--heat {name}: `{record.name}` has no gradient", "name another tensor")
     known = [n for r in report.tensors.values() for n in (r.name, f"{r.name}.grad")]
-    close = suggest(name, known, 1)
     there = ", ".join(report.tensors) or "none"
     raise NoPicture(
         f"--heat {name}: the program has no such tensor",
-        f"did you mean `{close[0]}`?" if close else f"there are: {there[:300]}",
+        meant(name, known, f"there are: {there[:300]}"),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...graph.op import value_of
 from ...graph.state import STATE
 from ...language.program.running import run_program
-from ...suggest import suggest
+from ...suggest import meant
 from ..files import CannotWrite, check_place, named_arrays
 from ..heat import scale_of
 from ..text import format_count, format_number, format_shape, printable
@@ -69,10 +69,9 @@ def chosen(report: Report, show: tuple[str, ...]) -> dict[str, np.ndarray]:
     found = named_arrays(report, (), names) if names else {}
     if show and not found:
         known = list(named_arrays(report, (), ()))
-        close = suggest(show[0], known, 1)
         raise CannotWrite(
             f"--plot: the program has no tensor `{printable(show[0], 100)}`",
-            f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known[:8])}",
+            meant(show[0], known, f"there are: {', '.join(known[:8])}"),
         )
     drawn = {name: a for name, a in found.items() if grid_of(a) is not None}
     return {name: a for name, a in drawn.items() if a.size > 1} or drawn

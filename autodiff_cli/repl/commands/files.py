@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...autograd.tensor import Tensor
-from ...errors import Exit
+from ...errors import Exit, reason_of
 from ...graph.op import value_of
 from ...language.syntax import tree as syntax
 from ...language.syntax.decode import decode
@@ -22,7 +22,7 @@ from ...render.files import CannotWrite, write_text
 from ...render.plain import assertion
 from ...render.text import format_count, printable
 from ...source import Source
-from ...suggest import suggest
+from ...suggest import meant_file
 from ..entries import Problem
 from ..program_text import as_entered, saved
 from .inspect import gradients_of
@@ -71,25 +71,14 @@ def read_program(path: str) -> Source:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        number = getattr(error, "errno", None)
-        reason = os.strerror(number).lower() if number else str(error)
-        raise Problem(f"cannot read `{printable(path, 200)}`: {reason}", *_similar(path)) from None
+        message = f"cannot read `{printable(path, 200)}`: {reason_of(error)}"
+        raise Problem(message, *meant_file(path)) from None
     if len(data) > MOST_BYTES:
         raise Problem(
             f"`{printable(path, 200)}` is longer than {MOST_BYTES >> 20} MiB",
             "load large data with load()",
         )
     return decode(data, path)
-
-
-def _similar(path: str) -> list[str]:
-    folder, name = os.path.split(path)
-    try:
-        beside = os.listdir(folder or ".")[:2000]
-    except OSError:
-        return []
-    close = suggest(name, beside, 1)
-    return [f"did you mean `{os.path.join(folder, close[0])}`?"] if close else []
 
 
 def save(loop: Loop, words: str) -> None:

@@ -38,7 +38,7 @@ from ...language.values.values import OpFunction
 from ...render.text import clip, format_count, format_shape, printable
 from ...render.values import statistics
 from ...source import Source
-from ...suggest import named, suggest
+from ...suggest import did_you_mean, meant, named, suggest
 from ..entries import Problem
 from ..program_text import statement_text
 from ..show import describe, gradient_block, side_by_side, summary, table, value_lines
@@ -143,10 +143,9 @@ def _named(loop: Loop, name: str) -> Any:
     tensors = named_tensors(loop.session)
     found = tensors.get(next(iter(named(name, tensors)), ""))
     if found is None:
-        close = suggest(name, {**names, **tensors})
         raise Problem(
             f"there is no name `{printable(name, 60)}`",
-            f"did you mean `{close[0]}`?" if close else "`:list` shows the names",
+            meant(name, {**names, **tensors}, "`:list` shows the names"),
             code=Exit.PROGRAM,
         )
     return found
@@ -339,11 +338,8 @@ def help_about(loop: Loop, words: str, commands: dict[str, Command]) -> None:
     with loop.session.aside():
         code, output = tool(["help", word], "")
     if code != Exit.OK:
-        known = [*names, *commands]
-        close = suggest(word, known)
+        close = did_you_mean(suggest(word, [*names, *commands], 1))
         if close:
-            raise Problem(
-                f"there is nothing about `{printable(word, 60)}`", f"did you mean `{close[0]}`?"
-            )
+            raise Problem(f"there is nothing about `{printable(word, 60)}`", *close)
     loop.show(output)
     loop.code = code

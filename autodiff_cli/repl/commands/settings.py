@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...graph.dtypes import DTYPES
-from ...suggest import suggest
+from ...suggest import meant
 from ..entries import Problem
 
 if TYPE_CHECKING:
@@ -85,11 +85,8 @@ def change(loop: Loop, words: str) -> None:
     name, equals, rest = name.partition("=")
     setting = SETTINGS.get(name)
     if setting is None:
-        close = suggest(name, SETTINGS, 1)
-        raise Problem(
-            f"there is no setting `{name[:60]}`",
-            f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(SETTINGS)}",
-        )
+        there = f"there are: {', '.join(SETTINGS)}"
+        raise Problem(f"there is no setting `{name[:60]}`", meant(name, SETTINGS, there))
     value = rest if equals else value.strip()
     if not value:
         loop.say(f"{name} {_shown(loop, name)}   {setting.help} ({setting.values})")

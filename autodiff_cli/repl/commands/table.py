@@ -9,7 +9,7 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...suggest import suggest
+from ...suggest import did_you_mean, suggest
 from ..entries import Problem, Quit
 from . import files, inspect, settings, tools
 
@@ -35,13 +35,9 @@ def find(word: str) -> Command:
     longer = [name for name in COMMANDS if word and name.startswith(word)]
     if len(longer) == 1 or word in ("e", "h", "l", "q", "r", "s", "t"):
         return COMMANDS[_SHORT.get(word, longer[0])]
-    close = longer or suggest(word, COMMANDS)
-    raise Problem(
-        f"there is no command `:{word[:60]}`",
-        f"did you mean {' or '.join(f'`:{name}`' for name in close)}?"
-        if close
-        else "`:help` lists the commands",
-    )
+    close = did_you_mean([f":{name}" for name in longer or suggest(word, COMMANDS)])
+    helps = close or ["`:help` lists the commands"]
+    raise Problem(f"there is no command `:{word[:60]}`", *helps)
 
 
 # What one letter means although several commands begin with it.
