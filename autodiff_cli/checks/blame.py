@@ -16,13 +16,9 @@ from .slopes import WRONG, Line
 MAX_NODES = 200
 
 
+@np.errstate(all="ignore")
 def blamed(check: GraphCheck, leaf: Node, result: LeafResult) -> Node | None:
     """The node whose rule first gives a wrong cotangent to what the leaf reaches."""
-    with np.errstate(all="ignore"):
-        return _blamed(check, leaf, result)
-
-
-def _blamed(check: GraphCheck, leaf: Node, result: LeafResult) -> Node | None:
     replay = result.replay or check.replay  # without what is cut off
     path = [leaf, *replay.dependents(leaf)]
     path = [n for n in path if n.requires_grad and n.outputs is None and n.numel]

@@ -121,11 +121,6 @@ class GraphCheck:
 
     # -- first order ----------------------------------------------------------------------------
 
-    def check(self, leaf: Node, claimed: Any = None) -> LeafResult:
-        """Compare the gradient of a leaf, or one that somebody claims, with differences."""
-        with np.errstate(all="ignore"):
-            return self._checked(leaf, claimed)
-
     def claim(self, leaves: list[Node]) -> None:
         """Run backward once for several leaves that are going to be checked."""
         nodes = self.objective.gradients(leaves)
@@ -137,7 +132,9 @@ class GraphCheck:
             values = [ops.value_of(node) for node in nodes]
         self.claimed.update(zip(leaves, zip(nodes, values, strict=True), strict=True))
 
-    def _checked(self, leaf: Node, claimed: Any) -> LeafResult:
+    @np.errstate(all="ignore")
+    def check(self, leaf: Node, claimed: Any = None) -> LeafResult:
+        """Compare the gradient of a leaf, or one that somebody claims, with differences."""
         node = None
         if claimed is None:
             if leaf not in self.claimed:
@@ -241,12 +238,9 @@ class GraphCheck:
 
     # -- second order ---------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")
     def check_second(self, leaf: Node) -> LeafResult:
         """Compare Hessian-vector products with differences of the gradient."""
-        with np.errstate(all="ignore"):
-            return self._checked_second(leaf)
-
-    def _checked_second(self, leaf: Node) -> LeafResult:
         leaves = self.leaves()
         grads = self.objective.gradients(leaves, create_graph=True)
         point = np.asarray(self.replay.value(leaf))

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AutodiffError, Diagnostic, Label
+from ..errors import AutodiffError, Diagnostic, Label, labelled
 from ..graph.node import Node
 from ..graph.sizes import shape_text
 from ..language.program.variables import leaf_names, named_tensors
@@ -101,12 +103,24 @@ def _wanted(check: FileCheck, name: str) -> bool:
     return not wishes.wrt or any(fnmatchcase(name, pattern) for pattern in wishes.wrt)
 
 
+@contextmanager
+def judged(item: model.Item) -> Iterator[None]:
+    """Time what is done for an item; what fails there is its error, but for the limit of time."""
+    started = time.perf_counter()
+    try:
+        yield
+    except AutodiffError as error:
+        if error.code == "E508":
+            raise
+        item.status, item.diagnostic = model.ERROR, error.diagnostic
+    item.seconds = time.perf_counter() - started
+
+
 def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> None:
     item = check.item("grad", name, leaf.span.line if leaf.span else 1)
     if not check.add(item) or check.settings.collect:
         return
-    started = time.perf_counter()
-    try:
+    with judged(item):
         kept = _kept(check, graph, leaf)
         result = None if kept is None else graph.check(leaf, kept)
         if result is None or result.kind != RIGHT:  # or the program changed what it kept
@@ -127,11 +141,6 @@ def _first_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) -> 
             if result.kind == "cut" and check.wishes.strict:
                 item.status = model.FAILED
                 item.diagnostic = cut(leaf, name, result, "error")
-    except AutodiffError as error:
-        if error.code == "E508":
-            raise
-        item.status, item.diagnostic = model.ERROR, error.diagnostic
-    item.seconds = time.perf_counter() - started
 
 
 def _after(
@@ -142,12 +151,8 @@ def _after(
     assert check.program is not None
     kept = check.report.tensors.get(item.name)
     given = None if kept is None else kept.grad
-    if (
-        kept is not None
-        and given is not None
-        and given is not result.gradient
-        and (check.program.differentiated)
-    ):
+    own = given is not None and given is not result.gradient
+    if kept is not None and own and check.program.differentiated:
         rtol, atol = LOOSE.get(kept.dtype, (1e-6, 1e-8))
         near = close_mask(np.asarray(given), result.gradient, rtol, atol, True)
         if not near.all() and check.program.backwards == 1:
@@ -170,8 +175,7 @@ def _second_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) ->
     item = check.item("hess", name, leaf.span.line if leaf.span else 1)
     if not check.add(item) or check.settings.collect:
         return
-    started = time.perf_counter()
-    try:
+    with judged(item):
         result = graph.check_second(leaf)
         item.status = STATUS[result.kind]
         if result.kind == WRONG:
@@ -180,20 +184,16 @@ def _second_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) ->
                 f"second-order gradient check failed for `{name}`: Hessian-vector products "
                 "disagree with differences of the gradient",
                 leaf.span,
-                label=f"checked leaf, shape {shape_text(leaf.shape)}",
+                label=_leaf_label(leaf),
                 notes=("\n" + table(result.rows),),
                 helps=("a kink of the gradient, or a rule whose own derivative is wrong",),
             )
         elif result.kind != RIGHT:
             item.diagnostic = undecided(leaf, name, result)
-    except AutodiffError as error:
-        if error.code == "E508":
-            raise
-        item.status, item.diagnostic = model.ERROR, error.diagnostic
-        if error.code == "E404":  # PyTorch has none either: nothing to compare
-            item.status = model.NOISY
-            item.diagnostic = replace(error.diagnostic, severity="warning", code="W404")
-    item.seconds = time.perf_counter() - started
+    error = item.diagnostic
+    if error is not None and error.code == "E404":  # PyTorch has none either: nothing to compare
+        item.status = model.NOISY
+        item.diagnostic = replace(error, severity="warning", code="W404")
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -211,21 +211,20 @@ def _headline(name: str, result: LeafResult) -> str:
 
 def wrong(leaf: Node, name: str, result: LeafResult, guilty: Node | None) -> Diagnostic:
     """E602 of a gradient that is wrong; `guilty` is the node whose rule is to blame."""
-    labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
+    labels: tuple[Label, ...] = ()
     span, label = leaf.span, _leaf_label(leaf)
     helps: tuple[str, ...] = ("if the difference is meant: `# check: nograd " + name + "`",)
     if guilty is not None and guilty.span is not None:
         custom = guilty.op.key == "custom_function"
         rule = guilty.grad_name.removesuffix("Backward") if custom else guilty.op.name
+        labels = labelled(span, label)
         span, label = guilty.span, f"the backward of `{rule}` gives another slope"
         if custom:
             helps = ("correct the `backward` of your Function", *helps)
         else:
             helps = (f"report a bug in the backward rule of `{guilty.op.name}`", *helps)
-    else:
-        labels = []
     return Diagnostic(
-        "E602", _headline(name, result), span, label, tuple(labels),
+        "E602", _headline(name, result), span, label, labels,
         ("\n" + table(result.rows), _method(result.rows)), helps,
     )  # fmt: skip
 
@@ -234,7 +233,7 @@ def cut(leaf: Node, name: str, result: LeafResult, severity: str) -> Diagnostic:
     """E602 or W602 of a gradient that a cut explains."""
     first = result.cuts[0]
     word = first.word
-    labels = [Label(leaf.span, _leaf_label(leaf))] if leaf.span else []
+    labels = [*labelled(leaf.span, _leaf_label(leaf))]
     labels += [Label(c.node.span, c.reason) for c in result.cuts[1:5] if c.node.span]
     if severity == "error":
         headline = _headline(name, result)

@@ -287,6 +287,11 @@ def shared(*keys: str) -> tuple[Option, ...]:
     return tuple(option for option in RUN_OPTIONS if option.key in (*everywhere, *keys))
 
 
+def chosen(values: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The values of these options, as keywords for settings of the same names."""
+    return {key: values[key] for key in keys}
+
+
 def only(*keys: str) -> tuple[Option, ...]:
     """These options of `run`."""
     return tuple(option for option in RUN_OPTIONS if option.key in keys)

@@ -16,6 +16,7 @@ from ..errors import AutodiffError, Exit, fail
 from ..outside import OUTSIDE
 from ..render.files import CannotWrite, check_target, write_text
 from ..render.text import for_encoding, printable
+from .options import chosen
 from .reading import CannotRead, Reader, unreadable
 from .streams import Environment, is_terminal
 from .supervisor import forget_printed, printing
@@ -103,7 +104,13 @@ def _watched(names: list[str | None], env: Environment, make: Callable[[], Runne
 # Settings where a command has no option for them.
 DEFAULTS = {
     "format": "auto", "max_elements": 64, "nan": "ignore", "precision": 6, "sci": False, "wrt": (),
+    "grad_output": None, "no_backward": False, "profile": False, "plan": False,
 }  # fmt: skip
+# Options that the session has too.
+SAME = (
+    "loss", "wrt", "grad_output", "dtype", "max_memory", "max_steps", "max_depth", "nan", "profile",
+    "plan",
+)  # fmt: skip
 
 
 class Runner:
@@ -182,19 +189,10 @@ class Runner:
 
             folders = tuple(map(Path, folders))
         return Options(
-            loss=values["loss"],
-            wrt=values["wrt"],
-            grad_output=values.get("grad_output"),
-            dtype=values["dtype"],
+            **chosen(values, *SAME),
             defines=tuple(self.reader.defined(*define) for define in values["define"]),
             allow_read=folders,
-            max_memory=values["max_memory"],
-            max_steps=values["max_steps"],
-            max_depth=values["max_depth"],
-            nan=values["nan"],
-            backward=not values.get("no_backward"),
-            profile=bool(values.get("profile")),
-            plan=bool(values.get("plan")),
+            backward=not values["no_backward"],
             write=self._printed(),
         )
 

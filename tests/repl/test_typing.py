@@ -177,7 +177,7 @@ def test_lexer() -> None:
         (Token.Name.Function, "relu"),
         (Token.Name.Attribute, "grad"),
         (Token.Literal.Number.Float, "2.5e-3"),
-        (Token.Literal.String.Single, "'text'"),
+        (Token.Literal.String.Single, "text"),
         (Token.Keyword.Pseudo, ":undo"),
     ]:
         assert expected in found

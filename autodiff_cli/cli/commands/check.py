@@ -17,7 +17,7 @@ from ...render.files import CannotWrite, check_place, replace_file
 from ...render.text import dumped, printable
 from ...suggest import meant_file
 from ..changes import Changes
-from ..options import FORMAT, Command, Option, choice, only, whole
+from ..options import FORMAT, Command, Option, choice, chosen, only, whole
 from ..streams import Environment, is_terminal
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ OPTIONS = (
           "quiet", "verbose", "debug"),
 )  # fmt: skip
 DEFAULT_TIMEOUT = 60.0
+SETTINGS = (
+    "order", "seed", "keyword", "snapshot", "prune", "full", "collect", "nan", "max_memory",
+    "max_steps",
+)  # fmt: skip
 
 
 def check(values: dict[str, Any], paths: list[str], env: Environment) -> int:
@@ -169,22 +173,13 @@ class Checker:
 
         values = self.values
         return Settings(
+            **chosen(values, *SETTINGS),
             gradients=not values["no_grad"],
-            order=values["order"],
-            seed=values["seed"],
-            keyword=values["keyword"],
-            snapshot=values["snapshot"],
             update=values["update"] or values["review"],
-            prune=values["prune"],
-            full=values["full"],
-            collect=values["collect"],
             ci=self.ci,
             against=values["against"] or "",
-            nan=values["nan"],
             defines=tuple(values["define"]),
             timeout=values["timeout"] or DEFAULT_TIMEOUT,
-            max_memory=values["max_memory"],
-            max_steps=values["max_steps"],
             plain=plain,
         )
 

@@ -11,7 +11,7 @@ from ...errors import AutodiffError, Exit
 from ...language.syntax.decode import decode
 from ...outside import OUTSIDE
 from ...render.text import dumped, printable
-from ..options import FORMAT, Command, Option, define, only
+from ..options import FORMAT, Command, Option, chosen, define, only
 from ..streams import Environment
 
 if TYPE_CHECKING:
@@ -96,15 +96,8 @@ def _outcome(path: str, values: dict[str, Any], defines: tuple[Any, ...]) -> Out
         return outcome_of_arrays(read_saved(path), path)
     with open(path, "rb") as file:
         source = decode(file.read(1 << 26), path)
-    options = Options(
-        loss=values["loss"],
-        wrt=values["wrt"],
-        dtype=values["dtype"],
-        defines=defines,
-        max_memory=values["max_memory"],
-        max_steps=values["max_steps"],
-        nan="ignore",
-    )
+    same = chosen(values, "loss", "wrt", "dtype", "max_memory", "max_steps")
+    options = Options(**same, defines=defines, nan="ignore")
     title = path + "".join(f" -D {name}={text}" for name, text, _ in defines)
     return outcome_of_program(source, options, title)
 

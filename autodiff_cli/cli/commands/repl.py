@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from ...crash import crashed
@@ -11,7 +13,7 @@ from ...errors import AutodiffError, Exit
 from ...language.syntax.decode import decode
 from ...outside import OUTSIDE
 from ..dispatch import COMMANDS
-from ..options import Command, Option, only
+from ..options import Command, Option, chosen, only
 from ..streams import Environment, OutputFailed, is_terminal
 
 if TYPE_CHECKING:
@@ -111,15 +113,9 @@ def _loop(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environ
 def _feed(loop: Loop, preloaded: list[tuple[str, str]]) -> None:
     for kind, text in preloaded:
         if kind:
-            loop.feed(f"{kind} {_quoted(text)}")
+            loop.feed(f"{kind} {shlex.quote(text)}")
         else:
             loop.feed(text + "\n\n", "<expr>")
-
-
-def _quoted(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
 
 
 def _emit(env: Environment, text: str) -> None:
@@ -133,23 +129,15 @@ def _options(values: dict[str, Any]) -> Options:
     from ...language.program.report import Options
 
     return Options(
-        dtype=values["dtype"],
+        **chosen(values, "dtype", "max_memory", "max_steps", "max_depth"),
         allow_read=tuple(map(Path, values["allow_read"])),
-        max_memory=values["max_memory"],
-        max_steps=values["max_steps"],
-        max_depth=values["max_depth"],
     )
 
 
 def _surroundings(values: dict[str, Any], env: Environment) -> Surroundings:
     from ...repl.loop import Settings, Surroundings
 
-    settings = Settings(
-        precision=values["precision"],
-        max_elements=values["max_elements"],
-        sci=values["sci"],
-        nan=values["nan"],
-    )
+    settings = Settings(**chosen(values, "precision", "max_elements", "sci", "nan"))
     return Surroundings(
         width=lambda: env.width(env.stdout),
         message_width=lambda: env.width(env.stdout) if is_terminal(env.stdout) else None,
@@ -180,7 +168,7 @@ def _script(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Envir
     around = _surroundings(values, env)
     around.settings.echo = "none"
     loop = Loop(_options(values), around)
-    inputs = [f"{kind} {_quoted(text)}" if kind else f"{text}\n\n" for kind, text in preloaded]
+    inputs = [f"{kind} {shlex.quote(text)}" if kind else f"{text}\n\n" for kind, text in preloaded]
     for piece in (*inputs, *pieces(text)):
         reply = loop.feed(piece, "<stdin>", complete=True)
         if reply.status == "error":
@@ -208,28 +196,10 @@ def _lost(env: Environment) -> int:
 # -- other commands -------------------------------------------------------------------------------
 
 
-class _Captured:
+class _Captured(io.StringIO):
     """A stream that keeps what is written to it."""
 
-    def __init__(self, encoding: str, data: bytes = b""):
-        import io
-
-        self.encoding = encoding
-        self.buffer = io.BytesIO(data)
-        self.pieces: list[str] = []
-
-    def read(self, size: int = -1) -> bytes:
-        return self.buffer.read(size)
-
-    def write(self, text: str) -> int:
-        self.pieces.append(text)
-        return len(text)
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
+    encoding = "utf-8"
 
 
 def run_tool(
@@ -238,8 +208,8 @@ def run_tool(
     """Another command, on the session's program: its exit code and everything it wrote."""
     if words[0] not in COMMANDS:
         return Exit.USAGE, f"error: `autodiff {words[0]}` does not exist\n"
-    encoding = getattr(env.stdout, "encoding", None) or "utf-8"
-    out = _Captured(encoding)
+    out = _Captured()
+    out.encoding = getattr(env.stdout, "encoding", None) or "utf-8"
     color = env.colors(env.stdout, values["color"])
     variables = {
         **env.variables,
@@ -247,10 +217,11 @@ def run_tool(
         "NO_COLOR": "" if color else "1",
         "FORCE_COLOR": "1" if color else "",
     }
-    inner = Environment(_Captured("utf-8", program.encode("utf-8", "replace")), out, out, variables)
+    text = io.TextIOWrapper(io.BytesIO(program.encode("utf-8", "replace")), "utf-8")
+    inner = Environment(text, out, out, variables)
     inner.seen = is_terminal(env.stdout)
     code = _call(words, program, inner)
-    shown = "".join(out.pieces).replace("<stdin>", "<session>").rstrip("\n")
+    shown = out.getvalue().replace("<stdin>", "<session>").rstrip("\n")
     return code, f"{shown}\n" if shown else ""
 
 
@@ -286,7 +257,8 @@ def _check(words: list[str], program: str, env: Environment) -> int:
         with open(path, "w", encoding="utf-8") as file:
             file.write(program)
         code = run_group([*words, path], env)
-    stream = env.stdout
-    text = "".join(stream.pieces)
-    stream.pieces[:] = [text.replace(folder + os.sep, "").replace(os.path.basename(folder), "")]
+    text = env.stdout.getvalue()
+    env.stdout.seek(0)
+    env.stdout.truncate()
+    env.write(text.replace(folder + os.sep, "").replace(os.path.basename(folder), ""))
     return code
