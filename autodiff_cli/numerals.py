@@ -6,6 +6,7 @@ Nothing here imports numpy; arrays come as nested lists.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 DIGITS = 4301  # the most that Python writes of an integer, and its sign
@@ -33,6 +34,12 @@ def short(value: Any, most: int = 30) -> str:
 def writable(value: float) -> bool:
     """Whether Python writes the number out: no integers of thousands of digits."""
     return not isinstance(value, int) or value.bit_length() <= 3 * DIGITS
+
+
+def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """Rows of cells as columns, a gap apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def matrix_lines(

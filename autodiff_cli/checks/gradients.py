@@ -21,6 +21,7 @@ from ..graph.node import Node
 from ..graph.sizes import shape_text
 from ..language.program.variables import leaf_names, named_tensors
 from ..language.runtime.assertions import close_mask
+from ..numerals import aligned
 from . import model
 from .blame import blamed
 from .cuts import convention
@@ -303,7 +304,7 @@ def table(rows: list[Row]) -> str:
                 f"{abs(v.claimed - v.measured):.3g}", f"{v.allowed:.2g}", f"{v.step:.2g}",
             )
         )  # fmt: skip
-    return _aligned(cells)
+    return "\n".join(aligned(cells))
 
 
 def side_table(rows: list[Row]) -> str:
@@ -312,12 +313,4 @@ def side_table(rows: list[Row]) -> str:
     for row in rows:
         v = row.verdict
         cells.append((_place(row), f"{v.claimed:.9g}", f"{v.left:.6g}", f"{v.right:.6g}"))
-    return _aligned(cells)
-
-
-def _aligned(cells: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    )
+    return "\n".join(aligned(cells))

@@ -6,6 +6,7 @@ Invariant: no line is wider than the look says unless a single number is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -93,32 +94,25 @@ def table(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
 
 def side_by_side(blocks: list[list[str]], width: int) -> list[str]:
     """Blocks of lines beside each other as long as they fit, then below."""
-    lines: list[str] = []
-    row: list[list[str]] = []
+    rows: list[list[list[str]]] = []
     used = 0
     for block in blocks:
         size = max(map(text_width, block))
-        if row and used + 5 + size > width:
-            lines += _row(row)
-            row, used = [], 0
-        used += size + (5 if row else 0)
-        row.append(block)
-    return lines + (_row(row) if row else [])
+        if rows and used + 5 + size <= width:
+            rows[-1].append(block)
+            used += 5 + size
+        else:
+            rows.append([block])
+            used = size
+    return [line for row in rows for line in _row(row)]
 
 
 def _row(blocks: list[list[str]]) -> list[str]:
-    height = max(map(len, blocks))
     sizes = [max(map(text_width, block)) for block in blocks]
-    lines = []
-    for at in range(height):
-        cells = [block[at] if at < len(block) else "" for block in blocks]
-        lines.append(
-            "     ".join(
-                cell + " " * (size - text_width(cell))
-                for cell, size in zip(cells, sizes, strict=True)
-            ).rstrip()
-        )
-    return lines
+    return [
+        "     ".join(map(pad, cells, sizes)).rstrip()
+        for cells in zip_longest(*blocks, fillvalue="")
+    ]
 
 
 def gradient_block(name: str, gradient: np.ndarray | None, look: Look) -> list[str]:

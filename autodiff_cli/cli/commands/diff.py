@@ -9,6 +9,7 @@ from ...checks.deadline import deadline
 from ...ended import explained
 from ...errors import AutodiffError, Exit
 from ...language.syntax.decode import decode
+from ...numerals import aligned
 from ...outside import OUTSIDE
 from ...render.text import dumped, printable
 from ..options import FORMAT, Command, Option, chosen, define, only
@@ -149,12 +150,7 @@ def _first(first: Departure) -> list[str]:
         place = f"{inner.span.source.name}:{inner.span.line}:{inner.span.column}"
         text.append(f"  in `{printable(inner.span.text, 100)}` ({inner.op.name}), {place}")
     rows = [("index", "left", "right", "abs diff"), *first.rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    if first.rows:
-        for row in rows:
-            cells = (cell.ljust(w) for cell, w in zip(row, widths, strict=True))
-            text.append("    " + "  ".join(cells).rstrip())
-    return text
+    return text + [f"    {line}" for line in aligned(rows) if first.rows]
 
 
 def document(left: Outcome, right: Outcome, found: Comparison) -> dict[str, Any]:

@@ -5,12 +5,13 @@ Invariant: the work is bounded by what is shown, besides one pass over the eleme
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from ...graph.sizes import shape_text
-from ...numerals import matrix_lines
+from ...numerals import aligned, matrix_lines
 
 MAX_ROWS = 5
 MAX_ELEMENTS = 64  # larger arrays are shown by their corners
@@ -38,11 +39,7 @@ def elements(
                 f"{atol + rtol * abs(float(y[at])):.2g}",
             )
         )  # fmt: skip
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     if len(bad) > len(order):
         lines.append(f"... and {len(bad) - len(order)} more")
     summary = differing(len(bad), x.size)
@@ -72,12 +69,7 @@ def both(
     widths = [max(map(len, block)) for block in blocks]
     if sum(widths) + len(GAP) * (len(blocks) - 1) > WIDTH:
         return "\n" + "\n".join(line for block in blocks for line in block)
-    height = max(map(len, blocks))
-    lines = []
-    for at in range(height):
-        cells = [block[at] if at < len(block) else "" for block in blocks]
-        lines.append(GAP.join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip())
-    return "\n" + "\n".join(lines)
+    return "\n" + "\n".join(aligned([*zip_longest(*blocks, fillvalue="")], GAP))
 
 
 def _block(title: str, array: np.ndarray) -> list[str]:
