@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cache
 from typing import Any
@@ -240,11 +240,15 @@ def reason_of(error: Exception) -> str:
     return os.strerror(number).lower() if number else str(error)
 
 
+@dataclass(slots=True, kw_only=True)
 class Ended:
-    """What the results of all commands can tell: whether the program failed, and the exit code."""
+    """What the results of all commands can tell: what the program printed, whether it failed, and
+    the exit code."""
 
-    __slots__ = ()
-    error: AutodiffError | None
+    stdout: str = ""
+    error: AutodiffError | None = None
+    more_errors: list[AutodiffError] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
 
     @property
     def status(self) -> str:

@@ -155,7 +155,7 @@ class _Builder:
             if whole and self.request.check else None,
             self.grouped,
             backwards,
-            warnings=tuple(self.warnings),
+            warnings=self.warnings,
         )  # fmt: skip
 
     def _texts(self, unit: Unit) -> list[str]:

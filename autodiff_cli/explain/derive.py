@@ -7,7 +7,7 @@ marked as not verified.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +64,7 @@ class Derivative:
     steps: tuple[tuple[str, str], ...] = ()  # lines that are equal, and the rules that made them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Derived(Ended):
     """The derivatives of a program, or the error that prevented them."""
 
@@ -74,10 +74,6 @@ class Derived(Ended):
     order: int = 1
     whole: bool = False  # of a result with axes
     derivatives: tuple[Derivative, ...] = ()
-    stdout: str = ""
-    error: AutodiffError | None = None
-    more_errors: tuple[AutodiffError, ...] = ()
-    warnings: tuple[Diagnostic, ...] = field(default=())
 
 
 def derive_source(
@@ -133,7 +129,7 @@ def _derived(
                 found.append(context.derivative(pair, pairs[i][j], raw, 2))
     return Derived(
         program.source.name, of, name(of), order, context.whole, tuple(found),
-        warnings=tuple(warnings),
+        warnings=warnings,
     )  # fmt: skip
 
 

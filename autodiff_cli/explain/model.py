@@ -6,7 +6,7 @@ contributions to a name add up to its total unless a hook replaced it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import Ended
@@ -14,7 +14,6 @@ from ..errors import Ended
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..errors import AutodiffError, Diagnostic
     from ..source import Span
 
 Shape = tuple[int, ...]
@@ -141,7 +140,7 @@ class Verified:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Explanation(Ended):
     """An explanation, or the error that prevented it."""
 
@@ -154,7 +153,3 @@ class Explanation(Ended):
     check: Verified | None = None
     grouped: bool = False
     backwards: int = 1
-    stdout: str = ""
-    error: AutodiffError | None = None
-    more_errors: tuple[AutodiffError, ...] = ()
-    warnings: tuple[Diagnostic, ...] = field(default=())

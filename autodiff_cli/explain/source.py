@@ -79,7 +79,6 @@ def under_observation(
     have any shape."""
     program = Observed(source, replace(options, loss=request.of, wrt=request.wrt))
     program.whole = whole
-    more: tuple[AutodiffError, ...] = ()
     found: Any
     try:
         with Exhaustion("the explanation", "choose fewer: --wrt"):
@@ -88,12 +87,12 @@ def under_observation(
             STATE.write = _nowhere  # hooks may print, and they are called again
             found = make(program, seeds, objective)
     except AutodiffError as error:
-        found, more = failed(error), tuple(program.more_errors)
+        found = failed(error)
+        found.more_errors = program.more_errors
     STATE.grad_read.clear()
-    result: R = replace(
-        found, stdout="".join(program.printed), warnings=(*STATE.warnings, *found.warnings),
-        more_errors=more,
-    )  # fmt: skip
+    found.stdout = "".join(program.printed)
+    found.warnings = [*STATE.warnings, *found.warnings]
+    result: R = found
     return result
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from os.path import isfile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ...errors import AutodiffError, Diagnostic, Exit
+from ...errors import Ended, Exit
 from ..options import Command, Option, shared
 from ..runner import Runner, run_programs
 from ..streams import Environment, is_terminal
@@ -55,17 +56,13 @@ COMMAND = Command(
 )  # fmt: skip
 
 
-class Reply(NamedTuple):
+@dataclass(slots=True)
+class Reply(Ended):
     """What a program answered."""
 
     file: str
-    source: Source | None
-    answer: Answer | None
-    error: AutodiffError | None = None
-    status: str = "ok"
-    warnings: tuple[Diagnostic, ...] = ()
-    more_errors: tuple[AutodiffError, ...] = ()
-    exit_code: Exit = Exit.OK
+    source: Source
+    answer: Answer
 
 
 class Asker(Runner):

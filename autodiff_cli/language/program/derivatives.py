@@ -106,10 +106,6 @@ class Derivatives(Ended):
     mode: str = "reverse"
     blocks: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     spectrum: Spectrum | None = None
-    stdout: str = ""
-    error: AutodiffError | None = None
-    more_errors: list[AutodiffError] = field(default_factory=list)
-    warnings: list[Diagnostic] = field(default_factory=list)
 
 
 class Differentiated(Program):

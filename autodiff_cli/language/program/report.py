@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...engine.plan.describe import PlanData
     from ...engine.profile import Profile
-    from ...errors import AutodiffError, Diagnostic
+    from ...errors import AutodiffError
     from ...graph.node import Node
 
 
@@ -96,10 +96,6 @@ class Report(Ended):
     loss: str | None = None
     tensors: dict[str, TensorRecord] = field(default_factory=dict)
     scalars: dict[str, bool | int | float] = field(default_factory=dict)
-    stdout: str = ""
-    error: AutodiffError | None = None
-    more_errors: list[AutodiffError] = field(default_factory=list)
-    warnings: list[Diagnostic] = field(default_factory=list)
     graph: Node | None = None
     objective: str | None = None
     leaves: dict[Any, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ import numpy as np
 from ...autograd.reverse import ones_like
 from ...autograd.tensor import grad_fn_name
 from ...engine.evaluate import evaluate
-from ...errors import AutodiffError, Diagnostic, Ended
+from ...errors import AutodiffError, Ended
 from ...graph.op import LEAF, value_of
 from ...graph.registry import F
 from ...graph.sizes import not_single
@@ -82,10 +82,6 @@ class Drawing(Ended):
     omitted: int = 0
     outline: Outline | None = None
     by_node: dict[Node, Vertex] = field(default_factory=dict)
-    stdout: str = ""
-    error: AutodiffError | None = None
-    more_errors: list[AutodiffError] = field(default_factory=list)
-    warnings: list[Diagnostic] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ..diagnostics import render
 
 if TYPE_CHECKING:
     from ...checks.model import Item
-    from ...errors import AutodiffError, Diagnostic
+    from ...errors import Diagnostic
     from ...session import Options
 
 MOST_ENTRIES = 200_000  # of a Jacobian
@@ -51,21 +51,10 @@ class Program(Ended):
     def file(self) -> str:
         return self.source.name
 
-    @property
-    def error(self) -> AutodiffError | None:  # type: ignore[override]  # that of the run
-        return self.run.error
-
-    @property
-    def more_errors(self) -> list[AutodiffError]:
-        return self.run.more_errors
-
-    @property
-    def warnings(self) -> list[Diagnostic]:
-        return self.run.warnings
-
-    @property
-    def stdout(self) -> str:
-        return self.run.stdout
+    def __post_init__(self) -> None:
+        run = self.run
+        self.stdout, self.error, self.warnings = run.stdout, run.error, run.warnings
+        self.more_errors = run.more_errors
 
 
 def failed(report: Report) -> Program:
@@ -95,7 +84,7 @@ def gathered(source: Source, options: Options, path: str | None = None) -> Progr
     if report.error is not None or not any(i.bad for i in items if i.kind == "run"):
         found.checks = [item for item in items if item.kind != "run"]
     said = [error.diagnostic for error in errors] + report.warnings
-    said += found.explanation.warnings if found.explanation is not None else ()
+    said += found.explanation.warnings if found.explanation is not None else []
     said += [i.diagnostic for i in found.checks if i.diagnostic and i.status != KINK]
     found.said = list({render(d): d for d in said}.values())
     return found
