@@ -234,52 +234,36 @@ class _Sheet:
 
     def _entry(self, entry: Entry, indent: int, column: int, notes: int) -> Block:
         """A label with its value beside it, or below it where it does not fit."""
-        label: Row = [
-            (entry.name, NAME), (f" {entry.sign} ", DIM), (entry.formula, ""),
-        ]  # fmt: skip
+        text = None if entry.value is None else self._inline(entry.value)
+        if entry.value is None or text == entry.formula:  # the number that it is
+            return self._label(entry, indent)
         used = indent + width_of(entry.label)
-        head: Row = [(" " * indent, "")]
-        if entry.value is None:
-            if used > self.width:
-                return self._broken(entry, indent, self._note(entry))
-            return [[*head, *label, *self._note(entry, used)]]
-        text = self._inline(entry.value)
-        if text == entry.formula:  # the number that it is
-            return self._entry(entry._replace(value=None), indent, column, notes)
-        gap = max(2, indent + column - used)
-        if text is not None and used + gap + len(text) > self.width:
-            gap = 2
-        if text is None or used + gap + len(text) > self.width:
-            rows = self._broken(entry, indent, self._note(entry, used))
-            return [*rows, *self._below(entry.value, indent + 2)]
-        row: Row = [*head, *label, (" " * gap, ""), (text, "")]
-        if entry.note:
-            end = used + gap + len(text)
-            wide = max(0, notes - len(text)) + 6
-            gap = wide if end + wide + len(entry.note) <= self.width else 2
-            if end + gap + len(entry.note) > self.width:
-                return [row, *self._remark(entry.note, indent + 2)]
-            row += [(" " * gap, ""), (entry.note, DIM)]
-        return [row]
+        size = self.width + 1 if text is None else len(text)
+        for gap in (max(2, indent + column - used), 2):
+            if used + gap + size <= self.width:
+                row = [*self._written(entry, indent), (" " * gap, ""), (str(text), "")]
+                return self._noted(row, entry.note, max(0, notes - size) + 6, indent + 2)
+        return [*self._label(entry, indent), *self._below(entry.value, indent + 2)]
 
-    def _broken(self, entry: Entry, indent: int, note: Row) -> Block:
+    def _label(self, entry: Entry, indent: int) -> Block:
         """The label alone, in several rows where it must be."""
-        start = f"{entry.name} {entry.sign} "
-        used = indent + width_of(entry.label)
-        if used <= self.width:
-            row: Row = [(" " * indent, ""), (entry.name, NAME), (f" {entry.sign} ", DIM),
-                        (entry.formula, "")]  # fmt: skip
-            if note and used + sum(len(t) for t, _ in note) > self.width:
-                return [row, *self._remark(entry.note, indent + 2)]
-            return [[*row, *note]]
-        lines = textwrap.wrap(
-            start + entry.formula, max(12, self.width - indent), subsequent_indent="    "
-        )
+        if indent + width_of(entry.label) <= self.width:
+            return self._noted(self._written(entry, indent), entry.note, 2, indent + 2)
+        lines = textwrap.wrap(entry.label, max(12, self.width - indent), subsequent_indent="    ")
         rows: Block = [[(" " * indent, ""), (line, "")] for line in lines]
-        return rows + (self._remark(entry.note, indent + 2) if entry.note else [])
+        return rows + self._remark(entry.note, indent + 2)
 
-    def _note(self, entry: Entry, used: int = 0) -> Row:
-        return [("  ", ""), (entry.note, DIM)] if entry.note else []
+    def _written(self, entry: Entry, indent: int) -> Row:
+        name, sign = (entry.name, NAME), (f" {entry.sign} ", DIM)
+        return [(" " * indent, ""), name, sign, (entry.formula, "")]
+
+    def _noted(self, row: Row, note: str, gap: int, indent: int) -> Block:
+        """A row with a note behind it, or below it where it does not fit."""
+        end = sum(width_of(text) for text, _ in row)
+        for space in (gap, 2) if note else ():
+            if end + space + len(note) <= self.width:
+                return [[*row, (" " * space, ""), (note, DIM)]]
+        return [row, *self._remark(note, indent)]
 
     def _remark(self, note: str, indent: int) -> Block:
         lines = textwrap.wrap(note, max(12, self.width - indent))
@@ -298,24 +282,14 @@ class _Sheet:
         used = len(head) + width_of(name) + 3
         if text is not None and used + len(text) <= self.width:
             row += [(" = ", DIM), (text, "")]
-            if not note:
-                return [row]
-            gap = max(0, notes - len(text)) + 5
-            if used + len(text) + gap + len(note) > self.width:
-                gap = 2
-            if used + len(text) + gap + len(note) > self.width:
-                return [row, *self._remark(note, inner)]
-            return [[*row, (" " * gap, ""), (note, DIM)]]
+            return self._noted(row, note, max(0, notes - len(text)) + 5, inner)
         notes_of = [format_shape(value.shape)]
         if total and self._large(value):
             notes_of.append(f"norm {format_number(norm(value), self.look.precision)}")
         notes_of += [note] if note else []
         rows: Block = [row]
         for shown in notes_of:
-            if sum(width_of(t) for t, _ in rows[-1]) + 2 + len(shown) <= self.width:
-                rows[-1].append((f"  {shown}", DIM))
-            else:
-                rows += self._remark(shown, inner)
+            rows[-1:] = self._noted(rows[-1], shown, 2, inner)
         return [*rows, *self._below(value, inner, signs=total)]
 
     # -- values -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ...graph.state import STATE
 from ...graph.walk import bodies, walk
 from ...language.program.derivatives import Differentiated
 from ...language.program.variables import leaf_names, named_tensors, objective_of
+from ..text import format_count
 from .outline import Outline, shape_of, source_text
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ class Edge:
     count: int = 1
 
 
+def not_drawn(vertex: Vertex) -> list[str]:
+    """What is said of the operands of a node that are not drawn."""
+    counts = [("·", vertex.constants, "constant"), ("…", vertex.omitted, "more operand")]
+    return [f"{sign} {format_count(count, noun)}" for sign, count, noun in counts if count]
+
+
 @dataclass(slots=True)
 class Drawing(Ended):
     """A graph, or why there is none. `omitted` counts nodes beyond the limit."""
@@ -98,8 +105,6 @@ class Wanted:
 
 def drawing(source: Source, options: Options, wanted: Wanted) -> Drawing:
     """Run a program and collect the graph of its objective."""
-    from dataclasses import replace
-
     found = Drawing(source.name)
     program = Differentiated(source, replace(options, loss=None, wrt=(), grad_output=None))
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from ..document import enveloped, picked
 from ..text import clip, dumped, format_count, format_shape, printable
 from ..values import brief
-from .drawing import Drawing, Edge, Vertex
+from .drawing import Drawing, Edge, Vertex, not_drawn
 from .tree import Bounds, Row, Tree, everything
 
 SCHEMA = "autodiff.graph/1"
@@ -41,22 +41,17 @@ def graph_text(found: Drawing, form: str, *, direction: str = "BT", precision: i
 def label_lines(vertex: Vertex, root: bool, precision: int) -> list[str]:
     """Name and expression, PyTorch's name of the function with the shape, value, gradient."""
     shape = format_shape(vertex.shape)
+    arrays = {"value": vertex.value, "grad": vertex.grad}
     if vertex.kind == "result":
         text = clip(vertex.text, _LONGEST)
         head = f"{vertex.name} = {text}" if vertex.name and vertex.name != text else text
-        value = vertex.value
+        if vertex.value is not None and root and vertex.value.size == 1:
+            head += f" = {brief(vertex.value, precision)}"
+            del arrays["value"]
         lines = [head, str(vertex.grad_fn) + (f" {shape}" if vertex.shape else "")]
-        if value is not None and root and value.size == 1:
-            lines[0] += f" = {brief(value, precision)}"
-            value = None
     else:
-        name = clip(vertex.name or vertex.text or vertex.op, _LONGEST)
-        lines = [f"{name} {shape}"]
-        value = vertex.value
-    if value is not None:
-        lines.append(f"value {brief(value, precision)}")
-    if vertex.grad is not None:
-        lines.append(f"grad {brief(vertex.grad, precision)}")
+        lines = [f"{clip(vertex.name or vertex.text or vertex.op, _LONGEST)} {shape}"]
+    lines += [f"{word} {brief(a, precision)}" for word, a in arrays.items() if a is not None]
     if vertex.note:
         lines.append(f"<- {vertex.note}")
     return [printable(line) for line in lines]
@@ -64,15 +59,8 @@ def label_lines(vertex: Vertex, root: bool, precision: int) -> list[str]:
 
 def _extras(found: Drawing) -> list[tuple[str, str, str]]:
     """Nodes that stand for what is not drawn: id, label, whose operands they are."""
-    extras = []
-    for vertex in found.vertices:
-        if vertex.constants:
-            label = f"· {format_count(vertex.constants, 'constant')}"
-            extras.append((f"c_{vertex.id}", label, vertex.id))
-        if vertex.omitted:
-            label = f"… {format_count(vertex.omitted, 'more operand')}"
-            extras.append((f"more_{vertex.id}", label, vertex.id))
-    return extras
+    ids = {"·": "c", "…": "more"}
+    return [(f"{ids[text[0]]}_{v.id}", text, v.id) for v in found.vertices for text in not_drawn(v)]
 
 
 # -- dot ------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...numerals import matrix_lines
-from ..graphs.drawing import Drawing, Edge, Vertex
-from ..text import clip, format_count, format_shape, printable, text_width
+from ..graphs.drawing import Drawing, Edge, Vertex, not_drawn
+from ..text import clip, format_shape, printable, text_width
 from ..values import brief, joined
 from .collapsed import collapsed
 from .layout import Layout, Size, layout
@@ -89,10 +89,7 @@ def _said(vertex: Vertex, root: bool, precision: int) -> list[Line]:
         lines += [Line("grad", text) for text in array_lines("grad ", vertex.grad, precision)]
     if vertex.note:
         lines.append(Line("note", vertex.note))
-    if vertex.constants:
-        lines.append(Line("more", f"· {format_count(vertex.constants, 'constant')}"))
-    if vertex.omitted:
-        lines.append(Line("more", f"… {format_count(vertex.omitted, 'more operand')}"))
+    lines += [Line("more", text) for text in not_drawn(vertex)]
     return [Line(kind, printable(text), printable(name)) for kind, text, name in lines]
 
 
