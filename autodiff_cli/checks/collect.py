@@ -133,25 +133,9 @@ class Ignored:
 
 def _translated(pattern: str) -> str:
     """A gitignore pattern as a regular expression."""
-    parts: list[str] = []
-    at = 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at):
-            parts.append("(?:.*/)?")
-            at += 3
-        elif pattern.startswith("**", at):
-            parts.append(".*")
-            at += 2
-        elif pattern[at] == "*":
-            parts.append("[^/]*")
-            at += 1
-        elif pattern[at] == "?":
-            parts.append("[^/]")
-            at += 1
-        else:
-            parts.append(re.escape(pattern[at]))
-            at += 1
-    return "".join(parts)
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.findall(r"\*\*/|\*\*|.", pattern, re.DOTALL)
+    return "".join(signs.get(piece) or re.escape(piece) for piece in pieces)
 
 
 # -- -k -------------------------------------------------------------------------------------------
@@ -173,19 +157,14 @@ def matches(keyword: str, item_id: str) -> bool:
 
 
 def _either(words: list[str], text: str) -> tuple[bool, list[str]]:
-    value, words = _both(words, text)
-    while words and words[0] == "or":
-        other, words = _both(words[1:], text)
-        value = value or other
-    return value, words
-
-
-def _both(words: list[str], text: str) -> tuple[bool, list[str]]:
-    value, words = _single(words, text)
-    while words and words[0] == "and":
-        other, words = _single(words[1:], text)
-        value = value and other
-    return value, words
+    either = both = False
+    words = ["or", *words]
+    while words and words[0] in ("or", "and"):
+        value, rest = _single(words[1:], text)
+        if words[0] == "or":
+            either, both = either or both, value
+        words, both = rest, both and value
+    return either or both, words
 
 
 def _single(words: list[str], text: str) -> tuple[bool, list[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.tensor import Tensor
-from ..language.errors.array_diff import both, differing
+from ..language.errors.array_diff import both, most_different
 from ..language.values.formatting import text as shown_text
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|nan|True\b|False\b)")
@@ -116,16 +116,9 @@ def compare(text: str, value: Any) -> str | None:
         error = np.abs(found - wanted.values)
     near = (error <= wanted.units) | (found == wanted.values)
     near |= np.isnan(found) & np.isnan(wanted.values)
-    if near.all():
-        return None
-    bad = np.argwhere(~near)
-    at = tuple(int(i) for i in bad[int(np.argmax(np.nan_to_num(error[~near], nan=np.inf)))])
-    if not array.shape:
+    if not array.shape and not near:
         return f"written {text[:60]}, found {float(found):.9g}"
-    return (
-        f"{differing(len(bad), array.size)}, most at {list(at)}: written "
-        f"{wanted.values[at]:.9g}, found {found[at]:.9g}"
-    )
+    return most_different(wanted.values, found, near, "written {:.9g}, found {:.9g}")
 
 
 def sides(text: str, value: Any) -> tuple[str, ...]:

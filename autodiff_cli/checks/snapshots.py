@@ -7,6 +7,7 @@ that may be overwritten.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ..errors import AutodiffError, Diagnostic, fail, fault
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT
-from ..language.errors.array_diff import differing
+from ..language.errors.array_diff import most_different
 from ..language.program.report import Options, Report, TensorRecord
 from ..language.program.running import run_program
 from ..language.runtime.assertions import TOLERANCE, close_mask
@@ -200,20 +201,16 @@ def compare(snapshot: Snapshot, report: Report) -> list[Diagnostic]:
     """What differs, as E604 and, for values that no longer exist, E605."""
     found: list[Diagnostic] = []
     old, new = snapshot.arrays(), arrays_of(report)
-    for name, summary in snapshot.summaries.items():
-        text = (
-            "is gone"
-            if name not in new
-            else _summary_difference(summary, new[name][0], new[name][1])
-        )
-        if text:
-            code = "E605" if name not in new else "E604"
-            found.append(_diagnostic(snapshot, name, text, code))
-    for name, (value, dtype) in old.items():
+    for name in (*snapshot.summaries, *old):
         if name not in new:
             found.append(_diagnostic(snapshot, name, "is gone", "E605"))
             continue
-        text = difference(value, new[name][0], dtype, new[name][1])
+        summary = snapshot.summaries.get(name)
+        text = (
+            difference(old[name][0], new[name][0], old[name][1], new[name][1])
+            if summary is None
+            else _summary_difference(summary, *new[name])
+        )
         if text:
             found.append(_diagnostic(snapshot, name, text))
     for name in new:
@@ -237,10 +234,8 @@ def _graph_differences(snapshot: Snapshot, report: Report) -> list[Diagnostic]:
     if snapshot.chain is not None and report.graph is not None and not found:
         now = chain(report.graph)
         if now != snapshot.chain:
-            at = next(
-                (i for i, (a, b) in enumerate(zip(snapshot.chain, now, strict=False)) if a != b),
-                min(len(now), len(snapshot.chain)),
-            )
+            same = takewhile(lambda pair: len({*pair}) == 1, zip(snapshot.chain, now, strict=False))
+            at = len(list(same))
             text = f"the chain of grad_fn differs: was {snapshot.chain[at : at + 60]!r}, "
             text += f"now {now[at : at + 60]!r}"
             found.append(_diagnostic(snapshot, "#: chain", text))
@@ -256,17 +251,7 @@ def difference(old: np.ndarray, new: np.ndarray, old_dtype: str, new_dtype: str)
     rtol, atol = TOLERANCE.get(new_dtype, (0.0, 0.0))
     a, b = new.astype(np.float64), old.astype(np.float64)
     near = close_mask(a, b, rtol, atol, True)
-    if near.all():
-        return None
-    with np.errstate(all="ignore"):
-        error = np.nan_to_num(np.where(near, 0.0, np.abs(a - b)), nan=np.inf)
-    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
-    if not old.shape:
-        return f"was {float(b):.9g}, now it is {float(a):.9g}"
-    return (
-        f"{differing(int((~near).sum()), near.size)}, most at {list(at)}: "
-        f"was {b[at]:.9g}, now it is {a[at]:.9g}"
-    )
+    return most_different(b, a, near, "was {:.9g}, now it is {:.9g}")
 
 
 def _summary_difference(summary: dict[str, str], array: np.ndarray, dtype: str) -> str | None:

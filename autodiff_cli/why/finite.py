@@ -137,18 +137,14 @@ def _log_of(text: Text, inner: s.Node) -> str | None:
         if callee(whole) == "softmax":
             index = text.text[inner.value.span.end : inner.span.end]
             return text.plain(whole).replace("softmax", "log_softmax", 1) + index
-    if isinstance(inner, s.BinOp) and inner.op in "+-" and _is_one(inner.left):
-        other = _meant(text, inner.right)
+    if isinstance(inner, s.BinOp) and (_is_one(inner.left) or _is_one(inner.right)):
+        other = _meant(text, inner.right if _is_one(inner.left) else inner.left)
         value = operand_of(other) if isinstance(other, s.Call) else None
         if value is not None and inner.op == "+" and callee(other) == "exp":
             return f"{functional}softplus({text.plain(value)})"
-        if value is not None and inner.op == "-" and callee(other) == "sigmoid":
+        one_minus = inner.op == "-" and _is_one(inner.left)
+        if value is not None and one_minus and callee(other) == "sigmoid":
             return f"{functional}logsigmoid(-{s.operand(value)})"
-    if isinstance(inner, s.BinOp) and inner.op == "+" and _is_one(inner.right):
-        other = _meant(text, inner.left)
-        value = operand_of(other) if isinstance(other, s.Call) else None
-        if value is not None and callee(other) == "exp":
-            return f"{functional}softplus({text.plain(value)})"
     if isinstance(inner, s.BinOp) and inner.op == "/":
         quotient = _quotient(text, inner)
         if quotient is not None and "softmax(" in quotient:

@@ -53,6 +53,18 @@ def differing(count: int, total: int) -> str:
     return "the only element differs" if total == 1 else f"{count} of {total} elements differ"
 
 
+def most_different(x: np.ndarray, y: np.ndarray, near: np.ndarray, words: str) -> str | None:
+    """How many elements differ, and the two that differ most, in these words; None for equal
+    arrays."""
+    if near.all():
+        return None
+    with np.errstate(all="ignore"):
+        error = np.nan_to_num(np.where(near, 0.0, np.abs(x - y)), nan=np.inf)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
+    said = words.format(float(x[at]), float(y[at]))
+    return f"{differing(int((~near).sum()), near.size)}, most at {list(at)}: {said}" if at else said
+
+
 def both(
     x: np.ndarray,
     y: np.ndarray,
