@@ -24,18 +24,6 @@ from ..language.values.values import Scope
 from ..source import Source, Span
 
 
-class Probe(syntax.Node):
-    """Stands after a statement and tells `watcher` what it gave."""
-
-    __slots__ = ("statement", "watcher")
-    fields = ()  # the statement itself stands before it
-
-    def __init__(self, statement: syntax.Node, watcher: Any, span: Span):
-        self.statement = statement
-        self.watcher = watcher
-        self.span = span
-
-
 class Guarded(syntax.Node):
     """An assertion whose failure is told to `watcher`."""
 
@@ -45,6 +33,13 @@ class Guarded(syntax.Node):
         self.statement = statement
         self.watcher = watcher
         self.span = span
+
+
+class Probe(Guarded):
+    """Stands after a statement and tells `watcher` what it gave."""
+
+    __slots__ = ()
+    fields = ()  # the statement itself stands before it
 
 
 def _compile_probe(tree: Probe, context: Context) -> Any:

@@ -40,7 +40,7 @@ class Changes:
             if not self.quiet:
                 self.env.note(diff_text(path, old, new).rstrip("\n"))
             if self.review and not self._accepted(path):
-                self._declined(result)
+                self._unwritten(result)
                 continue
             try:
                 if new is None:
@@ -50,7 +50,7 @@ class Changes:
                     write_bytes(path, new.encode("utf-8"))
                 self.written += 1
             except (CannotWrite, OSError) as problem:
-                self._unwritable(result, str(problem))
+                self._unwritten(result, str(problem))
         if result.arrays is not None:
             self._write_arrays(result)
 
@@ -66,18 +66,14 @@ class Changes:
         try:
             replace_file(path, lambda file: write_npz(file, arrays))
         except CannotWrite as problem:
-            self._unwritable(result, problem.message)
+            self._unwritten(result, problem.message)
 
-    def _unwritable(self, result: FileResult, message: str) -> None:
+    def _unwritten(self, result: FileResult, message: str = "") -> None:
+        """The items whose change was declined, or could not be written for what `message` says."""
         for item in result.items:
             if item.note:
-                item.status, item.note = "error", ""
-                item.diagnostic = fail("E604", message).diagnostic
-
-    def _declined(self, result: FileResult) -> None:
-        for item in result.items:
-            if item.note:
-                item.status, item.note = "failed", "declined"
+                item.status, item.note = ("error", "") if message else ("failed", "declined")
+                item.diagnostic = fail("E604", message).diagnostic if message else item.diagnostic
 
     def _accepted(self, path: str) -> bool:
         if self.accept_all or self.quit:

@@ -169,10 +169,10 @@ class _Builder:
         """All values that are shown, in one plan."""
         self.sums: dict[tuple[Unit, Node, int], Node] = {}
         nodes: list[Node] = [node for node, _ in self.recording.seeds]
-        nodes += [n for v in self.wanted for n in (v.node, self._arriving(v.node))]
+        nodes += [n for v in self.wanted for n in (v.node, self.recording.used[v.node])]
         for unit in units:
             nodes += self._made(unit.head)
-            nodes += [self._arriving(node) for node in self._entries(unit)]
+            nodes += [self.recording.used[node] for node in self._made(unit.head)]
             for target, parts in self._by_target(unit).items():
                 for at, part in enumerate(parts):
                     total = part[0].g
@@ -188,17 +188,10 @@ class _Builder:
             return [node]
         return self.recording.results.get(node, [])
 
-    def _entries(self, unit: Unit) -> list[Node]:
-        """Where a gradient enters a unit: its value, or its results that were used."""
-        return self._made(unit.head)
-
     def _called(self, node: Node) -> str:
         """The name of a node; the values of one name are not told apart where statements are."""
         name = self.names.of.get(node, "")
         return name.partition("#")[0] if self.grouped and node.op is not LEAF else name
-
-    def _arriving(self, node: Node) -> Node:
-        return self.recording.used[node]
 
     # -- parts --------------------------------------------------------------------------------
 
@@ -217,7 +210,7 @@ class _Builder:
             name = self._called(first)
             if source.startswith(name) and source[len(name) :].lstrip()[:1] == "=":
                 source = source[len(name) :].lstrip()[1:].lstrip()
-            expression = Formula(source, rf"\texttt{{{_escaped(source)}}}")
+            expression = Formula(source, rf"\texttt{{{escaped(source)}}}")
         else:
             name = ", ".join(self.names[n] for n in made)
         value = value_of(first)
@@ -243,7 +236,7 @@ class _Builder:
     def _step(self, unit: Unit) -> Step:
         head = unit.head
         opened = self.recording.opens(head)
-        entries = self._entries(unit)
+        entries = self._made(unit.head)
         incoming = tuple(
             Incoming(
                 self._called(n), value_of(self.recording.used[n]), self.counts.get(n, 1),
@@ -293,7 +286,7 @@ class _Builder:
 
     def _formula(self, unit: Unit, part: list[Given]) -> tuple[Formula, tuple[int, ...] | None]:
         """The cotangents of a path in the names of the program."""
-        entries = [n for n in self._entries(unit) if n in self.recording.used]
+        entries = [n for n in self._made(unit.head) if n in self.recording.used]
         names = dict(self.names.of)
         incoming = [f"g({self._called(n)})" for n in entries]
         seeds = dict(self.recording.seeds)
@@ -318,7 +311,7 @@ class _Builder:
         symbols = symbols or r"\text{upstream}"
         return Formula(
             f"{given} through {passed}",
-            rf"{symbols} \text{{ through {_escaped(passed)}}}",
+            rf"{symbols} \text{{ through {escaped(passed)}}}",
         ), broadcast
 
     def _folded(self, unit: Unit) -> list[Contribution]:
@@ -350,7 +343,7 @@ class _Builder:
 
     def _total(self, variable: Variable) -> Total:
         node = variable.node
-        value = value_of(self._arriving(node))
+        value = value_of(self.recording.used[node])
         return Total(
             variable.name, value.shape, value, self.counts.get(node, 0), value_of(node),
             self._hooked(node),
@@ -359,10 +352,6 @@ class _Builder:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _escaped(text: str) -> str:
-    return escaped(text)
 
 
 def _norm(value: np.ndarray) -> float:

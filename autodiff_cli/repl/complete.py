@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..autograd.tensor import Tensor
@@ -32,7 +33,7 @@ class Candidate(NamedTuple):
 
     text: str
     length: int
-    about: Callable[[], str] = lambda: ""
+    about: Callable[[], str] = str
 
 
 MOST = 400
@@ -96,9 +97,7 @@ def matcher(fuzzy: bool) -> Matcher:
 def _command(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
     name, space, rest = before[1:].partition(" ")
     if not space:
-        for command in COMMANDS.values():
-            if match(name, command.name):
-                yield Candidate(command.name, len(name), lambda c=command: c.help)  # type: ignore[misc]  # a bound default
+        yield from _words(name, COMMANDS, match, lambda found: COMMANDS[found].help)
         return
     chosen = COMMANDS.get(name)
     if chosen is None:
@@ -107,8 +106,8 @@ def _command(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
     match chosen.completes:
         case "files":
             yield from _files(rest.lstrip(), match, (".expr", ".py", ".txt", ".json", ".dot"))
-            if name == "save" and match(word, "--asserts") and word:
-                yield Candidate("--asserts", len(word))
+            if name == "save" and word:
+                yield from _words(word, ["--asserts"], match)
         case "settings":
             yield from _settings(rest, match)
         case "list":
@@ -123,17 +122,20 @@ def _command(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
 def _settings(rest: str, match: Matcher) -> Iterator[Candidate]:
     name, space, value = rest.lstrip().partition(" ")
     if not space:
-        for setting in SETTINGS.values():
-            if match(name, setting.name):
-                yield Candidate(setting.name, len(name), lambda s=setting: s.help)  # type: ignore[misc]  # a bound default
+        yield from _words(name, SETTINGS, match, lambda found: SETTINGS[found].help)
     elif name in SETTINGS and "|" in SETTINGS[name].values:
         yield from _words(value, SETTINGS[name].values.split("|"), match)
 
 
-def _words(typed: str, words: Iterable[str], match: Matcher) -> Iterator[Candidate]:
+def _words(
+    typed: str, words: Iterable[str], match: Matcher, about: Callable[[str], str] | None = None,
+    end: str = "",
+) -> Iterator[Candidate]:  # fmt: skip
+    """The words that are meant, with what is said about each, and what is put behind it."""
     for word in words:
         if match(typed, word):
-            yield Candidate(word, len(typed))
+            said = partial(about, word) if about is not None else str
+            yield Candidate(word + end, len(typed), said)
 
 
 def _files(typed: str, match: Matcher, suffixes: tuple[str, ...]) -> Iterator[Candidate]:
@@ -159,9 +161,9 @@ def _names(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
     word = found[0] if found else ""
     call = open_call(before)
     if call is not None:
-        for name in _parameters(call[0], loop):
-            if match(word, name):
-                yield Candidate(f"{name}=", len(word), lambda: "keyword argument")
+        yield from _words(
+            word, _parameters(call[0], loop), match, lambda _: "keyword argument", "="
+        )
     yield from _session_names(word, loop, match)
     if word:
         yield from _plain_names(word, loop, match, own=False)
@@ -169,9 +171,9 @@ def _names(before: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
 
 
 def _session_names(word: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
-    for name, value in list(loop.session.scope.names.items()):
-        if match(word, name) and name != "_":
-            yield Candidate(name, len(word), lambda v=value: about(v, loop))  # type: ignore[misc]  # a bound default
+    names = loop.session.scope.names
+    own = [name for name in names if name != "_"]
+    yield from _words(word, own, match, lambda name: about(names.get(name), loop))
 
 
 def _plain_names(word: str, loop: Loop, match: Matcher, own: bool = True) -> Iterator[Candidate]:
@@ -181,10 +183,8 @@ def _plain_names(word: str, loop: Loop, match: Matcher, own: bool = True) -> Ite
         return
     taken = loop.session.scope.names
     with loop.session.dialect():
-        known = known_names()
-    for name in sorted((n for n in known if match(word, n) and n not in taken), key=len):
-        if not name.startswith("_"):
-            yield Candidate(name, len(word), lambda n=name: signature(n))  # type: ignore[misc]  # a bound default
+        known = [n for n in known_names() if n not in taken and not n.startswith("_")]
+    yield from _words(word, sorted(known, key=len), match, signature)
 
 
 def about(value: Any, loop: Loop) -> str:
@@ -206,35 +206,21 @@ def signature(name: str) -> str:
 def _attributes(owner: str, word: str, loop: Loop, match: Matcher) -> Iterator[Candidate]:
     value = _value(owner.rstrip("."), loop) if owner[0] not in ")]" else None
     if isinstance(value, Namespace):
-        yield from _members(value, word, match)
+        prefix = "" if value.path in ("", "np") else f"{value.path}."
+        names = sorted(name for name in names_of(value) if not name.startswith("_"))
+        yield from _words(word, names, match, lambda name: _op_signature(prefix + name))
         return
-    held = getattr(value, "attributes", None)
-    if isinstance(held, dict):
-        yield from _words(word, [name for name in held if not name.startswith("_")], match)
-    for table in ("parameters", "modules"):
+    for table in ("attributes", "parameters", "modules"):
         held = getattr(value, table, None)
         if isinstance(held, dict):
-            yield from _words(word, held, match)
+            shown = [n for n in held if table != "attributes" or not n.startswith("_")]
+            yield from _words(word, shown, match)
     if value is None or isinstance(value, Tensor):
-        for name in ("grad", "T", "shape", *sorted({*ATTRIBUTES, *OP_ATTRIBUTES})):
-            if match(word, name):
-                yield Candidate(name, len(word), lambda: "attribute")
+        names = ["grad", "T", "shape", *sorted({*ATTRIBUTES, *OP_ATTRIBUTES})]
+        yield from _words(word, names, match, lambda _: "attribute")
         if isinstance(value, Tensor) or word:
-            for name in _tensor_methods():
-                if match(word, name):
-                    yield Candidate(f"{name}(", len(word), lambda n=name: signature(n))  # type: ignore[misc]  # a bound default
-
-
-def _tensor_methods() -> list[str]:
-    return sorted({*_METHODS, *(name for name in public_names() if "." not in name)})
-
-
-def _members(space: Namespace, word: str, match: Matcher) -> Iterator[Candidate]:
-    prefix = "" if space.path in ("", "np") else f"{space.path}."
-    for name in sorted(names_of(space)):
-        if match(word, name) and not name.startswith("_"):
-            full = prefix + name
-            yield Candidate(name, len(word), lambda f=full: _op_signature(f))  # type: ignore[misc]  # a bound default
+            methods = {*_METHODS, *(name for name in public_names() if "." not in name)}
+            yield from _words(word, sorted(methods), match, signature, "(")
 
 
 def _op_signature(path: str) -> str:

@@ -6,6 +6,7 @@ Invariant: the session's own values are never handed out, so nothing these do ca
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...errors import Exit
@@ -50,31 +51,21 @@ def _of_and_wrt(words: list[str]) -> list[str]:
     return options
 
 
-def jacobian(loop: Loop, words: str) -> None:
-    """`:jac [OF] [WRT...]`."""
-    _run(loop, ["jacobian", *_of_and_wrt(_words(words))])
-
-
-def hessian(loop: Loop, words: str) -> None:
-    """`:hess [OF] [WRT...]`."""
-    _run(loop, ["hessian", *_of_and_wrt(_words(words))])
-
-
-def explain(loop: Loop, words: str) -> None:
-    """`:explain [WRT]`."""
-    _run(loop, ["explain", *_wrt(_words(words))])
-
-
-def derive(loop: Loop, words: str) -> None:
-    """`:derive [WRT]`."""
-    _run(loop, ["derive", *_wrt(_words(words))])
-
-
 def _wrt(words: list[str]) -> list[str]:
     names = [word for word in words if not word.startswith("-")]
     if len(names) != len(words):
         return words
     return ["--wrt", ",".join(names)] if names else []
+
+
+def _tool(name: str, options: Callable[[list[str]], list[str]]) -> Callable[[Loop, str], None]:
+    """The command that hands its words to another one as options."""
+    return lambda loop, words: _run(loop, [name, *options(_words(words))])
+
+
+jacobian, hessian = _tool("jacobian", _of_and_wrt), _tool("hessian", _of_and_wrt)
+explain, derive = _tool("explain", _wrt), _tool("derive", _wrt)
+check = _tool("check", list)
 
 
 def why(loop: Loop, words: str) -> None:
@@ -115,8 +106,3 @@ def plot(loop: Loop, words: str) -> None:
     _run(loop, ["run", "--plot", *options, *(o for file in files for o in ("-o", file))])
     if files and loop.code == Exit.OK:
         loop.say(f"written: {files[-1]}")
-
-
-def check(loop: Loop, words: str) -> None:
-    """`:check`: what `autodiff check` says of the session."""
-    _run(loop, ["check", *_words(words)])
