@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.reverse import fitted, parents, zeros_like
+from ..autograd.reverse import Pass, parents
 from ..engine.evaluate import evaluate
 from ..explain.record import recorded, untouched
-from ..graph.dtypes import is_float
 from ..graph.node import Node
-from ..graph.op import LEAF, OUTPUT, constant, output, value_of
+from ..graph.op import LEAF, OUTPUT, constant, value_of
 from ..graph.state import grad_mode
 from ..graph.walk import bodies, newest_first, walk
 from .words import shown
@@ -88,33 +87,20 @@ def reached(roots: list[Node]) -> list[Node]:
     return newest_first(walk(start, lambda node: [x for x in parents(node) if x.requires_grad]))
 
 
-def pullback(node: Node, parts: Parts) -> list[tuple[Node, Node]]:
+def pullback(node: Node, parts: Parts) -> dict[Node, Node]:
     """What the rule of a node hands to each operand, given cotangents of its results by index."""
-    op = node.op
-    if op is LEAF or op is OUTPUT:
-        return []
-    if op.vjp_rule is None:
-        body = bodies(node)
-        return [(body[i], g) for i, g in parts.items() if body[i] is not None]
-    out: Any = node
-    g: Any = parts.get(0)
-    if node.outputs is not None:
-        out = tuple(output(node, i) for i in range(len(node.outputs)))
-        g = tuple(
-            parts.get(i, zeros_like(o)) if is_float(o.dtype) else None for i, o in enumerate(out)
-        )
-    found = op.vjp_rule(g, out, *node.args)
-    found = found if type(found) is tuple else (found,)
-    given: list[tuple[Node, Node]] = []
-    for position, gx in zip(op.tensor_params, found, strict=True):
-        x = node.args[position]
-        if gx is None or x is None:
-            continue
-        pairs = [(x, gx)] if type(x) is Node else zip(x, gx, strict=True)
-        for operand, part in pairs:
-            if operand is not None and part is not None and operand.requires_grad:
-                given.append((operand, fitted(op.kind, part, operand, op)))
-    return given
+    if node.op is LEAF or node.op is OUTPUT:
+        return {}
+    marks = [(n, n.marks) for n in (node, *node.inputs)]  # what a backward and changes left there
+    for n, _ in marks:
+        n.marks = None
+    try:
+        one = Pass((), retain_graph=True)
+        one.differentiate(node, parts[0] if node.outputs is None else parts)
+        return one.cotangents
+    finally:
+        for n, kept in marks:
+            n.marks = kept
 
 
 class Probe:
@@ -136,10 +122,8 @@ class Probe:
         """The sum of what the rule hands to the operand."""
         with grad_mode(False):
             nodes = {i: constant(np.asarray(array)) for i, array in parts.items()}
-            found = [g for x, g in pullback(self.node, nodes) if x is self.operand]
-            if not found:
-                return np.zeros(self.operand.shape)
-            return sum(np.asarray(value_of(g), np.float64) for g in found)
+            g = pullback(self.node, nodes).get(self.operand)
+            return np.zeros(self.operand.shape) if g is None else np.float64(value_of(g))
 
     def at(self, parts: dict[int, Any], index: tuple[int, ...]) -> float:
         """One element of it."""
@@ -156,12 +140,8 @@ class Probe:
         other.requires_grad = True
         with grad_mode(False), np.errstate(all="ignore"):
             moved = node.op.apply([other if arg is operand else arg for arg in node.args])
-            g = constant(self.given[0])
-            found = [g for x, g in pullback(moved, {0: g}) if x is other]
-            total = np.zeros(operand.shape)
-            for part in found:
-                total = total + value_of(part)
-            return float(total[index])
+            g = pullback(moved, {0: constant(self.given[0])}).get(other)
+            return 0.0 if g is None else float(value_of(g)[index])
 
     def influencing(
         self, allowed: dict[int, Any], index: tuple[int, ...]
