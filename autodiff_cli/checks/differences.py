@@ -250,26 +250,16 @@ class GraphCheck:
         cuts: list[Cut] = []
         worst = RIGHT
         generator = generator_of(self.names.get(leaf, ""), self.seed + 1)
-        count = min(2, point.size)
-        for _ in range(count):
+        for _ in range(min(2, point.size)):
             direction = signed_direction(generator, point)
             weights = [
                 ops.constant(np.asarray(signed_direction(generator, np.zeros(n.shape)), n.dtype))
                 for n in leaves
             ]
-            seeds = [(g, w) for g, w in zip(grads, weights, strict=True) if g.requires_grad]
-            if seeds:
-                second = Objective(seeds)
-                product = second.gradients([leaf])[0]
-                claimed = float(np.vdot(Replay([product]).value(product), direction))
-            else:
-                claimed = 0.0
-            check = _Second(grads, weights, leaf, point)
-            verdict = check.line(direction, self).examine(claimed)
-            if verdict.kind == WRONG and not math.isfinite(claimed):
-                verdict = verdict._replace(kind=NOISY)
-            if verdict.kind == WRONG:
-                verdict = self._second_explained(check, direction, verdict, cuts)
+            seeds = list(zip(grads, weights, strict=True))
+            second = GraphCheck(seeds, rtol=max(self.rtol, 1e-5), atol=max(self.atol, 1e-7))
+            verdict, found = self._second(second, leaf, direction)
+            cuts = found or cuts
             rows.append(Row(None, verdict))
             worst = _worse(worst, verdict.kind)
         bad = [row for row in rows if row.verdict.kind == worst]
@@ -277,58 +267,31 @@ class GraphCheck:
             worst, bad if worst != RIGHT else [], len(bad), len(rows), cuts, by_direction=True
         )
 
-    def _second_explained(
-        self, check: _Second, direction: np.ndarray, verdict: Verdict, cuts: list[Cut]
-    ) -> Verdict:
-        """A disagreement of the second order that a cut or a kink explains."""
-        found = find_cuts(check.replay, check.replay.outputs, check.leaf)
-        if found:
-            frozen = check.frozen([cut.node for cut in found])
-            if frozen.line(direction, self).examine(verdict.claimed).kind != WRONG:
-                cuts[:] = found
-                return verdict._replace(kind="cut")
-        return verdict._replace(kind=KINK) if self.near_kink(check.leaf) else verdict
+    def _second(
+        self, second: GraphCheck, leaf: Node, direction: np.ndarray
+    ) -> tuple[Verdict, list[Cut]]:
+        """What a weighted sum of gradients does along a direction, and the cuts that explain a
+        disagreement."""
+        point = np.asarray(self.replay.value(leaf))
+        claimed = 0.0
+        seeds = [(g, weight) for g, weight in second.objective.seeds if g.requires_grad]
+        if seeds:
+            product = Objective(seeds).gradients([leaf])[0]
+            claimed = float(np.vdot(Replay([product]).value(product), direction))
 
+        def examined(replay: Replay) -> Verdict:
+            return Probe(second, replay, leaf, point).line(direction, 1.0).examine(claimed)
 
-class _Second:
-    """The weighted sum of gradients as a function of one leaf."""
-
-    def __init__(
-        self,
-        grads: list[Node],
-        weights: list[Node],
-        leaf: Node,
-        point: np.ndarray,
-        frozen: tuple[Node, ...] = (),
-    ):
-        self.replay = Replay(grads, frozen)
-        self.leaf = leaf
-        self.nodes = weights
-        self.weights = [weight.value for weight in weights]
-        self.depends = leaf in self.replay
-        self.run = self.replay.function(leaf) if self.depends else None
-        self.point = point
-
-    def frozen(self, nodes: list[Node]) -> _Second:
-        """The same with some nodes taken for constants."""
-        return _Second(self.replay.outputs, self.nodes, self.leaf, self.point, tuple(nodes))
-
-    def value(self, point: np.ndarray) -> float:
-        found = (
-            [self.replay.value(n) for n in self.replay.outputs]
-            if self.run is None
-            else self.run(point)
-        )
-        return float(sum(np.vdot(w, g) for w, g in zip(self.weights, found, strict=True)))
-
-    def line(self, direction: np.ndarray, check: GraphCheck) -> Line:
-        return Line(
-            lambda t: self.value(self.point + float(t.real) * direction),
-            self.value(self.point),
-            1.0,
-            rtol=max(check.rtol, 1e-5),
-            atol=max(check.atol, 1e-7),
-        )
+        verdict = examined(second.replay)
+        if verdict.kind == WRONG and not math.isfinite(claimed):
+            return verdict._replace(kind=NOISY), []
+        if verdict.kind != WRONG:
+            return verdict, []
+        cuts = find_cuts(second.replay, second.objective.nodes, leaf)
+        frozen = [cut.node for cut in cuts]
+        if cuts and examined(Replay(second.replay.outputs, frozen)).kind != WRONG:
+            return verdict._replace(kind="cut"), cuts
+        return verdict._replace(kind=KINK) if self.near_kink(leaf) else verdict, []
 
 
 class Probe:
@@ -342,7 +305,8 @@ class Probe:
         nodes = replay.dependents(leaf)
         self.analytic = is_analytic(nodes)
         self.near = check.near_kink(leaf)
-        self.here = check.here if point is replay.value(leaf) else self.value(point)
+        same = leaf in replay and point is replay.value(leaf)
+        self.here = check.here if same else self.value(point)
         self.size = lambda: max((_largest(replay.value(n)) for n in nodes), default=0.0)
 
     @property
