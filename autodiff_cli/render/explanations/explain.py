@@ -289,7 +289,10 @@ class _Sheet:
         notes_of += [note] if note else []
         rows: Block = [row]
         for shown in notes_of:
-            rows[-1:] = self._noted(rows[-1], shown, 2, inner)
+            if sum(width_of(t) for t, _ in rows[-1]) + 2 + len(shown) <= self.width:
+                rows[-1].append((f"  {shown}", DIM))
+            else:
+                rows += self._remark(shown, inner)
         return [*rows, *self._below(value, inner, signs=total)]
 
     # -- values -------------------------------------------------------------------------------
