@@ -33,23 +33,33 @@ def _length(value: Any) -> int:
     return FUNCTIONS["len"](value)
 
 
-Check = tuple[str, Callable[[Any], bool], str, str]
+# What an argument has to be, in words, and PyTorch's exception where it is not.
+Check = tuple[Callable[[Any], bool], str, str]
 
 
-def _kept(*names: str, checks: tuple[Check, ...] = (), **defaults: Any) -> Method:
-    """An `__init__` that keeps its arguments, after checks of them: an argument's name, what must
-    hold, in words, and PyTorch's exception where it does not."""
+def _positive(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+_POSITIVE: Check = _positive, "a positive integer value", "ValueError"
+_POSITIVE_OR_NONE: Check = lambda n: n is None or _positive(n), *_POSITIVE[1:]
+_BOOLEAN: Check = lambda value: type(value) is bool, "a boolean value", "ValueError"
+_ROW: Check = lambda value: len(as_tensor(value).shape) == 1, "a 1d sequence", "ValueError"
+
+
+def _kept(names: str, defaults: dict[str, Any] | None = None, **checks: Check) -> Method:
+    """An `__init__` that keeps its arguments, after checks of them in this order."""
+    known = names.split()
 
     def init(self: Object, *args: Any, **kwargs: Any) -> None:
-        given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
-        missing = [name for name in names if name not in given]
-        if missing or len(args) > len(names) or set(given) - set(names):
+        given = {**(defaults or {}), **dict(zip(known, args, strict=False)), **kwargs}
+        if set(given) != set(known) or len(args) > len(known):
             raise fail(
                 "E205",
-                f"`{self.cls.name}` takes {', '.join(names)}",
-                help=f"write `{self.cls.name}({', '.join(f'{n}=...' for n in names)})`",
+                f"`{self.cls.name}` takes {', '.join(known)}",
+                help=f"write `{self.cls.name}({', '.join(f'{n}=...' for n in known)})`",
             )
-        for name, holds, wanted, raises in checks:
+        for name, (holds, wanted, raises) in checks.items():
             if not holds(given[name]):
                 raise fail(
                     "E205",
@@ -62,16 +72,18 @@ def _kept(*names: str, checks: tuple[Check, ...] = (), **defaults: Any) -> Metho
     return init
 
 
-def _positive(value: Any) -> bool:
-    return type(value) is int and value > 0
+def _items(init: Method, item: Method, length: Method) -> dict[str, Method]:
+    """The methods of a dataset that is looked up."""
+    return {"__init__": init, "__getitem__": item, "__len__": length}
 
 
-def _in_one_row(value: Any) -> bool:
-    return len(as_tensor(value).shape) == 1
+def _order(init: Method, items: Method, length: Method) -> dict[str, Method]:
+    """The methods of what gives keys, or batches, one after the other."""
+    return {"__init__": init, "__iter__": items, "__len__": length}
 
 
-def _boolean(value: Any) -> bool:
-    return type(value) is bool
+def _length_of(field: str) -> Method:
+    return lambda self: _length(self.fields[field])
 
 
 # -- datasets -------------------------------------------------------------------------------------
@@ -120,13 +132,21 @@ def _joined_item(self: Object, key: Any) -> Any:
 DATASET = library_class("Dataset", [], {"__getitem__": _no_items})
 ITERABLE = library_class("IterableDataset", [DATASET], {})
 SUBSET = library_class(
-    "Subset",
+    "Subset", [DATASET], _items(_kept("dataset indices"), _subset_item, _length_of("indices"))
+)
+TENSORS = library_class(
+    "TensorDataset",
     [DATASET],
-    {
-        "__init__": _kept("dataset", "indices"),
-        "__getitem__": _subset_item,
-        "__len__": lambda self: _length(self.fields["indices"]),
-    },
+    _items(
+        _tensors,
+        lambda self, key: tuple([index(t, key) for t in self.fields["tensors"]]),
+        lambda self: _length(self.fields["tensors"][0]),
+    ),
+)
+JOINED = library_class(
+    "ConcatDataset",
+    [DATASET],
+    _items(_joined, _joined_item, lambda self: sum(map(_length, self.fields["datasets"]))),
 )
 
 
@@ -214,90 +234,91 @@ def _weighted_order(self: Object) -> Lazy:
     return Lazy("generator", iter(drawn.numpy().tolist()))
 
 
-def _batches(self: Object) -> Lazy:
-    def items() -> Iterator[list[Any]]:
-        source = iterator(make_iterator(self.fields["sampler"]))
-        size, drop = self.fields["batch_size"], truth(self.fields["drop_last"])
-        while batch := list(islice(source, size)):
-            if len(batch) < size and drop:
-                return
-            yield batch
+def _batched(source: Any, options: dict[str, Any]) -> Iterator[list[Any]]:
+    """The items of a source, as many at a time as the options of a sampler or loader say."""
+    items = iterator(make_iterator(source))
+    size, drop = options["batch_size"], truth(options["drop_last"])
+    while batch := list(islice(items, size)):
+        if len(batch) < size and drop:
+            return
+        yield batch
 
-    return Lazy("generator", items())
+
+def _batches(self: Object) -> Lazy:
+    return Lazy("generator", _batched(self.fields["sampler"], self.fields))
+
+
+def _count(n: int, options: dict[str, Any]) -> int:
+    """How many batches so many items make."""
+    size = options["batch_size"]
+    return n // size if truth(options["drop_last"]) else -(-n // size)
 
 
 def _batch_count(self: Object) -> int:
-    n, size = _length(self.fields["sampler"]), self.fields["batch_size"]
-    return n // size if truth(self.fields["drop_last"]) else (n + size - 1) // size
+    return _count(_length(self.fields["sampler"]), self.fields)
 
 
 SAMPLER = library_class("Sampler", [], {"__init__": lambda self, data_source=None: None})
 SEQUENTIAL = library_class(
     "SequentialSampler",
     [SAMPLER],
-    {
-        "__init__": _kept("data_source"),
-        "__iter__": lambda self: Lazy("range_iterator", iter(range(_source_length(self)))),
-        "__len__": _source_length,
-    },
+    _order(
+        _kept("data_source"),
+        lambda self: Lazy("range_iterator", iter(range(_source_length(self)))),
+        _source_length,
+    ),
+)
+_KEEP_SOURCE = _kept(
+    "data_source replacement num_samples generator",
+    {"replacement": False, "num_samples": None, "generator": None},
+    replacement=(*_BOOLEAN[:2], "TypeError"),
+    num_samples=_POSITIVE_OR_NONE,
 )
 
 
-def _random_sampler(keep: Method) -> Method:
-    def init(self: Object, *args: Any, **kwargs: Any) -> None:
-        keep(self, *args, **kwargs)
-        self.fields["_num_samples"] = self.fields.pop("num_samples")
-        if not _source_length(self):
-            raise fault("E205 num_samples-should-positive-integer")
-
-    return init
+def _random_sampler(self: Object, *args: Any, **kwargs: Any) -> None:
+    _KEEP_SOURCE(self, *args, **kwargs)
+    self.fields["_num_samples"] = self.fields.pop("num_samples")
+    if not _source_length(self):
+        raise fault("E205 num_samples-should-positive-integer")
 
 
 RANDOM_ORDER = library_class(
     "RandomSampler",
     [SAMPLER],
     {
-        "__init__": _random_sampler(
-            _kept(
-                "data_source",
-                "replacement",
-                "num_samples",
-                "generator",
-                checks=(
-                    ("replacement", _boolean, "a boolean value", "TypeError"),
-                    (
-                        "num_samples",
-                        lambda n: n is None or _positive(n),
-                        "a positive integer value",
-                        "ValueError",
-                    ),
-                ),
-                replacement=False,
-                num_samples=None,
-                generator=None,
-            )
-        ),
+        **_order(_random_sampler, _random_order, _source_length),
         "num_samples": property(Builtin("num_samples", _source_length)),
-        "__iter__": _random_order,
-        "__len__": _source_length,
     },
+)
+SOME_ORDER = library_class(
+    "SubsetRandomSampler",
+    [SAMPLER],
+    _order(_kept("indices generator", {"generator": None}), _some_order, _length_of("indices")),
+)
+WEIGHTED_ORDER = library_class(
+    "WeightedRandomSampler",
+    [SAMPLER],
+    _order(
+        _kept(
+            "weights num_samples replacement generator",
+            {"replacement": True, "generator": None},
+            num_samples=_POSITIVE,
+            replacement=_BOOLEAN,
+            weights=_ROW,
+        ),
+        _weighted_order,
+        lambda self: self.fields["num_samples"],
+    ),
 )
 BATCHES = library_class(
     "BatchSampler",
     [SAMPLER],
-    {
-        "__init__": _kept(
-            "sampler",
-            "batch_size",
-            "drop_last",
-            checks=(
-                ("batch_size", _positive, "a positive integer value", "ValueError"),
-                ("drop_last", _boolean, "a boolean value", "ValueError"),
-            ),
-        ),
-        "__iter__": _batches,
-        "__len__": _batch_count,
-    },
+    _order(
+        _kept("sampler batch_size drop_last", batch_size=_POSITIVE, drop_last=_BOOLEAN),
+        _batches,
+        _batch_count,
+    ),
 )
 
 
@@ -398,11 +419,8 @@ def _loader(self: Object, dataset: Any, *args: Any, **kwargs: Any) -> None:
     self.fields.update(options)
     self.fields.update(dataset=dataset, sampler=sampler, batch_sampler=batches)
     if options["collate_fn"] is None:
-        self.fields["collate_fn"] = (
-            Builtin("default_collate", collate)
-            if size is not None or batches is not None
-            else Builtin("default_convert", _converted)
-        )
+        single = size is None and batches is None
+        self.fields["collate_fn"] = NAMES["default_convert" if single else "default_collate"]
 
 
 class _Batches(Lazy):
@@ -428,100 +446,38 @@ def _loaded(self: Object) -> Lazy:
     _drawn_seed(fields["generator"])
 
     def batches() -> Iterator[Any]:
-        gather = fields["collate_fn"]
         single = fields["batch_sampler"] is None
-        if keys is None:
-            yield from _streamed(dataset, fields["batch_size"], truth(fields["drop_last"]), gather)
-            return
-        for key in keys:
-            found = index(dataset, key) if single else [index(dataset, k) for k in key]
-            yield call_value(gather, [found], {})
+        if keys is not None:
+            found = (index(dataset, k) if single else [index(dataset, i) for i in k] for k in keys)
+        elif fields["batch_size"] is None:
+            found = iterator(make_iterator(dataset))
+        else:
+            found = _batched(dataset, fields)
+        for gathered in found:
+            yield call_value(fields["collate_fn"], [gathered], {})
 
     return _Batches("_SingleProcessDataLoaderIter", batches(), self)
-
-
-def _streamed(dataset: Any, size: int | None, drop: bool, gather: Any) -> Iterator[Any]:
-    source = iterator(make_iterator(dataset))
-    if size is None:
-        for item in source:
-            yield call_value(gather, [item], {})
-        return
-    while batch := list(islice(source, size)):
-        if len(batch) < size and drop:
-            return
-        yield call_value(gather, [batch], {})
 
 
 def _loader_length(self: Object) -> int:
     order = self.fields["batch_sampler"] or self.fields["sampler"]
     if order is not None:
         return _length(order)
-    n, size = _length(self.fields["dataset"]), self.fields["batch_size"]
-    if size is None:
-        return n
-    return n // size if truth(self.fields["drop_last"]) else -(-n // size)
+    n = _length(self.fields["dataset"])
+    return n if self.fields["batch_size"] is None else _count(n, self.fields)
 
 
+LOADER = library_class("DataLoader", [], _order(_loader, _loaded, _loader_length))
+_CLASSES = (
+    DATASET, ITERABLE, SUBSET, TENSORS, JOINED, SAMPLER, SEQUENTIAL, RANDOM_ORDER, SOME_ORDER,
+    WEIGHTED_ORDER, BATCHES, LOADER,
+)  # fmt: skip
+_FUNCTIONS: dict[str, Method] = {
+    "random_split": _split,
+    "default_collate": collate,
+    "default_convert": _converted,
+}
 NAMES: dict[str, Any] = {
-    "Dataset": DATASET,
-    "IterableDataset": ITERABLE,
-    "Subset": SUBSET,
-    "TensorDataset": library_class(
-        "TensorDataset",
-        [DATASET],
-        {
-            "__init__": _tensors,
-            "__getitem__": lambda self, key: tuple([index(t, key) for t in self.fields["tensors"]]),
-            "__len__": lambda self: _length(self.fields["tensors"][0]),
-        },
-    ),
-    "ConcatDataset": library_class(
-        "ConcatDataset",
-        [DATASET],
-        {
-            "__init__": _joined,
-            "__getitem__": _joined_item,
-            "__len__": lambda self: sum(_length(d) for d in self.fields["datasets"]),
-        },
-    ),
-    "Sampler": SAMPLER,
-    "SequentialSampler": SEQUENTIAL,
-    "RandomSampler": RANDOM_ORDER,
-    "SubsetRandomSampler": library_class(
-        "SubsetRandomSampler",
-        [SAMPLER],
-        {
-            "__init__": _kept("indices", "generator", generator=None),
-            "__iter__": _some_order,
-            "__len__": lambda self: _length(self.fields["indices"]),
-        },
-    ),
-    "WeightedRandomSampler": library_class(
-        "WeightedRandomSampler",
-        [SAMPLER],
-        {
-            "__init__": _kept(
-                "weights",
-                "num_samples",
-                "replacement",
-                "generator",
-                checks=(
-                    ("num_samples", _positive, "a positive integer value", "ValueError"),
-                    ("replacement", _boolean, "a boolean value", "ValueError"),
-                    ("weights", _in_one_row, "a 1d sequence", "ValueError"),
-                ),
-                replacement=True,
-                generator=None,
-            ),
-            "__iter__": _weighted_order,
-            "__len__": lambda self: self.fields["num_samples"],
-        },
-    ),
-    "BatchSampler": BATCHES,
-    "DataLoader": library_class(
-        "DataLoader", [], {"__init__": _loader, "__iter__": _loaded, "__len__": _loader_length}
-    ),
-    "random_split": Builtin("random_split", _split),
-    "default_collate": Builtin("default_collate", collate),
-    "default_convert": Builtin("default_convert", _converted),
+    **{cls.name: cls for cls in _CLASSES},
+    **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
 }

@@ -14,111 +14,82 @@ from .library import plain
 
 Options = dict[str, Any]
 
-_COMMON = {"foreach": None, "maximize": False, "differentiable": False}
-_CAPTURED = {**_COMMON, "capturable": False}
-_BETAS = (0.9, 0.999)
+# What options are where nothing else is said.
+_DEFAULTS: Options = {
+    "lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0, "momentum": 0,
+    "dampening": 0, "nesterov": False, "amsgrad": False, "momentum_decay": 4e-3,
+    "decoupled_weight_decay": False, "alpha": 0.99, "centered": False, "lr_decay": 0,
+    "initial_accumulator_value": 0, "rho": 0.9, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50),
+    "lambd": 1e-4, "t0": 1e6, "max_iter": 20, "max_eval": None, "tolerance_grad": 1e-7,
+    "tolerance_change": 1e-9, "history_size": 100, "line_search_fn": None, "foreach": None,
+    "maximize": False, "differentiable": False, "capturable": False, "fused": None,
+}  # fmt: skip
+_COMMON = "foreach maximize differentiable"
 
-# The rule of a step, the options in PyTorch's order, and those given only by keyword.
-SIGNATURES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
-    "SGD": (
-        rules.sgd,
-        {"lr": 1e-3, "momentum": 0, "dampening": 0, "weight_decay": 0, "nesterov": False},
-        {**_COMMON, "fused": None},
-    ),
-    "Adam": (
+Signature = tuple[Any, Options, Options]
+
+
+def _signature(rule: Any, names: str, **others: Any) -> Signature:
+    """The rule of a step, the options in PyTorch's order, and those given only by keyword, whose
+    names stand behind a `*`."""
+    parts = [part.split() for part in names.partition("*")[::2]]
+    options, keywords = [{n: others.get(n, _DEFAULTS[n]) for n in part} for part in parts]
+    return rule, options, keywords
+
+
+SIGNATURES: dict[str, Signature] = {
+    "SGD": _signature(rules.sgd, f"lr momentum dampening weight_decay nesterov * {_COMMON} fused"),
+    "Adam": _signature(
         rules.adam,
-        {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "amsgrad": False},
-        {**_CAPTURED, "fused": None, "decoupled_weight_decay": False},
+        f"lr betas eps weight_decay amsgrad * {_COMMON} capturable fused decoupled_weight_decay",
     ),
-    "AdamW": (
+    "AdamW": _signature(
         rules.adam,
-        {"lr": 1e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 1e-2, "amsgrad": False},
-        {**_CAPTURED, "fused": None},
+        f"lr betas eps weight_decay amsgrad * {_COMMON} capturable fused",
+        weight_decay=1e-2,
     ),
-    "Adamax": (
+    "Adamax": _signature(
         rules.adamax,
-        {"lr": 2e-3, "betas": _BETAS, "eps": 1e-8, "weight_decay": 0, "foreach": None},
-        {"maximize": False, "differentiable": False, "capturable": False},
+        "lr betas eps weight_decay foreach * maximize differentiable capturable",
+        lr=2e-3,
     ),
-    "NAdam": (
+    "NAdam": _signature(
         rules.nadam,
-        {
-            "lr": 2e-3,
-            "betas": _BETAS,
-            "eps": 1e-8,
-            "weight_decay": 0,
-            "momentum_decay": 4e-3,
-            "decoupled_weight_decay": False,
-        },
-        _CAPTURED,
+        f"lr betas eps weight_decay momentum_decay decoupled_weight_decay * {_COMMON} capturable",
+        lr=2e-3,
     ),
-    "RAdam": (
-        rules.radam,
-        {
-            "lr": 1e-3,
-            "betas": _BETAS,
-            "eps": 1e-8,
-            "weight_decay": 0,
-            "decoupled_weight_decay": False,
-        },
-        _CAPTURED,
+    "RAdam": _signature(
+        rules.radam, f"lr betas eps weight_decay decoupled_weight_decay * {_COMMON} capturable"
     ),
-    "RMSprop": (
-        rules.rmsprop,
-        {
-            "lr": 1e-2,
-            "alpha": 0.99,
-            "eps": 1e-8,
-            "weight_decay": 0,
-            "momentum": 0,
-            "centered": False,
-            "capturable": False,
-            **_COMMON,
-        },
-        {},
+    "RMSprop": _signature(
+        rules.rmsprop, f"lr alpha eps weight_decay momentum centered capturable {_COMMON}", lr=1e-2
     ),
-    "Adagrad": (
+    "Adagrad": _signature(
         rules.adagrad,
-        {
-            "lr": 1e-2,
-            "lr_decay": 0,
-            "weight_decay": 0,
-            "initial_accumulator_value": 0,
-            "eps": 1e-10,
-            "foreach": None,
-        },
-        {"maximize": False, "differentiable": False, "fused": None},
+        "lr lr_decay weight_decay initial_accumulator_value eps foreach "
+        "* maximize differentiable fused",
+        lr=1e-2,
+        eps=1e-10,
     ),
-    "Adadelta": (
+    "Adadelta": _signature(
         rules.adadelta,
-        {"lr": 1.0, "rho": 0.9, "eps": 1e-6, "weight_decay": 0, "foreach": None},
-        {"capturable": False, "maximize": False, "differentiable": False},
+        "lr rho eps weight_decay foreach * capturable maximize differentiable",
+        lr=1.0,
+        eps=1e-6,
     ),
-    "Rprop": (
-        rules.rprop,
-        {"lr": 1e-2, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)},
-        _CAPTURED,
-    ),
-    "ASGD": (
+    "Rprop": _signature(rules.rprop, f"lr etas step_sizes * {_COMMON} capturable", lr=1e-2),
+    "ASGD": _signature(
         rules.asgd,
-        {"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0, **_CAPTURED},
-        {},
+        f"lr lambd alpha t0 weight_decay {_COMMON} capturable",
+        lr=1e-2,
+        alpha=0.75,
     ),
-    "LBFGS": (
+    "LBFGS": _signature(
         None,
-        {
-            "lr": 1,
-            "max_iter": 20,
-            "max_eval": None,
-            "tolerance_grad": 1e-7,
-            "tolerance_change": 1e-9,
-            "history_size": 100,
-            "line_search_fn": None,
-        },
-        {},
+        "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn",
+        lr=1,
     ),
 }
-
 
 # The order in which a parameter group has the options, where it is not that of the signature.
 _SHOWN: dict[str, str] = {

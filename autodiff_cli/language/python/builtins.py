@@ -47,6 +47,7 @@ from ..values.values import (
     TypeName,
     UserFunction,
     has,
+    instances,
 )
 
 
@@ -112,7 +113,7 @@ def _tensor_argument(values: tuple[Any, ...]) -> bool:
 
 
 def _sum(*args: Any, **kwargs: Any) -> Any:
-    if (args and isinstance(args[0], Tensor)) or _is_native_list(args[:1]):
+    if _tensor_argument(args[:1]):
         if STATE.python and isinstance(args[0], Tensor) and len(args) == 1 and not kwargs:
             return _python_sum(args[0], 0)
         if not (isinstance(args[0], list) and _mixed_shapes(args[0])):
@@ -122,27 +123,9 @@ def _sum(*args: Any, **kwargs: Any) -> Any:
     return _python_sum(args[0], *args[1:], **kwargs)
 
 
-def _is_native_list(values: tuple[Any, ...]) -> bool:
-    return (
-        not STATE.python
-        and bool(values)
-        and isinstance(values[0], list)
-        and bool(values[0])
-        and is_numeric_list(values[0])
-    )
-
-
 def _mixed_shapes(values: list[Any]) -> bool:
-    return (
-        len(
-            {
-                tuple(v.shape) if isinstance(v, Tensor) else ()
-                for v in values
-                if not isinstance(v, list)
-            }
-        )
-        > 1
-    )
+    parts = [value for value in values if not isinstance(value, list)]
+    return len({tuple(v.shape) if isinstance(v, Tensor) else () for v in parts}) > 1
 
 
 def _python_sum(values: Any, start: Any = 0) -> Any:
@@ -263,16 +246,15 @@ def _reversed(values: Any) -> Any:
     return Lazy("list_reverseiterator", reversed(items_of(values)))
 
 
-def _any(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args) and not STATE.python:
-        return calls.call("any", args, kwargs)
-    return any(truth(v) for v in iterate(args[0]))
+def _over_all(name: str, function: Callable[..., bool]) -> Callable[..., Any]:
+    """`any` or `all`."""
 
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if _tensor_argument(args) and not STATE.python:
+            return calls.call(name, args, kwargs)
+        return function(truth(v) for v in iterate(args[0]))
 
-def _all(*args: Any, **kwargs: Any) -> Any:
-    if _tensor_argument(args) and not STATE.python:
-        return calls.call("all", args, kwargs)
-    return all(truth(v) for v in iterate(args[0]))
+    return run
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
@@ -310,10 +292,6 @@ def _getattr(value: Any, name: Any, *default: Any) -> Any:
 def _hasattr(value: Any, name: Any) -> bool:
     marker = object()
     return _getattr(value, name, marker) is not marker
-
-
-def _delattr(value: Any, name: Any) -> None:
-    delete_attribute(value, name)
 
 
 def _hash(value: Any) -> int:
@@ -391,10 +369,6 @@ def _divmod(a: Any, b: Any) -> Any:
     return binary("//", a, b), binary("%", a, b)
 
 
-def _setattr(value: Any, name: Any, new: Any) -> None:
-    set_attribute(value, name, new)
-
-
 def type_of(value: Any) -> Any:
     value = like(value)
     if isinstance(value, Instance):
@@ -415,7 +389,7 @@ def type_of(value: Any) -> Any:
         return TYPE
     for name, kind in _OTHER_KINDS.items():
         if isinstance(value, kind):
-            return _other_kind(name, kind)
+            return instances(name, kind)
     raise fault("E203 type-not-supported", kind_of(value))
 
 
@@ -441,53 +415,30 @@ _OTHER_KINDS: dict[str, Any] = {
 }
 
 
-def _other_kind(name: str, kind: Any) -> TypeName:
-    return TypeName(name, lambda value: isinstance(value, kind), None)
-
-
 TENSOR_TYPE = TypeName("torch.Tensor", lambda v: isinstance(v, Tensor) and v.tag != "numpy", None)
-TYPE = TypeName("type", lambda v: isinstance(v, UserClass | TypeName), _type)
+TYPE = instances("type", UserClass | TypeName, _type)
 ARRAY_TYPE = TypeName("numpy.ndarray", lambda v: isinstance(v, Tensor) and v.tag == "numpy", None)
-
-TYPES: dict[str, TypeName] = {
-    "Tensor": TENSOR_TYPE,
-    "ndarray": ARRAY_TYPE,
-    "bool": TypeName("bool", lambda v: isinstance(v, bool), lambda value=False: truth(value)),
-    "int": TypeName("int", lambda value: isinstance(value, int), _to_int),
-    "float64": TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
-    "float": TypeName("float", lambda v: isinstance(v, float), _float),
-    "str": TypeName(
-        "str",
-        lambda v: isinstance(v, str),
-        lambda value="": text(value),
-        maketrans=Builtin("maketrans", lambda *args: str.maketrans(*args)),
-    ),
-    "Size": TypeName(
-        "torch.Size",
-        lambda v: isinstance(v, Size),
-        lambda values=(): Size(_int(v) for v in items_of(values)),
-    ),
-    "list": TypeName(
-        "list", lambda v: isinstance(v, list), lambda values=(): list(items_of(values))
-    ),
-    "tuple": TypeName(
-        "tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values))
-    ),
-    "dict": TypeName(
-        "dict",
-        lambda v: isinstance(v, dict),
-        _dict,
-        fromkeys=Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value)),
-    ),
-    "set": TypeName("set", lambda v: isinstance(v, set), lambda values=(): set(_members(values))),
-    "frozenset": TypeName(
-        "frozenset",
-        lambda v: isinstance(v, frozenset),
-        lambda values=(): frozenset(_members(values)),
-    ),
-    "slice": TypeName("slice", lambda v: isinstance(v, slice), lambda *parts: slice(*parts)),
-    "dtype": TypeName("torch.dtype", lambda v: isinstance(v, np.dtype), None),
-}
+_FROM_KEYS = Builtin("fromkeys", lambda keys, value=None: dict.fromkeys(items_of(keys), value))
+_MAKE_TABLE = Builtin("maketrans", lambda *args: str.maketrans(*args))
+_TYPES = (
+    TENSOR_TYPE,
+    ARRAY_TYPE,
+    instances("bool", bool, lambda value=False: truth(value)),
+    instances("int", int, _to_int),
+    TypeName("numpy.float64", lambda v: type(v) is np.float64, None),
+    instances("float", float, _float),
+    instances("str", str, lambda value="": text(value), maketrans=_MAKE_TABLE),
+    instances("torch.Size", Size, lambda values=(): Size(_int(v) for v in items_of(values))),
+    instances("list", list, lambda values=(): list(items_of(values))),
+    instances("tuple", tuple, lambda values=(): tuple(items_of(values))),
+    instances("dict", dict, _dict, fromkeys=_FROM_KEYS),
+    instances("set", set, lambda values=(): set(_members(values))),
+    instances("frozenset", frozenset, lambda values=(): frozenset(_members(values))),
+    instances("slice", slice, lambda *parts: slice(*parts)),
+    instances("torch.dtype", np.dtype),
+)
+TYPES: dict[str, TypeName] = {kind.name.rpartition(".")[2]: kind for kind in _TYPES}
+_BARE_TYPES = "bool int float str list tuple dict set frozenset slice"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "print": _print,
@@ -503,15 +454,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "enumerate": enumerated,
     "reversed": _reversed,
     "sorted": sorted_values,
-    "any": _any,
-    "all": _all,
+    "any": _over_all("any", any),
+    "all": _over_all("all", all),
     "isinstance": _isinstance,
     "map": mapped,
     "filter": filtered,
     "getattr": _getattr,
     "hasattr": _hasattr,
-    "setattr": _setattr,
-    "delattr": _delattr,
+    "setattr": set_attribute,
+    "delattr": lambda value, name: delete_attribute(value, name),
     "id": id,
     "hash": _hash,
     "vars": _vars,
@@ -532,21 +483,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 BUILTINS: dict[str, Any] = {
-    **{
-        name: TYPES[name]
-        for name in (
-            "bool",
-            "int",
-            "float",
-            "str",
-            "list",
-            "tuple",
-            "dict",
-            "set",
-            "frozenset",
-            "slice",
-        )
-    },
+    **{name: TYPES[name] for name in _BARE_TYPES.split()},
     **{name: Builtin(name, function) for name, function in FUNCTIONS.items()},
     **DECORATORS,
     "object": OBJECT,

@@ -14,7 +14,7 @@ from ..values.functions import Parameters
 from ..values.operations import items_of, pairs_of, truth
 from ..values.subscripts import slice_part
 from ..values.user_classes import UserClass
-from ..values.values import Builtin, Method, Scope, TypeName, UserFunction
+from ..values.values import Builtin, Method, Scope, TypeName, UserFunction, instances
 
 _NOWHERE: Any = None  # a place in no text
 
@@ -135,36 +135,23 @@ def row_type(cls: UserClass) -> UserClass:
     return named_tuple(cls.name, names, defaults, cls.names)
 
 
-TUPLE = TypeName("tuple", lambda v: isinstance(v, tuple), lambda values=(): tuple(items_of(values)))
+TUPLE = instances("tuple", tuple, lambda values=(): tuple(items_of(values)))
 
-COLLECTIONS: dict[str, Any] = {
-    "defaultdict": TypeName(
-        "collections.defaultdict",
-        lambda v: isinstance(v, defaultdict),
-        lambda default_factory=None, values=(), **kwargs: defaultdict(
-            default_factory, pairs_of(values), **kwargs
-        ),
-    ),
-    "Counter": TypeName(
-        "collections.Counter",
-        lambda v: isinstance(v, Counter),
-        lambda values=(), **kwargs: Counter(counts_of(values), **kwargs),
-    ),
-    "deque": TypeName(
-        "collections.deque",
-        lambda v: isinstance(v, deque),
-        lambda values=(), maxlen=None: deque(items_of(values), slice_part(maxlen)),
-    ),
-    "OrderedDict": TypeName(
-        "collections.OrderedDict",
-        lambda v: isinstance(v, OrderedDict),
-        lambda values=(), **kwargs: OrderedDict(pairs_of(values), **kwargs),
-    ),
-    "namedtuple": Builtin("namedtuple", _named_tuple),
-}
+
+def _default_dict(default_factory: Any = None, values: Any = (), **kwargs: Any) -> Any:
+    return defaultdict(default_factory, pairs_of(values), **kwargs)
+
+
 KINDS: dict[type, TypeName] = {
-    defaultdict: COLLECTIONS["defaultdict"],
-    Counter: COLLECTIONS["Counter"],
-    deque: COLLECTIONS["deque"],
-    OrderedDict: COLLECTIONS["OrderedDict"],
+    kind: instances(f"collections.{kind.__name__}", kind, make)
+    for kind, make in (
+        (defaultdict, _default_dict),
+        (Counter, lambda values=(), **kwargs: Counter(counts_of(values), **kwargs)),
+        (deque, lambda values=(), maxlen=None: deque(items_of(values), slice_part(maxlen))),
+        (OrderedDict, lambda values=(), **kwargs: OrderedDict(pairs_of(values), **kwargs)),
+    )
+}
+COLLECTIONS: dict[str, Any] = {
+    **{kind.__name__: made for kind, made in KINDS.items()},
+    "namedtuple": Builtin("namedtuple", _named_tuple),
 }

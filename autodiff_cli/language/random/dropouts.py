@@ -98,33 +98,20 @@ def _feature_alpha(tensor: Tensor, p: float) -> Tensor:
 def _feature_dropout(
     input: Any, p: Any = 0.5, training: Any = True, *, train: Any = None
 ) -> Tensor:
-    return _noisy(
-        "feature_dropout",
-        input,
-        p,
-        training if train is None else train,
-        False,
-        _feature_factor("feature_dropout"),
-    )
+    name = "feature_dropout"
+    wanted = training if train is None else train
+    return _noisy(name, input, p, wanted, False, _feature_factor(name))
 
 
-def _alpha_dropout(
-    input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False, *, train: Any = None
-) -> Tensor:
-    return _noisy("alpha_dropout", input, p, training if train is None else train, inplace, _alpha)
+def _dropout(name: str, noise: Noise, trains: bool = False) -> Callable[..., Tensor]:
+    """One of the dropouts; `trains`: also where nobody says that it is training."""
 
+    def run(
+        input: Any, p: Any = 0.5, training: Any = trains, inplace: Any = False, *, train: Any = None
+    ) -> Tensor:
+        return _noisy(name, input, p, training if train is None else train, inplace, noise)
 
-def _feature_alpha_dropout(
-    input: Any, p: Any = 0.5, training: Any = False, inplace: Any = False, *, train: Any = None
-) -> Tensor:
-    return _noisy(
-        "feature_alpha_dropout",
-        input,
-        p,
-        training if train is None else train,
-        inplace,
-        _feature_alpha,
-    )
+    return run
 
 
 def _channelwise(dims: int) -> Callable[..., Tensor]:
@@ -200,12 +187,10 @@ def _fractional(dims: int) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "dropout": lambda input, p=0.5, training=True, inplace=False, *, train=None: _noisy(
-        "dropout", input, p, training if train is None else train, inplace, _factor
-    ),
+    "dropout": _dropout("dropout", _factor, True),
     "feature_dropout": _feature_dropout,
-    "alpha_dropout": _alpha_dropout,
-    "feature_alpha_dropout": _feature_alpha_dropout,
+    "alpha_dropout": _dropout("alpha_dropout", _alpha),
+    "feature_alpha_dropout": _dropout("feature_alpha_dropout", _feature_alpha),
     "dropout1d": _channelwise(1),
     "dropout2d": _channelwise(2),
     "dropout3d": _channelwise(3),

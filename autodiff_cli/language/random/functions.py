@@ -37,6 +37,7 @@ from .random_arguments import (
     normal_,
     normals,
     number_argument,
+    overwritten,
     tensor_argument,
     uniform_,
 )
@@ -326,45 +327,23 @@ def _bernoulli_(tensor: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tenso
 
 
 def _exponential_(tensor: Tensor, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
-    rate, stream = number_argument("exponential_", "lambd", lambd), stream_of(generator)
-    return fill(
-        tensor, "ExponentialBackward0", lambda shape: stream.exponential(shape, tensor.dtype, rate)
-    )
+    return overwritten("exponential", tensor, generator, lambd=lambd)
 
 
 def _cauchy_(
     tensor: Tensor, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None
 ) -> Tensor:
-    center, width = (
-        number_argument("cauchy_", "median", median),
-        number_argument("cauchy_", "sigma", sigma),
-    )
-    stream = stream_of(generator)
-    return fill(
-        tensor, "CauchyBackward0", lambda shape: stream.cauchy(shape, tensor.dtype, center, width)
-    )
+    return overwritten("cauchy", tensor, generator, median=median, sigma=sigma)
 
 
 def _geometric_(tensor: Tensor, p: Any, *, generator: Any = None) -> Tensor:
-    chance, stream = number_argument("geometric_", "p", p), stream_of(generator)
-    return fill(
-        tensor, "GeometricBackward0", lambda shape: stream.geometric(shape, tensor.dtype, chance)
-    )
+    return overwritten("geometric", tensor, generator, p=p)
 
 
 def _log_normal_(
     tensor: Tensor, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None
 ) -> Tensor:
-    center, width = (
-        number_argument("log_normal_", "mean", mean),
-        number_argument("log_normal_", "std", std),
-    )
-    stream = stream_of(generator)
-    return fill(
-        tensor,
-        "LogNormalBackward0",
-        lambda shape: stream.log_normal(shape, tensor.dtype, center, width),
-    )
+    return overwritten("log_normal", tensor, generator, mean=mean, std=std)
 
 
 RANDOM_METHODS: dict[str, Callable[..., Any]] = {

@@ -88,12 +88,16 @@ def number_argument(name: str, argument: str, value: Any) -> float:
     return converted(name, argument, to_float, value)
 
 
+def overwritten(kind: str, tensor: Tensor, generator: Any, **numbers: Any) -> Tensor:
+    """Fill a tensor with draws of a kind that streams have, which depends on some numbers."""
+    given = [number_argument(f"{kind}_", name, value) for name, value in numbers.items()]
+    draw = getattr(stream_of(generator), kind)
+    grad_fn = f"{kind.title().replace('_', '')}Backward0"
+    return fill(tensor, grad_fn, lambda shape: draw(shape, tensor.dtype, *given))
+
+
 def uniform_(tensor: Tensor, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
-    low, high = number_argument("uniform_", "from", from_), number_argument("uniform_", "to", to)
-    stream = stream_of(generator)
-    return fill(
-        tensor, "UniformBackward0", lambda shape: stream.uniform(shape, tensor.dtype, low, high)
-    )
+    return overwritten("uniform", tensor, generator, **{"from": from_, "to": to})
 
 
 def normal_(tensor: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:

@@ -9,39 +9,21 @@ from __future__ import annotations
 
 import re
 
-from ...errors import AutodiffError
+from ...errors import AutodiffError, fault
 from ...source import Source, Span
-from .errors.lexical_errors import (
-    bad_conversion,
-    bad_prefix,
-    indented_too_far,
-    matches_no_block,
-    mismatch,
-    mixed_tabs,
-    name_too_long,
-    notebook_command,
-    too_many_numbers,
-    too_many_tokens,
-    unknown_character,
-)
+from .errors.lexical_errors import bad_prefix, mismatch, unknown_character
 from .grammar import TABLES as tables
 from .literals.numbers import (
     MAX_NESTING,
+    MAX_NUMBERS,
+    MAX_ROWS,
     NumListScanner,
     first_depth,
     invalid_number,
     nested_too_deep,
     parse_number,
 )
-from .literals.strings import (
-    body_end,
-    field_unclosed,
-    fstring_text_end,
-    single_brace,
-    spec_end,
-    unescape,
-    unterminated,
-)
+from .literals.strings import body_end, fstring_text_end, spec_end, unescape, unterminated
 from .tokens import (
     CLOSER,
     COLON,
@@ -152,6 +134,16 @@ class Lexer:
         end = self.text.find("\n", self.at if resume is None else resume)
         self.at = len(self.text) if end < 0 else end
 
+    def wrong(self, which: str, start: int, end: int, *facts: object, **named: object) -> None:
+        """Put a failure of the text from `start` to `end` among the tokens."""
+        self.error(fault(which, *facts, span=Span(self.source, start, end), **named))
+
+    def field_unclosed(self) -> None:
+        """Put the failure of `f'{x'` among the tokens."""
+        fstring = self.fstrings[-1]
+        where = fstring.field, fstring.field + 1
+        self.wrong("E103 never-closed-f-string", *where, quote=fstring.quote)
+
     # ---- the loop -------------------------------------------------------------------------
 
     def run(self) -> Tokens:
@@ -241,9 +233,8 @@ class Lexer:
         if self.brackets:
             if not self.fstrings or len(self.fstrings[-1].quote) > 1:
                 return True
-            fstring = self.fstrings[-1]
             self.at -= 1
-            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            self.field_unclosed()
             return False
         tokens = self.tokens
         if tokens.kinds and tokens.kinds[-1] not in _NO_STATEMENT:
@@ -268,7 +259,8 @@ class Lexer:
             self.at = len(text)
             return
         if self.at - start > MAX_INDENT:
-            self.error(indented_too_far(self.source, start, self.at, MAX_INDENT))
+            size = self.at - start
+            self.wrong("E104 line-indented-characters", start, start + 1, size, most=MAX_INDENT)
             return
         blanks = text[start : self.at].rpartition("\f")[2]
         column = len(blanks.expandtabs(8)) if "\t" in blanks else len(blanks)
@@ -280,7 +272,7 @@ class Lexer:
         previous = self.last_end()
         if column > indents[-1]:
             if tab_column <= tab_indents[-1]:
-                self.error(mixed_tabs(self.source, start, self.at))
+                self.wrong("E104 line-mixes-tabs-spaces", start, self.at)
                 return
             if len(indents) > MAX_NESTING:
                 self.error(nested_too_deep(self.source, self.at, "blocks"))
@@ -296,9 +288,10 @@ class Lexer:
             tab_indents.pop()
             self.emit(DEDENT, previous, previous)
         if column != indents[-1]:
-            self.error(matches_no_block(self.source, start, self.at, indents[-1], above))
+            columns = {"below": indents[-1], "above": above}
+            self.wrong("E104 line-indented", start, self.at, self.at - start, **columns)
         elif tab_column != tab_indents[-1]:
-            self.error(mixed_tabs(self.source, start, self.at))
+            self.wrong("E104 line-mixes-tabs-spaces", start, self.at)
 
     # ---- names and numbers ----------------------------------------------------------------
 
@@ -306,7 +299,8 @@ class Lexer:
         """Names are compared in their NFKC form, as in Python."""
         if len(word) > MAX_NAME:
             self.tokens.remove(len(self.tokens.kinds) - 1)
-            self.error(name_too_long(self.source, start, len(word), MAX_NAME))
+            sizes = {"size": len(word), "most": MAX_NAME}
+            self.wrong("E102 name-characters-too-long", start, start + 20, **sizes)
         elif not word.isascii():
             from unicodedata import normalize
 
@@ -369,7 +363,8 @@ class Lexer:
             return False
         values, end = found
         if values is None:
-            self.tokens.refused = too_many_numbers(self.source, start)
+            span = Span(self.source, start, start + 1)
+            self.tokens.refused = fault("E108 list-too-long", MAX_NUMBERS, MAX_ROWS, span=span)
             raise _Stop
         if first_depth(values) + len(self.brackets) > MAX_NESTING:
             return False
@@ -397,8 +392,7 @@ class Lexer:
             quote *= 3
             self.at += 2
         if self.fstrings and self.ends_field(quote):
-            fstring = self.fstrings[-1]
-            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            self.field_unclosed()
             return False
         if prefix not in ("", "r", "u", "f", "fr", "rf"):
             self.error(bad_prefix(self.source, start, opening))
@@ -428,8 +422,7 @@ class Lexer:
     def unclosed_string(self, start: int) -> bool:
         opening = self.text[start : self.at]
         if self.fstrings:
-            fstring = self.fstrings[-1]
-            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            self.field_unclosed()
             return False
         self.error(unterminated(self.source, start, opening))
         if len(opening.lstrip("rRbBuUfF")) == 3:
@@ -474,9 +467,9 @@ class Lexer:
             self.emit(FIELD_END, end, end + 1)
             return self.fstring_text()
         if text.startswith("}", end):
-            self.error(single_brace(self.source, end))
+            self.wrong("E103 closes-nothing-f-string", end, end + 1)
         elif in_spec:
-            self.error(field_unclosed(self.source, fstring.field, fstring.quote))
+            self.field_unclosed()
         elif text.startswith(fstring.quote, end):
             self.at = end + len(fstring.quote)
             self.emit(FSTRING_END, end, self.at)
@@ -517,7 +510,8 @@ class Lexer:
 
     def too_many(self) -> None:
         place = self.tokens.span(len(self.tokens.kinds) - 1)
-        self.tokens.refused = too_many_tokens(place, MAX_TOKENS)
+        words = "E108 program-more-words-signs"
+        self.tokens.refused = fault(words, most=MAX_TOKENS, span=place)
         raise _Stop
 
     def unknown_character(self) -> None:
@@ -535,7 +529,7 @@ class Lexer:
             return
         kinds = self.tokens.kinds
         if character == "!" and (not kinds or kinds[-1] in _NO_STATEMENT):
-            self.error(notebook_command(self.source, at), resume=at)
+            self.wrong("E102 notebook-commands-such-pip", at, at + 1)
             return
         self.error(unknown_character(self.source, at, character), resume=at)
 
@@ -544,7 +538,7 @@ class Lexer:
         name = match.group(1) if match else None
         start, self.at = self.at, match.end() if match else self.at + 1
         if name not in ("r", "s", "a"):
-            self.error(bad_conversion(self.source, start, self.at, name or ""))
+            self.wrong("E103 no-conversion-f-string", start, self.at, name=name or "")
             return
         self.emit(CONVERSION, start, self.at, name)
 

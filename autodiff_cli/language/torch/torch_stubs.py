@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fault
+from ...errors import fault
 from ...graph.state import STATE, grad_mode, packs
 from ..python.builtins import type_of
 from ..python.saving import load, save
@@ -39,44 +39,32 @@ def _nothing(name: str) -> Callable[..., Manager]:
 def _anomaly(mode: Any = True, check_nan: Any = True) -> Manager:
     """From now on, or in a `with`, a backward stops at the first NaN that a function gives."""
     before = STATE.anomaly
-    wanted = truth(mode) and truth(check_nan)
-    STATE.anomaly = wanted
+    wanted = STATE.anomaly = truth(mode) and truth(check_nan)
+    return Manager(
+        "set_detect_anomaly",
+        lambda: setattr(STATE, "anomaly", wanted),
+        lambda error: setattr(STATE, "anomaly", before),
+    )
+
+
+def _inside(name: str, setting: str, wanted: bool) -> Manager:
+    """A manager inside of which a setting of the run is the one that is wanted."""
+    kept: list[Any] = []
 
     def enter() -> None:
-        STATE.anomaly = wanted
+        kept.append(getattr(STATE, setting))
+        setattr(STATE, setting, wanted)
 
-    def leave(error: AutodiffError | None) -> None:
-        STATE.anomaly = before
-
-    return Manager("set_detect_anomaly", enter, leave)
+    return Manager(name, enter, lambda error: setattr(STATE, setting, kept.pop()))
 
 
 def _detect_anomaly(check_nan: Any = True) -> Manager:
-    wanted = truth(check_nan)
-    kept: list[bool] = []
-
-    def enter() -> None:
-        kept.append(STATE.anomaly)
-        STATE.anomaly = wanted
-
-    def leave(error: AutodiffError | None) -> None:
-        STATE.anomaly = kept.pop()
-
-    return Manager("detect_anomaly", enter, leave)
+    return _inside("detect_anomaly", "anomaly", truth(check_nan))
 
 
 def _early_stop(enable: Any) -> Manager:
     """`set_checkpoint_early_stop(False)`: checkpoints made inside run to their end again."""
-    before: list[Any] = []
-
-    def enter() -> None:
-        before.append(STATE.early_stop)
-        STATE.early_stop = truth(enable)
-
-    def leave(error: AutodiffError | None) -> None:
-        STATE.early_stop = before.pop()
-
-    return Manager("set_checkpoint_early_stop", enter, leave)
+    return _inside("set_checkpoint_early_stop", "early_stop", truth(enable))
 
 
 def _autocast(
@@ -114,10 +102,6 @@ def _on_cpu(pin_memory: Any = False, device_type: Any = "cuda") -> Any:
     """`save_on_cpu()`: what is saved is there already."""
     same = Builtin("save_on_cpu", lambda value: value)
     return HOOKS(same, same)
-
-
-def _no_hooks(error_message: Any) -> Manager:
-    return disabled(error_message)
 
 
 def _compiled(model: Any = None, **options: Any) -> Any:
@@ -166,10 +150,6 @@ def _constant(value: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: value
 
 
-def _default_device(device: Any) -> None:
-    check_device(device)
-
-
 def _can_cast(source: Any, target: Any) -> bool:
     order = {"b": 0, "u": 1, "i": 1, "f": 2}
     return order[np.dtype(source).kind] <= order[np.dtype(target).kind]
@@ -210,7 +190,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "autograd.anomaly_mode.set_detect_anomaly": _anomaly,
     "autograd.anomaly_mode.detect_anomaly": _detect_anomaly,
     "autograd.graph.save_on_cpu": _on_cpu,
-    "autograd.graph.disable_saved_tensors_hooks": _no_hooks,
+    "autograd.graph.disable_saved_tensors_hooks": disabled,
     "autograd.once_differentiable": _once,
     "autograd.function.once_differentiable": _once,
     "autograd.profiler.record_function": _nothing("record_function"),
@@ -230,7 +210,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "can_cast": _can_cast,
     "get_num_threads": _constant(1),
     "get_float32_matmul_precision": _constant("highest"),
-    "set_default_device": _default_device,
+    "set_default_device": lambda device: check_device(device),
     "typename": _typename,
 }
 

@@ -268,13 +268,9 @@ def _functional_hessian(
     outer_jacobian_strategy: Any = "reverse-mode",
 ) -> Any:
     _check_strict("hessian", strict, vectorize)
-    return functional.hessian(
-        _function("hessian", func),
-        _inputs(inputs),
-        truth(create_graph),
-        truth(strict),
-        _strategy(outer_jacobian_strategy, vectorize),
-    )
+    call, values = _function("hessian", func), _inputs(inputs)
+    kind = _strategy(outer_jacobian_strategy, vectorize)
+    return functional.hessian(call, values, truth(create_graph), truth(strict), kind)
 
 
 def _product(name: str) -> Callable[..., Any]:
@@ -283,13 +279,9 @@ def _product(name: str) -> Callable[..., Any]:
     def run(
         func: Any, inputs: Any, v: Any = None, create_graph: Any = False, strict: Any = False
     ) -> Any:
-        return function(
-            _function(name, func),
-            _inputs(inputs),
-            None if v is None else _inputs(v),
-            truth(create_graph),
-            truth(strict),
-        )
+        call, values = _function(name, func), _inputs(inputs)
+        vector = None if v is None else _inputs(v)
+        return function(call, values, vector, truth(create_graph), truth(strict))
 
     return run
 

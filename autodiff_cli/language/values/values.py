@@ -156,6 +156,13 @@ class TypeName(Callee):
         self.dtype = {"bool": BOOL, "int": INT64, "float": FLOAT64}.get(name)
 
 
+def instances(
+    name: str, kinds: Any, make: Callable[..., Any] | None = None, **members: Any
+) -> TypeName:
+    """The type of the values that are instances of some types of Python's."""
+    return TypeName(name, lambda value: isinstance(value, kinds), make, **members)
+
+
 class Builtin(Callee):
     """A function of the language or a bound method, written in Python."""
 

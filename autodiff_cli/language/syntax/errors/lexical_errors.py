@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ....errors import AutodiffError, Label, fail, fault
 from ....source import Source, Span
-from ..literals.numbers import MAX_NUMBERS, MAX_ROWS
 
 _LOOKALIKES = {
     "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u00d7": "*",
@@ -13,20 +12,6 @@ _LOOKALIKES = {
     "\u2192": "->", "\uff0c": ",", "\uff08": "(", "\uff09": ")", "\uff1a": ":", "\uff1d": "=",
     "\u00a0": " ", "\u3000": " ", "\u200b": "", "\u2009": " ", "\u202f": " ", "\ufeff": "",
 }  # fmt: skip
-
-
-def too_many_numbers(source: Source, start: int) -> AutodiffError:
-    return fault("E108 list-too-long", MAX_NUMBERS, MAX_ROWS, span=Span(source, start, start + 1))
-
-
-def indented_too_far(source: Source, start: int, end: int, most: int) -> AutodiffError:
-    return fault(
-        "E104 line-indented-characters", end - start, most=most, span=Span(source, start, start + 1)
-    )
-
-
-def notebook_command(source: Source, at: int) -> AutodiffError:
-    return fault("E102 notebook-commands-such-pip", span=Span(source, at, at + 1))
 
 
 def unknown_character(source: Source, at: int, character: str) -> AutodiffError:
@@ -77,10 +62,6 @@ def mismatch(source: Source, start: int, end: int, opened: tuple[int, int] | Non
     )
 
 
-def mixed_tabs(source: Source, start: int, end: int) -> AutodiffError:
-    return fault("E104 line-mixes-tabs-spaces", span=Span(source, start, end))
-
-
 def bad_prefix(source: Source, start: int, opening: str) -> AutodiffError:
     """The error of `b'...'` and of prefixes that mean nothing."""
     span = Span(source, start, start + len(opening))
@@ -88,24 +69,3 @@ def bad_prefix(source: Source, start: int, opening: str) -> AutodiffError:
     if "b" in opening.lower():
         return fault("E106 bytes-literals-such-b", quote=quote, span=span)
     return fault("E102 no-prefix-string", opening[:-1], span=span)
-
-
-def matches_no_block(source: Source, start: int, end: int, below: int, above: int) -> AutodiffError:
-    """The error of a line that ends a block but returns to none."""
-    return fault(
-        "E104 line-indented", end - start, below=below, above=above, span=Span(source, start, end)
-    )
-
-
-def name_too_long(source: Source, start: int, size: int, most: int) -> AutodiffError:
-    return fault(
-        "E102 name-characters-too-long", size=size, most=most, span=Span(source, start, start + 20)
-    )
-
-
-def too_many_tokens(span: Span, most: int) -> AutodiffError:
-    return fault("E108 program-more-words-signs", most=most, span=span)
-
-
-def bad_conversion(source: Source, start: int, end: int, name: str) -> AutodiffError:
-    return fault("E103 no-conversion-f-string", name=name, span=Span(source, start, end))

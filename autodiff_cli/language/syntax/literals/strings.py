@@ -113,13 +113,3 @@ def unterminated(source: Source, start: int, opening: str) -> AutodiffError:
         label="opened here",
         help="the transpose is `.T`" if transposed and before else f"add {quote} {where}",
     )
-
-
-def field_unclosed(source: Source, brace: int, quote: str) -> AutodiffError:
-    """The error of `f'{x'`."""
-    return fault("E103 never-closed-f-string", quote=quote, span=Span(source, brace, brace + 1))
-
-
-def single_brace(source: Source, at: int) -> AutodiffError:
-    """The error of a `}` that closes nothing in an f-string."""
-    return fault("E103 closes-nothing-f-string", span=Span(source, at, at + 1))
