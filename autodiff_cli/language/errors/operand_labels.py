@@ -128,8 +128,7 @@ def placed_call(
         if owner is not None and before and error.code[:2] == "E3":
             labels.insert(0, labelled(tree.func.value, owner, error.code))  # type: ignore[attr-defined]  # a method's
         error.amend(labels=(*labels[:3], *error.diagnostic.labels))
-    from .advice import advise
-    from .argument_places import marked
+    from .advice import advise, marked
 
     if error.code == "E205":
         error = marked(error, tree, before)

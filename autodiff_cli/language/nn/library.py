@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.random.counts import binomial, dirichlet, standard_gamma
 from ...autograd.random.initial_values import fans, kaiming_std
 from ...autograd.reverse import Pass
 from ...autograd.tensor import Tensor, new_leaf
 from ...errors import fail, fault
 from ...graph.dtypes import is_float
-from ...graph.op import constant
+from ...graph.op import Op, constant, value_of
 from ...graph.params import BindError, to_dtype, to_int
+from ...graph.registry import F
 from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
-from ..random.distribution_draws import FUNCTIONS as DRAWS
 from ..random.generators import default_stream
 from ..values.factories import Uninitialized
 from ..values.functions import call_value
 from ..values.providers import from_above, late
-from ..values.user_classes import UserClass
+from ..values.user_classes import Object, UserClass
 from ..values.values import Builtin
 from .modules import Module
 
@@ -147,6 +148,31 @@ def _draw_embedding(self: Module) -> None:
     _write(weight, values)
 
 
+# -- distributions: copies of themselves, draws that have no function of PyTorch's ------------------
+
+
+def _fresh_copy(value: Object) -> Object:
+    """Another value of the same class with the same fields."""
+    made = value.cls.__new__(value.cls)
+    made.fields.update(value.fields)
+    return made
+
+
+def _array(value: Tensor) -> np.ndarray:
+    return np.asarray(value_of(value.node), order="C")
+
+
+def _moving(op: Op, draw: Callable[..., np.ndarray], concentration: Tensor) -> Tensor:
+    """A draw that knows how it moves with its parameter."""
+    values = constant(draw(_array(concentration), default_stream()))
+    return Tensor(op(values, concentration.node))
+
+
+def _binomial(count: Tensor, prob: Tensor) -> Tensor:
+    counts, probs = _array(count), _array(prob)
+    return Tensor(constant(binomial(counts, probs, default_stream())))
+
+
 # -- modules that change ---------------------------------------------------------------------------
 
 
@@ -238,6 +264,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     ),
     "is_optimizer": lambda value: from_above("nn.optimizers.OPTIMIZER").has_instance(value),
     "deep_copy": late("python.copying.deep_copy"),
+    "fields_of": lambda value: value.fields,
+    "fresh_copy": _fresh_copy,
+    "standard_gamma": lambda concentration: _moving(
+        F.standard_gamma, standard_gamma, concentration
+    ),
+    "sample_dirichlet": lambda concentration: _moving(F.sample_dirichlet, dirichlet, concentration),
+    "binomial": _binomial,
 }
 
-SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in (_FUNCTIONS | DRAWS).items()}
+SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in _FUNCTIONS.items()}

@@ -29,7 +29,6 @@ from ...suggest import dotted, named, suggest
 from ..errors.exhaustion import Exhaustion
 from ..python.loading import Files, read_array
 from ..runtime.expressions import Context, compile_expression
-from ..runtime.forgotten_calls import forgotten_call
 from ..runtime.names import builtin
 from ..runtime.statements import compile_module
 from ..runtime.unknown_names import unknown_name, unknown_op
@@ -44,7 +43,7 @@ from ..values.housekeeping import HOUSEKEEPING, ended, limit
 from ..values.values import Scope
 from .gc_control import program_made
 from .report import Report, TensorRecord
-from .slips import slips
+from .slips import forgotten_call, slips
 from .variables import has_row, leaf_names, named_tensors, no_such
 
 if TYPE_CHECKING:

@@ -1,13 +1,15 @@
-"""Warnings about programs that run and do not do what they say: a method that is named and not
-called, a loss of two shapes that make a third."""
+"""Programs that run and do not do what they say: a method that is named and not called, which is
+E208 where it is the result of a native file; a loss of two shapes that make a third."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...errors import Diagnostic, Label
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, Diagnostic, Label, fail
 from ..syntax import tree as syntax
+from ..values.values import Builtin, OpFunction
 
 if TYPE_CHECKING:
     from ...graph.node import Node
@@ -76,3 +78,37 @@ def _stretched(node: Node) -> Diagnostic:
         helps=(f"make them one shape: `{plain}.squeeze(1)`" if name else "squeeze(1) the column",),
         severity="warning",
     )
+
+
+def forgotten_call(body: list[syntax.Node], names: dict[str, Any]) -> AutodiffError | None:
+    """The error if `loss`, or what the last statement assigns, is a method of a tensor."""
+    for statement in reversed(body):
+        found = _assigned_method(statement, names)
+        if found is not None and (found[0] == "loss" or statement is body[-1]):
+            name, method = found
+            return fail(
+                "E208",
+                f"`{name}` is the method `{method.attr}` itself: it is not called",
+                method.span,
+                label="no `()` behind it",
+                help=f"write `{name} = {' '.join(method.span.text.split())}()`",
+            )
+    return None
+
+
+def _assigned_method(
+    statement: syntax.Node, names: dict[str, Any]
+) -> tuple[str, syntax.Attribute] | None:
+    """`name` and `tensor.method` of an assignment, if the name still is that method."""
+    if not isinstance(statement, syntax.Assign) or not isinstance(
+        statement.value, syntax.Attribute
+    ):
+        return None
+    target, base = statement.targets[0], statement.value.value
+    if not isinstance(target, syntax.Name):
+        return None
+    if not isinstance(names.get(target.id), OpFunction | Builtin):
+        return None
+    if isinstance(base, syntax.Name) and not isinstance(names.get(base.id), Tensor):
+        return None  # a function of a module: an alias
+    return target.id, statement.value

@@ -9,6 +9,7 @@ from typing import Any
 from ...autograd import calls
 from ...autograd.tensor import Array, Tensor
 from ...errors import AutodiffError, fail, fault
+from ...graph.op import LEAF
 from ...graph.state import STATE
 from ..errors.operand_labels import placed, placed_operator, with_subject
 from ..syntax import tree as syntax
@@ -18,7 +19,6 @@ from ..values.factories import is_literal_value, leaf_of_literal
 from ..values.formatting import text
 from ..values.operations import binary, instance_binary, items_of
 from ..values.python_operators import MAX_ITEMS, bound_length
-from ..values.run_hooks import note
 from ..values.subscripts import dict_key, index, index_parts, plain_key
 from ..values.values import Instance, Scope, has
 from .attributes import get_attribute, set_attribute
@@ -26,6 +26,20 @@ from .expressions import Context, compile_expression
 
 Signal = Any
 RunStatement = Callable[[Scope], Signal]
+
+
+def note(name: str | None, value: Any) -> None:
+    """A value was assigned at module level, or stood there on its own."""
+    if type(value) is not Tensor:
+        return
+    if name in STATE.wrt:
+        if not value.requires_grad:
+            value.set_requires_grad(True)
+        elif not value.is_leaf:
+            value.retain_grad()
+    node = value.looked_at
+    if not node.shape and node.requires_grad and node.op is not LEAF:
+        STATE.last = (name, value)
 
 
 def compile_target(tree: syntax.Node, context: Context) -> Callable[[Scope, Any], None]:

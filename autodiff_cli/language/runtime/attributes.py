@@ -18,7 +18,7 @@ from ...autograd import calls, gradients
 from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.views import base_of, first_place
-from ...errors import AutodiffError, fail, fault, refused
+from ...errors import AutodiffError, Diagnostic, fail, fault, refused
 from ...graph.dtypes import DTYPES, is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
@@ -224,18 +224,18 @@ def _is_free(module: Namespace, name: str) -> bool:
 # -- tensors --------------------------------------------------------------------------------------
 
 
+MOST_WARNINGS = 100
+
+
 def _grad(tensor: Tensor) -> Any:
     for hook in STATE.grad_read:
         hook()
     node = tensor.looked_at
     if node.requires_grad and node.op is not LEAF and not isinstance(tensor.accumulator, GradSlot):
-        from ..errors.warnings import warn
-
-        warn(
-            "W403",
-            "the gradient of a result is not kept, `.grad` is None",
-            help=_kept(node),
-        )
+        words = "the gradient of a result is not kept, `.grad` is None"
+        warning = Diagnostic("W403", words, STATE.span, helps=(_kept(node),), severity="warning")
+        if warning not in STATE.warnings and len(STATE.warnings) < MOST_WARNINGS:
+            STATE.warnings.append(warning)
         return None
     return tensor.grad
 

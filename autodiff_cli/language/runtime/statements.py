@@ -19,7 +19,6 @@ from ..values.housekeeping import HOUSEKEEPING, MOST_MADE, count_step, ended
 from ..values.iterators import Lazy
 from ..values.operations import iterate
 from ..values.providers import from_above, late
-from ..values.run_hooks import note
 from ..values.values import Scope, UserFunction
 from .assignment import (
     compile_annotated,
@@ -28,6 +27,7 @@ from .assignment import (
     compile_delete,
     compile_target,
     name_target,
+    note,
 )
 from .expressions import Context, compile_defaults, compile_expression, compile_truth
 from .names import import_module, import_name, names_below

@@ -11,8 +11,7 @@ from ...errors import fault
 from ...source import Span
 from . import tree as s
 from .action_base import Values, Word, makes
-from .expression_actions import ExpressionActions
-from .targets import check_deletable, check_target
+from .expression_actions import ExpressionActions, check_deletable, check_target
 
 
 class Builder(ExpressionActions):

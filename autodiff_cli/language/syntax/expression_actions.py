@@ -6,15 +6,14 @@ here.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from ...errors import AutodiffError, fail, fault
 from ...source import Span
 from . import tree as s
 from .action_base import Parts, Values, Word, makes
-from .literal_joining import merged, numeric_values
 from .literals.numbers import MAX_NESTING, nested_too_deep
-from .targets import check_target
 
 
 class ExpressionActions(Parts):
@@ -345,3 +344,137 @@ class ExpressionActions(Parts):
             return s.JoinedStr(parts, span)
         value = parts[0].value if parts else ""  # type: ignore[attr-defined]  # a Constant
         return s.Constant(value, span)
+
+
+# ---- what may be assigned to, or deleted ---------------------------------------------------------
+
+_WORDS: dict[type, str] = {
+    s.Call: "a call",
+    s.Constant: "a literal",
+    s.NumList: "a list of numbers",
+    s.BinOp: "an expression",
+    s.UnaryOp: "an expression",
+    s.BoolOp: "an expression",
+    s.Compare: "a comparison",
+    s.IfExp: "a conditional expression",
+    s.Lambda: "a lambda",
+    s.JoinedStr: "a string",
+    s.Dict: "a dict",
+    s.Set: "a set",
+    s.ListComp: "a comprehension",
+    s.SetComp: "a comprehension",
+    s.DictComp: "a comprehension",
+    s.GeneratorExp: "a generator",
+    s.Starred: "an unpacking",
+}
+
+
+def _refuse(node: s.Node, message: str, help: str) -> AutodiffError:
+    return fail("E102", message, node.span, label="cannot be assigned to", help=help)
+
+
+def check_target(node: s.Node, single: str = "") -> None:
+    """Raise E102 unless `node` can be assigned to; `single` is an operator that wants one name."""
+    kind = type(node)
+    if kind in (s.Name, s.Attribute, s.Subscript):
+        return
+    shown = node.span.text[:40]
+    if kind in (s.Tuple, s.List):
+        if single:
+            raise _refuse(
+                node, f"`{single}` needs one target, not several", "write one statement for each"
+            )
+        _check_elements(node.elements)  # type: ignore[attr-defined]  # a Tuple or List
+        return
+    if kind is s.Starred:
+        raise _refuse(node, f"`{shown}` must be in a list of targets", f"write `{shown}, = ...`")
+    what = _WORDS.get(kind, "this")
+    if kind is s.Constant and node.value in (True, False, None):  # type: ignore[attr-defined]  # by type
+        what = f"`{shown}`"
+    help = f"write a name on the left: `y = {shown}`, or `==` to compare"
+    if kind is s.Call and all(isinstance(part, s.Name) for part in (node.func, *node.args)):  # type: ignore[attr-defined]  # of a Call
+        help = f"write `y = {shown}`; or, to define a function, `def {shown}: return ...`"
+    raise _refuse(node, f"cannot assign to {what}", help)
+
+
+def _check_elements(elements: list[s.Node]) -> None:
+    starred = False
+    for element in elements:
+        if type(element) is s.Starred:
+            if starred:
+                raise _refuse(element, "two starred targets in one list", "keep one `*` only")
+            starred = True
+            check_target(element.value)
+        else:
+            check_target(element)
+
+
+def check_deletable(node: s.Node) -> None:
+    """Raise E102 unless `node` can be deleted."""
+    if type(node) in (s.Tuple, s.List):
+        for element in node.elements:  # type: ignore[attr-defined]  # a Tuple or List
+            check_deletable(element)
+    elif type(node) not in (s.Name, s.Attribute, s.Subscript):
+        what = _WORDS.get(type(node), "this")
+        raise fault("E102 cannot-delete-what", what=what, span=node.span)
+
+
+# ---- literals of several pieces ------------------------------------------------------------------
+
+
+def merged(parts: list[s.Node]) -> list[s.Node]:
+    """Parts of an f-string with neighbouring texts joined and empty ones left out."""
+    result: list[s.Node] = []
+    for is_text, group in groupby(parts, lambda part: isinstance(part, s.Constant)):
+        run: list[Any] = list(group)
+        if is_text:
+            words = "".join([str(part.value) for part in run])
+            run = [s.Constant(words, run[0].span)] if words else []
+        result += run
+    return result
+
+
+_NOT_NUMERIC = object()
+
+
+def _number_of(node: s.Node) -> object:
+    """The number, or list of numbers, that a node is."""
+    kind = type(node)
+    if kind is s.NumList:
+        return node.values  # type: ignore[attr-defined]  # by its type
+    if kind is s.List:
+        return _empties(node)
+    sign = 1
+    if kind is s.UnaryOp:
+        op = node.op  # type: ignore[attr-defined]  # by its type
+        if op not in "+-":
+            return _NOT_NUMERIC
+        sign = -1 if op == "-" else 1
+        node = node.operand  # type: ignore[attr-defined]  # by its type
+    if type(node) is s.Constant and type(node.value) in (int, float):
+        return node.value if sign > 0 else -node.value  # type: ignore[operator]  # a number
+    return _NOT_NUMERIC
+
+
+def _empties(node: s.Node) -> object:
+    """The value of a list that holds nothing but empty lists."""
+    values = []
+    for element in node.elements:  # type: ignore[attr-defined]  # a List
+        value = _empties(element) if type(element) is s.List else _NOT_NUMERIC
+        if value is _NOT_NUMERIC:
+            return _NOT_NUMERIC
+        values.append(value)
+    return values
+
+
+def numeric_values(elements: list[s.Node]) -> list[Any] | None:
+    """The values of a list display of numbers and lists of them, if it holds any number."""
+    values = []
+    numeric = False
+    for element in elements:
+        value = _number_of(element)
+        if value is _NOT_NUMERIC:
+            return None
+        numeric = numeric or type(element) is not s.List
+        values.append(value)
+    return values if numeric else None

@@ -18,7 +18,7 @@ from ...source import Source
 from .actions import Builder
 from .grammar import TABLES as tables
 from .lexer import tokenize
-from .misplaced_statements import PLACED, misplaced
+from .scoping import PLACED, misplaced
 from .tokens import DEDENT, END, ERROR, INDENT, KIND, NEWLINE, TERMINALS, Tokens
 from .tree import Module
 

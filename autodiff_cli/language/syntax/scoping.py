@@ -1,10 +1,12 @@
-"""Which names a body of statements binds."""
+"""Which names a body of statements binds, and statements in places where they mean nothing: E111."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ...errors import AutodiffError, fail
 from . import tree as syntax
+from .tokens import KIND
 
 DEFINITIONS = (syntax.FunctionDef, syntax.ClassDef)
 
@@ -67,3 +69,59 @@ def declared_global(trees: list[syntax.Node]) -> set[str]:
     """The names that `global` names in a body, but not in functions inside."""
     inside = syntax.within(trees, DEFINITIONS, syntax.below)
     return {name for node in inside if isinstance(node, syntax.Global) for name in node.names}
+
+
+# ---- misplaced statements ------------------------------------------------------------------------
+
+_MESSAGES: dict[type, tuple[str, str, str]] = {
+    syntax.Return: (
+        "`return` outside a function",
+        "no `def` around it",
+        "assign the value to a name: `result = ...`",
+    ),
+    syntax.Break: ("`break` outside a loop", "no loop around it", "remove this line"),
+    syntax.Continue: ("`continue` outside a loop", "no loop around it", "remove this line"),
+    syntax.Yield: (
+        "`yield` outside a function",
+        "no `def` around it",
+        "put it in a `def`",
+    ),
+    syntax.Nonlocal: (
+        "`nonlocal` outside a function",
+        "no function around it",
+        "remove this line: names at the top level need no declaration",
+    ),
+}
+
+PLACED = frozenset(KIND[word] for word in ("RETURN", "BREAK", "CONTINUE", "YIELD", "NONLOCAL"))
+"""The tokens that such statements begin with."""
+
+
+def misplaced(module: syntax.Module) -> Iterator[AutodiffError]:
+    """The errors of a tree, in the order of the text."""
+    pending: list[tuple[syntax.Node, bool, bool]] = [(node, False, False) for node in module.body]
+    pending.reverse()
+    while pending:
+        node, in_function, in_loop = pending.pop()
+        kind = type(node)
+        if kind in _MESSAGES:
+            if not (in_loop if kind in (syntax.Break, syntax.Continue) else in_function):
+                message, label, help = _MESSAGES[kind]
+                yield fail("E111", message, node.span, label=label, help=help)
+            continue
+        if not in_function and kind not in (syntax.FunctionDef, syntax.ClassDef):
+            below = {id(child) for body in syntax.bodies(node) for child in body}
+            heads = [child for child in syntax.children(node) if id(child) not in below]
+            found = first_yield(heads) if yields(heads) else None
+            if found is not None:
+                message, label, help = _MESSAGES[syntax.Yield]
+                yield fail("E111", message, found.span, label=label, help=help)
+        inner: list[tuple[syntax.Node, bool, bool]] = []
+        for position, body in enumerate(syntax.bodies(node)):
+            function, loop = in_function, in_loop
+            if kind in (syntax.FunctionDef, syntax.ClassDef):
+                function, loop = kind is syntax.FunctionDef, False
+            elif kind in (syntax.For, syntax.While) and position == 0:
+                loop = True
+            inner.extend((child, function, loop) for child in body)
+        pending.extend(reversed(inner))
