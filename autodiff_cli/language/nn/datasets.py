@@ -447,6 +447,7 @@ def _loaded(self: Object) -> Lazy:
 
     def batches() -> Iterator[Any]:
         single = fields["batch_sampler"] is None
+        found: Iterator[Any]
         if keys is not None:
             found = (index(dataset, k) if single else [index(dataset, i) for i in k] for k in keys)
         elif fields["batch_size"] is None:

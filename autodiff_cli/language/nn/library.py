@@ -148,7 +148,7 @@ def _draw_embedding(self: Module) -> None:
     _write(weight, values)
 
 
-# -- distributions: copies of themselves, draws that have no function of PyTorch's ------------------
+# -- distributions: copies of themselves, draws that have no function of PyTorch's -----------------
 
 
 def _fresh_copy(value: Object) -> Object:
@@ -266,10 +266,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "deep_copy": late("python.copying.deep_copy"),
     "fields_of": lambda value: value.fields,
     "fresh_copy": _fresh_copy,
-    "standard_gamma": lambda concentration: _moving(
-        F.standard_gamma, standard_gamma, concentration
-    ),
-    "sample_dirichlet": lambda concentration: _moving(F.sample_dirichlet, dirichlet, concentration),
+    "standard_gamma": lambda x: _moving(F.standard_gamma, standard_gamma, x),
+    "sample_dirichlet": lambda x: _moving(F.sample_dirichlet, dirichlet, x),
     "binomial": _binomial,
 }
 

@@ -100,15 +100,14 @@ def _assigned_method(
     statement: syntax.Node, names: dict[str, Any]
 ) -> tuple[str, syntax.Attribute] | None:
     """`name` and `tensor.method` of an assignment, if the name still is that method."""
-    if not isinstance(statement, syntax.Assign) or not isinstance(
-        statement.value, syntax.Attribute
-    ):
+    method = statement.value if isinstance(statement, syntax.Assign) else None
+    if not isinstance(statement, syntax.Assign) or not isinstance(method, syntax.Attribute):
         return None
-    target, base = statement.targets[0], statement.value.value
+    target, base = statement.targets[0], method.value
     if not isinstance(target, syntax.Name):
         return None
     if not isinstance(names.get(target.id), OpFunction | Builtin):
         return None
     if isinstance(base, syntax.Name) and not isinstance(names.get(base.id), Tensor):
         return None  # a function of a module: an alias
-    return target.id, statement.value
+    return target.id, method

@@ -8,6 +8,7 @@ lexer then goes on at the next line. Reading is linear in the text and needs no 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ...errors import AutodiffError, fault
 from ...source import Source, Span
@@ -134,7 +135,7 @@ class Lexer:
         end = self.text.find("\n", self.at if resume is None else resume)
         self.at = len(self.text) if end < 0 else end
 
-    def wrong(self, which: str, start: int, end: int, *facts: object, **named: object) -> None:
+    def wrong(self, which: str, start: int, end: int, *facts: Any, **named: Any) -> None:
         """Put a failure of the text from `start` to `end` among the tokens."""
         self.error(fault(which, *facts, span=Span(self.source, start, end), **named))
 

@@ -1,4 +1,4 @@
-"""Which names a body of statements binds, and statements in places where they mean nothing: E111."""
+"""Which names statements bind, and statements in places where they mean nothing: E111."""
 
 from __future__ import annotations
 
