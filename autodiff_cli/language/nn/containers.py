@@ -76,7 +76,7 @@ class Items:
         if isinstance(key, slice):
             part = slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
             made = _another(owner)
-            if owner.cls.lookup("forward") is not MODULE.names["forward"]:
+            if owner.cls.flat.get("forward") is not MODULE.names["forward"]:
                 self.table(made).update(list(table.items())[part])
             else:
                 _renumber(self.table(made), values[part])

@@ -8,13 +8,13 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...errors import fail, fault
-from ..runtime.attributes import Handle
 from ..values.dialect import kind_of
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.user_classes import library_class
+from ..values.values import Handle
 from .modules import CALL, KeywordHook, Module, described
 from .optimizers import clear_gradient
 
@@ -44,7 +44,7 @@ def check_name(self: Module, name: Any, what: str) -> str:
             help=f"for example `register_{what}('a', ...)`",
             raises="KeyError" if isinstance(name, str) else "TypeError",
         )
-    taken = name in self.fields or self.cls.lookup(name) is not None
+    taken = name in self.fields or self.cls.flat.get(name) is not None
     taken = taken or (name in self.modules and what != "module")
     if taken and name not in self.parameters and name not in self.buffers:
         raise fault("E205 attribute-already", self.cls.name, name=name)

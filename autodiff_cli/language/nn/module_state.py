@@ -40,7 +40,7 @@ def _state_dict(self: Module, *, prefix: Any = "", keep_vars: Any = False) -> di
         for name, tensor in _stored(module):
             whole = keep or type(tensor) is Uninitialized
             found[path + name] = tensor if whole else wrap_view(F.detach(tensor.node), tensor)
-        if module.cls.lookup("get_extra_state") is not None:
+        if module.cls.flat.get("get_extra_state") is not None:
             extra = call_value(module.get_attribute("get_extra_state"), [], {})
             found[path + "_extra_state"] = extra
         below = [(f"{path}{n}.", m, depth + 1) for n, m in module.modules.items() if m is not None]
@@ -99,7 +99,7 @@ def _load_state_dict(
     for path, module in self.named_modules():
         prefix = f"{path}." if path else ""
         own.update((prefix + name, tensor) for name, tensor in _stored(module))
-        if module.cls.lookup("set_extra_state") is not None:
+        if module.cls.flat.get("set_extra_state") is not None:
             own[prefix + "_extra_state"] = module.get_attribute("set_extra_state")
     missing = [name for name in own if name not in state_dict]
     unexpected = [name for name in state_dict if name not in own]

@@ -22,13 +22,13 @@ from ...graph.op import constant, value_of
 from ...graph.registry import F
 from ...graph.state import STATE, grad_mode
 from ..python.builtins import TYPES
-from ..runtime.attributes import Handle
 from ..values.dialect import kind_of, misfit
 from ..values.formatting import formatted
 from ..values.functions import call_value
 from ..values.housekeeping import HOUSEKEEPING
 from ..values.operations import items_of, truth
 from ..values.user_classes import Object, UserClass, library_class
+from ..values.values import Handle
 from .optimizer_options import SIGNATURES, options_of
 
 

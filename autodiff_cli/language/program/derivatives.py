@@ -30,7 +30,6 @@ from ...graph.sizes import shape_text
 from ...graph.state import STATE, grad_mode
 from ...suggest import suggest
 from ..errors.exhaustion import Exhaustion
-from ..python.loading import read_array
 from .running import Program
 from .variables import Variable, objective_of, quoted, variables_of
 
@@ -349,11 +348,7 @@ def vector_of(program: Program, text: str, chosen: list[Variable]) -> list[np.nd
     `@file` holds such an array."""
     if text.strip() == "ones":
         return [np.ones(v.node.shape) for v in chosen]
-    if text.startswith("@"):
-        path, _, key = text[1:].partition(":")
-        value: Any = read_array(path, key or None)
-    else:
-        value = program.evaluate_text(text, "<--hvp>")
+    value = program.given(text, "<--hvp>")
     if isinstance(value, dict):
         return _by_name(value, chosen)
     if len(chosen) > 1 and isinstance(value, list | tuple) and len(value) == len(chosen):

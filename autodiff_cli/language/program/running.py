@@ -181,7 +181,7 @@ class Program:
                     else f"add a new name with `-D +{name}={value}`",
                     name=name,
                 )
-            given = self._defined_value(name, value)
+            given = self.given(value, f"<-D {name}>")
             if add and name not in known:
                 self.scope.names[name] = (
                     leaf_of_literal(given)
@@ -193,19 +193,19 @@ class Program:
                     _given(f"-D {name}={value}", original, given)
                 )
 
-    def _defined_value(self, name: str, value: str) -> Any:
+    def given(self, value: str, name: str) -> Any:
+        """What stands on the command line: an expression, or `@file` with an array."""
         if value.startswith("@"):
             path, _, key = value[1:].partition(":")
             return read_array(path, key or None)
-        return self.evaluate_text(value, f"<-D {name}>")
+        return self.evaluate_text(value, name)
 
     def evaluate_text(self, value: str, name: str) -> Any:
         """The value of an expression given on the command line, with the program's names."""
         tree = parse(Source(value, name))
         if len(tree.body) != 1 or not isinstance(tree.body[0], syntax.ExprStmt):
             raise fault("E102 value-not-expression", value=value, span=tree.span)
-        result = compile_expression(tree.body[0].value, Context(True))(self.scope)
-        return result
+        return compile_expression(tree.body[0].value, Context(True))(self.scope)
 
     # -- the implicit loss --------------------------------------------------------------------
 
@@ -284,27 +284,17 @@ class Program:
                     "weight it: --grad-output ones",
                 ),
             )
-        inputs = (
-            [t for t in (self.scope.names.get(n) for n in STATE.wrt) if isinstance(t, Tensor)]
-            if self.options.wrt
-            else None
-        )
-        if inputs is not None:
-            inputs = [
-                t
-                for t in inputs
-                if (t.requires_grad and t is not self.loss) or (t.is_leaf and t.requires_grad)
-            ]
+        inputs = None
+        if self.options.wrt:
+            watched = [self.scope.names.get(name) for name in STATE.wrt]
+            inputs = [t for t in watched if isinstance(t, Tensor) and t.requires_grad]
+            inputs = [t for t in inputs if t.is_leaf or t is not self.loss]
             inputs += self._inside()
         gradients.backward([self.loss], [gradient], retain_graph=True, inputs=inputs)
         if inputs is None:
             self._warn_of_unconnected()
-        if (
-            self.loss.accumulator is not None
-            and inputs is None
-            and isinstance(self.loss.accumulator, GradSlot)
-        ):
-            self.loss.accumulator = None
+            if isinstance(self.loss.accumulator, GradSlot):
+                self.loss.accumulator = None
 
     def _inside(self) -> list[Tensor]:
         """The leaves that `--wrt` names inside modules, lists and dicts."""
@@ -327,15 +317,9 @@ class Program:
                 help = f"use it, or write `const(...)` if `{name}` takes no gradient"
                 message = f"`{name}` is not connected to {self.loss_name or 'the loss'}"
                 place = value.node.span
+                label = "its gradient is None"
                 STATE.warnings.append(
-                    Diagnostic(
-                        "W403",
-                        message,
-                        place,
-                        "its gradient is None",
-                        helps=(help,),
-                        severity="warning",
-                    )
+                    Diagnostic("W403", message, place, label, helps=(help,), severity="warning")
                 )
 
     def _refuse_forgotten_call(self) -> None:
@@ -391,12 +375,7 @@ class Program:
             return None
         if given == "ones":
             return Tensor(F.ones_like(loss.node))
-        if given.startswith("@"):
-            path, _, key = given[1:].partition(":")
-            value: Any = read_array(path, key or None)
-        else:
-            value = self.evaluate_text(given, "<--grad-output>")
-        tensor = _as_tensor(value)
+        tensor = _as_tensor(self.given(given, "<--grad-output>"))
         if not isinstance(tensor, Tensor):
             tensor = Tensor(to_tensor(tensor))
         if tensor.shape != loss.shape and tensor.node.numel == 1:

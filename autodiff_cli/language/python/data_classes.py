@@ -15,7 +15,7 @@ from ..values.exceptions import EXCEPTIONS
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import compare, equal, truth
-from ..values.user_classes import Object, UserClass
+from ..values.user_classes import Object, UserClass, slots_of, special
 from ..values.values import Builtin, Method
 from .collections_module import signature
 
@@ -140,7 +140,7 @@ def _dataclass(cls: Any = None, **options: Any) -> Any:
             cls.names[name] = method
     if is_set["slots"]:
         cls.names["__slots__"] = tuple(field.name for field in stored)
-        cls.refresh_slots()
+        cls.slots = slots_of(cls)
     return cls
 
 
@@ -228,7 +228,7 @@ def _init(cls: UserClass, fields: dict[str, Field]) -> Any:
                 self.assign(name, value)
             else:
                 late.append(value)
-        after = self.special("__post_init__")
+        after = special(self, "__post_init__")
         if after is not None:
             call_value(after, late, {})
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,37 +18,50 @@ from ...autograd.handles import wrap_view
 from ...autograd.tensor import Array, GradSlot, Tensor, as_array
 from ...autograd.views import base_of, first_place
 from ...errors import AutodiffError, Diagnostic, fail, fault, refused
-from ...graph.dtypes import DTYPES, is_float
+from ...graph.dtypes import is_float
 from ...graph.node import Node
 from ...graph.op import LEAF, OUTPUT, Op, cast, constant, number, value_of
-from ...graph.params import to_int, to_size, to_tensor
+from ...graph.params import to_tensor
 from ...graph.registry import F
-from ...graph.sizes import check_size
-from ...graph.state import STATE, grad_mode, taken_out
+from ...graph.state import STATE, taken_out
 from ...graph.strides import is_contiguous
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest
-from ..values.dialect import kind_of, misfit
-from ..values.factories import check_device, legacy_tensor, make_tensor
+from ..values.dialect import kind_of, misfit, private
+from ..values.factories import (
+    LEGACY_NAMES,
+    check_device,
+    legacy_dtype,
+    legacy_tensor,
+    make_tensor,
+)
 from ..values.functions import call_value
-from ..values.operations import COMPARISONS, binary, compare, contains, flag, truth, unary
+from ..values.operations import flag, truth
 from ..values.plain_operands import refuse_plain
-from ..values.providers import from_above, late
-from ..values.python_operators import OPERATORS
-from ..values.subscripts import index, slice_part
-from ..values.value_attributes import VALUE_ATTRIBUTES, Getter, function_fact, table_of
+from ..values.providers import from_above
+from ..values.subscripts import index
+from ..values.tensor_memory import StorageView, as_given, as_strided, look_at, resize
+from ..values.value_attributes import (
+    SPECIAL_NAMES,
+    VALUE_ATTRIBUTES,
+    Getter,
+    function_fact,
+    no_attribute,
+    special_name,
+    table_of,
+)
 from ..values.values import (
     CPU,
     Builtin,
     GradFn,
+    Handle,
     Namespace,
     Size,
     TypeName,
     UserFunction,
-    has,
     is_callable,
 )
-from .names import NO_DTYPES, member, private
+from .names import NO_DTYPES, member
 
 
 def get_attribute(value: Any, name: str) -> Any:
@@ -81,13 +93,7 @@ def get_attribute(value: Any, name: str) -> Any:
             if close
             else f"it has: {', '.join(sorted(table)[:12])}",
         )
-    raise _no_attribute(value, name)
-
-
-def _no_attribute(value: Any, name: str) -> AutodiffError:
-    if value is None:
-        return fault("E207 none-no-attribute", name=name)
-    return fault("E207 no-attribute", kind_of(value), name=name)
+    raise no_attribute(value, name)
 
 
 FUNCTION_NAMES = ("__name__", "__qualname__", "__doc__", "__module__")
@@ -133,55 +139,6 @@ def _unbound(kind: TypeName, name: str) -> Any:
 LAYOUTS: dict[str, type] = {
     kind.__name__: kind for kind in VALUE_ATTRIBUTES if kind.__module__ == "builtins"
 }
-
-
-def _operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
-    return lambda a, b: binary(symbol, b, a) if swapped else binary(symbol, a, b)
-
-
-def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda a, b: compare(symbol, a, b)
-
-
-def _by_builtin(name: str) -> Callable[..., Any]:
-    def run(*args: Any) -> Any:
-        return call_value(from_above("python.builtins.BUILTINS")[name], list(args), {})
-
-    return run
-
-
-def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
-    return call_value(value, list(args), kwargs)
-
-
-_BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
-# Special methods of values that are no values of classes: what the language itself would do.
-SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
-    **{f"__{name}__": _operator(symbol, False) for name, symbol in OPERATORS.items()},
-    **{f"__r{name}__": _operator(symbol, True) for name, symbol in OPERATORS.items()},
-    **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
-    **{f"__{name}__": _by_builtin(name) for name in _BY_BUILTIN.split()},
-    "__index__": lambda value: slice_part(value),
-    "__neg__": lambda value: unary("-", value),
-    "__invert__": lambda value: unary("~", value),
-    "__getitem__": index,
-    "__setitem__": late("runtime.assignment.set_item"),
-    "__contains__": contains,
-    "__call__": _call,
-}
-
-
-def special_name(value: Any, name: str) -> Any:
-    """`value.__len__` and its like, where the value has one; what else begins with `_` is not
-    there."""
-    if name == "__class__":
-        return from_above("python.builtins.type_of")(value)
-    method = SPECIAL_NAMES.get(name)
-    if method is not None and (isinstance(value, Tensor) or has(value, name)):
-        return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
-    if name.startswith("_"):
-        raise private(name)
-    raise _no_attribute(value, name)
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
@@ -335,16 +292,13 @@ def _tensor_attribute(tensor: Tensor, name: str) -> Any:
         return special_name(tensor, name)
     if name in NO_DTYPES:
         raise fail("E203", f"tensors of dtype {name} do not exist here", help=NO_DTYPES[name])
-    close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *_op_methods()])
+    others = [known for known in public_names() if "." not in known]
+    close = suggest(name, [*ATTRIBUTES, *METHODS, *OP_ATTRIBUTES, *others])
     raise fault(
         "E207 tensor-no-attribute",
         f"did you mean `.{close[0]}`?" if close else "list all operations: autodiff ops",
         name=name,
     )
-
-
-def _op_methods() -> list[str]:
-    return [name for name in public_names() if "." not in name]
 
 
 _SUBGRAPH = (
@@ -433,32 +387,6 @@ def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return calls.call("to", (tensor, *args), kwargs)
 
 
-LEGACY_NAMES = {
-    "Double": "float64",
-    "Float": "float32",
-    "Half": "float16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-}
-
-
-def legacy_dtype(kind: Any) -> Any:
-    """The dtype that `"torch.LongTensor"` or `torch.LongTensor` stands for."""
-    if isinstance(kind, str):
-        short = kind.removeprefix("torch.").removesuffix("Tensor")
-        found = DTYPES.get(LEGACY_NAMES.get(short, ""))
-        if found is None:
-            raise fault("E205 invalid-type-dtype", dtype=kind)
-        return found
-    if isinstance(kind, TypeName):
-        return DTYPES.get(kind.name) or kind.dtype or STATE.default_dtype
-    return kind
-
-
 def _type(tensor: Tensor, dtype: Any = None, **kwargs: Any) -> Any:
     if dtype is None:
         names = {kind: name for name, kind in LEGACY_NAMES.items()}
@@ -536,36 +464,6 @@ def _after_accumulation(tensor: Tensor, hook: Any) -> Handle:
     return Handle(accumulator.hooks, run)
 
 
-class Handle:
-    """What the registration of a hook returns; it is among `hooks` until removed."""
-
-    __slots__ = ("hooks", "key")
-    path = "torch.utils.hooks.RemovableHandle"
-
-    def own_type(self) -> TypeName:
-        return TypeName(self.path, lambda value: type(value) is type(self), None)
-
-    def __init__(self, hooks: dict[int, Any], hook: Any):
-        self.hooks = hooks
-        self.key = max(hooks, default=0) + 1
-        hooks[self.key] = hook
-
-    def describe(self) -> str:
-        return f"<{self.path} object at {id(self.hooks):#x}>"
-
-    def enter(self) -> Handle:
-        return self
-
-    def leave(self, error: AutodiffError | None) -> bool:
-        self.hooks.pop(self.key, None)
-        return False
-
-    def get_attribute(self, name: str) -> Any:
-        if name == "remove":
-            return Builtin("remove", lambda: self.leave(None) or None)
-        raise fail("E207", f"a hook handle has no attribute `{name}`", help="it has `.remove()`")
-
-
 def _tolist(tensor: Tensor) -> Any:
     node = tensor.looked_at
     if node.numel > 10_000_000:
@@ -599,95 +497,10 @@ def _fill_diagonal(tensor: Tensor, fill_value: Any, wrap: Any = False) -> Tensor
     return tensor
 
 
-def _tensor(name: str, value: Any) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise fault("E208 argument-other-tensor", kind_of(value), name=name)
-    return value
-
-
 def _retain(tensor: Tensor) -> None:
     if STATE.levels:
         raise inside("retain_grad")
     tensor.retain_grad()
-
-
-def _new(values: Any, tensor: Tensor, kwargs: dict[str, Any]) -> Tensor:
-    kwargs.setdefault("dtype", tensor.dtype)
-    return make_tensor(values, **kwargs)
-
-
-def _legacy_new(tensor: Tensor, *args: Any, device: Any = None) -> Tensor:
-    return legacy_tensor(tensor.dtype, *args)
-
-
-class StorageView:
-    """`x.storage()`: the numbers in memory that a tensor and its views look at."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Tensor):
-        self.tensor = tensor
-
-    def flat(self) -> np.ndarray:
-        """All numbers in their order."""
-        return value_of(self.tensor.share().node).reshape(-1)
-
-    def __len__(self) -> int:
-        return self.flat().size
-
-    def get_item(self, key: Any) -> Any:
-        return index(self.flat().tolist(), key)
-
-    def set_item(self, key: Any, value: Any) -> None:
-        place = index(range(len(self)), key)
-        with grad_mode(False):
-            as_strided(self.tensor, (), (), place).overwrite(F.full((), value))
-
-    def methods(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "data_ptr": lambda: id(self.tensor.share()),
-            "size": self.__len__,
-            "nbytes": lambda: self.flat().nbytes,
-            "tolist": lambda: self.flat().tolist(),
-        }
-
-    def describe(self) -> str:
-        numbers = "".join(f" {number}\n" for number in self.flat().tolist())
-        kind = f"dtype=torch.{self.tensor.dtype.name}, device=cpu"
-        return f"{numbers}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
-
-
-def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
-    """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
-    offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
-    base = base_of(tensor) or tensor
-    if not is_contiguous(base.node):
-        raise fault("E203 as_strided-contiguous-memory-here")
-    return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)
-
-
-def _set(tensor: Tensor, source: Any) -> Tensor:
-    """`x.set_(y)`: look at the memory of another tensor."""
-    other = _tensor("set_", source)
-    tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
-    return tensor
-
-
-def _resize(tensor: Tensor, *size: Any) -> Tensor:
-    """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
-    shape = to_size(size[0] if len(size) == 1 else size)
-    tensor.settle()
-    if tensor.requires_grad or tensor.storage is not None:
-        raise fault("E203 resize-tensors-their-own")
-    flat = F.reshape(tensor.node, (-1,))
-    count = prod(shape)
-    check_size(shape, tensor.dtype)
-    if count > tensor.node.numel:
-        flat = F.cat((flat, F.zeros((count - tensor.node.numel,), dtype=tensor.dtype)), 0)
-    if shape != tuple(tensor.shape):
-        tensor.count_change()
-    tensor.adopt(Tensor(F.reshape(F.narrow(flat, 0, 0, count), shape)))
-    return tensor
 
 
 def _random(name: str, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -726,7 +539,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "cuda": lambda t, *a, **k: check_device("cuda"),
     "to": _to,
     "type": _type,
-    "type_as": lambda t, other: _to(t, _tensor("type_as", other)),
+    "type_as": lambda t, other: _to(t, as_given("type_as", other)),
     "copy_": _copy_,
     "zero_": _zero_,
     "fill_diagonal_": _fill_diagonal,
@@ -737,14 +550,14 @@ METHODS: dict[str, Callable[..., Any]] = {
     "is_complex": lambda t: False,
     "is_signed": lambda t: t.dtype.kind in "if",
     "get_device": lambda t: -1,
-    "new": _legacy_new,
+    "new": lambda tensor, *args, device=None: legacy_tensor(tensor.dtype, *args),
     "storage": StorageView,
     "untyped_storage": StorageView,
     "as_strided": as_strided,
-    "set_": _set,
-    "resize_": _resize,
-    "resize_as_": lambda t, other: _resize(t, *_tensor("resize_as_", other).shape),
-    "new_tensor": lambda t, values, **k: _new(values, t, k),
+    "set_": look_at,
+    "resize_": resize,
+    "resize_as_": lambda t, other: resize(t, *as_given("resize_as_", other).shape),
+    "new_tensor": lambda t, values, **k: make_tensor(values, **{"dtype": t.dtype, **k}),
     "is_inference": lambda t: t.inferred,
     "_is_view": lambda t: base_of(t) is not None,
     "pin_memory": lambda t: t,

@@ -14,7 +14,7 @@ from ..errors.operand_labels import placed, placed_attribute, placed_call
 from ..syntax import tree as syntax
 from ..values.functions import call_op, call_value, guarded
 from ..values.plain_operands import refuse_plain
-from ..values.user_classes import make_super
+from ..values.providers import from_above
 from ..values.values import Namespace, OpFunction, Scope
 from .attributes import ATTRIBUTES, METHODS, OP_ATTRIBUTES, get_attribute
 from .expressions import Context, callee, compile_expression, elements, keyword_dict
@@ -117,6 +117,7 @@ def _method_call(tree: syntax.Call, function: syntax.Attribute, context: Context
 
 
 def _super(tree: syntax.Call, context: Context) -> Run:
+    make_super = from_above("runtime.class_statements.make_super")
     arguments = elements(tree.args, context)
     span = tree.span
 

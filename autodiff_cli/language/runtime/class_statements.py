@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import AutodiffError, fault
+from ...errors import AutodiffError, fail, fault
 from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.functions import call_value
-from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, no_options, special
-from ..values.values import Instance, Scope, TypeName
+from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
+from ..values.values import Builtin, Instance, Scope, TypeName
 from .assignment import name_target
 from .expressions import Context, compile_expression
 from .statements import compile_block
@@ -115,3 +115,61 @@ def _check_body(tree: syntax.ClassDef) -> None:
             name = statement.name
             if name.startswith("__") and name.endswith("__") and name not in SPECIAL:
                 raise fault("E106 cannot-defined", name=name, span=statement.name_span)
+
+
+# -- super -----------------------------------------------------------------------------------------
+
+
+class Super:
+    """`super()` inside a method: the classes after `cls` in the order of the value's class."""
+
+    __slots__ = ("cls", "instance")
+
+    def __init__(self, cls: UserClass, instance: Any):
+        self.cls = cls
+        self.instance = instance
+
+    def get_attribute(self, name: str) -> Any:
+        instance = self.instance
+        of_class = isinstance(instance, UserClass)
+        line = instance.line if of_class else instance.cls.line
+        for cls in line[line.index(self.cls) + 1 :]:
+            if name in cls.names:
+                found = cls.names[name]
+                if of_class:
+                    return bind(found, None, instance)
+                return bind(found, instance)
+        if name == "__init_subclass__":
+            return Builtin(name, lambda **options: no_options(instance.name, options))
+        raise fault("E207 super-object-no-attribute", self.cls.name, name=name)
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        raise fail("E207", "attributes of super() cannot be set", help="set them in `self`")
+
+    def describe(self) -> str:
+        return f"<super: <class '{self.cls.name}'>, <{self.cls.name} object>>"
+
+
+def no_options(name: str, options: dict[str, Any], span: Any = None) -> None:
+    """`object.__init_subclass__` for a class that has these keywords."""
+    if options:
+        raise fault("E205 init_subclass-takes-no-keyword", name=name, span=span)
+
+
+def make_super(scope: Scope, args: list[Any]) -> Super:
+    """The value of `super()` or `super(Class, self)` in a running method."""
+    cls: Any = args[0] if args else None
+    instance: Any = args[1] if len(args) > 1 else None
+    at: Scope | None = scope
+    while at is not None and (cls is None or instance is None):
+        if instance is None and at.function and at.names:
+            instance = next(iter(at.names.values()))
+        if cls is None:
+            cls = at.names.get("__class__")
+        at = at.outer
+    fits = isinstance(cls, UserClass) and (
+        isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
+    )
+    if not fits:
+        raise fault("E208 super-works-inside-methods")
+    return Super(cls, instance)

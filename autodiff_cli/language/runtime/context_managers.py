@@ -16,9 +16,8 @@ from ..values.housekeeping import ended
 from ..values.iterators import Lazy
 from ..values.operations import truth
 from ..values.user_classes import special
-from ..values.values import Callee, GradMode, Method, Scope, UserFunction, switch
+from ..values.values import Callee, GradMode, Handle, Method, Scope, UserFunction, switch
 from .assignment import compile_target
-from .attributes import Handle
 from .expressions import Context, compile_expression
 
 

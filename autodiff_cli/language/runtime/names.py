@@ -15,7 +15,7 @@ from ...graph.registry import overloads
 from ...graph.state import STATE
 from ...ops import public_names
 from ...suggest import did_you_mean, suggest, synonym
-from ..values.dialect import kind_of, misfit
+from ..values.dialect import misfit, private
 from ..values.providers import STUBS, from_above, paths_below, provided
 from ..values.values import Builtin, Namespace, OpFunction
 from .namespaces import MODULES, NAMESPACES, PREDEFINED, UNUSED
@@ -87,10 +87,6 @@ def member(namespace: Namespace, name: str) -> Any:
 
 _MEMBERS: dict[tuple[str, str, bool], OpFunction | Builtin] = {}
 """Ops and functions that were looked up before: they mean the same in every program of a kind."""
-
-
-def private(name: str) -> AutodiffError:
-    return fault("E207 cannot-reached", name=name)
 
 
 def _member(namespace: Namespace, name: str) -> Any:
@@ -179,13 +175,10 @@ _FILES = {
 # Dtypes of PyTorch that NumPy does not compute with, or that no gradient here has.
 NO_DTYPES = {
     "bfloat16": "use torch.float32, or torch.float16",
-    "chalf": "write real and imaginary parts as two tensors",
-    "cfloat": "write real and imaginary parts as two tensors",
-    "cdouble": "write real and imaginary parts as two tensors",
-    "complex": "write real and imaginary parts as two tensors",
-    "complex32": "write real and imaginary parts as two tensors",
-    "complex64": "write real and imaginary parts as two tensors",
-    "complex128": "write real and imaginary parts as two tensors",
+    **dict.fromkeys(
+        ["chalf", "cfloat", "cdouble", "complex", "complex32", "complex64", "complex128"],
+        "write real and imaginary parts as two tensors",
+    ),
 }
 _AS_TORCH = "write `import torch`: operations have PyTorch's names here (`autodiff help NAME`)"
 _OTHERS = {
@@ -271,6 +264,3 @@ def known_names() -> list[str]:
     for known in (builtins, PREDEFINED, *map(from_above, (CONSTANTS, NATIVE, NUMPY, TORCH))):
         names.update(n for n in known if "." not in n)
     return sorted(names)
-
-
-__all__ = ["builtin", "import_module", "import_name", "kind_of", "known_names", "member"]

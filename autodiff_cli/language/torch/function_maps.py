@@ -22,7 +22,7 @@ def rule(cls: UserClass) -> Any:
     """The `vmap` of a Function, where a vmap is running; None when `forward` is mapped itself."""
     if all(isinstance(level, Opened) for level in STATE.levels):
         return None
-    own, generated = cls.lookup("vmap"), cls.lookup("generate_vmap_rule")
+    own, generated = cls.flat.get("vmap"), cls.flat.get("generate_vmap_rule")
     if own is not None and generated:
         raise fault("E409 vmap-generate_vmap_rule-true", cls.name)
     if own is None and not generated:

@@ -9,10 +9,10 @@ from ...autograd.function_hooks import attached
 from ...autograd.tensor import Tensor
 from ...errors import fault
 from ...graph.node import Node
-from ..runtime.attributes import Handle, special_name
 from ..values.dialect import kind_of
 from ..values.functions import call_value
-from ..values.values import Builtin, GradFn
+from ..values.value_attributes import special_name
+from ..values.values import Builtin, GradFn, Handle
 from .saved_values import raw_saved, saved
 
 

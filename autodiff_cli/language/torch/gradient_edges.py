@@ -11,11 +11,11 @@ from ...errors import fault, refused
 from ...graph.node import Node
 from ...graph.op import OUTPUT, output
 from ...graph.state import grad_mode
-from ..runtime.attributes import METHODS, Handle
+from ..runtime.attributes import METHODS
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of
-from ..values.values import Builtin, GradFn
+from ..values.values import Builtin, GradFn, Handle
 from .saved_values import beside
 
 

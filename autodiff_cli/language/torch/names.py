@@ -18,19 +18,22 @@ from ..numpy.functions import allclose, finfo, iinfo
 from ..python.builtins import TENSOR_TYPE, TYPES
 from ..python.loading import load
 from ..runtime.assertions import Approx
-from ..runtime.attributes import LEGACY_NAMES, METHODS, as_strided, legacy_dtype
+from ..runtime.attributes import METHODS
 from ..values.dialect import kind_of, misfit
 from ..values.factories import (
+    LEGACY_NAMES,
     UNINITIALIZED,
     Uninitialized,
     as_tensor,
     check_device,
     const,
+    legacy_dtype,
     legacy_tensor,
     make_tensor,
     parameter,
 )
 from ..values.operations import items_of, truth
+from ..values.tensor_memory import as_strided
 from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName
 
 

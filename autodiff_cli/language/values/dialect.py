@@ -6,7 +6,7 @@ from types import MethodType
 from typing import Any
 
 from ...autograd.tensor import Tensor
-from ...errors import AutodiffError, fail
+from ...errors import AutodiffError, fail, fault
 from .values import Instance, Namespace, is_callable
 
 
@@ -43,6 +43,11 @@ def kind_of(value: Any) -> str:
 def misfit(words: str, value: Any, help: str, code: str = "E208", **facts: Any) -> AutodiffError:
     """The failure of a value of the wrong kind; the message is the words and what the value is."""
     return fail(code, f"{words} {kind_of(value)}", help=help, **facts)
+
+
+def private(name: str) -> AutodiffError:
+    """The failure of a name that begins with an underscore."""
+    return fault("E207 cannot-reached", name=name)
 
 
 def is_numeric_list(value: Any) -> bool:

@@ -11,7 +11,7 @@ from ...autograd.handles import wrap_view
 from ...autograd.literals import array_of, check_extent, has_tensor, no_number
 from ...autograd.tensor import Array, Tensor, new_leaf
 from ...errors import fault
-from ...graph.dtypes import FLOAT64, is_float
+from ...graph.dtypes import DTYPES, FLOAT64, is_float
 from ...graph.node import Node
 from ...graph.op import value_of
 from ...graph.params import to_dtype
@@ -115,6 +115,32 @@ def legacy_tensor(dtype: np.dtype, *args: Any) -> Tensor:
             return make_tensor(data, dtype=dtype)
         args = data
     return Tensor(F.zeros(tuple(args) if args else (0,), dtype=dtype))
+
+
+LEGACY_NAMES = {
+    "Double": "float64",
+    "Float": "float32",
+    "Half": "float16",
+    "Long": "int64",
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+}
+
+
+def legacy_dtype(kind: Any) -> Any:
+    """The dtype that `"torch.LongTensor"` or `torch.LongTensor` stands for."""
+    if isinstance(kind, str):
+        short = kind.removeprefix("torch.").removesuffix("Tensor")
+        found = DTYPES.get(LEGACY_NAMES.get(short, ""))
+        if found is None:
+            raise fault("E205 invalid-type-dtype", dtype=kind)
+        return found
+    if isinstance(kind, TypeName):
+        return DTYPES.get(kind.name) or kind.dtype or STATE.default_dtype
+    return kind
 
 
 def const(data: Any, **kwargs: Any) -> Tensor:

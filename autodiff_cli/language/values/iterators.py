@@ -102,7 +102,7 @@ class Lazy:
         if name in ("send", "throw", "close"):
             self._own(name)
             return Builtin(name, lambda *args: _asked(getattr(self, name), *args))
-        return from_above("runtime.attributes.special_name")(self, name)
+        return from_above("values.value_attributes.special_name")(self, name)
 
     def describe(self) -> str:
         return f"<{self.name} object {self.function and self.function + ' '}at {id(self):#x}>"

@@ -21,7 +21,7 @@ from .formatting import formatted, text
 from .functions import call_value
 from .operations import truth
 from .providers import from_above
-from .values import Builtin, Instance, Method, Scope, TypeName, UserFunction
+from .values import Builtin, Instance, Method, UserFunction, instances
 
 _MISSING: Any = object()
 _ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
@@ -140,16 +140,12 @@ class UserClass(type):
         cls.line = tuple(c for c in cls.__mro__ if isinstance(c, UserClass))
         cls.fixed = fixed
         cls.annotated = {}
-        cls.slots = _slots(cls)
+        cls.slots = slots_of(cls)
         cls.refresh()
         return cls
 
     def __init__(cls, *args: Any, **kwargs: Any):
         pass
-
-    def refresh_slots(cls) -> None:
-        """Called when `__slots__` was set after the class was made."""
-        cls.slots = _slots(cls)
 
     def refresh(cls) -> None:
         """Called when names of the class, or of one above it, have changed."""
@@ -168,10 +164,6 @@ class UserClass(type):
     @property
     def bases(cls) -> list[UserClass]:
         return [base for base in cls.__bases__ if isinstance(base, UserClass)]
-
-    def lookup(cls, name: str) -> Any:
-        """The attribute of the first class that has it; None when none has."""
-        return cls.flat.get(name)
 
     def get_attribute(cls, name: str) -> Any:
         found = cls.flat.get(name, _MISSING)
@@ -244,7 +236,7 @@ class UserClass(type):
         return f"<class '{cls.name if module == 'builtins' else f'{module}.{cls.name}'}'>"
 
 
-def _slots(cls: UserClass) -> frozenset[str] | None:
+def slots_of(cls: UserClass) -> frozenset[str] | None:
     """The attributes that the classes of a line list, None when one of them lists none."""
     found: set[str] = set()
     for base in cls.line[:-1]:  # without `object`
@@ -366,10 +358,6 @@ class Object(Instance):
         """Take what another value of the class has, each part made `again`."""
         self.fields.update({n: again(v) for n, v in other.fields.items()})
 
-    def special(self, name: str) -> Any:
-        """A special method bound to this value; None when the class has none."""
-        return special(self, name)
-
     def get_attribute(self, name: str) -> Any:
         cls: Any = type(self)
         hook = cls.flat["__getattribute__"]
@@ -464,23 +452,21 @@ class Object(Instance):
         else:
             self.missing(name)
 
-    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        method = self.special("__call__")
+    def _ask(self, name: str, words: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a special method; `words` say what is not there without it."""
+        method = special(self, name)
         if method is None:
-            raise fault("E208 not-function-cannot-called-2", self.cls.name)
+            raise fault(words, self.cls.name)
         return call_value(method, args, kwargs)
 
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return self._ask("__call__", "E208 not-function-cannot-called-2", args, kwargs)
+
     def get_item(self, key: Any) -> Any:
-        method = self.special("__getitem__")
-        if method is None:
-            raise fault("E208 cannot-indexed-2", self.cls.name)
-        return call_value(method, [key], {})
+        return self._ask("__getitem__", "E208 cannot-indexed-2", [key], {})
 
     def set_item(self, key: Any, value: Any) -> None:
-        method = self.special("__setitem__")
-        if method is None:
-            raise fault("E208 items-cannot-assigned", self.cls.name)
-        call_value(method, [key, value], {})
+        self._ask("__setitem__", "E208 items-cannot-assigned", [key, value], {})
 
     def describe(self) -> str:
         """What `repr()` gives."""
@@ -508,7 +494,7 @@ def _become(value: Any, cls: Any) -> None:
 
 
 def _text(value: Any, name: str, *spec: str) -> str:
-    found = call_value(value.special(name), list(spec), {})
+    found = call_value(special(value, name), list(spec), {})
     if not isinstance(found, str):
         raise fail("E208", f"{name} returned {kind_of(found)}, not a string", help="return text")
     return found
@@ -531,61 +517,6 @@ def set_property(instance: Any, name: str, value: Any) -> bool:
     if method is not None:
         call_value(method, [instance, value], {})
     return method is not None
-
-
-class Super:
-    """`super()` inside a method: the classes after `cls` in the order of the value's class."""
-
-    __slots__ = ("cls", "instance")
-
-    def __init__(self, cls: UserClass, instance: Any):
-        self.cls = cls
-        self.instance = instance
-
-    def get_attribute(self, name: str) -> Any:
-        instance = self.instance
-        of_class = isinstance(instance, UserClass)
-        line = instance.line if of_class else instance.cls.line
-        for cls in line[line.index(self.cls) + 1 :]:
-            if name in cls.names:
-                found = cls.names[name]
-                if of_class:
-                    return bind(found, None, instance)
-                return bind(found, instance)
-        if name == "__init_subclass__":
-            return Builtin(name, lambda **options: no_options(instance.name, options))
-        raise fault("E207 super-object-no-attribute", self.cls.name, name=name)
-
-    def set_attribute(self, name: str, value: Any) -> None:
-        raise fail("E207", "attributes of super() cannot be set", help="set them in `self`")
-
-    def describe(self) -> str:
-        return f"<super: <class '{self.cls.name}'>, <{self.cls.name} object>>"
-
-
-def no_options(name: str, options: dict[str, Any], span: Any = None) -> None:
-    """`object.__init_subclass__` for a class that has these keywords."""
-    if options:
-        raise fault("E205 init_subclass-takes-no-keyword", name=name, span=span)
-
-
-def make_super(scope: Scope, args: list[Any]) -> Super:
-    """The value of `super()` or `super(Class, self)` in a running method."""
-    cls: Any = args[0] if args else None
-    instance: Any = args[1] if len(args) > 1 else None
-    at: Scope | None = scope
-    while at is not None and (cls is None or instance is None):
-        if instance is None and at.function and at.names:
-            instance = next(iter(at.names.values()))
-        if cls is None:
-            cls = at.names.get("__class__")
-        at = at.outer
-    fits = isinstance(cls, UserClass) and (
-        isinstance(instance, cls) or (isinstance(instance, UserClass) and cls in instance.line)
-    )
-    if not fits:
-        raise fault("E208 super-works-inside-methods")
-    return Super(cls, instance)
 
 
 # -- the class of all -----------------------------------------------------------------------------
@@ -665,7 +596,6 @@ _OF_VALUES: dict[str, Callable[[Any], Any]] = {
 }
 
 DECORATORS = {
-    "staticmethod": TypeName("staticmethod", lambda v: type(v) is staticmethod, staticmethod),
-    "classmethod": TypeName("classmethod", lambda v: type(v) is classmethod, classmethod),
-    "property": TypeName("property", lambda v: type(v) is property, property),
+    kind.__name__: instances(kind.__name__, kind, kind)
+    for kind in (staticmethod, classmethod, property)
 }

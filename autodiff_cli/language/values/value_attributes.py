@@ -12,17 +12,29 @@ from typing import Any
 import numpy as np
 
 from ...autograd import calls
-from ...errors import fail, fault
+from ...autograd.tensor import Tensor
+from ...errors import AutodiffError, fail, fault
 from ...graph.dtypes import is_float
 from ...graph.symbolic_numbers import Growing
-from .dialect import misfit
+from .dialect import kind_of, misfit, private
 from .formatting import str_format
+from .functions import call_value
 from .iterators import Lazy, sorted_values
-from .operations import equal, items_of, pairs_of, truth
-from .providers import from_above
-from .python_operators import MAX_CHARACTERS, bound_length
-from .subscripts import dict_key
-from .values import Builtin, Device, Size
+from .operations import (
+    COMPARISONS,
+    binary,
+    compare,
+    contains,
+    equal,
+    items_of,
+    pairs_of,
+    truth,
+    unary,
+)
+from .providers import from_above, late
+from .python_operators import MAX_CHARACTERS, OPERATORS, bound_length
+from .subscripts import dict_key, index, slice_part
+from .values import Builtin, Device, Size, has
 
 Getter = Callable[[Any], Any]
 
@@ -332,3 +344,61 @@ VALUE_ATTRIBUTES: dict[type, dict[str, Getter]] = {
     },
     Device: {"type": lambda v: "cpu", "index": lambda v: None},
 }
+
+
+# -- special methods -------------------------------------------------------------------------------
+
+
+def no_attribute(value: Any, name: str) -> AutodiffError:
+    if value is None:
+        return fault("E207 none-no-attribute", name=name)
+    return fault("E207 no-attribute", kind_of(value), name=name)
+
+
+def _operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
+    return lambda a, b: binary(symbol, b, a) if swapped else binary(symbol, a, b)
+
+
+def _comparison(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda a, b: compare(symbol, a, b)
+
+
+def _by_builtin(name: str) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        return call_value(from_above("python.builtins.BUILTINS")[name], list(args), {})
+
+    return run
+
+
+def _call(value: Any, *args: Any, **kwargs: Any) -> Any:
+    return call_value(value, list(args), kwargs)
+
+
+_BY_BUILTIN = "len float int abs hash repr str iter next format round bool"
+# Special methods of values that are no values of classes: what the language itself would do.
+SPECIAL_NAMES: dict[str, Callable[..., Any]] = {
+    **{f"__{name}__": _operator(symbol, False) for name, symbol in OPERATORS.items()},
+    **{f"__r{name}__": _operator(symbol, True) for name, symbol in OPERATORS.items()},
+    **{f"__{name}__": _comparison(symbol) for symbol, (name, _) in COMPARISONS.items()},
+    **{f"__{name}__": _by_builtin(name) for name in _BY_BUILTIN.split()},
+    "__index__": lambda value: slice_part(value),
+    "__neg__": lambda value: unary("-", value),
+    "__invert__": lambda value: unary("~", value),
+    "__getitem__": index,
+    "__setitem__": late("runtime.assignment.set_item"),
+    "__contains__": contains,
+    "__call__": _call,
+}
+
+
+def special_name(value: Any, name: str) -> Any:
+    """`value.__len__` and its like, where the value has one; what else begins with `_` is not
+    there."""
+    if name == "__class__":
+        return from_above("python.builtins.type_of")(value)
+    method = SPECIAL_NAMES.get(name)
+    if method is not None and (isinstance(value, Tensor) or has(value, name)):
+        return Builtin(name, lambda *args, **kwargs: method(value, *args, **kwargs))
+    if name.startswith("_"):
+        raise private(name)
+    raise no_attribute(value, name)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
+from ...errors import AutodiffError, fail
 from ...graph.dtypes import BOOL, FLOAT64, INT64
 from ...graph.node import Node
 from ...graph.op import CAST, LEAF, OUTPUT, Op
@@ -180,6 +181,36 @@ class Method(Builtin):
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+
+class Handle:
+    """What the registration of a hook returns; it is among `hooks` until removed."""
+
+    __slots__ = ("hooks", "key")
+    path = "torch.utils.hooks.RemovableHandle"
+
+    def own_type(self) -> TypeName:
+        return TypeName(self.path, lambda value: type(value) is type(self), None)
+
+    def __init__(self, hooks: dict[int, Any], hook: Any):
+        self.hooks = hooks
+        self.key = max(hooks, default=0) + 1
+        hooks[self.key] = hook
+
+    def describe(self) -> str:
+        return f"<{self.path} object at {id(self.hooks):#x}>"
+
+    def enter(self) -> Handle:
+        return self
+
+    def leave(self, error: AutodiffError | None) -> bool:
+        self.hooks.pop(self.key, None)
+        return False
+
+    def get_attribute(self, name: str) -> Any:
+        if name == "remove":
+            return Builtin("remove", lambda: self.leave(None) or None)
+        raise fail("E207", f"a hook handle has no attribute `{name}`", help="it has `.remove()`")
 
 
 class OpFunction(Callee):

@@ -1,0 +1,98 @@
+"""The memory that tensors look at: its numbers, views of it, and tensors that get another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...autograd.tensor import Tensor, wrap_view
+from ...autograd.views import base_of, first_place
+from ...errors import fault
+from ...graph.op import value_of
+from ...graph.params import to_int, to_size
+from ...graph.registry import F
+from ...graph.sizes import check_size
+from ...graph.state import grad_mode
+from ...graph.strides import is_contiguous
+from .dialect import kind_of
+from .subscripts import index
+
+
+def as_given(name: str, value: Any) -> Tensor:
+    """The argument of a method, which has to be a tensor."""
+    if not isinstance(value, Tensor):
+        raise fault("E208 argument-other-tensor", kind_of(value), name=name)
+    return value
+
+
+class StorageView:
+    """`x.storage()`: the numbers in memory that a tensor and its views look at."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def flat(self) -> np.ndarray:
+        """All numbers in their order."""
+        return value_of(self.tensor.share().node).reshape(-1)
+
+    def __len__(self) -> int:
+        return self.flat().size
+
+    def get_item(self, key: Any) -> Any:
+        return index(self.flat().tolist(), key)
+
+    def set_item(self, key: Any, value: Any) -> None:
+        place = index(range(len(self)), key)
+        with grad_mode(False):
+            as_strided(self.tensor, (), (), place).overwrite(F.full((), value))
+
+    def methods(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "data_ptr": lambda: id(self.tensor.share()),
+            "size": self.__len__,
+            "nbytes": lambda: self.flat().nbytes,
+            "tolist": lambda: self.flat().tolist(),
+        }
+
+    def describe(self) -> str:
+        numbers = "".join(f" {number}\n" for number in self.flat().tolist())
+        kind = f"dtype=torch.{self.tensor.dtype.name}, device=cpu"
+        return f"{numbers}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
+
+
+def as_strided(tensor: Tensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+    """`x.as_strided(size, stride)`: a view of the memory that the tensor looks at."""
+    offset = first_place(tensor) if storage_offset is None else to_int(storage_offset)
+    base = base_of(tensor) or tensor
+    if not is_contiguous(base.node):
+        raise fault("E203 as_strided-contiguous-memory-here")
+    return wrap_view(F.as_strided(base.node, to_size(size), to_size(stride), offset), base)
+
+
+def look_at(tensor: Tensor, source: Any) -> Tensor:
+    """`x.set_(y)`: look at the memory of another tensor."""
+    other = as_given("set_", source)
+    tensor.become_view(wrap_view(F.data_alias(other.node), other), True)
+    return tensor
+
+
+def resize(tensor: Tensor, *size: Any) -> Tensor:
+    """`x.resize_(2, 3)`: the first numbers in another shape; what is new is undefined, here 0."""
+    shape = to_size(size[0] if len(size) == 1 else size)
+    tensor.settle()
+    if tensor.requires_grad or tensor.storage is not None:
+        raise fault("E203 resize-tensors-their-own")
+    flat = F.reshape(tensor.node, (-1,))
+    count = prod(shape)
+    check_size(shape, tensor.dtype)
+    if count > tensor.node.numel:
+        flat = F.cat((flat, F.zeros((count - tensor.node.numel,), dtype=tensor.dtype)), 0)
+    if shape != tuple(tensor.shape):
+        tensor.count_change()
+    tensor.adopt(Tensor(F.reshape(F.narrow(flat, 0, 0, count), shape)))
+    return tensor
