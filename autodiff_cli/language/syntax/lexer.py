@@ -135,15 +135,15 @@ class Lexer:
         end = self.text.find("\n", self.at if resume is None else resume)
         self.at = len(self.text) if end < 0 else end
 
-    def wrong(self, which: str, start: int, end: int, *facts: Any, **named: Any) -> None:
-        """Put a failure of the text from `start` to `end` among the tokens."""
-        self.error(fault(which, *facts, span=Span(self.source, start, end), **named))
+    def fault(self, which: str, *facts: Any, span: tuple[int, int], **named: Any) -> None:
+        """Put a failure of a part of the text among the tokens."""
+        self.error(fault(which, *facts, span=Span(self.source, *span), **named))
 
     def field_unclosed(self) -> None:
         """Put the failure of `f'{x'` among the tokens."""
         fstring = self.fstrings[-1]
-        where = fstring.field, fstring.field + 1
-        self.wrong("E103 never-closed-f-string", *where, quote=fstring.quote)
+        span = fstring.field, fstring.field + 1
+        self.fault("E103 never-closed-f-string", quote=fstring.quote, span=span)
 
     # ---- the loop -------------------------------------------------------------------------
 
@@ -261,7 +261,8 @@ class Lexer:
             return
         if self.at - start > MAX_INDENT:
             size = self.at - start
-            self.wrong("E104 line-indented-characters", start, start + 1, size, most=MAX_INDENT)
+            span = start, start + 1
+            self.fault("E104 line-indented-characters", size, most=MAX_INDENT, span=span)
             return
         blanks = text[start : self.at].rpartition("\f")[2]
         column = len(blanks.expandtabs(8)) if "\t" in blanks else len(blanks)
@@ -273,7 +274,7 @@ class Lexer:
         previous = self.last_end()
         if column > indents[-1]:
             if tab_column <= tab_indents[-1]:
-                self.wrong("E104 line-mixes-tabs-spaces", start, self.at)
+                self.fault("E104 line-mixes-tabs-spaces", span=(start, self.at))
                 return
             if len(indents) > MAX_NESTING:
                 self.error(nested_too_deep(self.source, self.at, "blocks"))
@@ -289,10 +290,10 @@ class Lexer:
             tab_indents.pop()
             self.emit(DEDENT, previous, previous)
         if column != indents[-1]:
-            columns = {"below": indents[-1], "above": above}
-            self.wrong("E104 line-indented", start, self.at, self.at - start, **columns)
+            span, below = (start, self.at), indents[-1]
+            self.fault("E104 line-indented", self.at - start, below=below, above=above, span=span)
         elif tab_column != tab_indents[-1]:
-            self.wrong("E104 line-mixes-tabs-spaces", start, self.at)
+            self.fault("E104 line-mixes-tabs-spaces", span=(start, self.at))
 
     # ---- names and numbers ----------------------------------------------------------------
 
@@ -300,8 +301,8 @@ class Lexer:
         """Names are compared in their NFKC form, as in Python."""
         if len(word) > MAX_NAME:
             self.tokens.remove(len(self.tokens.kinds) - 1)
-            sizes = {"size": len(word), "most": MAX_NAME}
-            self.wrong("E102 name-characters-too-long", start, start + 20, **sizes)
+            span, size = (start, start + 20), len(word)
+            self.fault("E102 name-characters-too-long", size=size, most=MAX_NAME, span=span)
         elif not word.isascii():
             from unicodedata import normalize
 
@@ -468,7 +469,7 @@ class Lexer:
             self.emit(FIELD_END, end, end + 1)
             return self.fstring_text()
         if text.startswith("}", end):
-            self.wrong("E103 closes-nothing-f-string", end, end + 1)
+            self.fault("E103 closes-nothing-f-string", span=(end, end + 1))
         elif in_spec:
             self.field_unclosed()
         elif text.startswith(fstring.quote, end):
@@ -511,8 +512,8 @@ class Lexer:
 
     def too_many(self) -> None:
         place = self.tokens.span(len(self.tokens.kinds) - 1)
-        words = "E108 program-more-words-signs"
-        self.tokens.refused = fault(words, most=MAX_TOKENS, span=place)
+        error = fault("E108 program-more-words-signs", most=MAX_TOKENS, span=place)
+        self.tokens.refused = error
         raise _Stop
 
     def unknown_character(self) -> None:
@@ -530,7 +531,7 @@ class Lexer:
             return
         kinds = self.tokens.kinds
         if character == "!" and (not kinds or kinds[-1] in _NO_STATEMENT):
-            self.wrong("E102 notebook-commands-such-pip", at, at + 1)
+            self.fault("E102 notebook-commands-such-pip", span=(at, at + 1))
             return
         self.error(unknown_character(self.source, at, character), resume=at)
 
@@ -539,7 +540,8 @@ class Lexer:
         name = match.group(1) if match else None
         start, self.at = self.at, match.end() if match else self.at + 1
         if name not in ("r", "s", "a"):
-            self.wrong("E103 no-conversion-f-string", start, self.at, name=name or "")
+            span = start, self.at
+            self.fault("E103 no-conversion-f-string", name=name or "", span=span)
             return
         self.emit(CONVERSION, start, self.at, name)
 

@@ -173,9 +173,7 @@ class UserClass(type):
         if facts is not None:
             return facts(cls)
         words = f"PyTorch: type object '{cls.name}' has no attribute '{name}'"
-        raise fail(
-            "E207", f"class `{cls.name}` has no attribute `{name}`", help=_has(cls), notes=(words,)
-        )
+        raise _no_attribute(cls, name).amend(notes=(words,))
 
     def set_attribute(cls, name: str, value: Any) -> None:
         cls.check_open()
@@ -186,7 +184,7 @@ class UserClass(type):
     def delete_attribute(cls, name: str) -> None:
         cls.check_open()
         if name not in cls.names:
-            raise fail("E207", f"class `{cls.name}` has no attribute `{name}`", help=_has(cls))
+            raise _no_attribute(cls, name)
         del cls.names[name]
 
     def check_open(cls) -> None:
@@ -278,6 +276,10 @@ _FACTS: dict[str, Callable[[UserClass], Any]] = {
     "__dict__": lambda cls: dict(cls.names),
     "__annotations__": lambda cls: dict(cls.annotated),
 }
+
+
+def _no_attribute(cls: UserClass, name: str) -> AutodiffError:
+    return fail("E207", f"class `{cls.name}` has no attribute `{name}`", help=_has(cls))
 
 
 def _has(cls: UserClass) -> str:
@@ -399,9 +401,8 @@ class Object(Instance):
             hidden = {n for base in cls.line for n in _listed(base)}
             shown = {n: v for n, v in self.fields.items() if n not in hidden}
             return shown if hidden & self.fields.keys() else self.fields
-        facts = _OF_VALUES.get(name)
-        if facts is not None:
-            return facts(self)
+        if name in ("__module__", "__doc__"):
+            return "__main__" if name == "__module__" else cls.flat.get(name)
         parts = [getattr(self, kind, ()) for kind in ("parameters", "modules", "buffers")]
         close = suggest(name, [*(n for part in parts for n in part), *self.fields, *cls.flat])
         has = f"it has: {', '.join([*self.fields][:12])}" if self.fields else _has(cls)
@@ -452,21 +453,23 @@ class Object(Instance):
         else:
             self.missing(name)
 
-    def _ask(self, name: str, words: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Call a special method; `words` say what is not there without it."""
-        method = special(self, name)
+    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        method = special(self, "__call__")
         if method is None:
-            raise fault(words, self.cls.name)
+            raise fault("E208 not-function-cannot-called-2", self.cls.name)
         return call_value(method, args, kwargs)
 
-    def call(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return self._ask("__call__", "E208 not-function-cannot-called-2", args, kwargs)
-
     def get_item(self, key: Any) -> Any:
-        return self._ask("__getitem__", "E208 cannot-indexed-2", [key], {})
+        method = special(self, "__getitem__")
+        if method is None:
+            raise fault("E208 cannot-indexed-2", self.cls.name)
+        return call_value(method, [key], {})
 
     def set_item(self, key: Any, value: Any) -> None:
-        self._ask("__setitem__", "E208 items-cannot-assigned", [key, value], {})
+        method = special(self, "__setitem__")
+        if method is None:
+            raise fault("E208 items-cannot-assigned", self.cls.name)
+        call_value(method, [key, value], {})
 
     def describe(self) -> str:
         """What `repr()` gives."""
@@ -588,12 +591,6 @@ def _apply(cls: UserClass, *args: Any, **kwargs: Any) -> Any:
 FUNCTION = library_class("Function", [], {})
 FUNCTION.names["apply"] = classmethod(Builtin("apply", _apply))
 
-
-# What can be asked of any value of a class besides its attributes.
-_OF_VALUES: dict[str, Callable[[Any], Any]] = {
-    "__module__": lambda value: "__main__",
-    "__doc__": lambda value: value.cls.flat.get("__doc__"),
-}
 
 DECORATORS = {
     kind.__name__: instances(kind.__name__, kind, kind)
