@@ -66,9 +66,9 @@ def represent(value: Any) -> Any:
     if type(value) is Varying:
         STATE.steps += 1
         return Later(represent, value)
-    parts: list[str] = []
-    _write(value, parts, [0], 0)
-    return "".join(parts)
+    pieces = _Pieces()
+    pieces.write(value, 0)
+    return "".join(pieces.parts)
 
 
 def in_ascii(value: Any) -> Any:
@@ -81,109 +81,94 @@ def _escaped(shown: str) -> str:
     return shown.encode("ascii", "backslashreplace").decode()
 
 
-def _add(piece: str, parts: list[str], size: list[int]) -> None:
-    size[0] += len(piece) + 1
-    if size[0] > MAX_TEXT:
-        raise too_long()
-    if STATE.runs:
-        count_step()
-    parts.append(piece)
-
-
-def _write(value: Any, parts: list[str], size: list[int], depth: int) -> None:
-    if depth > 100:
-        raise fault("E505 value-nested-more-levels")
-    kind = type(value)
-    if kind is list:
-        _sequence("[", value, "]", parts, size, depth)
-    elif kind is tuple:
-        _sequence("(", value, ",)" if len(value) == 1 else ")", parts, size, depth)
-    elif kind is set:
-        _sequence("{" if value else "set(", value, "}" if value else ")", parts, size, depth)
-    elif kind is frozenset:
-        _sequence(
-            "frozenset({" if value else "frozenset(",
-            value,
-            "})" if value else ")",
-            parts,
-            size,
-            depth,
-        )
-    elif kind is dict:
-        _pairs(value.items(), parts, size, depth)
-    elif kind in _NAMED:
-        _named(value, parts, size, depth)
-    elif isinstance(value, Results):
-        if value.name[0].isupper():  # a named tuple of Python's
-            _add(f"{value.name}(", parts, size)
-            for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
-                _add(f"{', ' if i else ''}{name}=", parts, size)
-                _write(item, parts, size, depth + 1)
-            _add(")", parts, size)
-            return
-        _add(f"torch.return_types.{value.name}(\n", parts, size)
-        for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
-            _add((",\n" if i else "") + f"{name}=", parts, size)
-            _write(item, parts, size, depth + 1)
-        _add(")", parts, size)
-    else:
-        _add(_atom(value), parts, size)
-
-
-def _pairs(items: Any, parts: list[str], size: list[int], depth: int) -> None:
-    _add("{", parts, size)
-    for i, (key, item) in enumerate(items):
-        if i:
-            _add(", ", parts, size)
-        _write(key, parts, size, depth + 1)
-        _add(": ", parts, size)
-        _write(item, parts, size, depth + 1)
-    _add("}", parts, size)
-
-
 # Containers whose text begins with the name of their kind.
-_NAMED: dict[type, str] = {
-    Counter: "Counter",
-    OrderedDict: "OrderedDict",
-    defaultdict: "defaultdict",
-    deque: "deque",
-    type({}.keys()): "dict_keys",
-    type({}.values()): "dict_values",
-    type({}.items()): "dict_items",
-    type(OrderedDict().keys()): "odict_keys",
-    type(OrderedDict().values()): "odict_values",
-    type(OrderedDict().items()): "odict_items",
-}
+_VIEWS = [view for d in ({}, OrderedDict[Any, Any]()) for view in (d.keys(), d.values(), d.items())]
+_NAMED = frozenset([Counter, OrderedDict, defaultdict, deque, *map(type, _VIEWS)])
 
 
-def _named(value: Any, parts: list[str], size: list[int], depth: int) -> None:
-    kind = type(value)
-    _add(f"{_NAMED[kind]}(", parts, size)
-    if kind is Counter:
-        if value:
-            _pairs(value.most_common(), parts, size, depth)
-    elif kind is defaultdict:
-        _write(value.default_factory, parts, size, depth + 1)
-        _add(", ", parts, size)
-        _pairs(value.items(), parts, size, depth)
-    elif kind is not OrderedDict:
-        _sequence("[", value, "]", parts, size, depth)
-        if getattr(value, "maxlen", None) is not None:
-            _add(f", maxlen={value.maxlen}", parts, size)
-    elif value:
-        _sequence("[", value.items(), "]", parts, size, depth)
-    _add(")", parts, size)
+class _Pieces:
+    """The text of a value, piece by piece, within bounds."""
 
+    __slots__ = ("parts", "size")
 
-def _sequence(
-    opening: str, values: Any, closing: str, parts: list[str], size: list[int], depth: int
-) -> None:
-    _add(opening, parts, size)
-    for i, item in enumerate(values):
-        if i:
-            _add(", ", parts, size)
-        _write(item, parts, size, depth + 1)
-    _add(closing, parts, size)
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.size = 0
+
+    def add(self, piece: str) -> None:
+        self.size += len(piece) + 1
+        if self.size > MAX_TEXT:
+            raise too_long()
+        if STATE.runs:
+            count_step()
+        self.parts.append(piece)
+
+    def write(self, value: Any, depth: int) -> None:
+        if depth > 100:
+            raise fault("E505 value-nested-more-levels")
+        kind = type(value)
+        if kind is list:
+            self.sequence("[", value, "]", depth)
+        elif kind is tuple:
+            self.sequence("(", value, ",)" if len(value) == 1 else ")", depth)
+        elif kind is set:
+            self.sequence("{" if value else "set(", value, "}" if value else ")", depth)
+        elif kind is frozenset:
+            opening, closing = ("frozenset({", "})") if value else ("frozenset(", ")")
+            self.sequence(opening, value, closing, depth)
+        elif kind is dict:
+            self.pairs(value.items(), depth)
+        elif kind in _NAMED:
+            self.named(value, depth)
+        elif not isinstance(value, Results):
+            self.add(_atom(value))
+        elif value.name[0].isupper():  # a named tuple of Python's
+            self.fields(f"{value.name}(", value, ", ", depth)
+        else:
+            self.fields(f"torch.return_types.{value.name}(\n", value, ",\n", depth)
+
+    def sequence(self, opening: str, values: Any, closing: str, depth: int) -> None:
+        self.add(opening)
+        for i, item in enumerate(values):
+            if i:
+                self.add(", ")
+            self.write(item, depth + 1)
+        self.add(closing)
+
+    def pairs(self, items: Any, depth: int) -> None:
+        self.add("{")
+        for i, (key, item) in enumerate(items):
+            if i:
+                self.add(", ")
+            self.write(key, depth + 1)
+            self.add(": ")
+            self.write(item, depth + 1)
+        self.add("}")
+
+    def fields(self, opening: str, value: Results, between: str, depth: int) -> None:
+        self.add(opening)
+        for i, (name, item) in enumerate(zip(value.fields, value, strict=True)):
+            self.add(f"{between if i else ''}{name}=")
+            self.write(item, depth + 1)
+        self.add(")")
+
+    def named(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        self.add(f"{kind.__name__}(")
+        if kind is Counter:
+            if value:
+                self.pairs(value.most_common(), depth)
+        elif kind is defaultdict:
+            self.write(value.default_factory, depth + 1)
+            self.add(", ")
+            self.pairs(value.items(), depth)
+        elif kind is not OrderedDict:
+            self.sequence("[", value, "]", depth)
+            if getattr(value, "maxlen", None) is not None:
+                self.add(f", maxlen={value.maxlen}")
+        elif value:
+            self.sequence("[", value.items(), "]", depth)
+        self.add(")")
 
 
 def _atom(value: Any) -> str:
@@ -318,23 +303,20 @@ _PERCENT = re.compile(r"%(?:\((\w+)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?([a-zA-
 
 def percent(template: str, values: Any) -> Any:
     """`template % values`."""
-    if (
-        type(values) is tuple
-        and (made := later(lambda *v: percent(template, v), values)) is not None
-    ):
+    several = type(values) is tuple
+    if several and (made := later(lambda *v: percent(template, v), values)) is not None:
         return made
     if type(values) is Varying:
         return Later(percent, template, values)
-    check_spec_all = [m.group(3) or "" for m in _PERCENT.finditer(template)]
-    check_spec_all += [m.group(4) or "" for m in _PERCENT.finditer(template)]
-    for width in check_spec_all:
-        if width != "*":
-            check_spec(width)
+    sizes = [part or "" for m in _PERCENT.finditer(template) for part in m.group(3, 4)]
+    for size in sizes:
+        if size != "*":
+            check_spec(size)
     if isinstance(values, dict):
         plain: Any = {k: _plain(v) for k, v in values.items()}
-    elif type(values) is tuple:
+    elif several:
         plain = tuple(_plain(v) for v in values)
-        if "*" in check_spec_all and any(isinstance(v, int) and abs(v) > MAX_WIDTH for v in plain):
+        if "*" in sizes and any(isinstance(v, int) and abs(v) > MAX_WIDTH for v in plain):
             raise too_long()
     else:
         plain = (_plain(values),)
