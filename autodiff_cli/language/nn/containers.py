@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from ...autograd.tensor import Tensor
@@ -14,7 +16,7 @@ from ..values.factories import parameter
 from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import items_of
-from ..values.subscripts import slice_part
+from ..values.subscripts import plain_key
 from ..values.user_classes import UserClass, library_class
 from .module_methods import MODULE, add_module
 from .modules import Module, laid_out
@@ -55,26 +57,22 @@ def _another(owner: Module) -> Any:
     return made
 
 
-class Items:
-    """The list methods of a container that numbers its items: where they are, and what they are."""
+class Contents:
+    """What a container holds: the attribute of it that they are in, and what they have to be."""
 
-    def __init__(
-        self, table: Callable[[Module], Table], check: Callable[[Any, Module], Any]
-    ) -> None:
-        self.table = table
+    def __init__(self, where: str, check: Callable[[Any, Module], Any]) -> None:
+        self.table: Callable[[Module], Table] = attrgetter(where)
         self.check = check
 
-    def length(self, owner: Module) -> int:
-        return len(self.table(owner))
 
-    def items(self, owner: Module) -> list[Any]:
-        return list(self.table(owner).values())
+class Items(Contents):
+    """The list methods of a container that numbers its items."""
 
     def get(self, owner: Module, key: Any) -> Any:
         table = self.table(owner)
         values = list(table.values())
         if isinstance(key, slice):
-            part = slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))
+            part = plain_key(key)
             made = _another(owner)
             if owner.cls.flat.get("forward") is not MODULE.names["forward"]:
                 self.table(made).update(list(table.items())[part])
@@ -116,20 +114,21 @@ class Items:
         table = self.table(owner)
         values = list(table.values())
         if isinstance(key, slice):
-            del values[slice(slice_part(key.start), slice_part(key.stop), slice_part(key.step))]
+            del values[plain_key(key)]
         else:
             del values[_position(owner, key, len(values))]
         _renumber(table, values)
 
     def joined(self, owner: Module, others: Any) -> Module:
         made = _another(owner)
-        _renumber(self.table(made), self.items(owner))
+        _renumber(self.table(made), self.table(owner).values())
         return self.extend(made, others)
 
     def methods(self) -> dict[str, Callable[..., Any]]:
+        table = self.table
         return {
-            "__len__": self.length,
-            "__iter__": lambda owner: iter(self.items(owner)),
+            "__len__": lambda owner: len(table(owner)),
+            "__iter__": lambda owner: iter(list(table(owner).values())),
             "__getitem__": self.get,
             "__setitem__": self.set,
             "__delitem__": self.delete,
@@ -142,14 +141,8 @@ class Items:
         }
 
 
-class Entries:
+class Entries(Contents):
     """The dict methods of a container that names its items."""
-
-    def __init__(
-        self, table: Callable[[Module], Table], check: Callable[[Any, Module], Any]
-    ) -> None:
-        self.table = table
-        self.check = check
 
     def get(self, owner: Module, key: Any) -> Any:
         table = self.table(owner)
@@ -204,12 +197,8 @@ def _class(name: str, methods: dict[str, Callable[..., Any]]) -> UserClass:
     return library_class(name, [MODULE], methods)
 
 
-def _modules(owner: Module) -> Table:
-    return owner.modules
-
-
-_ITEMS = Items(_modules, _checked)
-_ENTRIES = Entries(_modules, _checked)
+_ITEMS = Items("modules", _checked)
+_ENTRIES = Entries("modules", _checked)
 
 # -- Sequential -----------------------------------------------------------------------------------
 
@@ -274,20 +263,15 @@ def _list_init(self: Module, modules: Any = None) -> None:
 
 def _list_repr(self: Module) -> str:
     """Equal neighbours are written once, with how many they are."""
-    texts = [represent(module) for module in self.modules.values()]
-    runs: list[tuple[int, int]] = []
-    for i, piece in enumerate(texts):
-        if runs and piece == texts[runs[-1][0]]:
-            runs[-1] = (runs[-1][0], i)
-        else:
-            runs.append((i, i))
     lines = []
-    for first, last in runs:
-        body = texts[first].replace("\n", "\n  ")
-        if first == last:
-            lines.append(f"({first}): {body}")
-        else:
-            lines.append(f"({first}-{last}): {last - first + 1} x {body}")
+    first = 0
+    for text, group in groupby(represent(module) for module in self.modules.values()):
+        count = len(list(group))
+        body = text.replace("\n", "\n  ")
+        last = first + count - 1
+        shown = f"({first}): {body}" if count == 1 else f"({first}-{last}): {count} x {body}"
+        lines.append(shown)
+        first += count
     return laid_out(self.cls.name, "", lines)
 
 
@@ -314,12 +298,8 @@ def _as_parameter(value: Any, owner: Module) -> Tensor:
     return value if value.is_parameter else parameter(value)
 
 
-def _parameters(owner: Module) -> Table:
-    return owner.parameters
-
-
-_PARAMETER_ITEMS = Items(_parameters, _as_parameter)
-_PARAMETER_ENTRIES = Entries(_parameters, _as_parameter)
+_PARAMETER_ITEMS = Items("parameters", _as_parameter)
+_PARAMETER_ENTRIES = Entries("parameters", _as_parameter)
 
 
 def _parameter_lines(kind: Callable[[Tensor], str]) -> Callable[[Module], str]:

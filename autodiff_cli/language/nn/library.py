@@ -21,6 +21,7 @@ from ...graph.sizes import check_size
 from ...graph.state import STATE, grad_mode
 from ..random.generators import default_stream
 from ..values.factories import Uninitialized
+from ..values.formatting import formatted
 from ..values.functions import call_value
 from ..values.providers import from_above, late
 from ..values.user_classes import Object, UserClass
@@ -226,6 +227,12 @@ def _plain_again(module: Module, name: str) -> None:
         module.cls = module.cls.bases[0]
 
 
+def _others(self: Module, **plain: Any) -> str:
+    """What `extra_repr` adds: the attributes that are not what they are where nobody says else."""
+    found = [(name, self.get_attribute(name)) for name in plain]
+    return "".join([f", {n}={formatted(v, '')}" for n, v in found if v != plain[n]])
+
+
 def _named(tensor: Tensor, name: str) -> Tensor:
     """The tensor, its backward function called so."""
     if tensor.requires_grad:
@@ -243,6 +250,7 @@ def _running_pass() -> tuple[int | None, bool, Any]:
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "running_pass": _running_pass,
     "named": _named,
+    "others": _others,
     "become": lambda module, cls: setattr(module, "cls", cls),
     "forget": _forget,
     "await_values": _await_values,

@@ -34,7 +34,7 @@ FILES: dict[str, str] = {
     """,
     "recurrent": """
         _Cell RNNCell LSTMCell GRUCell rnn_step lstm_step gru_step _Recurrent RNN LSTM GRU
-        MultiheadAttention _activation TransformerEncoderLayer TransformerEncoder
+        MultiheadAttention _activation _TransformerLayer TransformerEncoderLayer TransformerEncoder
         TransformerDecoderLayer TransformerDecoder Transformer
     """,
     "distributions": """

@@ -14,6 +14,7 @@ from ...graph.op import value_of
 from ...graph.sizes import shape_text
 from ...graph.state import STATE
 from ...numerals import format_number, matrix_lines
+from ...source import Span
 from ..errors.operand_labels import placed, placed_comparison
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
@@ -30,7 +31,6 @@ TOLERANCE: dict[str, tuple[float, float]] = {
 }
 
 
-# What the last `allclose` that was false compared, for the assertion around it.
 class Approx:
     """`approx(value, rtol=, atol=)`: equal within a tolerance of one's own choice."""
 
@@ -106,9 +106,9 @@ def compile_assert(tree: syntax.Assert, context: Context) -> Callable[[Scope], A
         if condition(scope):
             return None
         words = "" if message is None else f": {text(message(scope))}"
-        if close and STATE.unequal:
-            assert isinstance(test, syntax.Call)
-            raise _unequal(test, words, *STATE.unequal.pop())
+        if isinstance(test, syntax.Call) and close and STATE.unequal:
+            failure = _contrasted(*STATE.unequal.pop())
+            raise _unequal(words, failure, test.func.span, *test.args)
         raise fault("E601 assertion-failed", words=words, span=test.span)
 
     return run
@@ -123,17 +123,16 @@ def _called(call: syntax.Call) -> str:
 
 
 def _unequal(
-    call: syntax.Call, words: str, x: np.ndarray, y: np.ndarray, near: np.ndarray, rtol: float,
-    atol: float,
-) -> AutodiffError:  # fmt: skip
-    """E601 of an `allclose` that is false."""
-    summary, notes = _contrasted(x, y, near, rtol, atol)
-    sides = zip(call.args, ("left", "right"), strict=False)
+    words: str, failure: tuple[str, tuple[str, ...]], span: Span, *sides: syntax.Node
+) -> AutodiffError:
+    """E601 of two sides that are not equal: a summary of what differs, and tables."""
+    summary, notes = failure
+    labels = [Label(side.span, name) for side, name in zip(sides, ("left", "right"), strict=False)]
     return fail(
         "E601",
         f"assertion failed{words}: {summary}",
-        call.func.span,
-        labels=tuple(Label(argument.span, side) for argument, side in sides),
+        span,
+        labels=tuple(labels),
         notes=notes,
         help="if the new value is right, write it into the assertion",
     )
@@ -196,15 +195,7 @@ def _compile_equality(
         if failure is None:
             return None
         words = "" if message is None else f": {text(message(scope))}"
-        summary, notes = failure
-        raise fail(
-            "E601",
-            f"assertion failed{words}: {summary}",
-            test.op_spans[0],
-            labels=(Label(test.left.span, "left"), Label(test.comparators[0].span, "right")),
-            notes=notes,
-            help="if the new value is right, write it into the assertion",
-        )
+        raise _unequal(words, failure, test.op_spans[0], test.left, test.comparators[0])
 
     return run
 
@@ -220,7 +211,10 @@ def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
         return f"{kind_of(a)} is not {kind_of(b)}", ()
     x, y = as_array(a), as_array(b)
     if x.shape != y.shape:
-        return _shapes(x, y)
+        from ..errors.array_diff import both
+
+        summary = f"shapes differ: left {shape_text(x.shape)}, right {shape_text(y.shape)}"
+        return summary, (both(x, y),)
     dtype = (
         a.dtype if isinstance(a, Tensor) else b.dtype if isinstance(b, Tensor) else np.dtype(float)
     )
@@ -233,13 +227,6 @@ def difference(left: Any, right: Any) -> tuple[str, tuple[str, ...]] | None:
     if near.all():
         return None
     return _contrasted(x, y, near, rtol, atol)
-
-
-def _shapes(x: np.ndarray, y: np.ndarray) -> tuple[str, tuple[str, ...]]:
-    from ..errors.array_diff import both
-
-    summary = f"shapes differ: left {shape_text(x.shape)}, right {shape_text(y.shape)}"
-    return summary, (both(x, y),)
 
 
 def _contrasted(

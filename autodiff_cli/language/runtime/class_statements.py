@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import AutodiffError, fail, fault
-from ...graph.state import STATE
-from ..errors.operand_labels import placed
+from ...errors import fail, fault
 from ..syntax import tree as syntax
 from ..values.dialect import kind_of
 from ..values.functions import call_value
@@ -16,7 +14,7 @@ from ..values.user_classes import OBJECT, SPECIAL, UserClass, bind, special
 from ..values.values import Builtin, Instance, Scope, TypeName
 from .assignment import name_target
 from .expressions import Context, compile_expression
-from .statements import compile_block
+from .statements import compile_block, compile_decorators
 
 
 def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], Any]:
@@ -27,7 +25,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
     inner = Context(False, path=f"{context.path}{tree.name}.")
     inner.in_class = True
     block = compile_block(tree.body, inner)
-    decorators = [(compile_expression(d, context), d.span) for d in tree.decorators]
+    decorated = compile_decorators(tree.decorators, context)
     annotated = {
         s.target.id: s.annotation.span.text
         for s in tree.body
@@ -48,13 +46,7 @@ def compile_class(tree: syntax.ClassDef, context: Context) -> Callable[[Scope], 
             body.names.setdefault("__doc__", words)
         made: Any = make_class(tree.name, parents, body.names, given, annotated, tree.name_span)
         cell.names["__class__"] = made
-        for decorate, span in reversed(decorators):
-            STATE.span = span
-            try:
-                made = call_value(decorate(scope), [made], {})
-            except AutodiffError as error:
-                raise placed(error, span) from None
-        store(scope, made)
+        store(scope, decorated(scope, made))
         return None
 
     return run

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...errors import AutodiffError
 from ...graph.state import STATE
+from ...source import Span
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
 from ..syntax.scoping import target_names
+from ..values.iterators import Lazy, iterator
 from ..values.operations import iterate
 from ..values.subscripts import dict_key
 from ..values.values import Scope
 from .assignment import compile_target
 from .expressions import Context, Run, compile_expression, compile_truth
 
+Clause = tuple[Callable[[Scope, Any], None], Run, list[Callable[[Scope], bool]], Span]
+
+
+def _clauses(tree: Any, context: Context) -> tuple[Context, list[Clause]]:
+    """Where the parts of a comprehension stand, and its clauses: what an item is assigned to, the
+    source, conditions; the first source is read outside."""
+    names = {n for g in tree.generators for n in target_names(g.target)}
+    inner = Context(False, context.locals - names)
+    clauses = [
+        (
+            compile_target(clause.target, inner),
+            compile_expression(clause.iter, inner if i else context),
+            [compile_truth(test, inner) for test in clause.ifs],
+            clause.iter.span,
+        )
+        for i, clause in enumerate(tree.generators)
+    ]
+    return inner, clauses
+
 
 def _comprehension(
     tree: Any, context: Context, results: list[syntax.Node]
 ) -> Callable[[Scope], list[Any]]:
     """All results of a comprehension, in a list of tuples or values."""
-    names = [n for g in tree.generators for n in target_names(g.target)]
-    inner = Context(False, frozenset())
-    inner.locals = context.locals - frozenset(names)
-    clauses = []
-    for i, generator in enumerate(tree.generators):
-        clauses.append(
-            (
-                compile_target(generator.target, inner),
-                compile_expression(generator.iter, context if i == 0 else inner),
-                [compile_truth(t, inner) for t in generator.ifs],
-                generator.iter.span,
-            )
-        )
+    inner, clauses = _clauses(tree, context)
     parts = [compile_expression(r, inner) for r in results]
     single = parts[0] if len(parts) == 1 else None
 
@@ -66,13 +75,34 @@ def _comprehension(
 
 
 def compile_generator(tree: syntax.GeneratorExp, context: Context) -> Run:
-    """`(x for ...)`: in a native file its results, which it gives all at once."""
-    results = _comprehension(tree, context, [tree.elt])
+    """`(x for ...)`: in a native file its results, which it gives all at once; else the first
+    source is read at once, the rest as items are asked for."""
     if not STATE.python:
-        return results
-    from .generator_functions import compile_generator_expression
+        return _comprehension(tree, context, [tree.elt])
+    inner, clauses = _clauses(tree, context)
+    result = compile_expression(tree.elt, inner)
 
-    return compile_generator_expression(tree, context)
+    def items(depth: int, source: Any, own: Scope) -> Iterator[Any]:
+        assign, _, tests, span = clauses[depth]
+        found = iterator(source)
+        while True:
+            try:
+                item = next(found)
+            except StopIteration:
+                return
+            except AutodiffError as error:
+                raise placed(error, span) from None
+            assign(own, item)
+            if all(test(own) for test in tests):
+                if depth + 1 < len(clauses):
+                    yield from items(depth + 1, clauses[depth + 1][1](own), own)
+                else:
+                    yield result(own)
+
+    def run(scope: Scope) -> Lazy:
+        return Lazy("generator", items(0, clauses[0][1](scope), Scope(scope)), function="<genexpr>")
+
+    return run
 
 
 def compile_set(tree: syntax.SetComp, context: Context) -> Run:

@@ -7,7 +7,7 @@ with one the yields run first, and all that stands before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from copy import copy
 from itertools import count
 from typing import Any
@@ -16,17 +16,16 @@ from ...errors import AutodiffError
 from ...graph.state import STATE
 from ..errors.operand_labels import placed
 from ..syntax import tree as syntax
-from ..syntax.scoping import target_names as names_of
 from ..syntax.scoping import yields
 from ..values.exceptions import EXCEPTIONS, Raised, is_stop
 from ..values.housekeeping import count_step, ended
-from ..values.iterators import Lazy, iterator
+from ..values.iterators import iterator
 from ..values.operations import truth
 from ..values.values import Scope
 from .assignment import compile_target
 from .context_managers import Entered, entering
 from .exception_statements import Handlers
-from .expressions import Context, Run, compile_expression, compile_truth
+from .expressions import Context, compile_expression
 from .replay_gate import BREAK, CONTINUE
 from .statements import STATEMENTS, compile_block
 
@@ -56,45 +55,6 @@ def compile_steps(trees: list[syntax.Node], context: Context) -> Steps:
         return None
 
     return steps
-
-
-def compile_generator_expression(tree: syntax.GeneratorExp, context: Context) -> Run:
-    """`(x for ...)`: the first source is read at once, the rest as items are asked for."""
-    inner = Context(
-        False, context.locals - {n for g in tree.generators for n in names_of(g.target)}
-    )
-    clauses = [
-        (
-            compile_target(clause.target, inner),
-            compile_expression(clause.iter, inner if i else context),
-            [compile_truth(test, inner) for test in clause.ifs],
-            clause.iter.span,
-        )
-        for i, clause in enumerate(tree.generators)
-    ]
-    result = compile_expression(tree.elt, inner)
-
-    def items(depth: int, source: Any, own: Scope) -> Iterator[Any]:
-        assign, _, tests, span = clauses[depth]
-        found = iterator(source)
-        while True:
-            try:
-                item = next(found)
-            except StopIteration:
-                return
-            except AutodiffError as error:
-                raise placed(error, span) from None
-            assign(own, item)
-            if all(test(own) for test in tests):
-                if depth + 1 < len(clauses):
-                    yield from items(depth + 1, clauses[depth + 1][1](own), own)
-                else:
-                    yield result(own)
-
-    def run(scope: Scope) -> Lazy:
-        return Lazy("generator", items(0, clauses[0][1](scope), Scope(scope)), function="<genexpr>")
-
-    return run
 
 
 # -- yields inside expressions --------------------------------------------------------------------

@@ -257,23 +257,27 @@ def compile_generator(tree: syntax.FunctionDef, context: Context) -> Callable[[S
     return lambda scope: Lazy("generator", run(scope), modes=[], function=tree.name)
 
 
-def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
-    make = compile_function(tree, context)
-    decorators = [(compile_expression(d, context), d.span) for d in tree.decorators]
-    store = name_target(tree.name, context)
+def compile_decorators(trees: list[syntax.Node], context: Context) -> Callable[[Scope, Any], Any]:
+    """`decorated(scope, value)` of what stands before a `def` or a `class`."""
+    decorators = [(compile_expression(d, context), d.span) for d in trees]
 
-    def run(scope: Scope) -> Signal:
-        value: Any = make(scope)
+    def decorated(scope: Scope, value: Any) -> Any:
         for decorate, span in reversed(decorators):
             STATE.span = span
             try:
                 value = call_value(decorate(scope), [value], {})
             except AutodiffError as error:
                 raise placed(error, span) from None
-        store(scope, value)
-        return None
+        return value
 
-    return run
+    return decorated
+
+
+def _function(tree: syntax.FunctionDef, context: Context) -> RunStatement:
+    make = compile_function(tree, context)
+    decorated = compile_decorators(tree.decorators, context)
+    store = name_target(tree.name, context)
+    return lambda scope: store(scope, decorated(scope, make(scope)))
 
 
 def _import(tree: syntax.Import, context: Context) -> RunStatement:

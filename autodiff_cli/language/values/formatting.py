@@ -82,8 +82,9 @@ def _escaped(shown: str) -> str:
 
 
 # Containers whose text begins with the name of their kind.
-_VIEWS = [view for d in ({}, OrderedDict[Any, Any]()) for view in (d.keys(), d.values(), d.items())]
-_NAMED = frozenset([Counter, OrderedDict, defaultdict, deque, *map(type, _VIEWS)])
+_DICTS = (dict[Any, Any](), OrderedDict[Any, Any]())
+_VIEWS = [type(view) for d in _DICTS for view in (d.keys(), d.values(), d.items())]
+_NAMED = frozenset([Counter, OrderedDict, defaultdict, deque, *_VIEWS])
 
 
 class _Pieces:
