@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.tensor import Tensor, wrap_view
-from ...autograd.views import base_of, first_place
+from ...autograd.tensor import Tensor
+from ...autograd.views import base_of, first_place, wrap_view
 from ...errors import fault
 from ...graph.op import value_of
 from ...graph.params import to_int, to_size
