@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.handles import wrap_view
 from ...autograd.tensor import Tensor
-from ...autograd.views import base_of, first_place, wrap_view
+from ...autograd.views import base_of, first_place
 from ...errors import fault
 from ...graph.op import value_of
 from ...graph.params import to_int, to_size
