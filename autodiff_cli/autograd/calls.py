@@ -16,7 +16,7 @@ from ..graph.node import Node
 from ..graph.op import OUTPUT, Op, constant
 from ..graph.params import BindError
 from ..graph.registry import F, overloads
-from ..graph.state import STATE, grad_mode
+from ..graph.state import STATE
 from .handles import view_steps, wrap_view
 from .literals import array_of, array_of_list, check_extent, has_tensor
 from .tensor import Tensor
@@ -48,11 +48,15 @@ def call_ops(ops: list[Op], name: str, args: tuple[Any, ...], kwargs: dict[str, 
         return _in_place_by_option(ops, name, args, kwargs, place)
     try:
         nodes = tuple([a.node if type(a) is Tensor else a for a in args])
-    except AutodiffError:  # a view whose history is lost: what has no derivative may look at it
-        if ops[0].vjp_rule is not None or ops[0].body is not None:
-            raise
-        with grad_mode(False):
-            return call_ops(ops, name, args, kwargs)
+    except AutodiffError:  # a view whose history is lost: what needs none may look at it
+        seen = [a.looked_at if isinstance(a, Tensor) else a for a in args]
+        result = call_ops(ops, name, tuple(seen), kwargs)
+        if isinstance(result, Tensor) and result.node is seen[0]:
+            return args[0]
+        for part in result if isinstance(result, tuple) else (result,):
+            if isinstance(part, Tensor) and part.node.requires_grad:
+                raise
+        return result
     op = ops[0]
     if op.arity == len(nodes) and not kwargs:
         if op.arity == 1 and type(nodes[0]) is Node:

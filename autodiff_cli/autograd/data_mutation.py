@@ -6,6 +6,7 @@ gradient is taken; a leaf with other values is the same leaf.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..graph.node import Node
@@ -29,8 +30,25 @@ def note(node: Node, holder: Any, memory: bool = True, by: Node | None = None) -
     looks there sees it, not only who saved the tensor itself; `by` changed it, and has kept it."""
     if by is not None and not by.requires_grad:
         by = None  # no backward comes to it
-    node.mark().replaced = holder, memory, by
+    for same in same_memory(node):
+        same.mark().replaced = holder, memory, by
     STATE.replaced = STATE.overwriting = True
+
+
+def same_memory(node: Node) -> Iterator[Node]:
+    """A node that was overwritten and what it stands for in composites. An op remembers which of
+    its results were."""
+    if node.op is OUTPUT:
+        yield node
+        parent, index = node.args
+        parent.mark().results = {**parent.mark().results, index: node}
+        if type(parent.body) is not tuple or parent.op.vjp_rule is not None:
+            return
+        node = parent.body[index]
+    yield node
+    while type(node.body) is Node and node.op.vjp_rule is None:
+        node = node.body
+        yield node
 
 
 def shown(node: Node, reader: Node, since: int = 0) -> Node:

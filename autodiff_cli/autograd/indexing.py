@@ -23,9 +23,12 @@ def write_index(tensor: Tensor, index: Any, value: Tensor | bool | int | float) 
     from ..ops.indexing.indexing import basic_part, index_items
 
     items = index_items(index)
-    if False in [i for i in items if type(i) is bool]:
-        return
     whole = tensor.node
+    if False in [i for i in items if type(i) is bool]:
+        if index is not False:  # a mask: nothing is written, as a change is
+            view = wrap_view(F.unsqueeze(whole, 0), tensor)
+            view.write(view.node)
+        return
     node, advanced = basic_part(whole, items, skip_whole=True)
     given = value.node if isinstance(value, Tensor) else number(value)
     check_weak(given, whole.dtype)

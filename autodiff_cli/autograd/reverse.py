@@ -56,6 +56,7 @@ class Pass:
     are what their memory holds, and only those of its own that lead to targets are checked."""
 
     begun = 0
+    created = False  # a graph of gradients, by some pass
     hooked = 0
     running: Pass | None = None
 
@@ -76,6 +77,7 @@ class Pass:
         self.retain = retain_graph
         self.stops = False  # at targets: what they depend on is another pass's
         self.create_graph = create_graph
+        Pass.created |= create_graph
         self.targets = None if targets is None else set(targets)
         self.reached: dict[Node, Node] = {}
         self.firsts: dict[Any, Node] = {}
@@ -279,14 +281,19 @@ class Pass:
         args = node.args
         if STATE.overwriting and not keeps:
             since = tick()
-            if (STATE.replaced and "saves its factors" not in op.properties) or self.since:
-                seen = data_mutation.shown(node, node) if out is node else out
-                found = rule(g, seen, *data_mutation.arguments(node, self.since))
-            else:
-                found = rule(g, out, *args)
-            if any(map(overwritten_at, (node, *node.inputs))):
+            outs = (node,) if out is node else out
+            seen, given = out, args
+            if STATE.replaced or self.since:
+                shown = tuple(data_mutation.shown(part, node) for part in outs)
+                seen = shown[0] if out is node else shown
+                if self.since or "saves its factors" not in op.properties:
+                    given = data_mutation.arguments(node, self.since)
+            found = rule(g, seen, *given)
+            if any(map(overwritten_at, (*outs, *node.inputs))):
                 wants = self._wants if self.since else _requires_grad
                 read = _reads(node, found if type(found) is tuple else (found,), since, wants)
+                if "saves no operands" in op.properties:
+                    read = [n for n in read if n not in node.inputs]
                 check_saved(node, [n for n in read if n.seq > self.since])
         else:
             found = rule(g, out, *args)
@@ -336,20 +343,40 @@ class Pass:
         if node.body is None:
             where = labelled(node.span, "made here")
             raise fault("E404 no-derivative-here", node.op.name, labels=where)
+        if Pass.created and not (node.marks is not None and node.marks.freed):
+            for part in walk(bodies(node), lambda n: n.inputs, node.inputs):
+                if part.marks is not None and part.marks.freed:  # by gradients, which read it
+                    part.mark().freed = None
         if not self.retain:
             if node.marks is None:
                 node.marks = FREED
             else:
                 node.mark().freed = True
-        recomputed = type(node.body) is Node and "saves its body" not in node.op.properties
-        if STATE.replaced and recomputed and self._open_again(node, g):
-            return
+        if type(node.body) is Node and "saves its body" not in node.op.properties:
+            if STATE.overwriting:
+                self._check_operands(node, g)
+            if STATE.replaced and self._open_again(node, g):
+                return
         if type(node.body) is tuple:
             for i, part_g in g.items():
                 if node.body[i].requires_grad:
                     self.give(node.body[i], part_g)
         elif node.body.requires_grad:
             self.give(node.body, g)
+
+    def _check_operands(self, node: Node, g: Node) -> None:
+        """E407 when an operand of a composite, which PyTorch saved for its derivative, was changed
+        in place since; where only places were found with it, those are saved."""
+        for x in node.inputs:
+            at = overwritten_at(x) if self._wants(x) else None
+            if at is None or at[3] < node.seq or (self.since and x.seq < self.since):
+                continue
+            gx = _until(Pass([(node.body, g)], [x], self.create_graph, True)).get(x)
+            read = walk(
+                [gx] if gx else [], lambda n: () if n is g or n.dtype.kind == "i" else n.inputs
+            )
+            if x in read and not data_mutation.kept(at[1], node, x):
+                raise changed_since(node, x, at)
 
     def _open_again(self, node: Node, g: Node) -> bool:
         """Differentiate the body of a composite whose operands have other values now: PyTorch saved
@@ -559,7 +586,7 @@ def overwritten_at(node: Node) -> Any:
         if node.marks is not None and node.marks.overwritten is not None:
             return node.marks.overwritten
         cast_for_op = node.op is CAST and node.handle is None  # what is saved is not the copy
-        viewed = node.op.view and node.op.key != "data_alias"  # which has a counter of its own
+        viewed = node.op.view and "own counter" not in node.op.properties
         if node.op is OUTPUT or viewed or cast_for_op:
             node = node.args[0]
         else:

@@ -82,10 +82,8 @@ def mark_overwritten(node: Node, by: Node | None, version: int) -> None:
     if by is not None and not by.requires_grad:
         by = None  # no backward comes to it: nodes of steps long ago would hold all later ones
     change = (STATE.span, by, version, Node.counter())
-    node.mark().overwritten = change
-    while type(node.body) is Node and node.op.vjp_rule is None:
-        node = node.body  # the same memory
-        node.mark().overwritten = change
+    for same in data_mutation.same_memory(node):
+        same.mark().overwritten = change
     STATE.overwriting = True  # from now on saved values are checked
 
 

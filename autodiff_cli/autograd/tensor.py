@@ -24,10 +24,11 @@ from ..graph.walk import walk
 from . import data_mutation, reverse
 from .storage import Counter, Storage, mark_overwritten, renewed, revalued, without_history
 from .views import (
+    NAMED,
     NO_STEPS,
     ONE_BY_ONE,
+    agreed,
     check_apart,
-    check_single,
     check_view,
     history_lost,
     lost_history,
@@ -183,7 +184,7 @@ class Tensor:
             if self._node.requires_grad:
                 node = revalued(self._node, node)
             else:
-                self.accumulator = self.accumulator or AccumulateGrad()
+                self.accumulator = self.accumulator or Unkept()
                 node = leaf(node, self.accumulator)
         if not invalid:
             self.known_changes = self.version
@@ -383,6 +384,7 @@ class Tensor:
         if node.requires_grad and _leads(node):
             raise fault("E405 leaf-requires-grad-cannot")
         if self.steps and whole.requires_grad and _leads(whole) and node.requires_grad:
+            check_view(self, node)
             raise fault("E405 view-leaf-requires-grad")
 
     def write(
@@ -392,9 +394,9 @@ class Tensor:
         `by` is the op that did it (`x.mul_(y)`), which may still read the old value; `source` what
         was copied. `fills`: every element gets the same value, or is written where it is named."""
         self.check_writable()
-        if not fills:
-            check_single(self.node)
-        elif self.steps and self.storage is not None and not single(self.storage.node):
+        if not single(self.node) and (not fills or node.op.key in NAMED):
+            node = agreed(self.node, node)
+        elif fills and self.steps and self.storage is not None and not single(self.storage.node):
             raise fault("E203 part-expanded-tensor-cannot")
         if self.storage is not None or (by is not None and by.op.key in ONE_BY_ONE):
             check_apart(self, () if by is None else by.inputs, source, by)

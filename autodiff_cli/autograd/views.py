@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import AutodiffError, fault
 from ..graph.node import Node
-from ..graph.op import constant, value_of
+from ..graph.op import OUTPUT, constant, number, value_of
 from ..graph.registry import F
 from ..graph.state import STATE
 from ..graph.strides import strides_of
@@ -81,10 +81,27 @@ def single(node: Node) -> bool:
     return all(n == 1 or step for n, step in zip(node.shape, strides_of(node), strict=True))
 
 
-def check_single(node: Node) -> None:
-    """E308 for a tensor some of whose elements are one place in memory."""
-    if not single(node):
-        raise fault("E308 expanded-tensor", node)
+# Ops that write the elements that they name, and which of their arguments is what they write.
+NAMED = {"index_fill_number": 3, "index_fill_tensor": 3, "index_written": 2, "masked_written": 2}
+
+
+def agreed(target: Node, written: Node) -> Node:
+    """What is written to a tensor some of whose elements are one place in memory: each of those
+    becomes the last that an op names. E308 for ops that write all of them."""
+    at = NAMED.get(written.op.key)
+    if at is None:
+        raise fault("E308 expanded-tensor", target)
+    args = list(written.args)
+    args[0], args[at] = F.zeros(target.shape, dtype=target.dtype), number(1.0, target.dtype)
+    named = np.flatnonzero(value_of(written.op.apply(args)))
+    steps = strides_of(target)
+    places = (np.indices(target.shape).T @ np.array(steps, int)).T.ravel()
+    last = np.full(places.max(initial=0) + 1, -1)
+    last[places[named]] = named
+    last = np.where(last[places] < 0, np.arange(places.size), last[places])
+    last = last.reshape(target.shape)[tuple(slice(None if step else 1) for step in steps)]
+    found = F.index_select(F.reshape(written, (-1,)), 0, constant(last.ravel()))
+    return F.expand(F.reshape(found, last.shape), target.shape)
 
 
 # Ops that write one element after the other, wherever their indices say: what they read may not be
@@ -169,10 +186,8 @@ def check_view(view: Tensor, value: Node) -> None:
     if view.steps.cut:
         return
     if view.steps.several is not None:
-        op, _, index = view.steps.several
-        raise fault(
-            "E405 result-cannot-changed-place", op, _ONE_OF_SEVERAL.format(index, _node_name(op))
-        )
+        op = view.steps.several[0]
+        raise fault("E405 result-cannot-changed-place", op, _one_of_several(node))
     if getattr(view, "untracked", False):
         raise fault("E405 view-was-made-under")
 
@@ -192,16 +207,14 @@ def history_lost(view: Tensor, before: Node) -> AutodiffError:
         made = "made under no_grad"
         words = _UNTRACKED.replace("is being modified inplace", changed)
     else:
-        op, _, index = several
-        made = f"made by `{op.name}` with others"
-        words = _ONE_OF_SEVERAL.format(index, _node_name(op)).replace(
-            "is being modified inplace", changed
-        )
+        made = f"made by `{several[0].name}` with others"
+        words = _one_of_several(before).replace("is being modified inplace", changed)
     return fault("E407 view-was-cannot-used", made, words)
 
 
-def _node_name(op: Any) -> str:
-    return "".join(part.capitalize() for part in op.name.split("_"))
+def _one_of_several(view: Node) -> str:
+    made, index = view.args if view.op is OUTPUT else (view, 0)
+    return _ONE_OF_SEVERAL.format(index, made.grad_name.removesuffix("Backward0"))
 
 
 _ONE_OF_SEVERAL = (

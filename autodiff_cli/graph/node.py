@@ -151,7 +151,8 @@ class Marks:
     `slots`: where a finished cotangent is delivered (retain_grad); `hooks`: functions that may
     replace it; `freed`: whether a backward has used up the graph here; `overwritten`: span of
     the in-place change that replaced this value; `replaced`: who shows the values that it has since
-    a change through `.data`; `detached`: it was detached in place; `context`: what a program
+    a change through `.data`; `results`: those of its several results that were overwritten;
+    `detached`: it was detached in place; `context`: what a program
     attached to the backward function (hooks, metadata); `name`: what that is called here, when not
     by the op's own name.
     """
@@ -164,6 +165,7 @@ class Marks:
         "name",
         "overwritten",
         "replaced",
+        "results",
         "slots",
     )
 
@@ -173,6 +175,7 @@ class Marks:
         self.freed: Any = None
         self.overwritten: Any = None
         self.replaced: Any = None
+        self.results: dict[int, Node] = {}
         self.detached = False
         self.context: Any = None
         self.name = ""

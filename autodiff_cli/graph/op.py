@@ -531,8 +531,9 @@ def output(parent: Node, index: int) -> Node:
 
 
 def results_of(parent: Node) -> tuple[Node, ...]:
-    """Fresh nodes for all results of a several-result node."""
-    return tuple(output(parent, i) for i in range(len(parent.outputs or ())))
+    """Nodes for all results of a several-result node: fresh ones, but for those overwritten."""
+    known = {} if parent.marks is None else parent.marks.results
+    return tuple(known.get(i) or output(parent, i) for i in range(len(parent.outputs or ())))
 
 
 params.LATE.number = number

@@ -181,7 +181,15 @@ def _matrices(x: Node, batch: Node | None, lead: int, row: bool) -> Node:
 
 
 def _reshaped(trace: Trace, node: Node) -> Any:
-    return F.reshape(trace.full(node.args[0]), (trace.size, *node.shape))
+    reshape = F.unsafe_view if node.grad_name == "UnsafeViewBackward0" else F.reshape
+    return reshape(trace.full(node.args[0]), (trace.size, *node.shape))
+
+
+def _squeezed(trace: Trace, node: Node) -> Any:
+    x, dims, _ = node.args
+    if dims is None:
+        return _reshaped(trace, node)
+    return F.squeezed(trace.full(x), tuple(d + 1 for d in dims), 2)
 
 
 def _viewed(trace: Trace, node: Node) -> Any:
@@ -289,7 +297,8 @@ RULES: dict[str, Rule] = {
     "solve_raw": _solve,
     **_all(_matmul, "matmul bmm"),
     "view": _viewed,
-    **_all(_reshaped, "reshape_alias unsafe_view squeezed"),
+    **_all(_reshaped, "reshape_alias unsafe_view unshared_view"),
+    "squeezed": _squeezed,
     "expand": _expanded,
     "summed_to": _summed_to,
     "permute": _permuted,

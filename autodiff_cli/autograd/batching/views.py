@@ -29,7 +29,7 @@ def _shifted_view(op: Op, rest: tuple[Any, ...], shape: tuple[int, ...], size: i
     key = op.key
     if key in ("detach", "data_alias", "whole_view"):
         return op, rest
-    if key in ("view", "reshape_alias"):
+    if key in ("view", "reshape_alias", "unshared_view"):
         return op, ((size, *infer_size(shape, rest[0])),)
     if key == "permute":
         return op, ((0, *(d + 1 for d in rest[0])),)

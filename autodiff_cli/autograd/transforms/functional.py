@@ -18,6 +18,7 @@ from ..reverse import gradients, ones_like
 from ..storage import without_history
 from ..tensor import Tensor
 from ..transform_levels import Opened, deeper, forward_jacobian_of, jacobian_of, or_zeros
+from ..views import single
 
 Call = Callable[[list[Any], dict[str, Any]], Any]
 
@@ -177,9 +178,10 @@ def _rows(run: _Applied, outputs: list[Node], strategy: str) -> list[Any]:
         if strategy == "reverse-mode" and not out.numel:
             raise fault("E308 no-rows", run.name, out)
     rows = jacobian_of(outputs, run.inputs, create_graph=run.create_graph)
-    if run.create_graph:
-        return rows
-    return [[None if g is None else F.contiguous(g) for g in row] for row in rows]
+    return [
+        [g if g is None or (run.create_graph and single(g)) else F.contiguous(g) for g in row]
+        for row in rows
+    ]
 
 
 def _blocks(run: _Applied, outputs: list[Node], rows: list[Any], single: bool) -> Any:

@@ -235,7 +235,7 @@ ATTRIBUTES: dict[str, Getter] = {
     "device": lambda t: CPU,
     "layout": lambda t: "torch.strided",
     "itemsize": lambda t: t.dtype.itemsize,
-    "nbytes": lambda t: t.node.numel * t.dtype.itemsize,
+    "nbytes": lambda t: t.looked_at.numel * t.dtype.itemsize,
     "is_cuda": lambda t: False,
     "is_sparse": lambda t: False,
     "is_quantized": lambda t: False,
@@ -522,10 +522,10 @@ METHODS: dict[str, Callable[..., Any]] = {
         if dim is None
         else Size(tensor.shape)[index([*range(len(tensor.shape))], dim)]
     ),
-    "dim": lambda t: t.node.ndim,
-    "ndimension": lambda t: t.node.ndim,
-    "numel": lambda t: t.node.numel,
-    "nelement": lambda t: t.node.numel,
+    "dim": lambda t: len(t.shape),
+    "ndimension": lambda t: len(t.shape),
+    "numel": lambda t: t.looked_at.numel,
+    "nelement": lambda t: t.looked_at.numel,
     "element_size": lambda t: t.dtype.itemsize,
     "backward": _backward,
     "retain_grad": _retain,

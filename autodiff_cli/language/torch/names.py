@@ -224,7 +224,7 @@ TORCH: dict[str, Any] = {
             "is_tensor": lambda value: isinstance(value, Tensor),
             "is_floating_point": lambda value: is_float(value.dtype),
             "is_grad_enabled": lambda: STATE.grad,
-            "numel": lambda tensor: tensor.node.numel,
+            "numel": lambda tensor: tensor.looked_at.numel,
             "set_default_dtype": _set_default_dtype,
             "get_default_dtype": lambda: STATE.default_dtype,
             "set_default_tensor_type": lambda t: _set_default_dtype(legacy_dtype(t)),

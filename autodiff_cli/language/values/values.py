@@ -6,7 +6,7 @@ range, numpy.dtype and the classes here. Nothing else ever reaches a program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import MethodType
 from typing import Any
 
@@ -39,6 +39,36 @@ class Size(tuple):
         for size in self:
             n *= size
         return n
+
+
+# Ops whose numbers are tensors to PyTorch.
+_WITH_NUMBERS = frozenset(
+    {
+        "add",
+        "add_scaled",
+        "div",
+        "div_rounded",
+        "fill_over",
+        "index_written",
+        "mul",
+        "sub",
+        "sub_scaled",
+        "where",
+    }
+)
+
+
+def _edges(nodes: Iterable[Node | None]) -> tuple[tuple[GradFn | None, int], ...]:
+    """Functions of nodes, with which of their results is read; None for those without history."""
+    found: list[tuple[GradFn | None, int]] = []
+    for node in nodes:
+        while node is not None and node.op is CAST and node.handle is None:
+            node = node.inputs[0]
+        if node is None or not node.requires_grad:
+            found.append((None, 0))
+        else:
+            found.append((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
+    return tuple(found)
 
 
 class GradFn(Value):
@@ -78,28 +108,30 @@ class GradFn(Value):
         """The functions of the inputs, with which of their results is read."""
         if self.is_leaf:
             return ()
-        found: list[tuple[GradFn | None, int]] = []
-        op, inputs = self.node.op, self.node.inputs
-        if any(node.weak for node in inputs):
-            if op.key in ("add", "mul") and inputs[0].weak:
-                inputs = inputs[::-1]  # PyTorch puts the tensor first
-            elif op.key not in ("add", "mul", "sub", "div", "where") or inputs[0].weak:
-                inputs = tuple(node for node in inputs if not node.weak)  # no tensors there
-        elif "three edges" in op.properties:  # also of operands that are not given
-            inputs = tuple(self.node.args[at] for at in op.tensor_params[:3])
-        for node in inputs:
-            if node is None:
-                found.append((None, 0))
-                continue
-            if node.dtype.kind != "f":
-                continue
-            while node.op is CAST and node.handle is None and node.dtype.kind == "f":
-                node = node.inputs[0]
-            if node.requires_grad:
-                found.append((GradFn(node), node.args[1] if node.op is OUTPUT else 0))
-            else:
-                found.append((None, 0))
-        return tuple(found)
+        node = self.node
+        op, inputs = node.op, node.inputs
+        weak = any(x.weak for x in inputs)
+        if op.key == "copy_slices":
+            base, written, (view, rest, _) = node.args
+            while written.op is op and written.args[0].inputs == (base,):
+                base, written, (view, rest, _) = written.args  # of a view of a view, one step each
+            first = written.inputs[0] if written.inputs else written
+            first = first.args[0] if first.op is OUTPUT else first
+            if first.op is view and first.args[1:] == rest:  # changed in place, not copied
+                return (*_edges(inputs[:1]), *GradFn(written).next_functions[1:])
+        if "own saving" in op.properties:
+            inputs = node.args[0]
+        elif inputs[0].weak and op.key in ("add", "mul"):
+            inputs = inputs[::-1]  # PyTorch puts the tensor first
+        elif weak and (inputs[0].weak or op.key not in _WITH_NUMBERS):
+            inputs = tuple(x for x in inputs if not x.weak)  # no tensors there
+        elif self.short_name == "NotImplemented":
+            inputs = tuple(x for x in inputs if x.requires_grad)
+        else:
+            for count, words in enumerate(("one edge", "two edges", "three edges"), 1):
+                if words in op.properties:  # also of operands that are not given
+                    inputs = tuple(node.args[at] for at in op.tensor_params[:count])
+        return _edges(x for x in inputs if x is None or x.weak or x.dtype.kind == "f")
 
     def get_attribute(self, name: str) -> Any:
         return from_above("torch.grad_functions.attribute")(self, name)

@@ -98,6 +98,7 @@ def bag_highest_rows(weight: Tensor, bags: Any):
     public=False,
     grad_fn="EmbeddingBagBackward0",
     no_forward="_embedding_bag",
+    properties=frozenset({"two edges"}),
     phrase="each row of a bag gets the gradient of its bag",
 )
 def bag_reduced(

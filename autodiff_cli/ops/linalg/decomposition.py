@@ -382,6 +382,7 @@ def _(g, out, input, UPLO):
     shape=lambda input, UPLO: _eigh_shape("linalg.eigvalsh", input, UPLO)[0],
     samples=[S(positive(2)), S(positive(3), UPLO="U")],
     kink=lambda input, UPLO: _to_crossing(F.eigvalsh(input, UPLO), False),
+    properties=frozenset({"saves its factors", "saves no operands"}),
     phrase="V diag(g) V.T, where V has the eigenvectors",
 )
 def eigvalsh(input: Tensor, UPLO: str = "L"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from string import ascii_letters
 
 from ...errors import fail, fault
-from ...graph.declare import Any, Tensor, TensorList, composite, function
+from ...graph.declare import Any, Tensor, TensorList, function
 from ...graph.op import value_of
 from ...graph.params import BindError, node_of, to_dims
 from ...graph.registry import F
@@ -90,20 +90,22 @@ def _tensordot_dims(a, b, dims):
     return left, right
 
 
-@composite(
-    grad_fn="UnsafeViewBackward0",
-    samples=[S(t(2, 2), t(1, 3)), S(t(2), t(2, 3)), S(t(), t(2))],
-    phrase="product rule, summed over the blocks of the other",
-)
+@function(samples=[S(t(2, 2), t(1, 3)), S(t(2), t(2, 3)), S(t(), t(2))])
 def kron(input: Tensor, other: Tensor):
     """Kronecker product: blocks of `other`, scaled by the elements of `input`."""
     ndim = max(input.ndim, other.ndim)
     a = (1,) * (ndim - input.ndim) + input.shape
     b = (1,) * (ndim - other.ndim) + other.shape
-    product = F.reshape(input, tuple(s for size in a for s in (size, 1))) * F.reshape(
-        other, tuple(s for size in b for s in (1, size))
-    )
-    return F.reshape(product, tuple(m * n for m, n in zip(a, b, strict=True)))
+    rows = _unshared(input, tuple(s for size in a for s in (size, 1)))
+    columns = _unshared(other, tuple(s for size in b for s in (1, size)))
+    return F.unsafe_view(rows * columns, tuple(m * n for m, n in zip(a, b, strict=True)))
+
+
+def _unshared(x, size):
+    owner = x.handle and x.handle()
+    if owner is not None:
+        owner.share().aliased = True
+    return F.unshared_view(x, size)
 
 
 # -- einsum ----------------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ def nll_loss(
     ),
     public=False,
     samples=[S(t(2, 3), ints(2))],
+    properties=frozenset({"one edge"}),
     phrase="minus the weight of each class at its target, divided by what the mean divides by",
 )
 def nll_loss_reduced(

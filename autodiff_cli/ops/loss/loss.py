@@ -455,7 +455,7 @@ def _fit(g, x):
         ),
     ],
     errors=[Bad("E308", t(2, 3), t(3))],
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "two edges"}),
     phrase="sigmoid(x) - y, divided by their number for the mean",
 )
 def binary_cross_entropy_with_logits(

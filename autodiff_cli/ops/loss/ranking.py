@@ -190,6 +190,7 @@ def _soft_elements(product):
         S(t(2, 3), _signs(2, 3), reduction="sum"),
         S(t(2), _signs(2), reduction="none"),
     ],
+    properties=frozenset({"one edge"}),
     phrase="-y * sigmoid(-y * x), divided by their number for the mean",
 )
 def soft_margin_loss(
@@ -240,7 +241,7 @@ def _rows(name, input, target):
     """Scores as (N, C); E308 when they are not."""
     if len(input.shape) > 2 or (input.shape and input.shape[-1] == 0):
         raise fault("E308 needs-scores-shape-2", name, input)
-    if target.dtype.kind not in "iu":
+    if target.dtype.kind not in "iu" and target.numel:
         raise fault("E307 needs-targets-integers", name, target)
     return F.reshape(F.once(input), (-1, input.shape[-1] if input.shape else 1))
 
@@ -290,7 +291,7 @@ def _(g, out, *args):
         S(t(3), ints(high=3), weight=t(3, low=0.1, grad=False), **ONCE),
     ],
     errors=[Bad("E308", t(2, 3), ints(3)), Bad("E305", t(2, 3), ints(2, values=[0, 4]))],
-    properties=frozenset({"clamps"}),
+    properties=frozenset({"clamps", "one edge"}),
     no_forward="multi_margin_loss",
     phrase="the classes inside of the margin, against that of the target",
 )

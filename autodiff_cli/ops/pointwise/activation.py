@@ -144,6 +144,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: Flag = False):
     inplace=True,
     samples=KINKS,
     kink=lambda input, *rest: F.abs(input),
+    properties=frozenset({"slope has a name"}),
     phrase="passes where the input is positive, times the drawn slope below",
 )
 def rrelu(
@@ -160,7 +161,7 @@ def rrelu(
     if training:
         slopes = random_stream().rrelu(value_of(input), lower, upper)
         return input * constant(np.asarray(slopes, input.dtype))
-    return F.where(F.gt(input, 0), input, input * ((lower + upper) / 2))
+    return F.leaky_relu(input, (lower + upper) / 2)
 
 
 def _prelu_vjp(g, out, input, weight):

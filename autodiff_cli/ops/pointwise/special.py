@@ -182,7 +182,7 @@ for _row in (
     (
         "special_log_ndtr",
         "log_ndtr",
-        lambda g, out, x: g / F.special_erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+        lambda g, out, x: g * F.exp(-(out + x * x / 2)) * math.sqrt(0.5 / math.pi),
         ALL,
     ),
     ("special_i0e", "i0e", lambda g, out, x: g * (F.special_i1e(x) - F.sgn(x) * out), ALL),
@@ -258,7 +258,7 @@ def mvlgamma(input: Tensor, p: int):
     name="special.ndtr",
     grad_fn="MulBackward1",
     samples=ALL,
-    properties=frozenset({"saturates"}),
+    properties=frozenset({"saturates", "saves its body"}),
     phrase="upstream times the density of the normal distribution",
 )
 def special_ndtr(input: Tensor):

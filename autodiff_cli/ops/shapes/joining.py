@@ -38,31 +38,28 @@ def _skipped(x):
 
 def _cat_shape(tensors, dim):
     _some(tensors, "cat")
-    ndim = next((x.ndim for x in tensors if not _skipped(x)), 1)
-    dim = dim_in_range(dim, ndim)
+    first = next((x for x in tensors if not _skipped(x)), None)
+    if first is None:
+        return (0,), _common(tensors)  # whatever the dim is
+    dim = dim_in_range(dim, first.ndim)
     joined = 0
-    first = None
     for i, x in enumerate(tensors):
         if _skipped(x):
             continue
         if not x.shape:
             raise fault("E302 cat-cannot-join-d", i)
-        if first is None:
-            first = x
-        fits = x.ndim == ndim and all(
+        fits = x.ndim == first.ndim and all(
             a == b for d, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if d != dim
         )
         if not fits:
             raise fault("E302 cat-along-dim", dim, x, i, first)
         joined += x.shape[dim]
-    if first is None:
-        return (0,), _common(tensors)
     return (*first.shape[:dim], joined, *first.shape[dim + 1 :]), _common(tensors)
 
 
 def _joined(tensors, dim):
-    kept = [x for x in tensors if not _skipped(x)] or list(tensors)
-    return np.concatenate(kept, dim, dtype=_common_of_arrays(tensors))
+    kept = [x for x in tensors if not _skipped(x)]
+    return np.concatenate(kept or tensors, dim if kept else 0, dtype=_common_of_arrays(tensors))
 
 
 def _common_of_arrays(tensors):
@@ -88,7 +85,7 @@ def cat(tensors: Tensors, dim: int = 0):
 
 @cat.vjp
 def _(g, out, tensors, dim):
-    dim = dim_in_range(dim, out.ndim)
+    dim = dim if dim >= 0 else dim + out.ndim
     parts = []
     start = 0
     for x in tensors:

@@ -48,6 +48,7 @@ def whole_view(input: Tensor):
     public=False,
     view=True,
     steady=True,
+    properties=frozenset({"own counter"}),
     samples=[S(t(2, 3))],
     counterpart=lambda input: input,
 )

@@ -174,6 +174,7 @@ def _reshape_back(g, out, input, size):
 
 
 RESHAPES = frozenset({"reshapes"})
+OWN_COUNTER = frozenset({"own counter"})
 _VIEWED = {
     "view": True,
     "vjp": _reshape_back,
@@ -222,6 +223,20 @@ def reshape_alias(input: Tensor, size: Size):
 )
 def unsafe_view(input: Tensor, size: Size):
     """A copy in another shape; what `reshape` makes where no view is possible."""
+
+
+@movement(
+    _rows,
+    shape=_inferred,
+    public=False,
+    **_VIEWED | {"properties": RESHAPES | OWN_COUNTER},
+    grad_fn="UnsafeViewBackward0",
+    samples=[S(t(2, 3), (3, 2))],
+    counterpart="reshape",
+)
+def unshared_view(input: Tensor, size: Size):
+    """The same memory in another shape, whose changes are counted apart: no check of saved values
+    sees them, and rules read what it holds then."""
 
 
 @function(
