@@ -9,9 +9,9 @@ import numpy as np
 from ..errors import AutodiffError
 from ..graph.node import Node
 from ..graph.op import constant
-from .differences import GraphCheck, LeafResult, Objective, Probe, generator_of, signed_direction
+from .differences import GraphCheck, LeafResult, Probe, generator_of, signed_direction
 from .replay import Replay
-from .slopes import WRONG, Line
+from .slopes import WRONG
 
 MAX_NODES = 200
 
@@ -54,7 +54,9 @@ def _guilty(users: list[Node], node: Node, replay: Replay, direction: np.ndarray
     """Of all that read a node, the one whose own rule is wrong."""
     newest = sorted(users, key=lambda user: user.seq, reverse=True)
     for user in newest if len(newest) > 1 else ():
-        if _wrong_alone(user, node, replay, direction):
+        weight = signed_direction(generator_of("weight", 0), np.zeros(user.shape))
+        alone = GraphCheck([(user, constant(np.asarray(weight, user.dtype)))])
+        if _wrong(alone, node, Replay([user], replay.frozen), direction):
             return user
     return newest[0]
 
@@ -65,28 +67,6 @@ def _wrong(check: GraphCheck, node: Node, replay: Replay, direction: np.ndarray)
         found = check.objective.gradients([node])[0]
         claimed = np.asarray(Replay([found]).value(found), np.float64)
         line = Probe(check, replay, node, np.asarray(replay.value(node))).line(direction, 1.0)
-        return line.examine(float(np.vdot(claimed, direction))).kind == WRONG
-    except AutodiffError as error:
-        if error.code == "E508":
-            raise
-        return False
-
-
-def _wrong_alone(user: Node, node: Node, replay: Replay, direction: np.ndarray) -> bool:
-    """Whether the rule of one node disagrees with the values of that node."""
-    weight = signed_direction(generator_of("weight", 0), np.zeros(user.shape))
-    try:
-        seeds = [(user, constant(np.asarray(weight, user.dtype)))]
-        found = Objective(seeds).gradients([node])[0]
-        claimed = np.asarray(Replay([found]).value(found), np.float64)
-        alone = Replay([user], replay.frozen)
-        point = np.asarray(alone.value(node))
-        run = alone.function(node)
-
-        def at(t: complex) -> float:
-            return float(np.vdot(weight, run(point + t.real * direction)[0]))
-
-        line = Line(at, at(0.0), 1.0)
         return line.examine(float(np.vdot(claimed, direction))).kind == WRONG
     except AutodiffError as error:
         if error.code == "E508":

@@ -218,14 +218,13 @@ class FileCheck:
                 f"expectation failed: {text}",
                 wish.span,
                 notes=expectations.sides(wish.text, value),
-                helps=(f"if the new value is right: {self.accepting(item)}",),
+                helps=(
+                    "if the new value is right: "
+                    f"autodiff check {item.file} -k '{item.label}' --update",
+                ),
             )
         if edits and self.path is not None:
             self._propose(edits)
-
-    def accepting(self, item: Item) -> str:
-        """The command that accepts a new value."""
-        return f"autodiff check {item.file} -k '{item.label}' --update"
 
     def _value_of(self, wish: Expectation) -> tuple[bool, Any]:
         """Whether there is a value, and the value or what is wrong."""

@@ -244,7 +244,9 @@ class Runner:
         except MemoryError:
             return _failure(shown_name, _out_of_memory()), False
         except RecursionError:
-            return _failure(shown_name, _too_deep()), False
+            help = "use names for parts of it"
+            deep = fail("E507", "the program is nested too deeply", help=help)
+            return _failure(shown_name, deep), False
         except Exception as error:
             from ..crash import crashed
 
@@ -384,7 +386,3 @@ def _out_of_memory() -> AutodiffError:
     from ..language.errors.exhaustion import out_of_memory
 
     return out_of_memory("showing the results")
-
-
-def _too_deep() -> AutodiffError:
-    return fail("E507", "the program is nested too deeply", help="use names for parts of it")

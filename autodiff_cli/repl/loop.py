@@ -155,21 +155,18 @@ class Loop:
 
     def _dispatch(self, text: str, name: str) -> None:
         stripped = text.strip()
+        word = stripped.removesuffix("()")
         question = _QUESTION.fullmatch(stripped)
         if question:
             self.command(f":help {question[1] or question[2]}")
         elif stripped.startswith(":"):
             self.command(stripped)
-        elif stripped.removesuffix("()") in _WORDS and not self._means(stripped):
-            self.command(_WORDS[stripped.removesuffix("()")])
+        elif word in _WORDS and word not in self.session.scope.names:
+            self.command(_WORDS[word])
         elif stripped.startswith("%"):
             raise self._percent(stripped)
         else:
             self.run(Source(text, name))
-
-    def _means(self, word: str) -> bool:
-        """Whether the session has given a word another meaning."""
-        return word.removesuffix("()") in self.session.scope.names
 
     def _percent(self, text: str) -> Problem:
         word = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""

@@ -63,29 +63,27 @@ class Inquiry:
 
     def _zeros(self, g: Any) -> tuple[str, Cause]:
         exact, tiny = g == 0, np.abs(g) < TINY
+        zero = "zero" if exact.all() else "partly-zero"
         fine = Cause("ok", None, f"nothing is wrong with the gradient of `{self.name}`: {size(g)}")
         if not tiny.any():
             return "ok", fine
         flow, target = self._flow()
         if target is None:
-            return ("zero" if exact.all() else "partly-zero"), self._changed_afterwards("zero")
+            return zero, self._changed_afterwards("zero")
         if tiny.all() and not exact.all():
             cause = faded(flow, self.name, target, tiny & ~exact)
             if cause is not None:
                 return "zero", cause
         if exact.any() and not self._agrees(flow, target, exact):
-            return ("zero" if exact.all() else "partly-zero"), self._changed_afterwards("zero")
+            return zero, self._changed_afterwards("zero")
         if exact.any():
-            cause = Zeros(flow, self.name).cause(target, exact)
-            if cause is None:
-                cause = self._changed_afterwards("zero")
-            if cause.code == "saturated" and (tiny & ~exact).any():
-                return ("zero" if tiny.all() else "partly-zero"), cause
-            return ("zero" if exact.all() else "partly-zero"), cause
+            found = Zeros(flow, self.name).cause(target, exact)
+            cause = found or self._changed_afterwards("zero")
+            if cause.code == "saturated" and tiny.all():
+                zero = "zero"
+            return zero, cause
         cause = faded(flow, self.name, target, tiny)
-        if cause is not None:
-            return "partly-zero", cause
-        return "ok", fine
+        return ("ok", fine) if cause is None else ("partly-zero", cause)
 
     def _not_finite(self, mask: Any) -> Cause:
         flow, target = self._flow()

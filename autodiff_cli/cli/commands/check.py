@@ -223,7 +223,8 @@ class Checker:
     def _show(self, result: FileResult) -> None:
         """The line of a file, or its items; what it proposes to write."""
         if self.values["collect"]:
-            self._list(result)
+            if not self.json:
+                self.env.write("".join(f"{printable(i.id, 1000)}\n" for i in result.items))
             return
         self.changes.apply(result)
         if result.items and not self.json and not self.values["quiet"]:
@@ -233,11 +234,6 @@ class Checker:
             self.env.write(file_line(result, width, self.color) + "\n")
             if is_terminal(self.env.stdout):
                 self.env.flush()
-
-    def _list(self, result: FileResult) -> None:
-        if not self.json:
-            for item in result.items:
-                self.env.write(printable(item.id, 1000) + "\n")
 
     # -- snapshots that belong to nothing -------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -157,35 +158,29 @@ def first_line(op: Op) -> str:
 
 def describe(op: Op) -> str:
     """The page of an op."""
-    torch = torch_names(op)
+    from ...symbolic.formula import derivative_of, value_of_composite
+
+    backward = grad_name(op) if op.differentiable else "none: gradients do not flow through"
+    if op.kind.value == "function" or not backward:
+        backward = ""
+    elif op.differentiable and op.kink is not None:
+        backward += "; has a kink, where the slope is PyTorch's"
+    aliases = [name for name in op.aliases if not name.startswith("nn.functional.")]
+    rows: list[tuple[str, Iterable[str]]] = [
+        ("torch", [", ".join(torch_names(op))]),
+        ("also", [", ".join(aliases)]),
+        ("value", [value_of_composite(op) or ""]),
+        ("backward", [backward]),
+        ("rule", derivative_of(op) or ()),
+        ("family", [f"{op.family}: `autodiff ops --category {op.family}` lists it"]),
+        ("example", example_of(op) or ()),
+    ]
     lines = [op.signature()]
     lines += [f"  {' '.join(paragraph.split())}" for paragraph in op.doc.split("\n\n")]
     lines.append("")
-    if torch:
-        lines.append(f"  torch      {', '.join(torch)}")
-    aliases = [name for name in op.aliases if not name.startswith("nn.functional.")]
-    if aliases:
-        lines.append(f"  also       {', '.join(aliases)}")
-    from ...symbolic.formula import derivative_of, value_of_composite
-
-    value = value_of_composite(op)
-    if value:
-        lines.append(f"  value      {value}")
-    gradient = grad_name(op)
-    if op.differentiable and gradient:
-        kink = "; has a kink, where the slope is PyTorch's" if op.kink is not None else ""
-        lines.append(f"  backward   {gradient}{kink}")
-    elif not op.differentiable and op.kind.value != "function":
-        lines.append("  backward   none: gradients do not flow through")
-    rule = derivative_of(op)
-    if rule:
-        lines += [f"  rule       {rule[0]}", *(f"             {line}" for line in rule[1:])]
-    lines.append(f"  family     {op.family}: `autodiff ops --category {op.family}` lists it")
-    example = example_of(op)
-    if example:
-        lines.append(f"  example    {example[0]}")
-        if example[1]:
-            lines.append(f"             {example[1]}")
+    for word, said in rows:
+        for at, text in enumerate(filter(None, said)):
+            lines.append(f"  {'' if at else word:<11}{text}")
     return "\n".join(lines) + "\n"
 
 

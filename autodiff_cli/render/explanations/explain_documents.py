@@ -175,7 +175,7 @@ def latex(found: Explanation, look: Look, symbolic: bool = False) -> str:
             ], look)  # fmt: skip
     if found.totals and not symbolic:
         lines += [r"\section*{Total}", *_display([
-            f"{_derivative(objective, name(t.name))} &= {matrix(t.value, look)}"
+            rf"\frac{{\partial {objective}}}{{\partial {name(t.name)}}} &= {matrix(t.value, look)}"
             rf"{_latex_added(t)}" for t in found.totals
         ])]  # fmt: skip
     if found.check is not None and not symbolic:
@@ -185,10 +185,6 @@ def latex(found: Explanation, look: Look, symbolic: bool = False) -> str:
 
 def _latex_added(total: Total) -> str:
     return rf"\quad\text{{{added(total).strip()}}}" if added(total) else ""
-
-
-def _derivative(objective: str, name: str) -> str:
-    return rf"\frac{{\partial {objective}}}{{\partial {name}}}"
 
 
 def _aligned_rows(

@@ -122,13 +122,13 @@ def reduced(grid: np.ndarray, rows: int, columns: int) -> np.ndarray:
 
 def _shades(shares: np.ndarray) -> list[Text]:
     """Two characters a cell; not a number is `!!`."""
-    return [Text(" " + "".join(_shade(abs(v)) * 2 for v in row)) for row in shares]
 
+    def shade(share: float) -> str:
+        if not math.isfinite(share):
+            return "!"
+        return SHADES[0 if share == 0 else min(5, 1 + int(share * 5))]
 
-def _shade(share: float) -> str:
-    if not math.isfinite(share):
-        return "!"
-    return SHADES[0 if share == 0 else min(5, 1 + int(share * 5))]
+    return [Text(" " + "".join(shade(abs(v)) * 2 for v in row)) for row in shares]
 
 
 def _blocks(shares: np.ndarray) -> list[Text]:

@@ -72,7 +72,8 @@ def list_names(loop: Loop, words: str) -> None:
             for line in entry.text.split("\n"):
                 loop.say(printable(line, 2000))
     elif words == "leaves":
-        leaves = {n: v for n, v in names.items() if _is_leaf(v)}
+        tensors = {n: v for n, v in names.items() if isinstance(v, Tensor)}
+        leaves = {n: v for n, v in tensors.items() if v.requires_grad and v.is_leaf}
         _rows(loop, leaves, "there are no tensors that require grad")
     elif words == "values":
         with session.aside():
@@ -88,10 +89,6 @@ def list_names(loop: Loop, words: str) -> None:
         )
     else:
         _rows(loop, names, "there are no names yet")
-
-
-def _is_leaf(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad and value.is_leaf
 
 
 def _rows(loop: Loop, names: dict[str, Any], empty: str) -> None:
