@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import AutodiffError, Diagnostic, Label, labelled
+from ..errors import AutodiffError, Diagnostic, Label, fault, labelled
 from ..graph.node import Node
 from ..graph.sizes import shape_text
 from ..language.program.variables import leaf_names, named_tensors
@@ -158,13 +158,10 @@ def _after(
         near = close_mask(np.asarray(given), result.gradient, rtol, atol, True)
         if not near.all() and check.program.backwards == 1:
             item.status = model.FAILED
-            item.diagnostic = Diagnostic(
-                "E602",
-                f"the gradient kept in `{item.name}.grad` ({kept.dtype}) is not the one of the "
-                "graph in float64",
-                leaf.span,
-                helps=("use float64, or scale the values: the dtype is too coarse here",),
-            )
+            kind = kept.dtype
+            item.diagnostic = fault(
+                "E602 kept-gradient-differs", item.name, kind, span=leaf.span
+            ).diagnostic
             return
     found = unseen_dependence(check, graph, leaf, item.name, result.gradient)
     if found is not None:
@@ -180,15 +177,10 @@ def _second_order(check: FileCheck, graph: GraphCheck, leaf: Node, name: str) ->
         result = graph.check_second(leaf)
         item.status = STATUS[result.kind]
         if result.kind == WRONG:
-            item.diagnostic = Diagnostic(
-                "E602",
-                f"second-order gradient check failed for `{name}`: Hessian-vector products "
-                "disagree with differences of the gradient",
-                leaf.span,
-                label=_leaf_label(leaf),
-                notes=("\n" + table(result.rows),),
-                helps=("a kink of the gradient, or a rule whose own derivative is wrong",),
-            )
+            lines, shape = "\n" + table(result.rows), shape_text(leaf.shape)
+            item.diagnostic = fault(
+                "E602 second-order-check-failed", name, lines, shape, span=leaf.span
+            ).diagnostic
         elif result.kind != RIGHT:
             item.diagnostic = undecided(leaf, name, result)
     error = item.diagnostic

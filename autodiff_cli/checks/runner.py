@@ -202,7 +202,8 @@ class FileCheck:
             self.result.items.append(item)
             found, value = self._value_of(wish)
             if not found:
-                item.status, item.diagnostic = FAILED, _unexpected(wish, value)
+                failure = fault("E603 expectation-without-value", value, span=wish.span)
+                item.status, item.diagnostic = FAILED, failure.diagnostic
                 continue
             text = expectations.compare(wish.text, value)
             if text is None:
@@ -309,12 +310,3 @@ class FileCheck:
         if self.settings.full and self.path is not None:
             arrays = {n: a for n, (a, _) in snapshots.arrays_of(self.report).items()}
             self.result.arrays = (self.path + ".npz", arrays)
-
-
-def _unexpected(wish: Expectation, why: str) -> Diagnostic:
-    return Diagnostic(
-        "E603",
-        f"expectation failed: {why}",
-        wish.span,
-        helps=("write `#=> VALUE` behind a statement, or `#=> NAME VALUE`",),
-    )

@@ -246,7 +246,7 @@ def test_files_by_suffix(cli, tmp_path: Path, name: str, start: str):
 @pytest.mark.parametrize("back", ["b", "\x1b[d", "\x1b[a"])
 def test_steps_go_back_too(cli, monkeypatch, back: str):
     keys = iter([" ", " ", back, " ", "q"])
-    monkeypatch.setattr("autodiff_cli.cli.keys.read_key", lambda stream: next(keys))
+    monkeypatch.setattr("click.getchar", lambda: next(keys))
     arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}
     result = cli("explain", "demo.expr", "--step", **arguments)
     shown = re.sub(r"any key[^\r]*\r *\r", "", result.out)
@@ -254,13 +254,15 @@ def test_steps_go_back_too(cli, monkeypatch, back: str):
     assert shown == UX[:third] + UX[first:third]
 
 
-def test_step_waits_on_a_terminal_only(cli):
+def test_step_waits_on_a_terminal_only(cli, monkeypatch):
     assert cli("explain", "demo.expr", "--step").out == UX
     arguments = {"tty": True, "stdin_tty": True, "NO_COLOR": "1", "COLUMNS": "80"}
-    result = cli("explain", "demo.expr", "--step", stdin="\n\nq\n", **arguments)
+    keys = iter(["\r", "\r", "q", "a", ""])
+    monkeypatch.setattr("click.getchar", lambda: next(keys))
+    result = cli("explain", "demo.expr", "--step", **arguments)
     shown = re.sub(r"any key[^\r]*\r *\r", "", result.out)
     assert result.code == 0 and shown == UX[: UX.index("  2  *     product")]
-    result = cli("explain", "demo.expr", "--step", stdin="a\n", **arguments)
+    result = cli("explain", "demo.expr", "--step", **arguments)
     assert re.sub(r"any key[^\r]*\r *\r", "", result.out) == UX
-    result = cli("explain", "demo.expr", "--step", stdin="", **arguments)
+    result = cli("explain", "demo.expr", "--step", **arguments)
     assert result.out.startswith("forward") and "backward" not in result.out

@@ -146,12 +146,15 @@ class Explainer(Documents):
 
     def _next(self) -> str:
         """Wait for a key below what is shown; the prompt is gone afterwards."""
-        from ..keys import read_key
+        from click import getchar
 
         env = self.env
         prompt = KEYS if env.width(env.stdout) > len(KEYS) else "key: next"
         env.write(prompt)
         env.flush()
-        key = read_key(env.stdin)
+        try:
+            key = getchar().lower()
+        except EOFError:  # Ctrl-D, as from a terminal that was closed
+            key = "q"
         env.write("\r" + " " * len(prompt) + "\r")
-        return key
+        return "q" if key in ("", "\x1b") else key
