@@ -80,16 +80,10 @@ class Diagnostic:
     def exit_code(self) -> Exit:
         if self.code == "E204":
             return Exit.USAGE
-        return {
-            "1": Exit.PROGRAM,
-            "2": Exit.PROGRAM,
-            "3": Exit.PROGRAM,
-            "4": Exit.PROGRAM,
-            "5": Exit.EVALUATION,
-            "6": Exit.NO,
-            "7": Exit.EVALUATION,
-            "9": Exit.INTERNAL,
-        }[self.code[1]]
+        phase = self.code[1]
+        if phase in "1234":
+            return Exit.PROGRAM
+        return {"6": Exit.NO, "9": Exit.INTERNAL}.get(phase, Exit.EVALUATION)
 
 
 class AutodiffError(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Diagnostic, reason_of
-from ..render.text import fitted_page, prose
+from ..render.text import complaint, fitted_page
 
 
 class OutputFailed(BaseException):
@@ -111,11 +111,7 @@ class Environment:
 
     def complain(self, message: str, *helps: str, severity: str = "error") -> None:
         """Write what is wrong with a command to standard error, and what to type instead."""
-        width = self.message_width()
-        lines = prose(f"{severity}: ", message, width)
-        for text in helps:
-            lines += prose("help: ", text, width)
-        self.note("\n".join(lines))
+        self.note(complaint(message, helps, self.message_width(), severity))
 
     def diagnose(self, diagnostic: Diagnostic, form: str = "full", color: str = "auto") -> None:
         """Write a diagnostic to standard error."""

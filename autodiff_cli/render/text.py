@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Any
 
 # How a number and an array look is the same below this layer.
@@ -114,6 +115,14 @@ def prose(lead: str, text: str, width: int | None = None) -> list[str]:
     if width is not None and max(map(text_width, lines)) > room:
         lines = [piece for line in _unhung(lines) for piece in broken(line, room)]
     return [lead + lines[0], *(" " * margin + line for line in lines[1:])]
+
+
+def complaint(message: str, helps: Iterable[str], width: int | None, severity: str) -> str:
+    """What is wrong with a command, and what to type instead."""
+    lines = prose(f"{severity}: ", message, width)
+    for text in helps:
+        lines += prose("help: ", text, width)
+    return "\n".join(lines)
 
 
 def _unhung(lines: list[str]) -> list[str]:

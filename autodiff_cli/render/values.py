@@ -81,11 +81,17 @@ def brief(array: np.ndarray, precision: int = 6) -> str:
         return joined(matrix_lines(array.tolist(), precision))
     if array.dtype.kind == "b":
         return f"{int(array.sum())} of {array.size} True"
+    shown = extremes(array, precision)
+    return " ".join(shown) or ("nothing finite" if array.size else "empty")
+
+
+def extremes(array: np.ndarray, precision: int = 6) -> list[str]:
+    """Norm, smallest and largest finite element; nothing where there is none."""
     low, high = finite_range(array)
     if low is None:
-        return "nothing finite" if array.size else "empty"
-    numbers = [format_number(n, precision) for n in (norm(array), low.item(), high.item())]
-    return "norm {} min {} max {}".format(*numbers)
+        return []
+    found = {"norm": norm(array), "min": low.item(), "max": high.item()}
+    return [f"{word} {format_number(number, precision)}" for word, number in found.items()]
 
 
 def joined(lines: list[str]) -> str:
@@ -108,10 +114,8 @@ def statistics(array: np.ndarray, *, brief: bool = False) -> str:
     if array.dtype.kind == "b":
         return f"{int(array.sum())} of {array.size} elements True"
     parts: list[str] = []
-    low, high = finite_range(array)
-    if not brief and low is not None:
-        parts += [f"norm {format_number(norm(array))}"]
-        parts += [f"min {format_number(low.item())}", f"max {format_number(high.item())}"]
+    if not brief:
+        parts += extremes(array)
     zeros = array.size - int(np.count_nonzero(array))
     parts.append(f"{100 * zeros // array.size}% zero")
     if array.dtype.kind == "f":

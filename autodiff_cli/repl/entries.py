@@ -70,6 +70,11 @@ def differentiates(trees: list[syntax.Node]) -> bool:
     return any(calls_backward(tree) for tree in trees)  # type: ignore[arg-type]  # any tree is walked
 
 
+def imports(trees: list[syntax.Node]) -> bool:
+    """Whether statements have an import line: then they are Python."""
+    return bool(trees) and syntax.has_import(syntax.Module(trees, trees[0].span))
+
+
 def bound_names(tree: syntax.Node) -> list[str]:
     """Names a statement assigns, in the order of its text."""
     if isinstance(tree, syntax.Assign):

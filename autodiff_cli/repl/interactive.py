@@ -35,7 +35,7 @@ from ..language.syntax.scoping import assigned_names
 from ..language.values.housekeeping import contents
 from ..language.values.values import Scope
 from ..source import Source
-from .entries import Entry, Outcome, bound_names, differentiates
+from .entries import Entry, Outcome, bound_names, differentiates, imports
 from .interrupts import interruptible, uninterrupted
 from .purity import Definitions, Purity
 from .session_state import entered, fresh_state
@@ -116,7 +116,7 @@ class Interactive(Program):
     def _choose_dialect(self, trees: list[syntax.Node]) -> None:
         """The first statements decide: with an import it is a Python session."""
         if not self.entries:
-            self.python = syntax.has_import(syntax.Module(trees, trees[0].span))
+            self.python = imports(trees)
             self.world["python"] = self.python
             self.world["default_dtype"] = self._default_dtype()
 
@@ -332,8 +332,7 @@ class Interactive(Program):
 
     def imports_torch(self) -> bool:
         """Whether the last entry had an import line."""
-        trees = self.entries[-1].trees if self.entries else []
-        return bool(trees) and syntax.has_import(syntax.Module(trees, trees[0].span))
+        return bool(self.entries) and imports(self.entries[-1].trees)
 
     def put_back(self) -> bool:
         """Undo what replaced the session, when nothing came after it; whether something did."""

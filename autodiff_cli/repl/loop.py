@@ -20,7 +20,7 @@ from ..language.syntax.parser import is_incomplete, parse
 from ..language.values.values import Namespace
 from ..outside import OUTSIDE
 from ..render.diagnostics import render
-from ..render.text import for_encoding, prose
+from ..render.text import complaint, for_encoding
 from ..render.values import Look
 from ..source import Source
 from ..suggest import suggest
@@ -306,11 +306,7 @@ class Loop:
         """Show what is wrong with a command."""
         self.code = problem.code
         width = self.around.message_width()
-        for line in prose("error: ", problem.message, width):
-            self.say(line)
-        for text in problem.helps:
-            for line in prose("help: ", text, width):
-                self.say(line)
+        self.say(complaint(problem.message, problem.helps, width, "error"))
 
     def status_line(self) -> str:
         """`names: A, B and 3 more`, for the banner."""

@@ -5,6 +5,7 @@ Invariant: text outside the changed places stays as the person wrote it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,6 +105,10 @@ class Text:
             text = text.replace("torch.nn.functional.", "").replace("torch.", "")
         return text
 
+    def put(self, node: s.Node, text: str) -> str:
+        """The program with a text in place of a node."""
+        return self.changed([self.replaced(node, text)])
+
     def replaced(self, node: s.Node, text: str) -> Edit:
         return Edit(node.span.start, node.span.end, text)
 
@@ -143,7 +148,7 @@ class Text:
         alone = not self.text[begin:start].strip() and not self.text[end:finish].strip()
         return Edit(begin, finish, "") if alone else Edit(start, end, "pass")
 
-    def dedented(self, block: s.With) -> list[Edit] | None:
+    def dedented(self, block: s.With) -> Edit | None:
         """The body of a `with` in place of it; None when it stands on one line."""
         indent = self._indent(block.span.start)
         first = block.body[0].span.start
@@ -152,18 +157,9 @@ class Text:
             return None
         begin = self.text.rfind("\n", 0, block.span.start) + 1
         body = self.text.rfind("\n", 0, first) + 1
-        extra = len(inner) - len(indent)
-        edits = [Edit(begin, body, "")]
-        at = body
-        end = block.body[-1].span.end
-        while at < end:
-            if self.text[at : at + len(inner)] == inner:
-                edits.append(Edit(at, at + extra, ""))
-            following = self.text.find("\n", at)
-            if following < 0:
-                break
-            at = following + 1
-        return edits
+        end, extra = block.body[-1].span.end, len(inner) - len(indent)
+        deeper = re.compile(f"^{inner[:extra]}(?={inner[extra:]})", re.M)
+        return Edit(begin, end, deeper.sub("", self.text[body:end]))
 
 
 def callee(node: s.Node) -> str:

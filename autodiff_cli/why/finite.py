@@ -79,7 +79,7 @@ def rewritten(text: Text, span: Span | None) -> Iterator[str]:
         seen.add(id(candidate))
         form = _stable(text, candidate)
         if form is not None:
-            yield text.changed([text.replaced(candidate, form)])
+            yield text.put(candidate, form)
 
 
 def _stable(text: Text, node: s.Node) -> str | None:
@@ -221,7 +221,7 @@ def _safe_in_where(text: Text, node: s.Node) -> Iterator[str]:
             continue
         value = text.plain(operand)
         parts = order.format(value=value, one=f"torch.ones_like({value})")
-        yield text.changed([text.replaced(operand, f"torch.where({condition}, {parts})")])
+        yield text.put(operand, f"torch.where({condition}, {parts})")
 
 
 def _within(text: Text, node: s.Node, branch: s.Node) -> bool:
@@ -245,16 +245,16 @@ def _bounded(text: Text, node: s.Node) -> Iterator[str]:
     if isinstance(node, s.Call):
         bounds = bounds_of(callee(node))
     elif isinstance(node, s.BinOp) and node.op == "/":
-        yield text.changed([text.replaced(operand, f"{value}.clamp(min=1e-12)")])
-        yield text.changed([text.replaced(operand, f"({text.plain(operand)} + 1e-6)")])
-        yield text.changed([text.replaced(operand, f"({text.plain(operand)} + 1e-3)")])
+        yield text.put(operand, f"{value}.clamp(min=1e-12)")
+        for small in ("1e-6", "1e-3"):
+            yield text.put(operand, f"({text.plain(operand)} + {small})")
     elif isinstance(node, s.BinOp) and node.op == "**":
         bounds = ["min=1e-12", "min=1e-6"]
     for bound in bounds:
-        yield text.changed([text.replaced(operand, f"{value}.clamp({bound})")])
+        yield text.put(operand, f"{value}.clamp({bound})")
     for change in ("{}.clamp(min=1e-6)", "({} + 1e-6)", "{}.clamp(min=-1e4, max=1e4)",
                    "{}.clamp(min=-80, max=80)"):  # fmt: skip
-        yield text.changed([text.replaced(operand, change.format(value))])
+        yield text.put(operand, change.format(value))
 
 
 def _other_ways(text: Text, node: s.Node) -> Iterator[str]:
@@ -265,25 +265,25 @@ def _other_ways(text: Text, node: s.Node) -> Iterator[str]:
         plain = text.plain(node)
         variance = re.sub(r"\bstd\b", "var", plain, count=1)
         biased = re.sub(r"\)$", f"{'' if plain.endswith('()') else ', '}unbiased=False)", variance)
-        yield text.changed([text.replaced(node, f"({variance} + 1e-12).sqrt()")])
-        yield text.changed([text.replaced(node, f"({biased} + 1e-12).sqrt()")])
+        yield text.put(node, f"({variance} + 1e-12).sqrt()")
+        yield text.put(node, f"({biased} + 1e-12).sqrt()")
     if name == "var" and operand is not None:
         plain = text.plain(node)
         comma = "" if plain.endswith("()") else ", "
-        yield text.changed([text.replaced(node, f"{plain[:-1]}{comma}unbiased=False)")])
+        yield text.put(node, f"{plain[:-1]}{comma}unbiased=False)")
     if name == "mean" and operand is not None:
         value = s.operand(operand)
-        yield text.changed([text.replaced(node, f"({value}.sum() / max({value}.numel(), 1))")])
+        yield text.put(node, f"({value}.sum() / max({value}.numel(), 1))")
     if name in ("tensor", "array"):
-        yield text.changed([text.replaced(node, f"torch.nan_to_num({text.plain(node)})")])
+        yield text.put(node, f"torch.nan_to_num({text.plain(node)})")
     for part in s.walk(node):
         inner = operand_of(part) if part is not node else None
         if inner is not None and isinstance(part, s.Call | s.BinOp):
             bounds = bounds_of(callee(part)) if isinstance(part, s.Call) else []
             for bound in bounds:
-                yield text.changed([text.replaced(inner, f"{s.operand(inner)}.clamp({bound})")])
+                yield text.put(inner, f"{s.operand(inner)}.clamp({bound})")
             if isinstance(part, s.BinOp) and part.op == "/":
-                yield text.changed([text.replaced(inner, f"({text.plain(inner)} + 1e-6)")])
+                yield text.put(inner, f"({text.plain(inner)} + 1e-6)")
     yield from _wider(text)
 
 

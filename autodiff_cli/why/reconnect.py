@@ -61,7 +61,7 @@ def _filled(text: Text, node: s.Node) -> Iterator[str]:
         if callee(call) == "full" and len(call.args) >= 2:
             size, value = call.args[:2]
             product = f"{s.operand(_core(value))} * torch.ones({text.plain(size)})"
-            yield text.changed([text.replaced(call, product)])
+            yield text.put(call, product)
 
 
 def _arrays(text: Text) -> list[Edit]:
@@ -182,12 +182,12 @@ def with_gradients(text: Text, span: Span | None) -> Iterator[str]:
     for block in text.around(node, s.With):
         if any(_switches(item.expr) for item in block.items):
             if len(block.items) == 1:
-                edits = text.dedented(block)
-                if edits is not None:
-                    yield text.changed(edits)
+                edit = text.dedented(block)
+                if edit is not None:
+                    yield text.changed([edit])
             for item in block.items:
                 if _switches(item.expr):
-                    yield text.changed([text.replaced(item.expr, "torch.enable_grad()")])
+                    yield text.put(item.expr, "torch.enable_grad()")
     for function in text.around(node, s.FunctionDef):
         for decorator in function.decorators:
             if _switches(decorator):
@@ -199,7 +199,7 @@ def with_gradients(text: Text, span: Span | None) -> Iterator[str]:
         if isinstance(statement, s.ExprStmt):
             yield text.changed([text.removed(statement)])
         elif call.args:
-            yield text.changed([text.replaced(call.args[0], "True")])
+            yield text.put(call.args[0], "True")
     everywhere = [
         text.replaced(call, "torch.enable_grad()")
         for call in text.every(s.Call, lambda call: callee(call) in ("no_grad", "inference_mode"))
@@ -219,7 +219,7 @@ def requiring(text: Text, name: str, span: Span | None) -> Iterator[str]:
         return
     plain = text.plain(statement)
     if "requires_grad" in plain and "False" in plain:
-        yield text.changed([text.replaced(statement, plain.replace("False", "True"))])
+        yield text.put(statement, plain.replace("False", "True"))
     if isinstance(statement, s.ExprStmt) and "requires_grad_" in plain:
         yield text.changed([text.removed(statement)])
     value = getattr(statement, "value", None)
@@ -237,21 +237,21 @@ def _made_with(text: Text, call: s.Call) -> Iterator[str]:
     plain = text.plain(call)
     kind = r"(dtype\s*=\s*)(torch\.)?(int\d*|long|short|uint8|int)\b"
     if function in ("const", "stop_gradient") and call.args:
-        yield text.changed([text.replaced(call, text.plain(call.args[0]))])
+        yield text.put(call, text.plain(call.args[0]))
         inner = text.plain(call.args[0])
-        yield text.changed([text.replaced(call, f"tensor({inner}, requires_grad=True)")])
+        yield text.put(call, f"tensor({inner}, requires_grad=True)")
         return
     if function not in FACTORIES:
         return
     argument = "requires_grad=True"
     for body in dict.fromkeys((plain, re.sub(kind, r"\1torch.float32", plain))):
-        yield text.changed([text.replaced(call, f"{body[:-1].rstrip().rstrip(',')}, {argument})")])
+        yield text.put(call, f"{body[:-1].rstrip().rstrip(',')}, {argument})")
     if call.args:
         first = call.args[0].span
         floats = re.sub(r"(?<![\w.])(\d+)(?![\w.])", r"\1.0", text.text[first.start : first.end])
         rest = re.sub(kind, r"\1torch.float32", text.text[first.end : call.span.end - 1])
         head = text.text[call.span.start : first.start]
-        yield text.changed([text.replaced(call, f"{head}{floats}{rest}, {argument})")])
+        yield text.put(call, f"{head}{floats}{rest}, {argument})")
 
 
 # -- not kept, rebound ----------------------------------------------------------------------------
@@ -282,11 +282,11 @@ def renamed(text: Text, name: str, span: Span | None) -> Iterator[str]:
         left = value.left
         if isinstance(left, s.Name) and left.id == name:
             update = f"{name} {value.op}= {text.plain(value.right)}"
-            yield text.changed([text.replaced(statement, update)])
+            yield text.put(statement, update)
             indent = text._indent(statement.span.start)
             if indent is not None:
                 block = f"with torch.no_grad():\n{indent}    {update}"
-                yield text.changed([text.replaced(statement, block)])
+                yield text.put(statement, block)
     used = {node.id for node in text.nodes if isinstance(node, s.Name)}
     other = next(n for n in (f"{name}_new", f"{name}_later", f"{name}_2_") if n not in used)
     after = statement.span.end

@@ -24,17 +24,17 @@ def straight_through(text: Text, span: Span | None) -> Iterator[str]:
     node = text.at(span)
     if isinstance(node, s.BinOp) and node.op == "//":
         smooth = f"{s.operand(node.left)} / {s.operand(node.right)}"
-        yield text.changed([text.replaced(node, _forward_of(text, node, f"({smooth})"))])
+        yield text.put(node, _forward_of(text, node, f"({smooth})"))
     if isinstance(node, s.Compare) and len(node.ops) == 1 and node.ops[0] in ("<", "<=", ">", ">="):
         left, right = s.operand(node.left), s.operand(node.comparators[0])
         sides = (left, right) if node.ops[0][0] == ">" else (right, left)
         soft = f"torch.sigmoid({sides[0]} - {sides[1]})"
         hard = f"({text.plain(node)}).float()"
-        yield text.changed([text.replaced(node, f"({soft} + ({hard} - {soft}).detach())")])
+        yield text.put(node, f"({soft} + ({hard} - {soft}).detach())")
     operand = None if node is None else operand_of(node)
     if operand is not None and isinstance(node, s.Call):
         smooth = s.operand(operand)
-        yield text.changed([text.replaced(node, _forward_of(text, node, smooth))])
+        yield text.put(node, _forward_of(text, node, smooth))
 
 
 def without_cast(text: Text, span: Span | None) -> Iterator[str]:
@@ -46,8 +46,8 @@ def without_cast(text: Text, span: Span | None) -> Iterator[str]:
     if operand is None:
         return
     value = s.operand(operand)
-    yield text.changed([text.replaced(node, value)])
-    yield text.changed([text.replaced(node, _forward_of(text, node, value))])
+    yield text.put(node, value)
+    yield text.put(node, _forward_of(text, node, value))
 
 
 def leaky(text: Text, span: Span | None) -> Iterator[str]:
@@ -63,7 +63,7 @@ def leaky(text: Text, span: Span | None) -> Iterator[str]:
             form = f"{prefix}leaky_relu({text.plain(operand)}, {slope})"
             if callee(node) == "relu_" and isinstance(text.parents.get(id(node)), s.ExprStmt):
                 form = f"{text.plain(operand)} = {form}"
-            yield text.changed([text.replaced(node, form)])
+            yield text.put(node, form)
         if layers:
             edits = []
             for layer in layers:
@@ -81,6 +81,6 @@ def steeper(text: Text, span: Span | None) -> Iterator[str]:
     for factor in ("0.1", "0.01", "1e-3", "1e-4", "1e-6", "4"):
         scaled = f"{s.operand(operand)} * {factor}"
         method = isinstance(node, s.Call) and operand not in node.args
-        yield text.changed([text.replaced(operand, f"({scaled})" if method else scaled)])
+        yield text.put(operand, f"({scaled})" if method else scaled)
     value = s.operand(operand)
-    yield text.changed([text.replaced(node, f"({value} + {text.plain(node)})")])
+    yield text.put(node, f"({value} + {text.plain(node)})")

@@ -15,7 +15,7 @@ import numpy as np
 from ..heat import scale_of
 from ..pictures.blocks import grid_of, reduced
 from ..text import format_number, format_shape
-from ..values import finite_range, norm, sparkline
+from ..values import extremes, sparkline
 
 MOST = 64  # elements that are written out
 LEVELS = 6
@@ -119,12 +119,8 @@ def _runs(cells: np.ndarray, scale: float) -> Iterator[tuple[int, str, int, int]
 
 
 def _said(array: np.ndarray, precision: int) -> str:
-    low, high = finite_range(array)
-    parts = [format_shape(array.shape)]
-    if low is not None and array.dtype.kind in "fiu":
-        shown = [format_number(n, precision) for n in (norm(array), low.item(), high.item())]
-        parts.append("norm {}, min {}, max {}".format(*shown))
-    return ", ".join(parts)
+    shown = extremes(array, precision) if array.dtype.kind in "fiu" else []
+    return ", ".join([format_shape(array.shape), *shown])
 
 
 def histogram(array: np.ndarray) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 from ...autograd.tensor import Tensor
 from ...errors import Exit, reason_of
 from ...graph.op import value_of
-from ...language.syntax import tree as syntax
 from ...language.syntax.decode import decode
 from ...language.syntax.parser import parse
 from ...render.files import CannotWrite, write_text
@@ -23,7 +22,7 @@ from ...render.plain import assertion
 from ...render.text import format_count, printable
 from ...source import Source
 from ...suggest import meant_file
-from ..entries import Problem
+from ..entries import Problem, imports
 from ..program_text import as_entered, saved
 from .inspect import gradients_of
 
@@ -49,7 +48,7 @@ def load(loop: Loop, words: str) -> None:
     source = read_program(path)
     trees = parse(source).body
     session = loop.session
-    has_import = bool(trees) and syntax.has_import(syntax.Module(trees, trees[0].span))
+    has_import = imports(trees)
     if session.entries and has_import != session.python:
         kind = "a Python program" if has_import else "a native program"
         raise Problem(
