@@ -149,7 +149,7 @@ class Runner:
         raise AssertionError("every command has its own")
 
     def show(self, report: Any, several: bool) -> bool:
-        """Write what was made; False when it could not be written."""
+        """Write what was made; False, or `CannotWrite`, when it could not be written."""
         raise AssertionError("every command has its own")
 
     def worded(self, diagnostic: Diagnostic, report: Any) -> Diagnostic:
@@ -220,6 +220,8 @@ class Runner:
         self._diagnose(report, missing=missing)
         try:
             shown = self.show(report, several)
+        except CannotWrite as problem:
+            shown = self.refused(problem)
         except MemoryError:
             self.env.diagnose(_out_of_memory().diagnostic, self.values["diagnostics"])
             return Exit.EVALUATION

@@ -14,7 +14,7 @@ from ...errors import Exit, fault
 from ...outside import OUTSIDE
 from ...render.diagnostics import render
 from ...render.files import CannotWrite, check_place, replace_file
-from ...render.text import dumped, printable
+from ...render.text import dumped, format_count, printable
 from ...suggest import meant_file
 from ..changes import Changes
 from ..options import FORMAT, Command, Option, choice, chosen, only, whole
@@ -154,13 +154,21 @@ class Checker:
             path = missing.path
             message = f"cannot read `{path}`: no such file or directory"
             return self._refuse(message, *meant_file(path))
-        if values["against"] and not self._pytorch():
-            return Exit.USAGE
+        if values["against"]:
+            from ...checks.beside_torch.against_torch import torch_folders
+
+            if not torch_folders():
+                message = "--against torch: PyTorch is not installed here"
+                return self._refuse(message, "pip install torch")
         settings = self._settings()
         if values["last_failed"]:
             settings, files = self._last_failed(settings, files)
-        if values["junit"] and not self._junit_possible():
-            return Exit.USAGE
+        if values["junit"]:
+            try:
+                check_place(values["junit"])
+            except CannotWrite:
+                message = f"cannot write `{values['junit']}`"
+                return self._refuse(message, "name a file in a folder that exists")
         self._check(files, settings)
         self._orphans(settings)
         code = self._finish(time.perf_counter() - started)
@@ -182,15 +190,6 @@ class Checker:
             timeout=values["timeout"] or DEFAULT_TIMEOUT,
             plain=plain,
         )
-
-    def _pytorch(self) -> bool:
-        """Whether PyTorch is installed, without importing it."""
-        from ...checks.beside_torch.against_torch import torch_folders
-
-        if not torch_folders():
-            self._refuse("--against torch: PyTorch is not installed here", "pip install torch")
-            return False
-        return True
 
     def _check(self, files: list[str], settings: Settings) -> None:
         from ...checks.many import check_many
@@ -269,7 +268,10 @@ class Checker:
             self.env.write(dumped(check_document(self.results, seconds, code)))
         elif not self.values["collect"]:
             self._summary(items, seconds)
-        self._diagnose_quietly(items)
+        if self.json or self.values["collect"]:  # people see what failed all the same
+            for item in items:
+                if item.bad and not (self.json and self.values["quiet"]):
+                    self._diagnose(item)
         if not items and code is Exit.EMPTY:
             self._nothing()
         if self.values["junit"] and not self._write_junit():
@@ -291,9 +293,7 @@ class Checker:
             for line in durations(self.results, self.values["durations"]):
                 self.env.write(line + "\n")
         if self.changes.written:
-            self.env.write(
-                f"{self.changes.written} file{'' if self.changes.written == 1 else 's'} written\n"
-            )
+            self.env.write(f"{format_count(self.changes.written, 'file')} written\n")
         if items and not (self.values["quiet"] and not any(i.bad for i in items)):
             self.env.write(summary(self.results, seconds, self.color) + "\n")
         target = self.env.variables.get("GITHUB_STEP_SUMMARY")
@@ -318,13 +318,6 @@ class Checker:
             diagnostic = replace(diagnostic, severity="error")
         self.env.diagnose(diagnostic, self.form, self.values["color"])
 
-    def _diagnose_quietly(self, items: list[Item]) -> None:
-        """With JSON on standard output, people still see what failed; `--collect` too."""
-        if self.json or self.values["collect"]:
-            for item in items:
-                if item.bad and not (self.json and self.values["quiet"]):
-                    self._diagnose(item)
-
     def _nothing(self) -> None:
         if self.values["keyword"] or self.values["last_failed"]:
             chosen = "-k " + repr(self.values["keyword"]) if self.values["keyword"] else "--lf"
@@ -336,15 +329,6 @@ class Checker:
             )
 
     # -- JUnit and the last failures --------------------------------------------------------------
-
-    def _junit_possible(self) -> bool:
-        path = self.values["junit"]
-        try:
-            check_place(path)
-        except CannotWrite:
-            self._refuse(f"cannot write `{path}`", "name a file in a folder that exists")
-            return False
-        return True
 
     def _write_junit(self) -> bool:
         from ...checks.junit import junit

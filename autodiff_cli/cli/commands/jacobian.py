@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...render.files import CannotWrite
 from ..options import RUN_OPTIONS, Command, Option, choice
 from ..runner import Runner, run_programs
 from ..streams import Environment
@@ -93,10 +92,7 @@ class BlockRunner(Runner):
         if report.error is not None:
             return True
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
-            try:
-                blocks.write_blocks(str(self.out), report, self.flat)
-            except CannotWrite as problem:
-                return self.refused(problem)
+            blocks.write_blocks(str(self.out), report, self.flat)
             return True
         if self.form == "rich":
             with self.drawn(report, several) as page:

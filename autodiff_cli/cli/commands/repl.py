@@ -60,13 +60,25 @@ def repl(values: dict[str, Any], files: list[str], env: Environment) -> int:
     if not env.colors(env.stdout, values["color"]):
         variables["NO_COLOR"] = "1"
 
-    if OUTSIDE.lost is not None:
-        return _converse_again(converse, values, preloaded, env, variables)
+    if OUTSIDE.lost is None:
 
-    def make() -> Loop:
-        return _loop(values, preloaded, env)
+        def make() -> Loop:
+            return _fed(_loop(values, env), preloaded)
 
-    return converse(make, values["quiet"], bool(preloaded), variables)
+        return converse(make, values["quiet"], bool(preloaded), variables)
+
+    from ...repl.restored import before, put_back
+
+    found = before()
+    lost = OUTSIDE.take()
+
+    def make_again() -> Loop:
+        loop = _loop(values, env)
+        assert lost is not None
+        put_back(loop, found, lost)
+        return _fed(loop, preloaded[len(found.inputs) :])
+
+    return converse(make_again, True, True, variables, found.typed)
 
 
 COMMAND = Command(
@@ -78,49 +90,27 @@ COMMAND = Command(
 )  # fmt: skip
 
 
-def _converse_again(
-    converse: Any, values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment,
-    variables: dict[str, str],
-) -> int:  # fmt: skip
-    """Go on with a session whose process was lost."""
-    from ...repl.restored import before, put_back
-
-    found = before()
-    lost = OUTSIDE.take()
-
-    def make() -> Loop:
-        loop = _loop(values, [], env)
-        assert lost is not None
-        put_back(loop, found, lost)
-        _feed(loop, preloaded[len(found.inputs) :])
-        return loop
-
-    code: int = converse(make, True, True, variables, found.typed)
-    return code
-
-
-def _loop(values: dict[str, Any], preloaded: list[tuple[str, str]], env: Environment) -> Loop:
-    """The session with what the command line asks for; NumPy is imported here, not before."""
+def _loop(values: dict[str, Any], env: Environment) -> Loop:
+    """The session; NumPy is imported here, not before."""
     from ...repl.loop import Loop
 
+    def write(text: str) -> None:
+        env.write(text)
+        env.flush()
+
     around = _surroundings(values, env)
-    around.write = lambda text: _emit(env, text)
-    loop = Loop(_options(values), around)
-    _feed(loop, preloaded)
-    return loop
+    around.write = write
+    return Loop(_options(values), around)
 
 
-def _feed(loop: Loop, preloaded: list[tuple[str, str]]) -> None:
+def _fed(loop: Loop, preloaded: list[tuple[str, str]]) -> Loop:
+    """The session with what the command line asks for."""
     for kind, text in preloaded:
         if kind:
             loop.feed(f"{kind} {shlex.quote(text)}")
         else:
             loop.feed(text + "\n\n", "<expr>")
-
-
-def _emit(env: Environment, text: str) -> None:
-    env.write(text)
-    env.flush()
+    return loop
 
 
 def _options(values: dict[str, Any]) -> Options:

@@ -148,7 +148,8 @@ class Run(Runner):
         if self.values["heat"]:
             return self._pictures(report, self.values["heat"])
         if self.to_file and str(self.out).lower().endswith((".npz", ".npy", ".csv")):
-            return self._arrays(report)
+            write_arrays(str(self.out), report, self.values["only"], self.globs)
+            return True
         if self.globs and not self.values["quiet"]:
             self._unmatched(report)
         if self.form == "rich":
@@ -188,23 +189,13 @@ class Run(Runner):
                 self.emit(comments(lines, self.plain_color))
         return True
 
-    def _arrays(self, report: Report) -> bool:
-        try:
-            write_arrays(str(self.out), report, self.values["only"], self.globs)
-        except CannotWrite as problem:
-            return self.refused(problem)
-        return True
-
     def _plots(self, report: Report) -> bool:
         plots, look = self._plotting, self.look()
-        try:
-            arrays = plots.chosen(report, self.globs)
-            if self.to_file:
-                self.figure = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
-                self.emit(report.file)
-                return True
-        except CannotWrite as problem:
-            return self.refused(problem)
+        arrays = plots.chosen(report, self.globs)
+        if self.to_file:
+            self.figure = plots.figure(report, arrays, self.losses, str(self.out)[-3:].lower())
+            self.emit(report.file)
+            return True
         name = report.objective or "loss"
         lines = plots.curve_lines(self.losses, name, look.unicode, look.width)
         self.emit("".join(f"{line}\n" for line in lines))
@@ -213,13 +204,10 @@ class Run(Runner):
     def _pictures(self, report: Report, wanted: Sequence[str]) -> bool:
         from io import StringIO
 
-        from ...render.pictures.blocks import NoPicture, print_pictures
+        from ...render.pictures.blocks import print_pictures
 
         text = StringIO()
-        try:
-            print_pictures(report, wanted, self.page(text, self.plain_color))
-        except NoPicture as problem:
-            return self.refused(problem)
+        print_pictures(report, wanted, self.page(text, self.plain_color))
         self.emit(text.getvalue())
         return True
 

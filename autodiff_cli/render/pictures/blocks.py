@@ -14,6 +14,7 @@ import numpy as np
 from rich.text import Text
 
 from ...suggest import meant
+from ..files import CannotWrite
 from ..heat import background, scale_of
 from ..text import format_number, format_shape
 
@@ -26,17 +27,8 @@ SHADES = " ·░▒▓█"
 ROWS, COLUMNS = 20, 40  # cells of the largest picture
 
 
-class NoPicture(Exception):
-    """A name that leads to no array; `help` says which do."""
-
-    def __init__(self, message: str, help: str):
-        super().__init__(message)
-        self.message = message
-        self.help = help
-
-
 def print_pictures(report: Report, names: Sequence[str], page: Page) -> None:
-    """Print the picture of each name, or `NoPicture` before anything is printed."""
+    """Print the picture of each name, or `CannotWrite` before anything is printed."""
     arrays = [(name, _array(report, name)) for name in names]
     look = page.look
     for at, (name, array) in enumerate(arrays):
@@ -55,10 +47,10 @@ def _array(report: Report, name: str) -> np.ndarray:
     if record is not None and record.grad is not None:
         return record.grad
     if record is not None:
-        raise NoPicture(f"--heat {name}: `{record.name}` has no gradient", "name another tensor")
+        raise CannotWrite(f"--heat {name}: `{record.name}` has no gradient", "name another tensor")
     known = [n for r in report.tensors.values() for n in (r.name, f"{r.name}.grad")]
     there = ", ".join(report.tensors) or "none"
-    raise NoPicture(
+    raise CannotWrite(
         f"--heat {name}: the program has no such tensor",
         meant(name, known, f"there are: {there[:300]}"),
     )
