@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..graph.node import Node
 from .algebra import Algebra
-from .expression import Expression
+from .expression import Expression, Index, axes_of
 from .lets import cost_of, with_lets
 from .matrix_form import Printer
 from .reading import Reader
@@ -96,4 +96,6 @@ def _formula(
             with suppress(NoFormula):
                 name_of(reader.read(node), text)
     shown = Printer(algebra, named).form(found).shown
+    if found.shape and set(found.shape) == {1} and not axes_of(shown):
+        shown = Index(shown, ", ".join(["None"] * len(found.shape)))
     return shown, algebra.work

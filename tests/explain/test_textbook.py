@@ -247,3 +247,14 @@ def test_no_way_to_write_a_derivative_is_wrong(text: str, wrt: str) -> None:
         found = derived(f"{DATA}loss = {text} + 0 * sum(A * B) + 0 * sum(x * z)\n", wrt)
     assert found.error is None or found.error.code in ("E404", "E505")
     assert all(verdict for _, verdict in seen), seen
+
+
+def test_axes_of_one_element() -> None:
+    """A layer with one output: its bias has shape (1,), and so has the derivative."""
+    program = f"{DATA}V = [[0.5, -0.2, 0.1]]; u = [0.3]\nloss = mean((X @ V.T + u - 1)**2)\n"
+    for d in derived(program, "V,u").derivatives:
+        values = run(
+            Source(f"{program}ours = {d.text}\n", "test.expr"), Options(loss="loss")
+        ).tensors
+        assert d.verified and not d.lets and values["ours"].shape == values[d.wrt].shape
+        np.testing.assert_allclose(values["ours"].value, values[d.wrt].grad, rtol=1e-6)

@@ -108,7 +108,7 @@ _TABLE = (
             "files"),
     Command("plot", "[NAME...] [FILE]", "values and gradients as images, losses as a curve",
             tools.plot, "names"),
-    Command("derive", "[WRT]", "the derivative as a formula", tools.derive, "names"),
+    Command("derive", "[WRT...] [OPTION...]", "the derivative as a formula", tools.derive, "names"),
     Command("check", "", "gradients against differences, and assertions", tools.check),
     Command("jac", "[OF] [WRT...]", "the Jacobian, in named blocks", tools.jacobian, "names"),
     Command("hess", "[OF] [WRT...]", "the Hessian, and its eigenvalues", tools.hessian, "names"),

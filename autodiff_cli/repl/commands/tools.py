@@ -40,10 +40,7 @@ def _words(text: str) -> list[str]:
 
 def _of_and_wrt(words: list[str]) -> list[str]:
     """`y A B` as options; what begins with a dash is one already."""
-    named: list[str] = []
-    options: list[str] = []
-    for word in words:
-        (options if options or word.startswith("-") else named).append(word)
+    named, options = _apart(words)
     if named:
         options += ["--of", named[0]]
     if named[1:]:
@@ -52,10 +49,14 @@ def _of_and_wrt(words: list[str]) -> list[str]:
 
 
 def _wrt(words: list[str]) -> list[str]:
-    names = [word for word in words if not word.startswith("-")]
-    if len(names) != len(words):
-        return words
-    return ["--wrt", ",".join(names)] if names else []
+    names, options = _apart(words)
+    return [*options, "--wrt", ",".join(names)] if names else options
+
+
+def _apart(words: list[str]) -> tuple[list[str], list[str]]:
+    """Names, and the options behind them."""
+    at = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
+    return words[:at], words[at:]
 
 
 def _tool(name: str, options: Callable[[list[str]], list[str]]) -> Callable[[Loop, str], None]:
