@@ -137,8 +137,9 @@ def total(reader: Reader, inner: Node) -> Sum:
 
 DIAGONALS = ((), (0, 1), (-2, -1))
 AXES: dict[str, Callable[..., Sum | Grouped]] = {
-    **dict.fromkeys(["view", "unsafe_view", "reshape", "reshape_alias", "unsqueeze", "squeeze",
-                     "squeeze_dims"], view),
+    **dict.fromkeys(
+        ["view", "unsafe_view", "unshared_view", "reshape", "reshape_alias", "unsqueeze",
+         "squeeze", "squeeze_dims"], view),
     **dict.fromkeys(["matmul", "bmm", "mm", "mv", "dot"], matmul),
     **dict.fromkeys(["transpose", "t"], transpose),
     **dict.fromkeys(["diagonal", "diagonal_copy"], diagonal),
