@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import fault
-from ..graph.dtypes import FLOAT64, is_float
+from ..graph.dtypes import FLOAT32, FLOAT64, is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import LEAF, OUTPUT, cast, leaf, results_of
@@ -100,19 +100,26 @@ class Linearized:
     def _beside_zeros(self, node: Node, change: Change, memo: dict[Node, Change]) -> Change:
         """PyTorch's formulas of two operands take zeros for the change of one that stands still:
         times the other, so that the change requires grad as that does; of a Python float beside a
-        number in double precision."""
+        number in double precision, in which changes of single precision stay where promotion
+        does not take them back."""
         still = [x for x in node.inputs if memo.get(x) is None]
-        follows = self.everywhere and self.fixed is None
-        formula = follows and change is not None and node.op.key in _FORMULAS
-        if not formula or not still:
+        if not self.everywhere or self.fixed is not None or type(change) is not Node:
+            return change
+        if node.dtype is FLOAT32:
+            moves = [memo.get(x) for x in node.inputs]
+            moved = [x for x in moves if type(x) is Node and x.dtype is FLOAT64]
+            if any(x.shape for x in moved) or (moved and not any(x.shape for x in node.inputs)):
+                change = cast(change, FLOAT64)
+        if not still or node.op.key not in _FORMULAS:
             return change
         if node.handle is not None and not node.shape:  # the program's own, not of a body
-            numbers = [x for x in still if x.weak and x.args and type(x.args[0]) is float]
-            if numbers and (node.op.key != "sub" or numbers[0] is node.inputs[1]):
+            alpha = type(node.args[-1]) is float
+            numbers = [x for x in still if alpha or _is_double(x)]
+            if numbers and (node.op.key in ("mul", "add", "div") or numbers[0] is node.inputs[1]):
                 change = cast(change, FLOAT64)
         if node.op.key == "div":
             return flat(change, node, "DivBackward0")
-        for x in node.inputs if node.op.key not in ("add", "sub") else ():
+        for x in node.inputs if node.op.key not in _SUMS else ():
             change = change if x in still else flat(change, x, "AddBackward0")
         return change
 
@@ -127,7 +134,13 @@ class Linearized:
         return arg if arg.requires_grad else leaf(arg, None, True)
 
 
-_FORMULAS = frozenset({"add", "sub", "mul", "div", "matmul", "mm", "mv", "bmm", "dot"})
+_SUMS = frozenset({"add", "sub", "add_scaled", "sub_scaled"})
+_FORMULAS = _SUMS | {"mul", "div", "matmul", "mm", "mv", "bmm", "dot"}
+
+
+def _is_double(x: Node) -> bool:
+    """Whether a node is a Python float."""
+    return x.weak and bool(x.args) and type(x.args[0]) is float
 
 
 def jvp(outputs: list[Node], inputs: list[Node], tangents: list[Node | None]) -> list[Node]:
@@ -199,15 +212,12 @@ def _pointwise(node: Node, args: tuple[Any, ...], memo: dict[Node, Change]) -> N
             continue
         if change.shape != node.shape:
             change = F.expand(cast(change, node.dtype), node.shape)
-        if node.shape or change.dtype != FLOAT64:
-            change = cast(change, node.dtype)
-        part = ruled(node, change, args)[place]
+        part = ruled(node, cast(change, node.dtype), args)[place]
         if part is None:
             continue
         if part.shape != node.shape:
             return None
-        if change.dtype == node.dtype:
-            part = cast(part, node.dtype)
+        part = cast(part, node.dtype)
         total = part if total is None else F.add(total, part)
     return total
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import fail, fault
-from ..graph.dtypes import is_float
+from ..graph.dtypes import FLOAT32, is_float
 from ..graph.kinds import Kind
 from ..graph.node import Node
 from ..graph.op import Op, constant
@@ -227,7 +227,8 @@ def jacobian_of(
 def _rows(out: Node, inputs: list[Node], create_graph: bool) -> list[Node | None]:
     if not out.requires_grad:
         return [None] * len(inputs)
-    if out.numel == 1:
+    single = create_graph and out.dtype is FLOAT32 and not any(x.shape for x in inputs)
+    if out.numel == 1 and not single:
         one = ones_like(out)
         found = gradients([(out, one)], inputs, create_graph=create_graph, retain_graph=True)
         lifted = found

@@ -15,7 +15,7 @@ from ...graph.op import constant
 from ...graph.params import BindError, to_float
 from ...graph.registry import F
 from ...graph.state import STATE
-from ...graph.strides import is_row_major, strides_of
+from ...graph.strides import is_row_major, laid_out_as, strides_of
 from ..values.dialect import kind_of
 from ..values.operations import as_operand
 from .generators import stream_of
@@ -78,7 +78,7 @@ def fill(tensor: Tensor, grad_fn: str, draw: Draw) -> Tensor:
     """Overwrite a tensor with draws; the gradient of what it was is zero."""
     tensor.check_writable()
     node = tensor.node
-    values = constant(in_memory_order(node, draw))
+    values = laid_out_as(node, constant(in_memory_order(node, draw)))
     recorded = STATE.grad and node.requires_grad
     tensor.write(F.drawn(values, node, None, grad_fn) if recorded else values)
     return tensor

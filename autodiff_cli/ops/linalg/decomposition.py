@@ -157,6 +157,7 @@ def householder_product(input: Tensor, tau: Tensor):
 
 
 @composite(
+    properties=COLUMNS,
     samples=[S(t(3, 2), t(2), t(3, 2)), S(t(3, 2), t(2), t(2, 3), left=False, transpose=True)],
     errors=[Bad("E301", t(3, 2), t(2), t(2, 2))],
     no_forward="ormqr",

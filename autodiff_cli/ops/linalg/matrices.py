@@ -16,6 +16,7 @@ from ...graph.declare import (
     composite,
     function,
 )
+from ...graph.dtypes import FLOAT32
 from ...graph.op import cast, known, number, value_of
 from ...graph.registry import F
 from ...graph.samples import Bad, S, t
@@ -59,9 +60,10 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1):
     if not input.ndim or input.shape[axis] != 3 or other.shape[axis] != 3:
         raise fault("E308 cross-needs-dim-size", dim, input, other)
     dims = (axis,)
-    return F.roll(input, -1, dims) * F.roll(other, 1, dims) - F.roll(input, 1, dims) * F.roll(
-        other, -1, dims
-    )
+    less = F.roll(input, 1, dims) * F.roll(other, -1, dims)
+    if less.dtype == FLOAT32:  # PyTorch's kernel rounds one of the two products
+        return F.add_product(-less, F.roll(input, -1, dims), F.roll(other, 1, dims))
+    return F.roll(input, -1, dims) * F.roll(other, 1, dims) - less
 
 
 def dim_of(dim: int, ndim: int) -> int:

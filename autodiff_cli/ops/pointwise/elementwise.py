@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ...graph.declare import Any, Promote, Tensor, function, opaque, pointwise, unary_rows
-from ...graph.dtypes import FLOAT32, INT32
-from ...graph.op import number
+from ...graph.dtypes import FLOAT16, FLOAT32, INT32
+from ...graph.op import cast, number
 from ...graph.registry import F
 from ...graph.samples import Bad, S, bools, ints, t
 from ..kernels.in_double import InDouble, exp
@@ -66,6 +66,23 @@ def _one_less_square(out):
     return 1 - out * out
 
 
+def _rounded_once(slope):
+    """The slope as a kernel of PyTorch's, which computes those of half precision in single."""
+
+    def rule(g, out, x):
+        if out.dtype is not FLOAT16:
+            return slope(g, out)
+        return cast(slope(cast(g, FLOAT32), cast(out, FLOAT32)), FLOAT16)
+
+    return rule
+
+
+def _sigmoid(x):
+    if type(x) is np.ndarray and x.dtype == np.float16:
+        return _sigmoid(x.astype(np.float32)).astype(np.float16)
+    return 1 / (1 + exp(-x))
+
+
 # name, kernel, slope times g, samples
 
 FLOATS = (
@@ -82,7 +99,7 @@ FLOATS = (
     ("tan", InDouble(np.tan), lambda g, out, x: g * (1 + out * out), ALL),
     ("sinh", InDouble(np.sinh), lambda g, out, x: g * F.cosh(x), ALL),
     ("cosh", InDouble(np.cosh), lambda g, out, x: g * F.sinh(x), ALL),
-    ("tanh", InDouble(np.tanh), lambda g, out, x: g * _one_less_square(out), ALL),
+    ("tanh", InDouble(np.tanh), _rounded_once(lambda g, out: g * _one_less_square(out)), ALL),
     ("asin", InDouble(np.arcsin), lambda g, out, x: g * F.rsqrt(1 - x * x), INSIDE),
     ("acos", InDouble(np.arccos), lambda g, out, x: g * -F.rsqrt(1 - x * x), INSIDE),
     ("atan", InDouble(np.arctan), lambda g, out, x: g / (x * x + 1), ALL),
@@ -90,7 +107,12 @@ FLOATS = (
     ("acosh", np.arccosh, lambda g, out, x: g * F.rsqrt(x * x - 1), ABOVE_ONE),
     ("atanh", InDouble(np.arctanh), lambda g, out, x: g / (1 - x * x), INSIDE),
     ("rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * (out * out * out), POSITIVE),
-    ("sigmoid", lambda x: 1 / (1 + exp(-x)), lambda g, out, x: g * (out * (1 - out)), ALL),
+    (
+        "sigmoid",
+        _sigmoid,
+        _rounded_once(lambda g, out: g * (out * (1 - out))),
+        ALL,
+    ),
     ("deg2rad", np.deg2rad, lambda g, out, x: g * (math.pi / 180), ALL),
     ("rad2deg", np.rad2deg, lambda g, out, x: g * (180 / math.pi), ALL),
 )

@@ -263,7 +263,7 @@ def mvlgamma(input: Tensor, p: int):
 )
 def special_ndtr(input: Tensor):
     """The normal distribution function."""
-    return 0.5 * F.erfc(input * -math.sqrt(0.5))
+    return (1 + F.erf(input * math.sqrt(0.5))) * 0.5
 
 
 # -- logarithms that are 0 at 0 --------------------------------------------------------------------

@@ -52,16 +52,17 @@ def _bincount_shape(input, weights, minlength):
     if minlength < 0 or (values < 0).any():
         raise fault("E504 bincount-takes-no-negative")
     size = max(int(values.max()) + 1 if values.size else 0, minlength)
-    if weights is None:
-        return (size,), INT64
-    return (size,), weights.dtype if weights.dtype == FLOAT32 else FLOAT64
+    return (size,), _bincount_dtype(values, weights)
+
+
+def _bincount_dtype(x, weights):
+    if weights is None or not x.size:
+        return INT64
+    return weights.dtype if weights.dtype == FLOAT32 else FLOAT64
 
 
 def _bincount(x, weights, minlength):
-    dtype = (
-        np.int64 if weights is None else weights.dtype if weights.dtype == FLOAT32 else np.float64
-    )
-    return np.bincount(x, weights, minlength).astype(dtype)
+    return np.bincount(x, weights, minlength).astype(_bincount_dtype(x, weights))
 
 
 @opaque(

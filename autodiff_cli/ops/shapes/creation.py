@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -404,10 +405,8 @@ def _cosines(*weights):
     """A sum of cosines over the period."""
 
     def shape(angle: Node) -> Node:
-        out = F.full_like(angle, weights[0])
-        for k, weight in enumerate(weights[1:], 1):
-            out = out + weight * F.cos(angle * k)
-        return out
+        terms = [weight * F.cos(angle * k) for k, weight in enumerate(weights) if k]
+        return F.add(reduce(F.add, terms[::-1]), weights[0])  # in PyTorch's order
 
     return shape
 
