@@ -202,19 +202,24 @@ def _svd(a, full_matrices):
             (*batch, n if full_matrices else k, n),
         )
         return left, np.zeros((*batch, k), a.dtype), right
-    try:
-        return tuple(np.linalg.svd(a, full_matrices))
-    except np.linalg.LinAlgError:
-        raise singular("linalg.svd", NOT_CONVERGED) from None
+    return tuple(_by_lapack(a, full_matrices, True))
 
 
 def _singular_values(a):
     if a.size == 0:
         return np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+    return _by_lapack(a, False, False)[0]
+
+
+def _by_lapack(a, full_matrices, vectors):
+    """LAPACK's arrays; nan where a matrix has an inf, with which it might not end."""
+    infinite = np.isinf(a).any((-2, -1), keepdims=True)
     try:
-        return np.linalg.svd(a, compute_uv=False)
+        found = np.linalg.svd(np.where(infinite & ~np.isnan(a), 0, a), full_matrices, vectors)
     except np.linalg.LinAlgError:
         raise singular("linalg.svd", NOT_CONVERGED) from None
+    parts = found if vectors else (found,)
+    return [np.where(infinite if x.ndim == a.ndim else infinite[..., 0], np.nan, x) for x in parts]
 
 
 def _to_crossing(values, positive):
