@@ -49,7 +49,12 @@ def dispatched(words: list[str], environment: Environment | None) -> int:
         os.environ["AUTODIFF_BLAS"] = "managed"  # big products get more threads (engine/blas.py)
     asked = env.variables.get("_AUTODIFF_COMPLETE")
     try:
-        code = _dispatch(words, env) if asked is None else _complete(asked, env)
+        if asked is None:
+            code = _dispatch(words, env)
+        else:  # by a shell: what may come next on a command line
+            from .commands.completion import answer
+
+            code = answer(asked, env)
         env.flush()
         return int(code)
     except KeyboardInterrupt:
@@ -110,13 +115,6 @@ def _dispatch(words: list[str], env: Environment) -> int:
     from .group import run_group
 
     return run_group(words, env)
-
-
-def _complete(asked: str, env: Environment) -> int:
-    """A shell asks what may come next on a command line."""
-    from .commands.completion import answer
-
-    return answer(asked, env)
 
 
 def _is_file(word: str) -> bool:

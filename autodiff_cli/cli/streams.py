@@ -145,7 +145,8 @@ class Environment:
 
     def unicode(self, stream: Any) -> bool:
         """Whether a stream shows any character; what Python writes in the locale C need not be."""
-        return is_unicode(stream) and self.variables.get("LC_ALL") not in ("C", "POSIX")
+        encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
+        return encoding.startswith("utf") and self.variables.get("LC_ALL") not in ("C", "POSIX")
 
     def message_width(self) -> int | None:
         """Columns that messages are broken to; None where they stay as they are."""
@@ -170,9 +171,3 @@ def is_terminal(stream: Any) -> bool:
         return stream is not None and bool(stream.isatty())
     except ValueError:
         return False
-
-
-def is_unicode(stream: Any) -> bool:
-    """Whether a stream can show any character."""
-    encoding = (getattr(stream, "encoding", None) or "ascii").lower().replace("-", "")
-    return encoding.startswith("utf")

@@ -138,7 +138,9 @@ class Loop:
             self.say("interrupted; the session is as it was")
             self.code = Exit.INTERRUPTED
         except OSError as error:
-            self.complain(Problem(_words(error), code=Exit.EVALUATION))
+            name = f" `{error.filename}`" if error.filename else ""
+            message = f"cannot use{name}: {reason_of(error)}"
+            self.complain(Problem(message, code=Exit.EVALUATION))
         except Exception as error:
             if self.around.crashed is None:
                 raise
@@ -346,16 +348,6 @@ def _corrected(diagnostic: Diagnostic, text: str) -> str:
             text = f"{text[:at]}**{text[at + 1 :]}"
     else:
         return ""
-    return _outside_strings(text).strip()
-
-
-def _outside_strings(text: str) -> str:
-    """`^` that the parser let pass, because only values tell what it means."""
     if "'" in text or '"' in text:
-        return text
-    return text.replace("^", "**")
-
-
-def _words(error: OSError) -> str:
-    name = f" `{error.filename}`" if error.filename else ""
-    return f"cannot use{name}: {reason_of(error)}"
+        return text.strip()
+    return text.replace("^", "**").strip()  # also those of which only values tell what they mean

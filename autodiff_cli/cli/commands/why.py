@@ -38,7 +38,8 @@ def why(values: dict[str, Any], words: list[str], env: Environment) -> int:
         )
         return Exit.USAGE
     name, *files = words
-    if not files and not values["expr"] and isfile(name) and is_terminal(env.stdin):
+    alone = not files and not values["expr"] and isfile(name)
+    if alone and (is_terminal(env.stdin) or name.endswith((".expr", ".py"))):
         env.complain(f"whose gradient? `{name}` is a file", f"put a name before it: `why w {name}`")
         return Exit.USAGE
     name = name.removesuffix(".grad")

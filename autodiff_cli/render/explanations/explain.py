@@ -169,12 +169,10 @@ class _Sheet:
         names = [f"g({printable(t.name)})" for t in totals]
         width = max(len(n) for n in names) if max(map(len, names)) <= 20 else 0
         texts = [self._inline(t.value) for t in totals]
-        notes = max((len(t) for t in texts if t is not None and len(t) < 40), default=0)
+        wide = max((len(t) for t in texts if t is not None and len(t) < 40), default=0)
         for total, name in zip(totals, names, strict=True):
-            note = f"{total.paths} paths added" if total.paths > 1 else ""
-            if total.hooked:
-                note = "replaced by a hook"
-            rows += self._assigned("  ", pad(name, width), total.value, note, notes, total=True)
+            note = added(total).strip(" ()")
+            rows += self._assigned("  ", pad(name, width), total.value, note, wide, total=True)
         return rows
 
     def wrapped(self, head: str, text: str, style: str = "") -> Block:
@@ -188,22 +186,16 @@ class _Sheet:
     # -- entries ------------------------------------------------------------------------------
 
     def _contribution(self, c: Contribution) -> Entry:
-        notes = []
-        if c.broadcast is not None:
-            notes.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
+        last = ""
         if c.norms is not None:
-            first, last = (format_number(n, 3) for n in c.norms)
-            notes.append(f"last of {c.times}; norms {last} (first) to {first} (last)")
-        elif c.times > 1:
-            notes.append(f"{c.times} added")
-        if c.paths > 1:
-            notes.append(f"path {c.path} of {c.paths}")
+            late, early = (format_number(n, 3) for n in c.norms)
+            last = f"last of {c.times}; norms {early} (first) to {late} (last)"
         return Entry(
             f"g({printable(c.to)})",
             "+=" if c.path > 1 or c.paths > 1 else "=",
             printable(c.formula.text),
             None if self.symbolic else c.value,
-            ", ".join(notes),
+            ", ".join(notes(c, last)),
         )
 
     def _columns(self) -> tuple[int, int]:
@@ -321,6 +313,27 @@ class _Sheet:
         lines = cell_lines(value, self.look, signs=signs)
         room = max(12, self.width - indent)
         return [[(" " * indent, ""), (line, "")] for line in fit_lines(lines, room)]
+
+
+def notes(c: Contribution, last: str = "") -> list[str]:
+    """What is to be said of a contribution besides its value; `last`: of the last of several."""
+    found = []
+    if c.broadcast is not None:
+        found.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
+    if c.norms is not None:
+        found.append(last or f"the last of {c.times}")
+    elif c.times > 1:
+        found.append(f"{c.times} added")
+    if c.paths > 1:
+        found.append(f"path {c.path} of {c.paths}")
+    return found
+
+
+def added(total: Total) -> str:
+    """How a total came about, behind a space; nothing when it is one contribution."""
+    if total.hooked:
+        return " (replaced by a hook)"
+    return f" ({total.paths} paths added)" if total.paths > 1 else ""
 
 
 def one_line(values: object, precision: int, sci: bool = False) -> str:

@@ -14,7 +14,7 @@ from ...symbolic.latex import number
 from ..document import as_data, enveloped, picked
 from ..text import dumped, format_number, format_shape, printable
 from ..values import Look, norm
-from .explain import one_line
+from .explain import added, notes, one_line
 
 if TYPE_CHECKING:
     from ...explain.model import Contribution, Explanation, Formula, Total
@@ -76,25 +76,6 @@ def _item(c: Contribution, look: Look, symbolic: bool) -> str:
         shown += f" = {_inline(c.value, look)}"
     said = notes(c)
     return shown + (f" ({'; '.join(said)})" if said else "")
-
-
-def notes(c: Contribution) -> list[str]:
-    """What is to be said of a contribution besides its value."""
-    found = []
-    if c.broadcast is not None:
-        found.append(f"{format_shape(c.shape)} was broadcast to {format_shape(c.broadcast)}")
-    if c.times > 1:
-        found.append(f"the last of {c.times}" if c.norms is not None else f"{c.times} added")
-    if c.paths > 1:
-        found.append(f"path {c.path} of {c.paths}")
-    return found
-
-
-def added(total: Total) -> str:
-    """How a total came about, behind a space; nothing when it is one contribution."""
-    if total.hooked:
-        return " (replaced by a hook)"
-    return f" ({total.paths} paths added)" if total.paths > 1 else ""
 
 
 def _inline(value: np.ndarray, look: Look) -> str:

@@ -25,7 +25,7 @@ from pygments.token import Comment, Keyword, Name, Number, String
 from ...session import Report
 from ...version import __version__
 from ..diagnostics import render
-from ..explanations.explain_documents import added, notes
+from ..explanations.explain import added, notes
 from ..pictures.svg import STYLE, graph_svg
 from ..text import format_count, format_shape, printable
 from ..values import brief
