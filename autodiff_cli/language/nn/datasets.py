@@ -22,7 +22,7 @@ from ..values.iterators import Lazy, iterator, make_iterator
 from ..values.operations import items_of, truth
 from ..values.subscripts import index, slice_part
 from ..values.user_classes import Object, library_class
-from ..values.values import Builtin
+from ..values.values import Builtin, builtins_of
 
 Method = Callable[..., Any]
 
@@ -473,12 +473,9 @@ _CLASSES = (
     DATASET, ITERABLE, SUBSET, TENSORS, JOINED, SAMPLER, SEQUENTIAL, RANDOM_ORDER, SOME_ORDER,
     WEIGHTED_ORDER, BATCHES, LOADER,
 )  # fmt: skip
-_FUNCTIONS: dict[str, Method] = {
-    "random_split": _split,
-    "default_collate": collate,
-    "default_convert": _converted,
-}
 NAMES: dict[str, Any] = {
     **{cls.name: cls for cls in _CLASSES},
-    **{name: Builtin(name, function) for name, function in _FUNCTIONS.items()},
+    **builtins_of(
+        {"random_split": _split, "default_collate": collate, "default_convert": _converted}
+    ),
 }

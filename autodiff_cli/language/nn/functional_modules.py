@@ -17,7 +17,7 @@ from ...graph.sizes import shape_text
 from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.operations import items_of, truth
-from ..values.values import Builtin
+from ..values.values import builtins_of
 from .modules import Module
 
 
@@ -143,9 +143,4 @@ def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return found
 
 
-NAMES: dict[str, Any] = {
-    name: Builtin(name, function)
-    for name, function in (
-        ("functional_call", functional_call), ("stack_module_state", stack_module_state)
-    )
-}  # fmt: skip
+NAMES = builtins_of({f.__name__: f for f in (functional_call, stack_module_state)})

@@ -25,7 +25,7 @@ from ..values.formatting import formatted
 from ..values.functions import call_value
 from ..values.providers import from_above, late
 from ..values.user_classes import Object, UserClass
-from ..values.values import Builtin
+from ..values.values import Builtin, builtins_of
 from .modules import Module
 
 
@@ -279,4 +279,4 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "binomial": _binomial,
 }
 
-SUPPORT: dict[str, Builtin] = {name: Builtin(name, f) for name, f in _FUNCTIONS.items()}
+SUPPORT = builtins_of(_FUNCTIONS)

@@ -214,6 +214,7 @@ def _generator(name: str, function: Callable[..., Any]) -> Callable[..., Lazy]:
     return run
 
 
+_OF_STATE = "state_dict load_state_dict to double float half cuda to_empty type"
 _METHODS: dict[str, Callable[..., Any]] = {
     **{name: _generator(name, function) for name, function in _ITERATED.items()},
     "__init__": lambda self, *args, **kwargs: _init(self),
@@ -247,20 +248,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "cpu": lambda self: self,
     "share_memory": lambda self: self,
     "compile": lambda self, *args, **kwargs: None,
-    **{
-        name: _state_method(name)
-        for name in (
-            "state_dict",
-            "load_state_dict",
-            "to",
-            "double",
-            "float",
-            "half",
-            "cuda",
-            "to_empty",
-            "type",
-        )
-    },
+    **{name: _state_method(name) for name in _OF_STATE.split()},
 }
 
 MODULE = library_class("Module", [], _METHODS, Module)

@@ -141,6 +141,12 @@ OPTIMIZERS = tuple(_OPTIMIZERS.split())
 CONTAINERS = ("Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 _STEPS = ("rnn_step", "lstm_step", "gru_step")
 
+_UTILITIES = """
+    weight_norm spectral_norm remove_weight_norm remove_spectral_norm
+    parametrize.register_parametrization parametrize.is_parametrized
+    parametrize.remove_parametrizations parametrize.cached parametrize.ParametrizationList
+"""
+
 # Every public path below `torch.` -> the name of what it stands for.
 PATHS: dict[str, str] = {
     **{
@@ -148,20 +154,7 @@ PATHS: dict[str, str] = {
         for name, file in PRELUDE.items()
         if not name.startswith("_") and name not in _STEPS and file != "reparametrized"
     },
-    **{
-        f"nn.utils.{name}": name
-        for name in (
-            "weight_norm",
-            "spectral_norm",
-            "remove_weight_norm",
-            "remove_spectral_norm",
-            "parametrize.register_parametrization",
-            "parametrize.is_parametrized",
-            "parametrize.remove_parametrizations",
-            "parametrize.cached",
-            "parametrize.ParametrizationList",
-        )
-    },
+    **{f"nn.utils.{name}": name for name in _UTILITIES.split()},
     "nn.utils.parametrizations.weight_norm": "parametrized_weight_norm",
     "nn.utils.parametrizations.spectral_norm": "parametrized_spectral_norm",
     "distributions.kl.kl_divergence": "kl_divergence",

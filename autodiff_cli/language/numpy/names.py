@@ -26,69 +26,24 @@ CONSTANTS: dict[str, Any] = {
     "nan": math.nan,
 }
 
+_ARCS = "sin cos tan tan2 sinh cosh tanh"
+_AS_THEY_ARE = "amax amin matmul broadcast_to true_divide float_power sum mean nan_to_num"
+
 # NumPy's names of ops; keywords are translated when arguments are bound.
 NUMPY: dict[str, str] = {
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "absolute": "abs",
-    "fabs": "abs",
-    "power": "pow",
-    "concatenate": "cat",
-    "concat": "cat",
-    "mod": "remainder",
-    "amax": "amax",
-    "amin": "amin",
-    "expand_dims": "unsqueeze",
-    "transpose": "permute",
-    "around": "round",
-    "rint": "round",
-    "invert": "bitwise_not",
-    "matmul": "matmul",
-    "swapaxes": "transpose",
-    "moveaxis": "movedim",
-    "broadcast_to": "broadcast_to",
-    "true_divide": "true_divide",
-    "float_power": "float_power",
-    "degrees": "rad2deg",
-    "radians": "deg2rad",
-    "cumulative_sum": "cumsum",
-    "product": "prod",
-    "fix": "trunc",
-    "clip": "clamp",
-    "array_split": "tensor_split",
-    "split": "tensor_split",
-    "vecdot": "linalg.vecdot",
-    "inv": "linalg.inv",
-    "norm": "linalg.norm",
-    "det": "linalg.det",
-    "solve": "linalg.solve",
-    "ascontiguousarray": "contiguous",
-    "row_stack": "vstack",
-    "sum": "sum",
-    "mean": "mean",
-    "max": "amax",
-    "min": "amin",
-    "nan_to_num": "nan_to_num",
-}
-NUMPY_ONLY_BARE = frozenset(NUMPY) - {
-    "split",
-    "transpose",
-    "sum",
-    "mean",
-    "max",
-    "min",
-    "norm",
-    "inv",
-    "det",
-    "solve",
-    "mod",
-    "vecdot",
-}
+    **{f"arc{name}": f"a{name}" for name in _ARCS.split()},
+    **{name: name for name in _AS_THEY_ARE.split()},
+    "absolute": "abs", "fabs": "abs", "power": "pow", "concatenate": "cat", "concat": "cat",
+    "mod": "remainder", "expand_dims": "unsqueeze", "transpose": "permute", "around": "round",
+    "rint": "round", "invert": "bitwise_not", "swapaxes": "transpose", "moveaxis": "movedim",
+    "degrees": "rad2deg", "radians": "deg2rad", "cumulative_sum": "cumsum", "product": "prod",
+    "fix": "trunc", "clip": "clamp", "array_split": "tensor_split", "split": "tensor_split",
+    "vecdot": "linalg.vecdot", "inv": "linalg.inv", "norm": "linalg.norm", "det": "linalg.det",
+    "solve": "linalg.solve", "ascontiguousarray": "contiguous", "row_stack": "vstack",
+    "max": "amax", "min": "amin",
+}  # fmt: skip
+_NOT_BARE = "split transpose sum mean max min norm inv det solve mod vecdot"
+NUMPY_ONLY_BARE = frozenset(NUMPY) - set(_NOT_BARE.split())
 
 
 # What NumPy computes itself.

@@ -24,7 +24,7 @@ from ..values.operations import COMPARISONS, binary, compare, items_of, truth, u
 from ..values.providers import Names, from_above
 from ..values.python_operators import OPERATORS
 from ..values.user_classes import library_class
-from ..values.values import Builtin, TypeName, UserFunction
+from ..values.values import Builtin, TypeName, UserFunction, builtins_of
 from .collections_module import COLLECTIONS, row_type
 from .copying import COPIES
 
@@ -167,12 +167,8 @@ _TYPING: dict[str, Any] = {
 }
 
 
-def _functions(table: dict[str, Callable[..., Any]]) -> dict[str, Any]:
-    return {name: Builtin(name, function) for name, function in table.items()}
-
-
 _TABLE: dict[str, dict[str, Any]] = {
-    "functools": _functions(
+    "functools": builtins_of(
         {
             "partial": lambda function, *args, **kwargs: functools.partial(
                 function, *args, **kwargs
@@ -189,8 +185,8 @@ _TABLE: dict[str, dict[str, Any]] = {
         }
     ),
     "copy": COPIES,
-    "itertools": {**_functions(ITERTOOLS), "chain": CHAIN},
-    "operator": _functions(OPERATOR),
+    "itertools": {**builtins_of(ITERTOOLS), "chain": CHAIN},
+    "operator": builtins_of(OPERATOR),
     "collections": COLLECTIONS,
     "contextlib": {
         "contextmanager": Builtin("contextmanager", context_manager),
@@ -200,7 +196,7 @@ _TABLE: dict[str, dict[str, Any]] = {
         "suppress": Builtin("suppress", _suppress),
         "ExitStack": Builtin("ExitStack", ExitStack),
     },
-    "time": _functions(
+    "time": builtins_of(
         {
             "time": time.time,
             "perf_counter": time.perf_counter,
@@ -211,8 +207,8 @@ _TABLE: dict[str, dict[str, Any]] = {
             "sleep": lambda seconds: None,
         }
     ),
-    "random": _functions(RANDOM),
-    "warnings": _functions(
+    "random": builtins_of(RANDOM),
+    "warnings": builtins_of(
         {
             "warn": lambda *args, **kwargs: None,
             "filterwarnings": lambda *args, **kwargs: None,

@@ -23,7 +23,7 @@ from ..values.dialect import misfit
 from ..values.exceptions import EXCEPTIONS, Raised
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
-from ..values.values import Builtin, Namespace
+from ..values.values import Namespace, builtins_of
 from .builtins import TYPES
 from .loading import files
 from .saving import Buffer, file_name, missing
@@ -148,7 +148,7 @@ _READ: dict[str, Callable[[], Any]] = {
     "sys.path": lambda: files().search,
 }
 MEMBERS: dict[str, Any] = {
-    **{path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()},
+    **builtins_of(_FUNCTIONS),
     **{path: Namespace(f"python.{path}") for path in ("os.path", "importlib.metadata")},
     "os.sep": "/",
     "os.linesep": "\n",

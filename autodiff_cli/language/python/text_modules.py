@@ -14,7 +14,7 @@ from ..values.dialect import misfit
 from ..values.exceptions import EXCEPTIONS, Raised
 from ..values.formatting import MAX_TEXT, represent, too_long
 from ..values.housekeeping import count_step
-from ..values.values import Builtin
+from ..values.values import builtins_of
 
 
 class _Printer(pprint.PrettyPrinter):
@@ -126,4 +126,4 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "re.split": _split,
     "re.sub": _substitute,
 }
-MEMBERS = {path: Builtin(path.rpartition(".")[2], f) for path, f in _FUNCTIONS.items()}
+MEMBERS = builtins_of(_FUNCTIONS)

@@ -26,7 +26,7 @@ from ..values.dialect import kind_of
 from ..values.factories import check_device, with_grad
 from ..values.functions import written
 from ..values.operations import truth
-from ..values.values import Builtin
+from ..values.values import builtins_of
 from . import dropouts, initializers
 from .generators import DEFAULT, GENERATOR_TYPE, SEEDS, stream_of
 from .random_arguments import (
@@ -391,7 +391,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
 
 
 RANDOM: dict[str, Any] = {
-    **{path: Builtin(path.rpartition(".")[2], function) for path, function in _functions().items()},
+    **builtins_of(_functions()),
     "Generator": GENERATOR_TYPE,
     "default_generator": DEFAULT,
 }

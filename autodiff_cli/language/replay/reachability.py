@@ -73,18 +73,8 @@ _OF_MATH = "sqrt exp log sin cos tan tanh floor ceil fabs hypot atan2 isnan isin
 # The recorder is told of what these do.
 TOLD = frozenset(["rand", "randn", "randint", "randperm", "print"])
 PURE = frozenset(
-    " ".join(
-        [
-            _OF_PYTHON,
-            _OF_CONTAINERS,
-            _OF_TEXTS,
-            _OF_TENSORS,
-            _OF_TORCH,
-            _OF_MODULES,
-            _OF_LIBRARY,
-            _OF_MATH,
-        ]
-    ).split()
+    f"{_OF_PYTHON} {_OF_CONTAINERS} {_OF_TEXTS} {_OF_TENSORS} {_OF_TORCH}"
+    f" {_OF_MODULES} {_OF_LIBRARY} {_OF_MATH}".split()
 )
 
 

@@ -30,60 +30,28 @@ _PYTHON = """
     random warnings abc typing os os.path sys argparse io gc timeit string unicodedata importlib
     importlib.metadata pathlib
 """
+_TORCH = """
+    nn nn.functional nn.init nn.utils linalg special autograd autograd.functional func optim
+    optim.lr_scheduler distributions distributions.kl distributions.transforms masked random
+    autograd.forward_ad autograd.graph nn.parameter nn.utils.rnn nn.utils.prune
+    nn.utils.parametrize nn.utils.parametrizations utils utils.data utils.checkpoint amp
+    cuda backends backends.cudnn optim.swa_utils
+"""
 MODULES: dict[str, str] = {
     "torch": "",
     "numpy": "np",
     "math": "math",
-    "torch.nn": "nn",
-    "torch.nn.functional": "nn.functional",
+    **{f"torch.{path}": path for path in _TORCH.split()},
     "torch.functional": "",
-    "torch.nn.init": "nn.init",
-    "torch.nn.utils": "nn.utils",
-    "torch.linalg": "linalg",
-    "torch.special": "special",
-    "torch.autograd": "autograd",
-    "torch.autograd.functional": "autograd.functional",
-    "torch.func": "func",
-    "torch.optim": "optim",
-    "torch.optim.lr_scheduler": "optim.lr_scheduler",
-    "torch.distributions": "distributions",
-    "torch.distributions.kl": "distributions.kl",
-    "torch.distributions.transforms": "distributions.transforms",
-    "torch.masked": "masked",
-    "torch.random": "random",
     "torch.autograd.function": "autograd",
-    "torch.autograd.forward_ad": "autograd.forward_ad",
-    "torch.autograd.graph": "autograd.graph",
     "torch.autograd.gradcheck": "autograd",
     "torch.autograd.variable": "autograd",
-    "torch.nn.parameter": "nn.parameter",
     "torch.nn.modules": "nn",
-    "torch.nn.utils.rnn": "nn.utils.rnn",
-    "torch.nn.utils.prune": "nn.utils.prune",
-    "torch.nn.utils.parametrize": "nn.utils.parametrize",
-    "torch.nn.utils.parametrizations": "nn.utils.parametrizations",
-    "torch.utils": "utils",
-    "torch.utils.data": "utils.data",
-    "torch.utils.checkpoint": "utils.checkpoint",
-    "torch.amp": "amp",
-    "torch.cuda": "cuda",
-    "torch.backends": "backends",
-    "torch.backends.cudnn": "backends.cudnn",
     "torch.optim.optimizer": "optim",
-    "torch.optim.swa_utils": "optim.swa_utils",
     "numpy.linalg": "np.linalg",
     "functorch": "func",
-    "copy": "python.copy",
-    **{name: f"python.{name}" for name in (_PYTHON + UNUSED).split()},
+    **{name: f"python.{name}" for name in f"copy {_PYTHON} {UNUSED}".split()},
 }
 
-NAMESPACES = frozenset(MODULES.values()) | {
-    "accelerator",
-    "np.random",
-    "autograd.function",
-    "backends.cudnn",
-    "backends.mps",
-    "cuda.amp",
-    "mps",
-    "version",
-}
+_OTHERS = "accelerator np.random autograd.function backends.cudnn backends.mps cuda.amp mps version"
+NAMESPACES = frozenset(MODULES.values()) | set(_OTHERS.split())

@@ -20,7 +20,7 @@ from ...graph.registry import F
 from ...graph.state import STATE
 from ..runtime.context_managers import Manager
 from ..values.dialect import kind_of, misfit
-from ..values.values import Builtin
+from ..values.values import builtins_of
 
 
 def _make(tensor: Any, tangent: Any, *, level: Any = None) -> Tensor:
@@ -154,14 +154,15 @@ def _set_enabled(mode: Any) -> Manager:
     )
 
 
-NAMES: dict[str, Any] = {
-    "_set_fwd_grad_enabled": Builtin("_set_fwd_grad_enabled", _set_enabled),
-    "dual_level": Builtin(
-        "dual_level",
-        lambda: Manager("dual_level", lambda: _enter() and None, lambda error: _leave()),
-    ),
-    "enter_dual_level": Builtin("enter_dual_level", _enter),
-    "exit_dual_level": Builtin("exit_dual_level", _leave),
-    "make_dual": Builtin("make_dual", _make),
-    "unpack_dual": Builtin("unpack_dual", _unpack),
-}
+NAMES = builtins_of(
+    {
+        "_set_fwd_grad_enabled": _set_enabled,
+        "dual_level": lambda: Manager(
+            "dual_level", lambda: _enter() and None, lambda error: _leave()
+        ),
+        "enter_dual_level": _enter,
+        "exit_dual_level": _leave,
+        "make_dual": _make,
+        "unpack_dual": _unpack,
+    }
+)

@@ -34,7 +34,7 @@ from ..values.factories import (
 )
 from ..values.operations import items_of, truth
 from ..values.tensor_memory import as_strided
-from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName
+from ..values.values import CPU, Builtin, Device, GradMode, Size, TypeName, builtins_of
 
 
 def _tensors(value: Any, what: str) -> list[Tensor]:
@@ -191,10 +191,6 @@ def _legacy(dtype: str) -> TypeName:
     )
 
 
-def _builtins(table: dict[str, Any]) -> dict[str, Any]:
-    return {path: Builtin(path.rpartition(".")[2], function) for path, function in table.items()}
-
-
 def _mode(name: str, enabled: bool, inference: bool = False) -> Any:
     def make(mode: Any = True) -> GradMode:
         if hasattr(mode, "wrappers"):
@@ -212,7 +208,7 @@ PARAMETER_TYPE = TypeName(
 
 TORCH: dict[str, Any] = {
     **DTYPES,
-    **_builtins(
+    **builtins_of(
         {
             "tensor": make_tensor,
             "as_tensor": as_tensor,
@@ -285,7 +281,7 @@ _NATIVE = """
 """
 NATIVE: dict[str, Any] = {
     **{name: TORCH[name] for name in _NATIVE.split()},
-    **_builtins(
+    **builtins_of(
         {
             "const": const,
             "load": _load,

@@ -25,7 +25,7 @@ from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.operations import truth
 from ..values.user_classes import FUNCTION, Object, UserClass, library_class
-from ..values.values import Builtin, Method, TypeName
+from ..values.values import Builtin, Method, TypeName, builtins_of
 from .saved_hooks import SavedHooks, disabled
 
 # -- modes ----------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 SERVICES: dict[str, Any] = {
-    **{path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()},
+    **builtins_of(_FUNCTIONS),
     "save": Builtin("save", save),
     "load": Builtin("load", load),
     "linalg.LinAlgError": EXCEPTIONS["_LinAlgError"],

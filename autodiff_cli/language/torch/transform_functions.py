@@ -19,7 +19,7 @@ from ..values.dialect import kind_of
 from ..values.functions import call_value
 from ..values.housekeeping import count_step
 from ..values.operations import as_operand, truth
-from ..values.values import Builtin
+from ..values.values import Builtin, builtins_of
 from . import duals
 
 _RANDOMNESS = ("error", "same", "different")
@@ -372,6 +372,4 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "autograd.gradgradcheck": _gradgradcheck,
 }
 
-TRANSFORMS: dict[str, Builtin] = {
-    path: Builtin(path.rpartition(".")[2], function) for path, function in _FUNCTIONS.items()
-}
+TRANSFORMS = builtins_of(_FUNCTIONS)

@@ -70,61 +70,34 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-_TREE = {
-    "Exception": "BaseException",
-    "KeyboardInterrupt": "BaseException",
-    "GeneratorExit": "BaseException",
-    "SystemExit": "BaseException",
-    "RuntimeError": "Exception",
-    "NotImplementedError": "RuntimeError",
-    "RecursionError": "RuntimeError",
-    "_LinAlgError": "RuntimeError",
-    "GradcheckError": "RuntimeError",
-    "ValueError": "Exception",
-    "TypeError": "Exception",
-    "LookupError": "Exception",
-    "IndexError": "LookupError",
-    "KeyError": "LookupError",
-    "ArithmeticError": "Exception",
-    "ZeroDivisionError": "ArithmeticError",
-    "OverflowError": "ArithmeticError",
-    "FloatingPointError": "ArithmeticError",
-    "AttributeError": "Exception",
-    "BufferError": "Exception",
-    "EOFError": "Exception",
-    "MemoryError": "Exception",
-    "ReferenceError": "Exception",
-    "SyntaxError": "Exception",
-    "SystemError": "Exception",
-    "UnicodeError": "ValueError",
-    "FrozenInstanceError": "AttributeError",
-    "StopAsyncIteration": "Exception",
-    "AssertionError": "Exception",
-    "NameError": "Exception",
-    "UnboundLocalError": "NameError",
-    "StopIteration": "Exception",
-    "ImportError": "Exception",
-    "ModuleNotFoundError": "ImportError",
-    "OSError": "Exception",
-    "FileNotFoundError": "OSError",
-    "UnpicklingError": "Exception",
-    "IOError": "OSError",
-    "TimeoutError": "OSError",
-    "PermissionError": "OSError",
-    "FileExistsError": "OSError",
-    "ConnectionError": "OSError",
-    "Warning": "Exception",
-    "UserWarning": "Warning",
-    "DeprecationWarning": "Warning",
-    "FutureWarning": "Warning",
-    "RuntimeWarning": "Warning",
+# The classes below each class.
+_BELOW = {
+    "BaseException": "Exception KeyboardInterrupt GeneratorExit SystemExit",
+    "Exception": """
+        RuntimeError ValueError TypeError LookupError ArithmeticError AttributeError
+        BufferError EOFError MemoryError ReferenceError SyntaxError SystemError
+        StopAsyncIteration AssertionError NameError StopIteration ImportError OSError
+        UnpicklingError Warning
+    """,
+    "RuntimeError": "NotImplementedError RecursionError _LinAlgError GradcheckError",
+    "ValueError": "UnicodeError",
+    "LookupError": "IndexError KeyError",
+    "ArithmeticError": "ZeroDivisionError OverflowError FloatingPointError",
+    "AttributeError": "FrozenInstanceError",
+    "NameError": "UnboundLocalError",
+    "ImportError": "ModuleNotFoundError",
+    "OSError": """
+        FileNotFoundError IOError TimeoutError PermissionError FileExistsError
+        ConnectionError
+    """,
+    "Warning": "UserWarning DeprecationWarning FutureWarning RuntimeWarning",
 }
 
 
 def _classes() -> dict[str, UserClass]:
     found = {"BaseException": library_class("BaseException", [], _METHODS, ErrorValue)}
-    for name, base in _TREE.items():
-        found[name] = library_class(name, [found[base]], {})
+    for base, names in _BELOW.items():
+        found.update((name, library_class(name, [found[base]], {})) for name in names.split())
     for name in ("__traceback__", "__cause__", "__context__"):
         found["BaseException"].names[name] = None
     return found

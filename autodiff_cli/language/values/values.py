@@ -6,7 +6,7 @@ range, numpy.dtype and the classes here. Nothing else ever reaches a program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodType
 from typing import Any
 
@@ -204,6 +204,11 @@ class Builtin(Callee):
     def __init__(self, name: str, function: Callable[..., Any]):
         self.name = name
         self.function = function
+
+
+def builtins_of(table: Mapping[str, Callable[..., Any]]) -> dict[str, Builtin]:
+    """Functions written in Python by their paths, as a program has them."""
+    return {path: Builtin(path.rpartition(".")[2], f) for path, f in table.items()}
 
 
 class Method(Builtin):

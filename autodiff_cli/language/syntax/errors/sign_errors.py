@@ -88,24 +88,8 @@ def no_else(context: Context) -> AutodiffError | None:
 
 
 # What is written without parentheses in formulas.
-FUNCTIONS = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "exp",
-        "log",
-        "ln",
-        "sqrt",
-        "abs",
-        "tanh",
-        "sinh",
-        "cosh",
-        "sum",
-        "mean",
-        "det",
-    ]
-)
+_FUNCTIONS = "sin cos tan exp log ln sqrt abs tanh sinh cosh sum mean det"
+FUNCTIONS = frozenset(_FUNCTIONS.split())
 
 
 def side_by_side(context: Context) -> AutodiffError | None:
