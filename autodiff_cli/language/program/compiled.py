@@ -17,7 +17,7 @@ from ...graph.op import LEAF, leaf, value_of
 from ...graph.sizes import not_single
 from ...graph.state import STATE, own_state
 from ...source import Source
-from ...suggest import suggest
+from ...suggest import meant
 from ..errors.exhaustion import Exhaustion
 from ..replay.reachability import harmless
 from ..runtime.expressions import Context
@@ -224,13 +224,12 @@ class Compiled:
                 return "the last number", STATE.last[1].node
             last = newest(self.tree, tensors)
             return None if last is None else (quoted(last.text), last.node)
-        close = suggest(self.of, tensors)
         raise fault(
             "E201 of-no-tensor",
             f"`{self.of}` is not a tensor"
             if self.of in scope.names
             else f"the program has no `{self.of}`",
-            f"did you mean `{close[0]}`?" if close else f"assign it: `{self.of} = ...`",
+            meant(self.of, tensors, f"assign it: `{self.of} = ...`"),
         )
 
     def _chosen(self, scope: Scope, leaves: dict[str, Tensor]) -> dict[str, Tensor]:

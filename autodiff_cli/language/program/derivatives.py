@@ -28,7 +28,7 @@ from ...graph.node import Node
 from ...graph.op import constant, value_of
 from ...graph.sizes import shape_text
 from ...graph.state import STATE, grad_mode
-from ...suggest import suggest
+from ...suggest import meant
 from ..errors.exhaustion import Exhaustion
 from .running import Program
 from .variables import Variable, objective_of, quoted, variables_of
@@ -364,11 +364,10 @@ def _by_name(given: dict[Any, Any], chosen: list[Variable]) -> list[np.ndarray]:
     names = [v.name for v in chosen]
     for name in given:
         if name not in names:
-            close = suggest(str(name), names)
             raise fail(
                 "E201",
                 f"--hvp: `{name}` is not one of the variables {', '.join(names)}",
-                help=f"did you mean `{close[0]}`?" if close else "choose variables with --wrt",
+                help=meant(str(name), names, "choose variables with --wrt"),
             )
     return [
         _shaped(_array(given[v.name]), v) if v.name in given else np.zeros(v.node.shape)

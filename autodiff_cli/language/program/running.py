@@ -25,7 +25,7 @@ from ...graph.state import STATE
 from ...numerals import short
 from ...outside import OUTSIDE
 from ...source import Source, Span
-from ...suggest import dotted, named, suggest
+from ...suggest import dotted, meant, named
 from ..errors.exhaustion import Exhaustion
 from ..python.loading import Files, read_array
 from ..runtime.expressions import Context, compile_expression
@@ -173,12 +173,9 @@ class Program:
         known = module_names(tree)
         for name, value, add in self.options.defines:
             if not add and name not in known:
-                close = suggest(name, sorted(known))
                 raise fault(
                     "E204 d-program-does-not",
-                    f"did you mean `{close[0]}`?"
-                    if close
-                    else f"add a new name with `-D +{name}={value}`",
+                    meant(name, sorted(known), f"add a new name with `-D +{name}={value}`"),
                     name=name,
                 )
             given = self.given(value, f"<-D {name}>")
@@ -233,10 +230,9 @@ class Program:
             matching = named(pattern, known)
             head, inside, _ = dotted(pattern).partition(".")
             if not matching and not (inside and named(head, known)):
-                close = suggest(pattern, known)
                 raise fault(
                     "E201 wrt-program-no-such",
-                    f"did you mean `{close[0]}`?" if close else f"it has: {', '.join(known[:12])}",
+                    meant(pattern, known, f"it has: {', '.join(known[:12])}"),
                     pattern=pattern,
                 )
             chosen.extend(n for n in matching if n not in chosen)
@@ -329,9 +325,6 @@ class Program:
             if forgotten is not None and self.options.loss is None:
                 raise forgotten
 
-    def _tensor_names(self) -> list[str]:
-        return [n for n, v in self.scope.names.items() if isinstance(v, Tensor)]
-
     def _choose_loss(self) -> tuple[str | None, Tensor] | None:
         names = self.scope.names
         wanted = self.options.loss
@@ -340,14 +333,13 @@ class Program:
             if value is None and not self.ended:
                 return None
             if not isinstance(value, Tensor):
-                close = suggest(wanted, self._tensor_names())
+                tensors = [n for n, v in names.items() if isinstance(v, Tensor)]
+                known = ", ".join(tensors[:12]) or "no tensors"
                 what = "is not a tensor" if wanted in names else "does not exist"
                 raise fail(
                     "E201",
                     f"--of {wanted}: the name {what} in the program",
-                    help=f"did you mean `{close[0]}`?"
-                    if close
-                    else f"it has: {', '.join(self._tensor_names()[:12]) or 'no tensors'}",
+                    help=meant(wanted, tensors, f"it has: {known}"),
                 )
             return wanted, value
         value = names.get("loss")

@@ -6,7 +6,7 @@ Tensors in lists, dicts and modules have names too: `params[0]`, `params['W']`, 
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...autograd.reverse import history
 from ...autograd.tensor import Tensor
@@ -16,7 +16,7 @@ from ...graph.node import Node
 from ...graph.op import LEAF
 from ...graph.sizes import not_single
 from ...graph.state import STATE
-from ...suggest import meant, named, suggest
+from ...suggest import meant, named
 from ..syntax import tree as syntax
 from ..values.values import Instance
 
@@ -29,22 +29,19 @@ LONGEST_TEXT = 60
 LARGEST_KEY = 10**18
 
 
-class Objective:
+class Objective(NamedTuple):
     """What is differentiated: its name if it has one, and the text it is shown by."""
 
-    __slots__ = ("name", "node", "text")
+    name: str | None
+    text: str
+    node: Node
 
-    def __init__(self, name: str | None, text: str, node: Node):
-        self.name, self.text, self.node = name, text, node
 
-
-class Variable:
+class Variable(NamedTuple):
     """What is differentiated with respect to."""
 
-    __slots__ = ("name", "node")
-
-    def __init__(self, name: str, node: Node):
-        self.name, self.node = name, node
+    name: str
+    node: Node
 
 
 def quoted(text: str) -> str:
@@ -161,21 +158,20 @@ def _default(program: Program, kind: str) -> Objective:
     value = names.get("loss")
     if isinstance(value, Tensor) and is_float(value.dtype):
         return Objective("loss", "loss", value.node)
-    results = {
-        name: t for name, t in named_tensors(program).items() if t.requires_grad and not t.is_leaf
-    }
-    last = _last_expression(program.tree, named_tensors(program))
+    tensors = named_tensors(program)
+    results = {name: t for name, t in tensors.items() if t.requires_grad and not t.is_leaf}
+    last = _last_expression(program.tree, tensors)
     if last is not None and (kind == "jacobian" or last.node.numel == 1):
         return last
     if kind == "hessian":
         scalars = {name: t for name, t in results.items() if t.node.numel == 1}
         results = scalars or results
-    if results:
-        name = max(results, key=lambda n: results[n].looked_at.seq)
+    name = _newest_of(results)
+    if name is not None:
         return Objective(name, name, results[name].node)
-    if last is not None:
-        return last
-    raise fault("E402 program-computes-nothing-tensor")
+    if last is None:
+        raise fault("E402 program-computes-nothing-tensor")
+    return last
 
 
 def _last_expression(tree: syntax.Module | None, tensors: dict[str, Tensor]) -> Objective | None:
@@ -200,11 +196,12 @@ def newest(tree: syntax.Module, tensors: dict[str, Tensor]) -> Objective | None:
     last = _last_expression(tree, tensors)
     if last is not None:
         return last
-    results = {n: t.looked_at for n, t in tensors.items() if t.requires_grad and not t.is_leaf}
-    if not results:
-        return None
-    name = max(results, key=lambda n: results[n].seq)
-    return Objective(name, name, results[name])
+    name = _newest_of({n: t for n, t in tensors.items() if t.requires_grad and not t.is_leaf})
+    return None if name is None else Objective(name, name, tensors[name].looked_at)
+
+
+def _newest_of(results: dict[str, Tensor]) -> str | None:
+    return max(results, key=lambda name: results[name].looked_at.seq, default=None)
 
 
 # -- with respect to what -------------------------------------------------------------------------
@@ -277,7 +274,6 @@ def _matching(
 
 
 def no_such(pattern: str, tensors: dict[str, Tensor], program: Program) -> Exception:
-    close = suggest(pattern, tensors)
     known = ", ".join(list(tensors)[:12])
     if pattern in program.scope.names:
         what = "the name is not a tensor"
@@ -286,5 +282,5 @@ def no_such(pattern: str, tensors: dict[str, Tensor], program: Program) -> Excep
     return fail(
         "E201",
         f"--wrt {pattern}: {what}",
-        help=f"did you mean `{close[0]}`?" if close else f"there are: {known or 'none'}",
+        help=meant(pattern, tensors, f"there are: {known or 'none'}"),
     )

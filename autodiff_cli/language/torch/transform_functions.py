@@ -10,7 +10,7 @@ from typing import Any
 
 from ...autograd.tensor import Tensor
 from ...autograd.transforms import functional, functions, gradcheck
-from ...errors import fail, fault, refused
+from ...errors import fault, refused
 from ...graph.op import constant, number
 from ...graph.params import BindError, to_float
 from ...graph.state import STATE
@@ -61,13 +61,8 @@ def _argnums(name: str, value: Any) -> Any:
     if isinstance(value, tuple) and all(type(v) is int for v in value):
         return value
     words = f"argnums must be int or Tuple[int, ...], got: {type(value)}"
-    raise fail(
-        "E205",
-        f"`{name}` got argnums={value!r}"[:120],
-        help="argnums is an int or a tuple of ints",
-        notes=(f"PyTorch: {words}",),
-        raises="RuntimeError",
-    )
+    help = "argnums is an int or a tuple of ints"
+    raise refused("E205", f"`{name}` got argnums={value!r}"[:120], words, help)
 
 
 def _gradients(name: str) -> Callable[..., Builtin]:
@@ -163,25 +158,16 @@ def _random(randomness: Any) -> str:
     """Whether random draws are allowed, and whether each example has its own."""
     if randomness not in _RANDOMNESS:
         words = "Only allowed values for randomness are 'error', 'different', or 'same'."
-        raise fail(
-            "E205",
-            f"`vmap` got randomness={randomness!r}"[:120],
-            help="one of " + ", ".join(repr(r) for r in _RANDOMNESS),
-            notes=(f"PyTorch: {words} Got {randomness}",),
-            raises="RuntimeError",
-        )
+        message = f"`vmap` got randomness={randomness!r}"[:120]
+        help = "one of " + ", ".join(repr(r) for r in _RANDOMNESS)
+        raise refused("E205", message, f"{words} Got {randomness}", help)
     return str(randomness)
 
 
 def _chunk(size: Any, words: str) -> None:
     if size is not None and (type(size) is not int or size < 1):
-        raise fail(
-            "E205",
-            f"chunk_size must be a positive int or None, not {size!r}"[:120],
-            help="leave it out",
-            notes=(f"PyTorch: {words}",),
-            raises="ValueError",
-        )
+        message = f"chunk_size must be a positive int or None, not {size!r}"[:120]
+        raise refused("E205", message, words, "leave it out", "ValueError")
 
 
 def _vmap(
