@@ -22,131 +22,108 @@ RESAVE = "save it again with np.save, as floats, ints or bools"
 
 def read_npy(text: str, file: IO[bytes], size: int, member: str = "") -> np.ndarray:
     """The array of an open .npy file of `size` bytes, in row-major order and native bytes."""
-    where = f" ({member!r})" if member else ""
-    shape, fortran, dtype, used = _header(text, file, where)
-    _check_dtype(text, dtype, where)
-    count = 1
-    extent = dtype.itemsize
-    for length in shape:
-        if type(length) is not int or length < 0:
-            raise wrong_data(
-                text, f"has a damaged header{where}: the shape {str(shape)[:60]}", RESAVE
-            )
-        count *= length
-        extent *= max(length, 1)
-    if len(shape) > MAX_DIMS or extent >= 1 << 62:
+    return _Npy(text, file, f" ({member!r})" if member else "").read(size)
+
+
+class _Npy:
+    """An open .npy file; `where`: in which member of an archive."""
+
+    def __init__(self, text: str, file: IO[bytes], where: str):
+        self.text, self.file, self.where = text, file, where
+
+    def wrong(self, why: str, more: str = "", help: str = RESAVE) -> AutodiffError:
+        return wrong_data(self.text, f"{why}{self.where}{more}", help)
+
+    def read(self, size: int) -> np.ndarray:
+        shape, fortran, dtype, used = self.header()
+        self.check_dtype(dtype)
+        count = 1
+        extent = dtype.itemsize
+        for length in shape:
+            if type(length) is not int or length < 0:
+                raise self.wrong("has a damaged header", f": the shape {str(shape)[:60]}")
+            count *= length
+            extent *= max(length, 1)
         need = count * dtype.itemsize
-        raise wrong_data(
-            text,
-            f"claims the impossible shape {str(shape)[:80]}{where}"
-            + (f", {need} bytes" if need < 1 << 80 else ""),
-            RESAVE,
-        )
-    need = count * dtype.itemsize
-    if need > size - used:
-        raise wrong_data(
-            text,
-            f"is cut off{where}: its header promises shape {shape} of {dtype.name}, {need} bytes, "
-            f"but {max(size - used, 0)} follow",
-            RESAVE,
-        )
-    if need > STATE.max_bytes:
-        raise too_large(text, need)
-    buffer = np.empty(need, np.uint8)
-    _fill(text, file, buffer.data, where)
-    array = buffer.view(dtype).reshape(shape, order="F" if fortran else "C")
-    return _native(text, array, where)
+        if len(shape) > MAX_DIMS or extent >= 1 << 62:
+            more = f", {need} bytes" if need < 1 << 80 else ""
+            raise self.wrong(f"claims the impossible shape {str(shape)[:80]}", more)
+        if need > size - used:
+            promised = f"its header promises shape {shape} of {dtype.name}, {need} bytes"
+            raise self.wrong("is cut off", f": {promised}, but {max(size - used, 0)} follow")
+        if need > STATE.max_bytes:
+            raise too_large(self.text, need)
+        buffer = np.empty(need, np.uint8)
+        self.fill(buffer.data)
+        return self.native(buffer.view(dtype).reshape(shape, order="F" if fortran else "C"))
 
+    def header(self) -> tuple[Any, bool, np.dtype, int]:
+        """Shape, order, dtype and the bytes read so far."""
+        start = self.file.read(8)
+        if start[:6] != MAGIC:
+            more = ": it is empty" if not start else ""
+            raise self.wrong("is no .npy file", more, "save the array with np.save")
+        if len(start) < 8 or start[6] not in (1, 2, 3):
+            raise self.wrong("has a damaged header")
+        wide = start[6] > 1
+        field = self.file.read(4 if wide else 2)
+        length = int.from_bytes(field, "little")
+        if len(field) < (4 if wide else 2) or length > MAX_HEADER:
+            raise self.wrong("has a damaged header")
+        raw = self.file.read(length)
+        if len(raw) < length:
+            wanted = f"its header should have {length} bytes"
+            raise self.wrong("is cut off", f": {wanted}, but {len(raw)} follow")
+        return (*self.parsed(raw), 8 + len(field) + length)
 
-def _header(text: str, file: IO[bytes], where: str) -> tuple[Any, bool, np.dtype, int]:
-    """Shape, order, dtype and the bytes read so far."""
-    start = file.read(8)
-    if start[:6] != MAGIC:
-        raise wrong_data(
-            text,
-            f"is no .npy file{where}" + (": it is empty" if not start else ""),
-            "save the array with np.save",
-        )
-    if len(start) < 8 or start[6] not in (1, 2, 3):
-        raise wrong_data(text, f"has a damaged header{where}", RESAVE)
-    wide = start[6] > 1
-    field = file.read(4 if wide else 2)
-    length = int.from_bytes(field, "little")
-    if len(field) < (4 if wide else 2) or length > MAX_HEADER:
-        raise wrong_data(text, f"has a damaged header{where}", RESAVE)
-    raw = file.read(length)
-    if len(raw) < length:
-        raise wrong_data(
-            text,
-            f"is cut off{where}: its header should have {length} bytes, but {len(raw)} follow",
-            RESAVE,
-        )
-    shape, fortran, dtype = _parsed(text, raw, where)
-    return shape, fortran, dtype, 8 + len(field) + length
+    def parsed(self, raw: bytes) -> tuple[Any, bool, np.dtype]:
+        from io import BytesIO
 
+        from numpy.lib.format import read_array_header_2_0
 
-def _parsed(text: str, raw: bytes, where: str) -> tuple[Any, bool, np.dtype]:
-    from io import BytesIO
+        source = BytesIO(struct.pack("<I", len(raw)) + raw)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about headers that Python 2 wrote
+                return read_array_header_2_0(source, max_header_size=MAX_HEADER)
+        except Exception:  # a hostile header makes it fail in ways that it does not document
+            raise self.wrong("has a damaged header") from None
 
-    from numpy.lib.format import read_array_header_2_0
+    def check_dtype(self, dtype: np.dtype) -> None:
+        if dtype.hasobject:
+            words = f"{shown(self.text)} holds pickled Python objects{self.where}"
+            raise fail("E703", f"{words}, which are never loaded", label="pickled", help=RESAVE)
+        if dtype.fields is not None or dtype.subdtype is not None:
+            more = f", not numbers: {str(dtype)[:80]}"
+            raise self.wrong("holds records", more, "save one array for each field")
+        if dtype.kind not in "biuf" or dtype.itemsize > 8:
+            parts = "save the real and imaginary parts as two arrays"
+            more = ", which is no kind of tensor"
+            help = parts if dtype.kind == "c" else RESAVE
+            raise self.wrong(f"holds {str(dtype)[:40]}", more, help)
 
-    source = BytesIO(struct.pack("<I", len(raw)) + raw)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about headers that Python 2 wrote
-            return read_array_header_2_0(source, max_header_size=MAX_HEADER)
-    except Exception:  # a hostile header makes the parser fail in ways that it does not document
-        raise wrong_data(text, f"has a damaged header{where}", RESAVE) from None
+    def fill(self, target: memoryview) -> None:
+        at = 0
+        while at < len(target):
+            got = self.file.readinto(target[at : at + (1 << 20)])  # type: ignore[attr-defined]  # every binary file has it
+            if not got:
+                raise self.wrong("is cut off", f": {len(target) - at} bytes are missing")
+            at += got
 
-
-def _check_dtype(text: str, dtype: np.dtype, where: str) -> None:
-    if dtype.hasobject:
-        raise fail(
-            "E703",
-            f"{shown(text)} holds pickled Python objects{where}, which are never loaded",
-            label="pickled",
-            help=RESAVE,
-        )
-    if dtype.fields is not None or dtype.subdtype is not None:
-        raise wrong_data(
-            text,
-            f"holds records{where}, not numbers: {str(dtype)[:80]}",
-            "save one array for each field",
-        )
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise wrong_data(
-            text,
-            f"holds {str(dtype)[:40]}{where}, which is no kind of tensor",
-            "save the real and imaginary parts as two arrays" if dtype.kind == "c" else RESAVE,
-        )
-
-
-def _fill(text: str, file: IO[bytes], target: memoryview, where: str) -> None:
-    at = 0
-    while at < len(target):
-        got = file.readinto(target[at : at + (1 << 20)])  # type: ignore[attr-defined]  # every binary file has it
-        if not got:
-            raise wrong_data(
-                text, f"is cut off{where}: {len(target) - at} bytes are missing", RESAVE
-            )
-        at += got
-
-
-def _native(text: str, array: np.ndarray, where: str) -> np.ndarray:
-    """The same numbers as one of the dtypes of tensors."""
-    kind, width = array.dtype.kind, array.dtype.itemsize
-    if kind == "b":
-        return np.ascontiguousarray(array.view(np.uint8) != 0)
-    if kind == "u" and width > 1:
-        if width == 8 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-            raise wrong_data(
-                text, f"holds unsigned integers above 2**63 - 1{where}", "save them as float64"
-            )
-        target = INT32 if width == 2 else INT64
-    else:
-        target = DTYPES[array.dtype.newbyteorder("=").name]
-    assert target != BOOL
-    return np.ascontiguousarray(array.astype(target, copy=False)).reshape(array.shape)
+    def native(self, array: np.ndarray) -> np.ndarray:
+        """The same numbers as one of the dtypes of tensors."""
+        kind, width = array.dtype.kind, array.dtype.itemsize
+        if kind == "b":
+            return np.ascontiguousarray(array.view(np.uint8) != 0)
+        if kind == "u" and width > 1:
+            if width == 8 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+                words = "holds unsigned integers above 2**63 - 1"
+                raise self.wrong(words, help="save them as float64")
+            target = INT32 if width == 2 else INT64
+        else:
+            target = DTYPES[array.dtype.newbyteorder("=").name]
+        assert target != BOOL
+        return np.ascontiguousarray(array.astype(target, copy=False)).reshape(array.shape)
 
 
 def read_npz(text: str, file: IO[bytes], size: int) -> dict[str, np.ndarray]:

@@ -26,6 +26,7 @@ from ..values.values import Scope
 from .reachability import PLAIN, Entry, Reach, named
 
 NUMBERS = (int, float, Varying)
+SIMPLE = (bool, str, type(None))
 
 
 class Shown(NamedTuple):
@@ -71,7 +72,7 @@ class Snapshot:
         seen: set[int] = set()
         while pending:
             for (_, key, before), (holder, now_key, now) in zip(*pending.pop(), strict=True):
-                if not _same_key(key, now_key):
+                if not same(key, now_key):
                     return None
                 if before is now:
                     if isinstance(now, Tensor):
@@ -88,7 +89,7 @@ class Snapshot:
                             return None
                         else:
                             found.grown[id(now)] = now
-                elif _equal(before, now):
+                elif same(before, now):
                     continue
                 elif holder is names and key in free:
                     found.rebound.add(key)
@@ -204,13 +205,10 @@ def _grew(value: Any, before: list[Entry], now: list[Entry]) -> bool:
     return longer and all(a[2] is b[2] for a, b in zip(before, now, strict=False))
 
 
-def _same_key(a: Any, b: Any) -> bool:
-    return a is b or (type(a) in (str, int) and type(a) is type(b) and a == b)
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """Whether values that never change are equal."""
-    return type(a) is type(b) and type(a) in (str, int, bool, float) and repr(a) == repr(b)
+def same(a: Any, b: Any) -> bool:
+    """Whether values are the same object, or equal and never change."""
+    kinds = (int, float, *SIMPLE)
+    return a is b or (type(a) is type(b) and type(a) in kinds and repr(a) == repr(b))
 
 
 def is_plain(value: Any) -> bool:

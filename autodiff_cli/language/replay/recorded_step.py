@@ -24,6 +24,7 @@ from ...graph.state import STATE
 from ...graph.symbolic_numbers import Aside, Growing, Later, Tape, Unread, Varying, layout, maker
 from ..values.values import Scope
 from .loop_state import (
+    SIMPLE,
     Changes,
     Held,
     Place,
@@ -34,13 +35,13 @@ from .loop_state import (
     is_plain,
     named_values,
     put_back,
+    same,
 )
 from .reachability import TOLD, harmless
 
 MOST_NODES = 20_000  # a longer step takes long anyway
 TIME_OVER = "E508"
 NUMBERS = (int, float)
-SIMPLE = (bool, str, type(None))
 SLOT, NUMBER, ITEM = range(3)
 
 Source = tuple[int, int]  # where a number or array from outside is
@@ -479,11 +480,6 @@ def _take(item: Any, form: Any, leaves: list[Any], changed: Container[Tensor]) -
             _take(part, inner, leaves, changed) for part, inner in zip(item, parts, strict=True)
         )
     return True
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether values are the same object, or equal and never change."""
-    return a is b or (type(a) is type(b) and type(a) in (*NUMBERS, *SIMPLE) and repr(a) == repr(b))
 
 
 class Template:

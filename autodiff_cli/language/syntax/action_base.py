@@ -42,6 +42,26 @@ def makes(kind: Callable[..., s.Node], *parts: Any) -> Action:
     return action
 
 
+def takes(at: int) -> Action:
+    """An action that gives one of the values."""
+    return lambda self, v, start, end: v[at]
+
+
+def lists(at: int) -> Action:
+    """An action that begins a list with one of the values."""
+    return lambda self, v, start, end: [v[at]]
+
+
+def appends(at: int) -> Action:
+    """An action that appends one of the values to the list that is the first."""
+
+    def action(self: Parts, v: Values, start: int, end: int) -> Values:
+        v[0].append(v[at])
+        return v[0]
+
+    return action
+
+
 class Parts:
     """Places, words and lists: what every action needs."""
 
@@ -72,28 +92,9 @@ class Parts:
     def nothing(self, v: Values, start: int, end: int) -> None:
         return None
 
-    def first(self, v: Values, start: int, end: int) -> Any:
-        return v[0]
-
-    def second(self, v: Values, start: int, end: int) -> Any:
-        return v[1]
-
-    def third(self, v: Values, start: int, end: int) -> Any:
-        return v[2]
-
-    def one(self, v: Values, start: int, end: int) -> Values:
-        return [v[0]]
-
-    def one_second(self, v: Values, start: int, end: int) -> Values:
-        return [v[1]]
-
-    def append_second(self, v: Values, start: int, end: int) -> Values:
-        v[0].append(v[1])
-        return v[0]
-
-    def append_third(self, v: Values, start: int, end: int) -> Values:
-        v[0].append(v[2])
-        return v[0]
+    first, second, third = takes(0), takes(1), takes(2)
+    one, one_second = lists(0), lists(1)
+    append_second, append_third = appends(1), appends(2)
 
     def append(self, v: Values, start: int, end: int) -> Values:
         v[0].append(v[2] if len(v) > 2 else v[1])
