@@ -69,7 +69,7 @@ FILES: dict[str, str] = {
         ParametrizationList _as_parameter register_parametrization is_parametrized
         remove_parametrizations cached _norm_but _WeightNorm parametrized_weight_norm _NormHook
         weight_norm
-        _remove_hook remove_weight_norm _spectral_dim _SpectralNorm parametrized_spectral_norm
+        _remove_hook remove_weight_norm _spectral_dim _flat _SpectralNorm parametrized_spectral_norm
         _SpectralHook spectral_norm remove_spectral_norm
     """,
     "packed": """
