@@ -16,7 +16,8 @@ from autodiff_cli.errors import AutodiffError
 from autodiff_cli.language.program.report import Options
 from autodiff_cli.language.program.running import Program
 from autodiff_cli.language.runtime.attributes import get_attribute, set_attribute
-from autodiff_cli.language.values.user_classes import OBJECT, Super, UserClass
+from autodiff_cli.language.runtime.class_statements import Super
+from autodiff_cli.language.values.user_classes import OBJECT, UserClass
 from autodiff_cli.language.values.values import Instance
 from autodiff_cli.source import Source
 
