@@ -15,6 +15,7 @@ from autodiff_cli.session import Options, run
 from autodiff_cli.source import Source
 
 from .loop_programs import CASES, HEAD
+from .replaying import early
 
 DATA = """\
 import torch
@@ -417,3 +418,37 @@ def test_tensors_that_grow_from_step_to_step_are_not_replayed() -> None:
     )
     report = run(Source(text, "t.py"), Options())
     assert report.stdout == "4096 6.0 torch.float64\n"
+
+
+@pytest.mark.parametrize("when", ["i % 5 == 0", "i % 7 == 3", "i == 20", "i > 30", "i % 5 != 0"])
+@pytest.mark.parametrize(
+    ("start", "replace", "append"),
+    [
+        ("a = []", "a = []", "a.append(m)"),
+        ("d = {'a': []}", "d['a'] = []", "d['a'].append(m)"),
+        ("d = [[]]", "d[0] = []", "d[0].append(m)"),
+        ("v = [9]; d = {'a': []}", "d['a'] = v", "d['a'].append(m)"),
+        ("d = {'a': []}; b = d['a']", "d['a'] = []", "b.append(m)"),
+        ("d = {'a': []}; b = d['a']", "b = []", "d['a'].append(m)"),
+        ("d = {'a': []}", "d = {'a': []}", "d['a'].append(m)"),
+        ("d = {'a': []}", "d['a'] = d['a'] + [1]", "d['a'].append(i)"),
+        ("d = {'a': [], 'b': []}", "d['a'], d['b'] = d['b'], d['a']", "d['a'].append(i)"),
+        ("a, b = [], []", "a, b = b, a", "a.append(i)"),
+    ],
+)
+def test_lists_that_grow_and_are_now_and_then_others(
+    start: str, replace: str, append: str, when: str
+) -> None:
+    """What Python has for the same statements on lists."""
+    shown = ", ".join(
+        sorted({name for name in "abdv" if f"{name} =" in start or name in start[:4]})
+    )
+    body = f"    if {when}:\n        {replace}\n    else:\n        {append}\n"
+    expected: dict[str, Any] = {}
+    exec(f"m = 0.5\n{start}\nfor i in range(40):\n{body}found = repr(({shown},))\n", expected)
+    text = (
+        f"import torch\nw = torch.ones(1, requires_grad=True)\nm = 0.5\n{start}\n"
+        f"for i in range(40):\n    loss = (w * 2).sum()\n{body}print(({shown},))\n"
+    )
+    with early():
+        assert run(Source(text, "t.py"), Options(backward=False)).stdout == expected["found"] + "\n"

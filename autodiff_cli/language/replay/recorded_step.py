@@ -140,10 +140,10 @@ class Recorder:
         for where in self.changes.numbers.values():
             place = Place(*where)
             place.set(self.names, self._number(place, place.get(self.names)))
-        for holder, key in self.changes.unread.values():
-            holder[key] = Unread()
         for values in self.changes.grown.values():
             self._replace(values)
+        for holder, key in self.changes.unread.values():
+            holder[key] = Unread()  # also where a list that grows was: another one may be there
 
     def _slot(self, slot: Slot | Place, node: Any) -> Node:
         array = value_of(node)
