@@ -76,6 +76,8 @@ class Linearized:
                 return call.moved([memo.get(x) for x in inputs])
         if self.everywhere and op.no_forward:
             raise fault("E404 no-forward-formula", op.name, op.no_forward, span=node.span)
+        if self.everywhere and op.key == "scatter_reduce" and node.args[4] == "prod":
+            return None  # PyTorch's formula gives zeros
         body = node.body
         if op.vjp_rule is None:
             if type(body) is tuple:
