@@ -107,7 +107,8 @@ def _supervise(words: list[str]) -> None:
         again = OUTSIDE.lost is not None and not OUTSIDE.numbers[TOLD]
         OUTSIDE.lost = Lost(code, limit, OUTSIDE.statement(), _printed())
         if again:
-            _give_up(OUTSIDE.lost)
+            # The process that should have said what became of the first was lost as well.
+            os._exit(_said(explained(OUTSIDE.lost, None, 0.0)))
         OUTSIDE.numbers[:] = memoryview(bytes(TEXT)).cast("q")
         os.close(held)
 
@@ -334,11 +335,6 @@ def _flush() -> None:
     used = OUTSIDE.numbers[USED]
     with suppress(OSError):
         _write(1, OUTSIDE.page[TEXT : TEXT + used])
-
-
-def _give_up(lost: Lost) -> None:
-    """The process that should have said what became of the first was lost as well."""
-    os._exit(_said(explained(lost, None, 0.0)))
 
 
 def _said(error: AutodiffError) -> int:

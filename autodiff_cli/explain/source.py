@@ -84,7 +84,7 @@ def under_observation(
         with Exhaustion("the explanation", "choose fewer: --wrt"):
             program.run()
             seeds, objective = _differentiated(program, request)
-            STATE.write = _nowhere  # hooks may print, and they are called again
+            STATE.write = lambda piece: None  # hooks may print, and they are called again
             found = make(program, seeds, objective)
     except AutodiffError as error:
         found = failed(error)
@@ -94,10 +94,6 @@ def under_observation(
     found.warnings = [*STATE.warnings, *found.warnings]
     result: R = found
     return result
-
-
-def _nowhere(piece: str) -> None:
-    """Write nothing."""
 
 
 def _differentiated(program: Observed, request: Request) -> tuple[Seeds, str]:

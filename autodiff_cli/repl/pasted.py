@@ -24,13 +24,10 @@ def without_prompts(text: str) -> str:
     for line in lines:
         match = _NEXT.match(line)
         if match is not None:
-            if _FIRST.match(line) and kept and _is_block_line(kept[-1]):
+            last = kept[-1] if kept else ""
+            if _FIRST.match(line) and last.strip() and last[0] in " \t":
                 kept.append("")  # the empty line that ended a block may be missing
             kept.append(line[match.end() :])
         elif not line.strip():
             kept.append("")
     return "\n".join(kept)
-
-
-def _is_block_line(line: str) -> bool:
-    return line[:1] in (" ", "\t") and bool(line.strip())
