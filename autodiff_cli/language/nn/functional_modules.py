@@ -117,8 +117,8 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
         raise fault("E205 stack_module_state-needs-one-mode")
     if len({id(m.cls) for m in modules}) > 1:
         raise fault("E205 stack_module_state-needs-models-class")
-    parameters = [dict(m.named(lambda inner: inner.parameters)) for m in modules]
-    buffers = [dict(m.named(lambda inner: inner.buffers)) for m in modules]
+    parameters = [dict(m.named("parameters")) for m in modules]
+    buffers = [dict(m.named("buffers")) for m in modules]
     return _stacked(parameters), _stacked(buffers)
 
 

@@ -13,18 +13,11 @@ from ..values.formatting import represent
 from ..values.functions import call_value
 from ..values.iterators import Lazy
 from ..values.operations import truth
+from ..values.providers import from_above
 from ..values.user_classes import library_class
 from ..values.values import Handle
 from .modules import CALL, KeywordHook, Module, described
 from .optimizers import clear_gradient
-
-
-def _parameters_of(module: Module) -> dict[str, Any]:
-    return module.parameters
-
-
-def _buffers_of(module: Module) -> dict[str, Any]:
-    return module.buffers
 
 
 def _init(self: Module) -> None:
@@ -90,7 +83,7 @@ def add_module(self: Module, name: Any, module: Any) -> None:
 
 
 def _parameters(self: Module, recurse: Any = True) -> list[Tensor]:
-    return [tensor for _, tensor in self.named(_parameters_of, "", truth(recurse))]
+    return [tensor for _, tensor in self.named("parameters", "", truth(recurse))]
 
 
 def _named_children(self: Module) -> list[tuple[str, Module]]:
@@ -161,11 +154,11 @@ def _getter(table: str) -> Callable[..., Any]:
     return get
 
 
-def _hook(table: Callable[[Module], dict[int, Any]]) -> Callable[..., Handle]:
+def _hook(table: str) -> Callable[..., Handle]:
     def register(
         self: Module, hook: Any, *, prepend: Any = False, with_kwargs: Any = False, **others: Any
     ) -> Handle:
-        hooks = table(self)
+        hooks: dict[int, Any] = getattr(self, table)
         earlier = dict(hooks)
         handle = Handle(hooks, KeywordHook(hook) if truth(with_kwargs) else hook)
         if truth(prepend):
@@ -177,24 +170,19 @@ def _hook(table: Callable[[Module], dict[int, Any]]) -> Callable[..., Handle]:
 
 
 def _state_method(name: str) -> Callable[..., Any]:
-    def run(self: Module, *args: Any, **kwargs: Any) -> Any:
-        from .module_state import METHODS
-
-        return METHODS[name](self, *args, **kwargs)
-
-    return run
+    return lambda *args, **kwargs: from_above("nn.module_state.METHODS")[name](*args, **kwargs)
 
 
 _ITERATED: dict[str, Callable[..., Any]] = {
     "parameters": _parameters,
     "named_parameters": lambda self, prefix="", recurse=True, remove_duplicate=True: self.named(
-        _parameters_of, prefix, truth(recurse), truth(remove_duplicate)
+        "parameters", prefix, truth(recurse), truth(remove_duplicate)
     ),
     "buffers": lambda self, recurse=True: [
-        tensor for _, tensor in self.named(_buffers_of, "", truth(recurse))
+        tensor for _, tensor in self.named("buffers", "", truth(recurse))
     ],
     "named_buffers": lambda self, prefix="", recurse=True, remove_duplicate=True: self.named(
-        _buffers_of, prefix, truth(recurse), truth(remove_duplicate)
+        "buffers", prefix, truth(recurse), truth(remove_duplicate)
     ),
     "children": lambda self: [module for _, module in _named_children(self)],
     "named_children": _named_children,
@@ -236,15 +224,15 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__repr__": described,
     "_get_name": lambda self: self.cls.name,
     "extra_repr": lambda self: "",
-    "register_forward_pre_hook": _hook(lambda m: m.before),
-    "register_forward_hook": _hook(lambda m: m.after),
-    "register_full_backward_hook": _hook(lambda m: m.reverse),
-    "register_backward_hook": _hook(lambda m: m.reverse),
-    "register_load_state_dict_pre_hook": _hook(lambda m: m.loading),
-    "register_load_state_dict_post_hook": _hook(lambda m: m.loaded),
-    "register_state_dict_pre_hook": _hook(lambda m: m.storing),
-    "register_state_dict_post_hook": _hook(lambda m: m.stored),
-    "register_full_backward_pre_hook": _hook(lambda m: m.reverse_before),
+    "register_forward_pre_hook": _hook("before"),
+    "register_forward_hook": _hook("after"),
+    "register_full_backward_hook": _hook("reverse"),
+    "register_backward_hook": _hook("reverse"),
+    "register_load_state_dict_pre_hook": _hook("loading"),
+    "register_load_state_dict_post_hook": _hook("loaded"),
+    "register_state_dict_pre_hook": _hook("storing"),
+    "register_state_dict_post_hook": _hook("stored"),
+    "register_full_backward_pre_hook": _hook("reverse_before"),
     "cpu": lambda self: self,
     "share_memory": lambda self: self,
     "compile": lambda self, *args, **kwargs: None,

@@ -194,7 +194,7 @@ class Module(Object):
 
     def named(
         self,
-        table: Callable[[Module], dict[str, Any]],
+        table: str,
         prefix: str = "",
         recurse: bool = True,
         once: bool = True,
@@ -203,7 +203,7 @@ class Module(Object):
         seen: set[int] = set()
         found: list[tuple[str, Tensor]] = []
         for path, module in self.named_modules(prefix, once) if recurse else [(prefix, self)]:
-            for name, tensor in table(module).items():
+            for name, tensor in getattr(module, table).items():
                 if tensor is not None and not (once and id(tensor) in seen):
                     seen.add(id(tensor))
                     found.append((_joined(path, name), tensor))
